@@ -1,0 +1,83 @@
+"""What every method ends in: a number and an error bar for each cell.
+
+One file format, one set of questions and one set of pictures serve every method because of this type.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import NOWHERE, Leaves
+from hazemap.errors import InputError
+
+
+class Spread(NamedTuple):
+    """The noise of one number: its standard deviation and its excess kurtosis (Laplace 3, Gaussian 0)."""
+
+    stddev: float
+    kurtosis: float
+
+
+class Noise(Protocol):
+    """How the errors of the cells' unbiased numbers hang together."""
+
+    def of(self, weights: NDArray[np.float64]) -> Spread:
+        """The noise of Σ weights · unbiased; weights is float64[cells]."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class CellMap:
+    """A number for each of some disjoint cells, with two readings of it.
+
+    `values` is the best guess, what a picture shows: it may be shrunk or non-negative. `unbiased` is the
+    least-squares estimate with standard error `stddev`; intervals come from it and from `noise` alone.
+    All are float64[cells.size], in what the bounding rule counts (people, rows, visits).
+
+    >>> from hazemap.domains import Quadtree
+    >>> tree = Quadtree.world(depth=1)
+    >>> leaves = Leaves(tree, tree.root)
+    >>> CellMap.independent(leaves, np.array([10.0]), np.array([2.0]), 3.0).noise.of(np.array([2.0])).stddev
+    4.0
+    """
+
+    cells: Leaves
+    values: NDArray[np.float64]
+    unbiased: NDArray[np.float64]
+    stddev: NDArray[np.float64]
+    noise: Noise
+
+    def __post_init__(self) -> None:
+        for name in ("values", "unbiased", "stddev"):
+            if getattr(self, name).shape != (self.cells.size,):
+                raise InputError(f"{name} must hold one number for each of the {self.cells.size} cells")
+
+    @classmethod
+    def independent(
+        cls, cells: Leaves, numbers: NDArray[np.float64], stddev: NDArray[np.float64], kurtosis: float
+    ) -> "CellMap":
+        """Cells that were each measured on their own."""
+        return cls(cells, numbers, numbers, stddev, Independent(stddev, kurtosis))
+
+    @property
+    def places(self) -> NDArray[np.bool_]:
+        """Which cells are places: all but `NOWHERE`."""
+        return self.cells.cells != NOWHERE
+
+
+@dataclass(frozen=True, eq=False)
+class Independent:
+    """Errors that have nothing to do with each other; all of one shape."""
+
+    stddev: NDArray[np.float64]
+    kurtosis: float
+
+    def of(self, weights: NDArray[np.float64]) -> Spread:
+        """Variances and fourth cumulants add: O(cells)."""
+        variances = (weights * self.stddev) ** 2
+        variance = float(variances.sum())
+        if variance == 0:
+            return Spread(0.0, 0.0)
+        return Spread(variance**0.5, self.kurtosis * float((variances**2).sum()) / variance**2)

@@ -1,0 +1,198 @@
+"""The two nouns everything else is built on: a Partition and a Tree of cells.
+
+A cell is one unsigned 64-bit number. Its tree gives it meaning, so arrays of cells travel, sort and
+compare without objects. Rows become *base cells* (the cells of the tree's deepest level) once, early;
+a tree numbers them so that the base cells inside any cell are one contiguous range, its *span*.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.errors import InputError
+
+Cells = NDArray[np.uint64]
+Columns = Mapping[str, NDArray[Any]]  # "lon" and "lat" in degrees
+
+NOWHERE = np.uint64(0)
+"""The cell of a row that lies in no cell: outside the box, or without a usable coordinate."""
+
+
+class Tree(Protocol):
+    """A domain cut again and again: the children of a cell tile it.
+
+    Laws (tests/laws/test_trees.py): `parent(children(c)) == c`; `parent(cell_at(r, l)) == cell_at(r, l - 1)`;
+    the spans of the children tile the span of the parent; no cell is `NOWHERE`.
+    """
+
+    @property
+    def depth(self) -> int:
+        """Levels below the root; base cells are at this level."""
+        ...
+
+    @property
+    def root(self) -> Cells:
+        """The cells of level 0, in ascending order (one for a quadtree, several for hexagons)."""
+        ...
+
+    def children(self, cells: Cells) -> Cells:
+        """The children of each cell, in order, in one flat array (hexagons have 7 or 6 of them)."""
+        ...
+
+    def parent(self, cells: Cells) -> Cells:
+        """The parent of each cell (of level 1 or more)."""
+        ...
+
+    def level(self, cells: Cells) -> NDArray[np.int64]:
+        """The level of each cell: 0 for the root."""
+        ...
+
+    def span(self, cells: Cells) -> tuple[Cells, Cells]:
+        """The first and the last base cell that may lie in each cell, both inclusive."""
+        ...
+
+    def cell_at(self, columns: Columns, level: int) -> Cells:
+        """For each row its cell at this level; `NOWHERE` for a row outside or without coordinates."""
+        ...
+
+    def area(self, cells: Cells) -> NDArray[np.float64]:
+        """Geodesic area of each cell in square metres."""
+        ...
+
+    def outlines(self, cells: Cells) -> NDArray[Any]:
+        """Each cell as a shapely polygon in longitude and latitude (WGS 84)."""
+        ...
+
+    def names(self, cells: Cells) -> list[str]:
+        """How people write each cell: a quadkey, an H3 index."""
+        ...
+
+    def named(self, names: list[str]) -> Cells:
+        """The cells with these names; `InputError` for a name that is not one."""
+        ...
+
+
+class Partition(Protocol):
+    """Disjoint cells in a fixed order: what a query counts over."""
+
+    @property
+    def tree(self) -> Tree:
+        """The tree whose base cells are counted."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        ...
+
+    def locate(self, base: Cells) -> NDArray[np.int64]:
+        """For each base cell the position of the cell it lies in; -1 for none."""
+        ...
+
+    def total(self, base: Cells, weights: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The weight in each cell, given sorted base cells with weights: O(size · log base)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """Cells of one tree, in any order. A base cell belongs to the deepest of them that holds it.
+
+    So a cell that stands together with some of its own descendants owns only what they leave over
+    (Bagdasaryan et al. 2022: partial splits, orphans). `NOWHERE` may be one of the cells: it owns the
+    rows that lie in none.
+
+    >>> from hazemap.domains import Quadtree
+    >>> tree = Quadtree.world(depth=2)
+    >>> quarters = Leaves(tree, tree.children(tree.root))
+    >>> quarters.size, quarters.locate(tree.cell_at({"lon": np.array([2.35]), "lat": np.array([48.85])}, 2))
+    (4, array([1]))
+    """
+
+    tree: Tree
+    cells: Cells
+
+    def __post_init__(self) -> None:
+        cells = np.asarray(self.cells, dtype=np.uint64)
+        if cells.ndim != 1 or len(np.unique(cells)) != len(cells):
+            raise InputError("the cells of a partition must be a flat array without repetition")
+        cells.setflags(write=False)
+        object.__setattr__(self, "cells", cells)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Leaves) and self.tree == other.tree and np.array_equal(self.cells, other.cells)
+
+    def __hash__(self) -> int:
+        return hash((self.tree, self.cells.tobytes()))
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        return len(self.cells)
+
+    @cached_property
+    def spans(self) -> tuple[Cells, Cells]:
+        """First and last base cell of each, without what nested cells take away."""
+        first, last = np.zeros((2, self.size), dtype=np.uint64)
+        real = self.cells != NOWHERE
+        first[real], last[real] = self.tree.span(self.cells[real])
+        return first, last
+
+    @cached_property
+    def holder(self) -> NDArray[np.int64]:
+        """The position of the smallest other cell that contains each cell; -1 for none."""
+        first, last = self.spans
+        holder = np.full(self.size, -1)
+        # Outer cells come before inner ones; `open_` is the chain of cells that contain the current one.
+        open_: list[int] = []
+        for i in np.lexsort((~last, first)):
+            while open_ and last[open_[-1]] < first[i]:
+                open_.pop()
+            if open_:
+                holder[i] = open_[-1]
+            open_.append(i)
+        return holder
+
+    @property
+    def nested(self) -> bool:
+        """Whether some cell lies inside another."""
+        return bool((self.holder >= 0).any())
+
+    def own(self, whole: NDArray[Any]) -> NDArray[Any]:
+        """What each cell owns, given an additive quantity of each whole cell (an area, a sum)."""
+        inside = self.holder >= 0
+        owned = whole.copy()
+        np.subtract.at(owned, self.holder[inside], whole[inside])
+        return owned
+
+    @cached_property
+    def areas(self) -> NDArray[np.float64]:
+        """Square metres that each cell owns; 0 for `NOWHERE`."""
+        whole = np.zeros(self.size)
+        real = self.cells != NOWHERE
+        whole[real] = self.tree.area(self.cells[real])
+        return self.own(whole)
+
+    def total(self, base: Cells, weights: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The weight in each cell, given sorted base cells with weights: O(size · log base)."""
+        cumulative = np.concatenate([[0], np.cumsum(weights)])
+        first, last = self.spans
+        whole = cumulative[np.searchsorted(base, last, "right")] - cumulative[np.searchsorted(base, first, "left")]
+        owned: NDArray[np.int64] = self.own(whole)
+        return owned
+
+    def locate(self, base: Cells) -> NDArray[np.int64]:
+        """For each base cell the position of the deepest cell that holds it; -1 for none."""
+        first, last = self.spans
+        order = np.lexsort((~last, first))
+        position = np.searchsorted(first[order], base, "right") - 1
+        found = np.where(position >= 0, order[np.maximum(position, 0)], -1)
+        outside = (found >= 0) & (base > last[found])
+        while outside.any():  # climb to the cell around; at most `depth` times
+            found[outside] = self.holder[found[outside]]
+            outside = (found >= 0) & (base > last[found])
+        return found

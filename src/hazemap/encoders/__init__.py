@@ -1,0 +1,8 @@
+"""What one person says: rows become a short vector of bounded length."""
+
+from hazemap.encoders.counts import Counts
+from hazemap.encoders.encoder import Encoder, Entries, total
+from hazemap.encoders.quantiles import Quantiles
+from hazemap.encoders.stack import Stack
+
+__all__ = ["Counts", "Encoder", "Entries", "Quantiles", "Stack", "total"]

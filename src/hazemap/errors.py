@@ -1,0 +1,79 @@
+"""Every error hazemap raises, as one tree; whose fault it is, is the type.
+
+    HazemapError
+    ├── InputError              the caller's options or data
+    │   ├── TableError          columns, coordinates, rows
+    │   └── FileError           a file that is missing, foreign or damaged
+    ├── BudgetError             privacy that has been spent
+    │   ├── BudgetExceeded      an algorithm asks for more than its run was given
+    │   └── CapExceeded         a data set has less left than a release would cost
+    ├── ConversationError       a program's: the two sides do not fit
+    │   ├── TranscriptMismatch  stored answers belong to other queries
+    │   ├── Unanswerable        this trust model cannot answer this query
+    │   └── CodecError          JSON that no version of hazemap wrote
+    └── LedgerError             the ledger cannot be read or written
+
+A message says what was asked, what was found and what to do. It never holds a row or a secret.
+"""
+
+
+class HazemapError(Exception):
+    """The root: catch this to catch everything hazemap can say. `exit_code` is the command line's."""
+
+    exit_code = 1
+
+
+class InputError(HazemapError):
+    """An option or a value that the caller can mend."""
+
+    exit_code = 2
+
+
+class TableError(InputError):
+    """A table whose columns or rows cannot be used as asked."""
+
+
+class FileError(InputError):
+    """A file that is missing, foreign or damaged."""
+
+
+class BudgetError(HazemapError):
+    """Privacy that is spent, or would be."""
+
+    exit_code = 3
+
+
+class BudgetExceeded(BudgetError):
+    """An algorithm asks for more than the budget of its run."""
+
+
+class CapExceeded(BudgetError):
+    """A data set has less left under its cap than a release would cost."""
+
+
+class ConversationError(HazemapError):
+    """The algorithm's side and the answering side do not fit together."""
+
+    exit_code = 4
+
+
+class TranscriptMismatch(ConversationError):
+    """Stored answers were given to other queries than the ones now asked."""
+
+
+class Unanswerable(ConversationError):
+    """The trust model in use does not answer this type of query."""
+
+
+class CodecError(ConversationError):
+    """JSON that does not describe anything on hazemap's closed list."""
+
+
+class LedgerError(HazemapError):
+    """The ledger cannot be read or written; nothing was released."""
+
+    exit_code = 5
+
+
+class HazemapWarning(UserWarning):
+    """Something worth saying that does not stop the work."""

@@ -1,0 +1,157 @@
+"""Budgets: how much one person can be told apart, as exact rationals.
+
+Three definitions, for neighbours that differ by one person added or removed:
+
+* `PureDP(epsilon)`: pure ε-differential privacy (Dwork et al. 2006). Answered with discrete Laplace noise.
+* `ZCDP(rho)`: zero-concentrated differential privacy (Bun and Steinke 2016). Discrete Gaussian noise.
+* `ApproxDP(epsilon, delta)`: (ε, δ). Held and divided as the largest ρ whose conversion stays within it
+  (Canonne, Kamath and Steinke 2020, proposition 12), so parts of it add up exactly as well.
+
+A part of a budget is a `share` of it, a rational between 0 and 1.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from hazemap.errors import InputError
+
+Number = int | float | str | Fraction
+
+
+def exact(number: Number, what: str = "the number") -> Fraction:
+    """The rational a person meant by `0.1`: its decimal digits, not the binary float next to it.
+
+    >>> exact(0.1)
+    Fraction(1, 10)
+    """
+    try:
+        return Fraction(number if isinstance(number, int | Fraction) else str(number))
+    except (ValueError, ZeroDivisionError):
+        raise InputError(f"{what} must be a finite number, not {number!r}") from None
+
+
+def _positive(number: Number, what: str) -> Fraction:
+    value = exact(number, what)
+    if value <= 0:
+        raise InputError(f"{what} must be above 0, not {number}")
+    return value
+
+
+@dataclass(frozen=True)
+class PureDP:
+    """Pure ε-differential privacy.
+
+    >>> PureDP(1).part(Fraction(1, 20))
+    PureDP(epsilon=Fraction(1, 20))
+    """
+
+    epsilon: Fraction
+
+    def __init__(self, epsilon: Number) -> None:
+        object.__setattr__(self, "epsilon", _positive(epsilon, "epsilon"))
+
+    @property
+    def rho(self) -> Fraction:
+        """The ρ it implies (Bun and Steinke 2016, proposition 1.4)."""
+        return self.epsilon**2 / 2
+
+    def part(self, share: Fraction) -> "PureDP":
+        """What a share of it buys."""
+        return PureDP(self.epsilon * share)
+
+    def __str__(self) -> str:
+        return f"ε = {_shown(self.epsilon)}"
+
+
+@dataclass(frozen=True)
+class ZCDP:
+    """Zero-concentrated differential privacy.
+
+    >>> str(ZCDP("0.5"))
+    'ρ = 0.5'
+    """
+
+    rho: Fraction
+
+    def __init__(self, rho: Number) -> None:
+        object.__setattr__(self, "rho", _positive(rho, "rho"))
+
+    def part(self, share: Fraction) -> "ZCDP":
+        """What a share of it buys."""
+        return ZCDP(self.rho * share)
+
+    def __str__(self) -> str:
+        return f"ρ = {_shown(self.rho)}"
+
+
+@dataclass(frozen=True)
+class ApproxDP:
+    """(ε, δ)-differential privacy, spent as zCDP.
+
+    >>> round(float(ApproxDP(1, 1e-6).rho), 4)
+    0.0244
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __init__(self, epsilon: Number, delta: Number) -> None:
+        object.__setattr__(self, "epsilon", _positive(epsilon, "epsilon"))
+        object.__setattr__(self, "delta", _positive(delta, "delta"))
+        if self.delta >= 1:
+            raise InputError(f"delta must be below 1, not {delta}")
+
+    @cached_property
+    def rho(self) -> Fraction:
+        """The largest ρ (rounded down to 40 bits) that implies it."""
+        return _rho_within(float(self.epsilon), float(self.delta))
+
+    def part(self, share: Fraction) -> ZCDP:
+        """What a share of it buys."""
+        return ZCDP(self.rho * share)
+
+    def __str__(self) -> str:
+        return f"(ε, δ) = ({_shown(self.epsilon)}, {float(self.delta):.3g})"
+
+
+Budget = PureDP | ZCDP | ApproxDP
+
+
+def log_delta(rho: float, epsilon: float) -> float:
+    """ln δ such that ρ-zCDP implies (ε, δ): the minimum over α > 1 of Canonne et al. 2020, proposition 12.
+
+    Any α gives a valid bound, so the search need not find the best one to be right.
+    """
+
+    def bound(alpha: float) -> float:
+        return (alpha - 1) * (alpha * rho - epsilon) + (alpha - 1) * math.log1p(-1 / alpha) - math.log(alpha)
+
+    low, high = 1 + 1e-9, max(2.0, (epsilon + 1) / (2 * rho) + 2) * 4
+    for _ in range(200):  # ternary search in a convex function
+        third = (high - low) / 3
+        if bound(low + third) < bound(high - third):
+            high -= third
+        else:
+            low += third
+    return bound((low + high) / 2)
+
+
+def _rho_within(epsilon: float, delta: float) -> Fraction:
+    low, high = 0.0, epsilon + 1
+    goal = math.log(delta) - 1e-9  # outward: far above the rounding error of the few operations in `bound`
+    for _ in range(100):
+        middle = (low + high) / 2
+        if middle and log_delta(middle, epsilon) <= goal:
+            low = middle
+        else:
+            high = middle
+    rho = Fraction(math.floor(low * 2**40), 2**40)
+    if rho <= 0:
+        raise InputError("this (epsilon, delta) is too small to spend: no ρ above 2⁻⁴⁰ stays within it")
+    return rho
+
+
+def _shown(value: Fraction) -> str:
+    return f"{float(value):.6g}"

@@ -1,0 +1,150 @@
+"""The conversation between an algorithm and a trust model.
+
+An algorithm is a generator: it yields a query, is sent an answer, and in the end returns what it made of
+them. It sees no row, draws no randomness and does no I/O, so
+
+* its privacy is the privacy of its queries, whatever it does with the answers;
+* the same code runs against a table in memory or a week of devices;
+* sending the same answers again brings it back to the same place after a crash.
+"""
+
+from collections.abc import Awaitable, Generator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.encoders import Encoder, Quantiles
+from hazemap.errors import InputError
+from hazemap.privacy.budget import Budget, exact
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+def _share(share: Fraction | float | str) -> Fraction:
+    value = exact(share, "a share")
+    if not 0 < value <= 1:
+        raise InputError(f"a share of the budget lies above 0 and at most at 1, not at {float(value):g}")
+    return value
+
+
+@dataclass(frozen=True)
+class Query:
+    """Ask for the noisy sums of `encoder`, spending `share` of the run's budget.
+
+    People are asked in cohorts: a cohort pays only for its own queries. With `cohort=None` everyone is
+    asked, and everyone pays.
+    """
+
+    encoder: Encoder
+    share: Fraction
+    cohort: int | None = None
+    only_a_curator: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", _share(self.share))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Ask for one of several candidates by how well the rows score it (McSherry and Talwar 2007).
+
+    A score is not a sum over people, so only a curator can answer: `Answer.sums` are the chosen candidates.
+    """
+
+    scores: Quantiles
+    share: Fraction
+    cohort: int | None = None
+    only_a_curator: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", _share(self.share))
+
+
+Question = Query | Choice
+"""The closed list of what may be asked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Unbiased noisy sums, int64[size], and what is publicly known of their noise.
+
+    `stddev` is float64[size] or float64[1] (the same for all); `kurtosis` is the excess kurtosis of each
+    sum's noise (discrete Laplace about 3, discrete Gaussian 0), which intervals need.
+
+    >>> Answer(np.array([3, -1]), np.array([1.4])).stddev
+    array([1.4])
+    """
+
+    sums: NDArray[np.int64]
+    stddev: NDArray[np.float64]
+    kurtosis: float = 0.0
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Answer)
+            and np.array_equal(self.sums, other.sums)
+            and np.array_equal(self.stddev, other.stddev)
+            and self.kurtosis == other.kurtosis
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.sums.tobytes())
+
+
+class Prices(Protocol):
+    """What a share of the run's budget buys: public, deterministic, given by the trust model."""
+
+    def stddev(self, encoder: Encoder, share: Fraction) -> float:
+        """The standard deviation of the noise in each sum."""
+        ...
+
+    def share(self, encoder: Encoder, stddev: float) -> Fraction:
+        """The least share (above 1 if no share will do) that buys a standard deviation this small."""
+        ...
+
+
+Rounds = Generator[Question, Answer, T]
+
+
+class Algorithm(Protocol[T_co]):
+    """Who asks: a frozen dataclass of public parameters."""
+
+    def rounds(self, prices: Prices) -> Generator[Question, Answer, T_co]:
+        """Yield queries, be sent their answers, return the result."""
+        ...
+
+
+class Trust(Protocol):
+    """Who answers: the only party that sees rows, or shares of them, and the only one that adds noise."""
+
+    def prices(self, budget: Budget) -> Prices:
+        """What a share of this budget buys."""
+        ...
+
+    def answers(self, question: type[Question]) -> bool:
+        """Whether this trust model can answer this type of query."""
+        ...
+
+    def answer(self, question: Question, price: Budget) -> Answer:
+        """Answer, spending exactly `price`."""
+        ...
+
+
+class AsyncTrust(Protocol):
+    """`Trust` over a network."""
+
+    def prices(self, budget: Budget) -> Prices:
+        """What a share of this budget buys."""
+        ...
+
+    def answers(self, question: type[Question]) -> bool:
+        """Whether this trust model can answer this type of query."""
+        ...
+
+    def answer(self, question: Question, price: Budget) -> Awaitable[Answer]:
+        """Answer, spending exactly `price`."""
+        ...

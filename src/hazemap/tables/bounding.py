@@ -1,0 +1,165 @@
+"""What one person may contribute: a closed list of rules, and the sensitivity each one proves.
+
+A rule looks at one person's rows alone, so adding or removing a person changes nothing about the others.
+What is left of a person is a short list of (base cell, integer weight); `Sensitivity` bounds its size.
+Rows in `NOWHERE` are dropped first, so that they use up nobody's allowance, unless `nowhere` keeps them:
+then they are weighed like any other cell and their noisy number can be asked for at no further price.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hazemap.errors import InputError
+
+
+class Sensitivity(NamedTuple):
+    """How far one person can move a vector of sums: in L1, and in L2 squared. Both integers, so exact."""
+
+    l1: int
+    l2_squared: int
+
+
+def _at_least_one(number: int, what: str) -> None:
+    if number < 1:
+        raise InputError(f"{what} must be at least 1, not {number}")
+
+
+@dataclass(frozen=True)
+class AtMostRows:
+    """At most `most` rows a person, each one vote; drawn at random, by a keyed hash, where there are more.
+
+    All of them may lie in one cell: L1 = most, L2² = most².
+
+    >>> AtMostRows(3).sensitivity
+    Sensitivity(l1=3, l2_squared=9)
+    """
+
+    most: int = 1
+    nowhere: bool = False
+
+    def __post_init__(self) -> None:
+        _at_least_one(self.most, "the number of rows a person")
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person can move the votes."""
+        return Sensitivity(self.most, self.most**2)
+
+    @property
+    def unit(self) -> int:
+        """Votes that make one of what is counted."""
+        return 1
+
+    @property
+    def counted(self) -> str:
+        """What a count of 1 is."""
+        return "people" if self.most == 1 else "rows"
+
+    def __str__(self) -> str:
+        return "one row a person" if self.most == 1 else f"at most {self.most} rows a person"
+
+
+@dataclass(frozen=True)
+class AtMostCells:
+    """One vote in each of at most `most` distinct base cells a person; drawn by a keyed hash.
+
+    The votes lie in different base cells, but a coarser cell may hold them all: L2² = most² as well.
+
+    >>> AtMostCells(3).sensitivity
+    Sensitivity(l1=3, l2_squared=9)
+    """
+
+    most: int
+    nowhere: bool = False
+
+    def __post_init__(self) -> None:
+        _at_least_one(self.most, "the number of cells a person")
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person can move the votes."""
+        return Sensitivity(self.most, self.most**2)
+
+    @property
+    def unit(self) -> int:
+        """Votes that make one of what is counted."""
+        return 1
+
+    @property
+    def counted(self) -> str:
+        """What a count of 1 is."""
+        return "visits"
+
+    def __str__(self) -> str:
+        return f"at most {self.most} cells a person"
+
+
+@dataclass(frozen=True)
+class OneVote:
+    """One vote a person, divided over all their rows by weight into `scale` integer micro-votes.
+
+    With cumulative weights C_j, total W and one keyed number u in [0, W), the cell j gets
+    ⌊(S·C_j + u)/W⌋ − ⌊(S·C_(j−1) + u)/W⌋: unbiased, and the sum is exactly S, so L1 = S and not S + k
+    (dependent rounding; METHODS.md 1, against Bagdasaryan et al. 2022, section 4.4).
+
+    >>> OneVote(1024).sensitivity
+    Sensitivity(l1=1024, l2_squared=1048576)
+    """
+
+    scale: int = 1 << 10
+    nowhere: bool = False
+
+    def __post_init__(self) -> None:
+        _at_least_one(self.scale, "the number of micro-votes a person")
+        if self.scale > 1 << 16:
+            raise InputError(f"at most 65536 micro-votes a person, not {self.scale}: sums must fit 64 bits")
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person can move the votes."""
+        return Sensitivity(self.scale, self.scale**2)
+
+    @property
+    def unit(self) -> int:
+        """Votes that make one of what is counted."""
+        return self.scale
+
+    @property
+    def counted(self) -> str:
+        """What a count of 1 is."""
+        return "people"
+
+    def __str__(self) -> str:
+        return "one vote a person, shared out over their rows"
+
+
+@dataclass(frozen=True)
+class RowIsPerson:
+    """Every row is a person of its own. It protects rows, and says so in the statement.
+
+    >>> RowIsPerson().sensitivity
+    Sensitivity(l1=1, l2_squared=1)
+    """
+
+    nowhere: bool = False
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one row can move the votes."""
+        return Sensitivity(1, 1)
+
+    @property
+    def unit(self) -> int:
+        """Votes that make one of what is counted."""
+        return 1
+
+    @property
+    def counted(self) -> str:
+        """What a count of 1 is."""
+        return "rows"
+
+    def __str__(self) -> str:
+        return "each row is a person of its own"
+
+
+Bounding = AtMostRows | AtMostCells | OneVote | RowIsPerson
