@@ -1,0 +1,73 @@
+"""One party that holds every row and adds the noise itself."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+
+from hazemap.encoders import Encoder
+from hazemap.errors import Unanswerable
+from hazemap.privacy.budget import Budget, PureDP
+from hazemap.privacy.mechanisms import noise_for, share_for
+from hazemap.privacy.samplers import permute_and_flip
+from hazemap.privacy.stream import Stream
+from hazemap.rounds import Answer, Choice, Question
+from hazemap.tables import Table
+
+
+@dataclass(frozen=True)
+class CentralPrices:
+    """What a share of a budget buys where one party adds the noise."""
+
+    budget: Budget
+
+    def stddev(self, encoder: Encoder, share: Fraction) -> float:
+        """The standard deviation of the noise in each sum."""
+        return noise_for(self.budget.part(share), encoder.sensitivity).stddev
+
+    def share(self, encoder: Encoder, stddev: float) -> Fraction:
+        """The least share that buys a standard deviation this small."""
+        return share_for(self.budget, encoder.sensitivity, stddev)
+
+
+@dataclass(frozen=True)
+class Curator:
+    """Answers every type of query, from one table, with fresh exact noise.
+
+    Privacy: each answer is the discrete Laplace (pure ε) or discrete Gaussian (ρ) mechanism on sums that
+    one person moves by at most `encoder.sensitivity`; a choice is permute-and-flip (McKenna and Sheldon
+    2020). Whoever runs it sees every row, and is trusted to.
+    """
+
+    table: Table
+    stream: Stream = field(default_factory=Stream.from_os)
+
+    def prices(self, budget: Budget) -> CentralPrices:
+        """What a share of this budget buys."""
+        return CentralPrices(budget)
+
+    def answers(self, question: type[Question]) -> bool:  # noqa: ARG002 - it answers them all
+        """Every type of query."""
+        return True
+
+    def answer(self, question: Question, price: Budget) -> Answer:
+        """Exact sums plus exact noise: O(cells), after the first query of a tree, which reads the rows."""
+        if question.cohort is not None:
+            raise Unanswerable("a curator asks everyone at once; cohorts are for devices")
+        if isinstance(question, Choice):
+            return self._choose(question, price)
+        noise = noise_for(price, question.encoder.sensitivity)
+        sums = question.encoder.total(self.table) + noise.draw(self.stream, question.encoder.size)
+        return Answer(sums, np.array([noise.stddev]), noise.kurtosis)
+
+    def _choose(self, question: Choice, price: Budget) -> Answer:
+        scores = question.scores
+        each = price.part(Fraction(1, len(scores.ranks)))
+        # ε-DP implies ε²/2-zCDP, so ρ buys ε = √(2ρ), rounded down to 2⁻²⁰ by an integer root.
+        epsilon = each.epsilon if isinstance(each, PureDP) else Fraction(isqrt(int(2 * each.rho * 2**40)), 2**20)
+        chosen = [
+            permute_and_flip(self.stream, scores.scores(self.table, rank), scores.sensitivity(rank), epsilon)
+            for rank in scores.ranks
+        ]
+        return Answer(np.array(chosen), np.array([0.0]))
