@@ -1,8 +1,12 @@
-"""Rectangles in longitude and latitude."""
+"""Rectangles in longitude and latitude, and the two columns that hold them."""
 
 from dataclasses import dataclass
 
-from hazemap.errors import InputError
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import Columns
+from hazemap.errors import InputError, TableError
 
 MERCATOR_LATITUDE = 85.05112877980659
 """Where the square of Web Mercator ends."""
@@ -25,7 +29,11 @@ class Box:
         if not (-180 <= self.west < self.east <= 180 and -90 <= self.south < self.north <= 90):
             raise InputError(
                 f"a box is west,south,east,north in degrees with west < east and south < north; found {self}"
-                + (" (are longitude and latitude swapped?)" if max(abs(self.south), abs(self.north)) > 90 else "")
+                + (
+                    " (are longitude and latitude swapped?)"
+                    if max(abs(self.south), abs(self.north)) > 90
+                    else ""
+                )
             )
 
     @classmethod
@@ -42,3 +50,14 @@ class Box:
 
 
 WORLD = Box(-180.0, -MERCATOR_LATITUDE, 180.0, MERCATOR_LATITUDE)
+
+
+def coordinates(columns: Columns) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The columns `lon` and `lat` as contiguous float64; `TableError` where they are missing or unequal."""
+    missing = [name for name in ("lon", "lat") if name not in columns]
+    if missing:
+        raise TableError(f"rows need the columns lon and lat in degrees; not found: {', '.join(missing)}")
+    lon, lat = (np.ascontiguousarray(columns[name], dtype=np.float64) for name in ("lon", "lat"))
+    if lon.ndim != 1 or lon.shape != lat.shape:
+        raise TableError(f"lon and lat must be flat and of one length; found {lon.shape} and {lat.shape}")
+    return lon, lat

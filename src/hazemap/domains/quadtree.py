@@ -1,0 +1,204 @@
+"""Squares of Web Mercator, each cut in four: the tree whose pictures align with every web map."""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import Cells, Columns
+from hazemap.domains.boxes import MERCATOR_LATITUDE, Box, coordinates
+from hazemap.domains.geodesy import mercator_rectangles
+from hazemap.errors import InputError
+
+DEEPEST = 24
+FINEST_SIDE = 2.0**-44  # a few micrometres: smaller squares have edges that doubles cannot tell apart
+GRAIN = 2**32  # `around` rounds outwards to this grid (1 cm), so that its numbers are short
+LARGEST_GRID = 12
+
+
+@dataclass(frozen=True)
+class Quadtree:
+    """A square in unit Web-Mercator coordinates (x east, y south, the world is 0, 0, 1) cut in four, depth times.
+
+    The root is cell 1; each level adds two bits, x | y << 1, as quadkeys do. So `c >> 2` is the parent and
+    the base cells of a cell are one range in Z-order. A cell owns its western and northern edge.
+
+    >>> tree = Quadtree.world(depth=3)
+    >>> paris = tree.cell_at({"lon": np.array([2.35]), "lat": np.array([48.85])}, level=3)
+    >>> tree.names(paris), tree.names(tree.parent(paris))
+    (['120'], ['12'])
+    """
+
+    left: float
+    top: float
+    side: float
+    depth: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.depth <= DEEPEST:
+            raise InputError(f"the depth of a quadtree is 0 to {DEEPEST}; found {self.depth}")
+        inside = 0 <= self.left and 0 <= self.top and self.side > 0
+        if not (inside and self.left + self.side <= 1 and self.top + self.side <= 1):
+            raise InputError(
+                "the square of a quadtree lies in the world, 0 <= left, top and left + side, top + side <= 1;"
+                f" found {self.left}, {self.top}, {self.side}"
+            )
+        if self.side / 2**self.depth < FINEST_SIDE:
+            raise InputError(
+                f"depth {self.depth} cuts a square of {self.side:g} finer than a few micrometres; use a smaller depth"
+            )
+
+    @classmethod
+    def world(cls, depth: int) -> "Quadtree":
+        """The square of every web map; its cells are the usual tiles."""
+        return cls(0.0, 0.0, 1.0, depth)
+
+    @classmethod
+    def around(cls, box: Box, depth: int) -> "Quadtree":
+        """The smallest square (to 1 cm) that holds the box, centred on it or shifted into the world."""
+        if box.south >= MERCATOR_LATITUDE or box.north <= -MERCATOR_LATITUDE:
+            raise InputError(f"Web Mercator ends at ±{MERCATOR_LATITUDE:.2f} degrees; found the box {box}")
+        west, east = (degrees / 360 + 0.5 for degrees in (box.west, box.east))
+        north, south = (
+            0.5 - math.asinh(math.tan(math.radians(degrees))) / (2 * math.pi)
+            for degrees in (min(box.north, MERCATOR_LATITUDE), max(box.south, -MERCATOR_LATITUDE))
+        )
+        first_x, first_y = (max(math.floor(edge * GRAIN), 0) for edge in (west, north))
+        last_x, last_y = (min(math.ceil(edge * GRAIN), GRAIN) for edge in (east, south))
+        side = max(last_x - first_x, last_y - first_y)
+        left, top = (
+            min(max((first + last - side) // 2, 0), GRAIN - side)
+            for first, last in ((first_x, last_x), (first_y, last_y))
+        )
+        return cls(left / GRAIN, top / GRAIN, side / GRAIN, depth)
+
+    @property
+    def root(self) -> Cells:
+        """The whole square: cell 1."""
+        return np.ones(1, dtype=np.uint64)
+
+    def children(self, cells: Cells) -> Cells:
+        """North-west, north-east, south-west and south-east of each cell."""
+        quarters: Cells = (_numbers(cells)[:, None] << np.uint64(2)) | np.arange(4, dtype=np.uint64)
+        return quarters.ravel()
+
+    def parent(self, cells: Cells) -> Cells:
+        """The square that each cell is a quarter of."""
+        return _numbers(cells) >> np.uint64(2)
+
+    def level(self, cells: Cells) -> NDArray[np.int64]:
+        """How often the root was cut: the first cell of level l is 4^l."""
+        firsts = np.uint64(1) << np.arange(0, 64, 2, dtype=np.uint64)
+        return np.searchsorted(firsts, _numbers(cells), side="right") - 1
+
+    def span(self, cells: Cells) -> tuple[Cells, Cells]:
+        """First and last base cell in each cell."""
+        rise = (2 * (self.depth - self.level(cells))).astype(np.uint64)
+        one = np.uint64(1)
+        return _numbers(cells) << rise, ((_numbers(cells) + one) << rise) - one
+
+    def cell_at(self, columns: Columns, level: int) -> Cells:
+        """The cell of each row at this level; `NOWHERE` outside the root, beyond Web Mercator, or for NaN."""
+        from hazemap.domains.mercator import squares
+
+        if not 0 <= level <= self.depth:
+            raise InputError(f"this quadtree has levels 0 to {self.depth}; found {level}")
+        lon, lat = coordinates(columns)
+        cells: Cells = squares(lon, lat, self.left, self.top, self.side, self.depth, level)
+        return cells
+
+    def square(self, cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Left, top and side of each cell in unit Web-Mercator coordinates."""
+        column, row, share = self._place(cells)
+        return (
+            self.left + self.side * (column * share),
+            self.top + self.side * (row * share),
+            self.side * share,
+        )
+
+    def bounds(
+        self, cells: Cells
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """West, south, east and north of each cell in degrees; neighbours share their edge to the last bit."""
+        from hazemap.domains.mercator import latitudes, longitudes
+
+        column, row, share = self._place(cells)
+        west, east = (longitudes(self.left + self.side * (edge * share)) for edge in (column, column + 1))
+        north, south = (latitudes(self.top + self.side * (edge * share)) for edge in (row, row + 1))
+        return west, south, east, north
+
+    def grid(self, level: int) -> Cells:
+        """All cells of a level as a picture: uint64[rows, columns], the first row in the north."""
+        if not 0 <= level <= min(self.depth, LARGEST_GRID):
+            raise InputError(f"a grid has level 0 to {min(self.depth, LARGEST_GRID)}; found {level}")
+        bits = np.arange(2**level, dtype=np.uint64)
+        spread = np.zeros_like(bits)
+        for bit in np.arange(level, dtype=np.uint64):
+            spread |= ((bits >> bit) & np.uint64(1)) << (np.uint64(2) * bit)
+        first = np.uint64(4**level)
+        cells: Cells = first | spread[None, :] | (spread[:, None] << np.uint64(1))
+        return cells
+
+    def area(self, cells: Cells) -> NDArray[np.float64]:
+        """Geodesic area of each cell on the WGS 84 ellipsoid, in square metres."""
+        _, y, side = self.square(cells)
+        return mercator_rectangles(y, side, side)
+
+    def outlines(self, cells: Cells) -> NDArray[Any]:
+        """Each cell as a rectangle in longitude and latitude."""
+        import shapely
+
+        boxes: NDArray[Any] = shapely.box(*self.bounds(cells))
+        return boxes
+
+    def names(self, cells: Cells) -> list[str]:
+        """Quadkeys for the world; below any other square `root-` and the digits. The root itself is `root`."""
+        numbers, levels = _numbers(cells), self.level(cells)
+        if ((levels < 0) | (levels > self.depth)).any():
+            raise InputError(f"only cells of levels 0 to {self.depth} have names; found other numbers")
+        names = np.full(len(numbers), "root", dtype=object)
+        for level in np.unique(levels[levels > 0]):
+            chosen = levels == level
+            shifts = np.arange(2 * (int(level) - 1), -1, -2, dtype=np.uint64)
+            digits = ((numbers[chosen, None] >> shifts) & np.uint64(3)).astype(np.uint32) + ord("0")
+            names[chosen] = [self._prefix + name for name in digits.view(f"U{level}").ravel().tolist()]
+        result: list[str] = names.tolist()
+        return result
+
+    def named(self, names: list[str]) -> Cells:
+        """The cells with these names."""
+        pattern = re.compile(f"(?:root|{self._prefix}([0-3]{{1,{max(self.depth, 1)}}}))")
+        cells = np.empty(len(names), dtype=np.uint64)
+        for i, name in enumerate(names):
+            match = pattern.fullmatch(name)
+            digits = (match[1] or "") if match else ""
+            if match is None or len(digits) > self.depth:
+                raise InputError(
+                    f"a cell of this quadtree is 'root' or {self._prefix!r} and 1 to {self.depth} digits 0-3;"
+                    f" found {name!r}"
+                )
+            cells[i] = int("1" + digits, 4)
+        return cells
+
+    @property
+    def _prefix(self) -> str:
+        """What tells the digits of another square from a quadkey."""
+        return "" if (self.left, self.top, self.side) == (0, 0, 1) else "root-"
+
+    def _place(self, cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Column and row of each cell in the grid of its level, and the share of the root's side it has."""
+        numbers, levels = _numbers(cells), self.level(cells)
+        column, row = np.zeros((2, len(numbers)), dtype=np.uint64)
+        one = np.uint64(1)
+        for bit in np.arange(self.depth, dtype=np.uint64):
+            below = bit < levels.astype(np.uint64)  # the root's own bit is not a coordinate
+            column |= np.where(below, ((numbers >> (bit + bit)) & one) << bit, 0)
+            row |= np.where(below, ((numbers >> (bit + bit + one)) & one) << bit, 0)
+        return column.astype(np.float64), row.astype(np.float64), 0.5 ** levels.astype(np.float64)
+
+
+def _numbers(cells: Cells) -> Cells:
+    return np.asarray(cells, dtype=np.uint64)
