@@ -124,7 +124,8 @@ class Leaves:
         object.__setattr__(self, "cells", cells)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Leaves) and self.tree == other.tree and np.array_equal(self.cells, other.cells)
+        same_tree = isinstance(other, Leaves) and self.tree == other.tree
+        return same_tree and np.array_equal(self.cells, other.cells)
 
     def __hash__(self) -> int:
         return hash((self.tree, self.cells.tobytes()))
@@ -181,8 +182,8 @@ class Leaves:
         """The weight in each cell, given sorted base cells with weights: O(size · log base)."""
         cumulative = np.concatenate([[0], np.cumsum(weights)])
         first, last = self.spans
-        whole = cumulative[np.searchsorted(base, last, "right")] - cumulative[np.searchsorted(base, first, "left")]
-        owned: NDArray[np.int64] = self.own(whole)
+        until, before = np.searchsorted(base, last, "right"), np.searchsorted(base, first, "left")
+        owned: NDArray[np.int64] = self.own(cumulative[until] - cumulative[before])
         return owned
 
     def locate(self, base: Cells) -> NDArray[np.int64]:

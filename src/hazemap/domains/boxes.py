@@ -27,13 +27,10 @@ class Box:
 
     def __post_init__(self) -> None:
         if not (-180 <= self.west < self.east <= 180 and -90 <= self.south < self.north <= 90):
+            swapped = max(abs(self.south), abs(self.north)) > 90
             raise InputError(
                 f"a box is west,south,east,north in degrees with west < east and south < north; found {self}"
-                + (
-                    " (are longitude and latitude swapped?)"
-                    if max(abs(self.south), abs(self.north)) > 90
-                    else ""
-                )
+                + (" (are longitude and latitude swapped?)" if swapped else "")
             )
 
     @classmethod

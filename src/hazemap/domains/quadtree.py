@@ -21,9 +21,9 @@ LARGEST_GRID = 12
 
 @dataclass(frozen=True)
 class Quadtree:
-    """A square in unit Web-Mercator coordinates (x east, y south, the world is 0, 0, 1) cut in four, depth times.
+    """A square in unit Web-Mercator coordinates, cut in four, depth times.
 
-    The root is cell 1; each level adds two bits, x | y << 1, as quadkeys do. So `c >> 2` is the parent and
+    x grows east, y grows south; the world is left 0, top 0, side 1. The root is cell 1; each level adds two bits, x | y << 1, as quadkeys do. So `c >> 2` is the parent and
     the base cells of a cell are one range in Z-order. A cell owns its western and northern edge.
 
     >>> tree = Quadtree.world(depth=3)
@@ -40,7 +40,7 @@ class Quadtree:
     def __post_init__(self) -> None:
         if not 0 <= self.depth <= DEEPEST:
             raise InputError(f"the depth of a quadtree is 0 to {DEEPEST}; found {self.depth}")
-        inside = 0 <= self.left and 0 <= self.top and self.side > 0
+        inside = self.left >= 0 and self.top >= 0 and self.side > 0
         if not (inside and self.left + self.side <= 1 and self.top + self.side <= 1):
             raise InputError(
                 "the square of a quadtree lies in the world, 0 <= left, top and left + side, top + side <= 1;"
@@ -48,7 +48,8 @@ class Quadtree:
             )
         if self.side / 2**self.depth < FINEST_SIDE:
             raise InputError(
-                f"depth {self.depth} cuts a square of {self.side:g} finer than a few micrometres; use a smaller depth"
+                f"depth {self.depth} cuts a square of side {self.side:g} finer than a few micrometres;"
+                " use a smaller depth"
             )
 
     @classmethod
@@ -113,16 +114,13 @@ class Quadtree:
     def square(self, cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Left, top and side of each cell in unit Web-Mercator coordinates."""
         column, row, share = self._place(cells)
-        return (
-            self.left + self.side * (column * share),
-            self.top + self.side * (row * share),
-            self.side * share,
-        )
+        x, y = (start + self.side * (edge * share) for start, edge in ((self.left, column), (self.top, row)))
+        return x, y, self.side * share
 
     def bounds(
         self, cells: Cells
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """West, south, east and north of each cell in degrees; neighbours share their edge to the last bit."""
+        """West, south, east and north of each cell in degrees; neighbours share an edge to the last bit."""
         from hazemap.domains.mercator import latitudes, longitudes
 
         column, row, share = self._place(cells)
@@ -155,7 +153,7 @@ class Quadtree:
         return boxes
 
     def names(self, cells: Cells) -> list[str]:
-        """Quadkeys for the world; below any other square `root-` and the digits. The root itself is `root`."""
+        """Quadkeys for the world, `root-` and digits for any other square; `root` for the root itself."""
         numbers, levels = _numbers(cells), self.level(cells)
         if ((levels < 0) | (levels > self.depth)).any():
             raise InputError(f"only cells of levels 0 to {self.depth} have names; found other numbers")
