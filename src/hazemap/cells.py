@@ -124,8 +124,9 @@ class Leaves:
         object.__setattr__(self, "cells", cells)
 
     def __eq__(self, other: object) -> bool:
-        same_tree = isinstance(other, Leaves) and self.tree == other.tree
-        return same_tree and np.array_equal(self.cells, other.cells)
+        if not isinstance(other, Leaves):
+            return NotImplemented
+        return self.tree == other.tree and np.array_equal(self.cells, other.cells)
 
     def __hash__(self) -> int:
         return hash((self.tree, self.cells.tobytes()))

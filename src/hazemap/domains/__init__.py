@@ -1,6 +1,7 @@
 """Trees and partitions of places."""
 
 from hazemap.domains.boxes import WORLD, Box
+from hazemap.domains.hexagons import Hexagons
 from hazemap.domains.quadtree import Quadtree
 
-__all__ = ["WORLD", "Box", "Quadtree"]
+__all__ = ["WORLD", "Box", "Hexagons", "Quadtree"]

@@ -42,6 +42,26 @@ class Box:
             raise InputError(f"a box is four numbers, west,south,east,north; found {text!r}") from None
         return cls(west, south, east, north)
 
+    def distance(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How far each point (degrees) is from the box, in radians on the sphere; 0 inside.
+
+        Along a meridian the cosine of the distance is R·cos(φ - φ*): the nearest point of an edge is at φ*
+        or at one of its ends. A point between the meridians of the box is nearest to its own meridian.
+
+        >>> np.degrees(Box(0, 0, 10, 10).distance(np.array([5.0, 5.0, -90.0]), np.array([5.0, -2.0, 0.0])))
+        array([ 0.,  2., 90.])
+        """
+        x, y, south, north = np.radians(lon), np.radians(lat), np.radians(self.south), np.radians(self.north)
+        between = (self.west <= lon) & (lon <= self.east)
+        nearest = np.where(between, np.abs(y - np.clip(y, south, north)), np.pi)
+        for meridian in (self.west, self.east):
+            turn = x - np.radians(meridian)
+            foot = np.clip(np.arctan2(np.sin(y), np.cos(y) * np.cos(turn)), south, north)
+            for end in (foot, south, north):
+                haversine = np.sin((y - end) / 2) ** 2 + np.cos(y) * np.cos(end) * np.sin(turn / 2) ** 2
+                nearest = np.minimum(nearest, 2 * np.arcsin(np.sqrt(np.minimum(haversine, 1))))
+        return nearest
+
     def __str__(self) -> str:
         return f"{self.west:g},{self.south:g},{self.east:g},{self.north:g}"
 

@@ -23,8 +23,9 @@ LARGEST_GRID = 12
 class Quadtree:
     """A square in unit Web-Mercator coordinates, cut in four, depth times.
 
-    x grows east, y grows south; the world is left 0, top 0, side 1. The root is cell 1; each level adds two bits, x | y << 1, as quadkeys do. So `c >> 2` is the parent and
-    the base cells of a cell are one range in Z-order. A cell owns its western and northern edge.
+    x grows east, y grows south; the world is left 0, top 0, side 1. The root is cell 1; each level adds two
+    bits, x | y << 1, as quadkeys do. So `c >> 2` is the parent and the base cells of a cell are one range in
+    Z-order. A cell owns its western and northern edge.
 
     >>> tree = Quadtree.world(depth=3)
     >>> paris = tree.cell_at({"lon": np.array([2.35]), "lat": np.array([48.85])}, level=3)

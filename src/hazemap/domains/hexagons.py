@@ -1,0 +1,217 @@
+"""H3 hexagons: cells of much the same size, with the numbers that kepler.gl and deck.gl know."""
+
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import NOWHERE, Cells, Columns
+from hazemap.domains.boxes import Box, coordinates
+from hazemap.errors import InputError
+
+FINEST = 15
+MOST_ROOTS = 1_000_000
+PENTAGONS = np.array([4, 14, 24, 38, 49, 58, 63, 72, 83, 97, 107, 117])  # base cells (H3 specification)
+# No point of a cell of resolution r, or of its descendants, is further from its centre than REACH / √7^r
+# radians: 0.221 is the largest circumradius, 0.232 adds the wandering of all finer centres.
+REACH = 0.25
+CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Hexagons:
+    """The H3 cells that may hold a point of a box, from the coarsest to the finest resolution.
+
+    A cell is its H3 index: its digits are its path, so base cells inside a cell are one range of numbers.
+    H3 does not nest on the ground (6 to 7 % of points leave their cell's parent): the cell of a row at any
+    level is *defined* as the ancestor of its finest cell. `area` and `outlines` are those of the hexagon
+    itself. A box does not cross the antimeridian, but its outermost cells may.
+
+    >>> tree = Hexagons(Box(2.2, 48.8, 2.5, 48.9), coarsest=5, finest=9)
+    >>> paris = tree.cell_at({"lon": np.array([2.35]), "lat": np.array([48.85])}, level=4)
+    >>> tree.depth, tree.names(paris), tree.names(tree.parent(paris))
+    (4, ['891fb46624bffff'], ['881fb46625fffff'])
+    """
+
+    box: Box
+    coarsest: int
+    finest: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.coarsest <= self.finest <= FINEST:
+            raise InputError(
+                f"H3 resolutions are 0 to {FINEST}, the coarsest before the finest;"
+                f" found {self.coarsest} and {self.finest}"
+            )
+        roots = self._about(self.coarsest)
+        if roots > MOST_ROOTS:
+            good = max(r for r in range(self.coarsest) if r == 0 or self._about(r) <= MOST_ROOTS)
+            raise InputError(
+                f"resolution {self.coarsest} cuts the box {self.box} into about {roots:.2g} hexagons at once;"
+                f" start from resolution {good} or coarser (at most {MOST_ROOTS:,} hexagons)"
+            )
+
+    @property
+    def depth(self) -> int:
+        """Resolutions below the coarsest."""
+        return self.finest - self.coarsest
+
+    @cached_property
+    def root(self) -> Cells:
+        """The cells of the coarsest resolution with a descendant near the box, in ascending order."""
+        cells = _index(np.int64(0), np.arange(122, dtype=np.uint64) << np.uint64(45))
+        for resolution in range(self.coarsest + 1):
+            lon, lat = _centres(cells)
+            cells = cells[self.box.distance(lon, lat) <= REACH / 7 ** (resolution / 2)]
+            if resolution < self.coarsest:
+                cells = _children(cells)
+        cells.setflags(write=False)
+        return cells
+
+    def children(self, cells: Cells) -> Cells:
+        """The seven children of each cell, six of a pentagon, in ascending order."""
+        return _children(np.asarray(cells, dtype=np.uint64))
+
+    def parent(self, cells: Cells) -> Cells:
+        """The cell one resolution coarser, by the index."""
+        numbers = np.asarray(cells, dtype=np.uint64)
+        return _index(_resolution(numbers) - 1, numbers)
+
+    def level(self, cells: Cells) -> NDArray[np.int64]:
+        """Resolutions below the coarsest."""
+        return _resolution(np.asarray(cells, dtype=np.uint64)) - self.coarsest
+
+    def span(self, cells: Cells) -> tuple[Cells, Cells]:
+        """The descendants whose further digits are all 0, and all 6."""
+        numbers = np.asarray(cells, dtype=np.uint64)
+        free = _unused(_resolution(numbers)) & ~_unused(np.int64(self.finest))  # the further digits, all 7
+        finest = _index(np.int64(self.finest), numbers)
+        return finest & ~free, finest & ~(free & LAST_BITS)
+
+    def cell_at(self, columns: Columns, level: int) -> Cells:
+        """The cell of each row at this level; `NOWHERE` far from the box, off the globe, or for NaN."""
+        if not 0 <= level <= self.depth:
+            raise InputError(f"these hexagons have levels 0 to {self.depth}; found {level}")
+        lon, lat = coordinates(columns)
+        cells = np.empty(len(lon), dtype=np.uint64)
+
+        def fill(start: int) -> None:
+            rows = slice(start, start + CHUNK)
+            cells[rows] = self._locate(lon[rows], lat[rows], level)
+
+        starts = range(0, len(lon), CHUNK)
+        if len(starts) <= 1:
+            list(map(fill, starts))
+        else:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:  # h3ronpy releases the interpreter's lock
+                list(pool.map(fill, starts))
+        return cells
+
+    def area(self, cells: Cells) -> NDArray[np.float64]:
+        """Square metres of each hexagon as H3 gives them: on the sphere of the earth's area."""
+        from h3ronpy import cells_area_m2
+
+        return np.asarray(cells_area_m2(np.asarray(cells, dtype=np.uint64)), dtype=np.float64)
+
+    def outlines(self, cells: Cells) -> NDArray[Any]:
+        """Each hexagon; one that crosses the antimeridian is a multipolygon."""
+        import shapely
+        from h3ronpy.vector import cells_to_wkb_polygons
+
+        from hazemap.domains.antimeridian import cut
+
+        return cut(shapely.from_wkb(np.asarray(cells_to_wkb_polygons(np.asarray(cells, dtype=np.uint64)))))
+
+    def names(self, cells: Cells) -> list[str]:
+        """H3 indexes as everybody writes them: 15 hexadecimal digits."""
+        return [f"{cell:015x}" for cell in np.asarray(cells, dtype=np.uint64).tolist()]
+
+    def named(self, names: list[str]) -> Cells:
+        """The cells with these names, if they are cells of this tree."""
+        from h3ronpy import cells_valid
+
+        for name in names:
+            if not re.fullmatch("[0-9a-f]{15}", name):
+                raise InputError(f"an H3 cell is 15 hexadecimal digits in lower case; found {name!r}")
+        cells = np.array([int(name, 16) for name in names], dtype=np.uint64)
+        valid = np.asarray(cells_valid(cells, booleanarray=True), dtype=bool)
+        resolution = _resolution(cells)
+        valid &= (self.coarsest <= resolution) & (resolution <= self.finest)
+        valid &= np.isin(_index(np.int64(self.coarsest), cells), self.root)
+        if not valid.all():
+            raise InputError(
+                f"an H3 cell of this tree has resolution {self.coarsest} to {self.finest} and lies near the"
+                f" box {self.box}; found {names[int(np.argmin(valid))]!r}"
+            )
+        return cells
+
+    def _locate(self, lon: NDArray[np.float64], lat: NDArray[np.float64], level: int) -> Cells:
+        from h3ronpy.vector import coordinates_to_cells
+
+        on_earth = (np.abs(lon) <= 180) & (np.abs(lat) <= 90)  # NaN compares false
+        if not on_earth.all():
+            cells = np.full(len(lon), NOWHERE)
+            cells[on_earth] = self._locate(lon[on_earth], lat[on_earth], level)
+            return cells
+        finest = np.asarray(coordinates_to_cells(lat, lon, self.finest), dtype=np.uint64)
+        ancestor = _index(np.int64(self.coarsest), finest)
+        nearest = np.minimum(np.searchsorted(self.root, ancestor), len(self.root) - 1)
+        inside = self.root[nearest] == ancestor
+        return np.where(inside, _index(np.int64(self.coarsest + level), finest), NOWHERE)
+
+    def _about(self, resolution: int) -> float:
+        """How many cells of a resolution the box takes: those inside and those along its edges."""
+        square = 4 * np.pi / (2 + 120 * 7.0**resolution)
+        width, height = np.radians(self.box.east - self.box.west), np.radians(self.box.north - self.box.south)
+        edges = np.radians([self.box.south, self.box.north])
+        inside = width * (np.sin(edges[1]) - np.sin(edges[0])) / square
+        along = (width * np.cos(edges).sum() + 2 * height) / np.sqrt(square)
+        return float(inside + along)
+
+
+# An H3 index: mode 1 in bits 59 to 62, the resolution in bits 52 to 55, the base cell in bits 45 to 51, then
+# fifteen digits of three bits each, coarse to fine; 7 stands for a digit that is not used.
+MODE = np.uint64(1 << 59)
+PATH = np.uint64((1 << 52) - 1)
+LAST_BITS = np.uint64(sum(1 << 3 * digit for digit in range(15)))  # a 7 without its last bit is a 6
+
+
+def _resolution(cells: Cells) -> NDArray[np.int64]:
+    return ((cells >> np.uint64(52)) & np.uint64(15)).astype(np.int64)
+
+
+def _unused(resolution: NDArray[np.int64] | np.int64) -> Cells:
+    """All bits of the digits finer than a resolution."""
+    bits = np.asarray(3 * (15 - resolution)).astype(np.uint64)
+    return (np.uint64(1) << bits) - np.uint64(1)
+
+
+def _index(resolution: NDArray[np.int64] | np.int64, cells: Cells) -> Cells:
+    """The same path at a coarser resolution, or at a finer one with the further digits left at 7."""
+    level = np.asarray(resolution).astype(np.uint64) << np.uint64(52)
+    return MODE | level | (cells & PATH) | _unused(resolution)
+
+
+def _children(cells: Cells) -> Cells:
+    finer = _resolution(cells) + 1
+    step = np.uint64(1) << (3 * (15 - finer)).astype(np.uint64)
+    path = _index(finer, cells) & ~(np.uint64(7) * step)
+    digits = np.arange(7, dtype=np.uint64)
+    born = path[:, None] | (digits * step[:, None])
+    base = (cells >> np.uint64(45)) & np.uint64(127)
+    used = cells & PATH & ~_unused(_resolution(cells)) & ~np.uint64(127 << 45)
+    pentagon = np.isin(base, PENTAGONS) & (used == 0)
+    kept: Cells = born[~(pentagon[:, None] & (digits == 1))]  # a pentagon has no first child
+    return kept
+
+
+def _centres(cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    from h3ronpy.vector import cells_to_coordinates
+
+    centres = cells_to_coordinates(cells)
+    return np.asarray(centres["lng"]), np.asarray(centres["lat"])
