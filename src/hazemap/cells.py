@@ -98,6 +98,10 @@ class Partition(Protocol):
         ...
 
 
+MOST_CELLS = 1 << 25
+"""The largest regular grid that is asked for in one query."""
+
+
 @dataclass(frozen=True, eq=False)
 class Leaves:
     """Cells of one tree, in any order. A base cell belongs to the deepest of them that holds it.
@@ -122,6 +126,12 @@ class Leaves:
             raise InputError("the cells of a partition must be a flat array without repetition")
         cells.setflags(write=False)
         object.__setattr__(self, "cells", cells)
+        strange = (self.levels < 0) | (self.levels > self.tree.depth)
+        if strange[cells != NOWHERE].any():
+            raise InputError(
+                f"the cells of a partition have levels 0 to {self.tree.depth}, as their tree has;"
+                f" found {int(strange[cells != NOWHERE].sum())} cells of other levels"
+            )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Leaves):
@@ -131,32 +141,57 @@ class Leaves:
     def __hash__(self) -> int:
         return hash((self.tree, self.cells.tobytes()))
 
+    @classmethod
+    def at_level(cls, tree: Tree, level: int) -> "Leaves":
+        """All cells of one level: a regular grid."""
+        if not 0 <= level <= tree.depth:
+            raise InputError(f"the tree has levels 0 to {tree.depth}, not {level}")
+        cells = tree.root
+        for _ in range(level):
+            cells = tree.children(cells)
+            if len(cells) > MOST_CELLS:
+                raise InputError(f"level {level} has more than {MOST_CELLS:,} cells; ask for a coarser one")
+        return cls(tree, cells)
+
     @property
     def size(self) -> int:
         """How many cells."""
         return len(self.cells)
 
     @cached_property
+    def levels(self) -> NDArray[np.int64]:
+        """The level of each cell; -1 for `NOWHERE`."""
+        levels, real = np.full(self.size, -1, dtype=np.int64), self.cells != NOWHERE
+        levels[real] = self.tree.level(self.cells[real])
+        return levels
+
+    @cached_property
     def spans(self) -> tuple[Cells, Cells]:
-        """First and last base cell of each, without what nested cells take away."""
+        """First and last base cell of each, those of nested cells included."""
         first, last = np.zeros((2, self.size), dtype=np.uint64)
         real = self.cells != NOWHERE
         first[real], last[real] = self.tree.span(self.cells[real])
         return first, last
 
     @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """Positions by first base cell, outer cells before the cells in them."""
+        first, last = self.spans
+        return np.lexsort((self.levels, ~last, first))  # the level tells a cell from an only child
+
+    @cached_property
     def holder(self) -> NDArray[np.int64]:
         """The position of the smallest other cell that contains each cell; -1 for none."""
-        first, last = self.spans
-        holder = np.full(self.size, -1)
-        # Outer cells come before inner ones; `open_` is the chain of cells that contain the current one.
-        open_: list[int] = []
-        for i in np.lexsort((~last, first)):
-            while open_ and last[open_[-1]] < first[i]:
-                open_.pop()
-            if open_:
-                holder[i] = open_[-1]
-            open_.append(i)
+        first, last = (ends[self.order] for ends in self.spans)
+        # Spans are nested or disjoint. `before[i]` is an earlier cell such that none between them holds i;
+        # while it ends before i begins, its own `before` will do: chains of siblings halve in every round.
+        before = np.arange(-1, self.size)
+        before[-1] = -1  # the last place is also place -1, the end of every chain
+        seek = np.arange(self.size)
+        while (seek := seek[(before[seek] >= 0) & (last[before[seek]] < first[seek])]).size:
+            before[seek] = before[before[seek]]
+        holder = np.empty(self.size, dtype=np.int64)
+        holder[self.order] = np.append(self.order, -1)[before[:-1]]
         return holder
 
     @property
@@ -173,11 +208,28 @@ class Leaves:
 
     @cached_property
     def areas(self) -> NDArray[np.float64]:
-        """Square metres that each cell owns; 0 for `NOWHERE`."""
-        whole = np.zeros(self.size)
-        real = self.cells != NOWHERE
-        whole[real] = self.tree.area(self.cells[real])
-        return self.own(whole)
+        """Square metres that each cell owns; 0 for `NOWHERE` and for a cell that others fill.
+
+        The area of a cell with others inside is that of the largest cells that the others leave free. So it
+        is never negative, as a difference could be: hexagons have not quite the area of their children.
+        """
+        owned, real = np.zeros(self.size), self.cells != NOWHERE
+        owned[real] = self.tree.area(self.cells[real])
+        owned[self.holder[self.holder >= 0]] = 0
+        # Climb from the nested cells: `taken` are cells with something listed in them, `owner` holds them.
+        taken, owner = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
+        for level in range(int(self.levels.max(initial=0)), 0, -1):
+            nested = (self.levels == level) & (self.holder >= 0)
+            taken = np.concatenate([taken, self.cells[nested]])
+            owner = np.concatenate([owner, self.holder[nested]])
+            around, which = np.unique(self.tree.parent(taken), return_index=True)
+            owner = owner[which]
+            inside = self.tree.children(around)
+            free = inside[~np.isin(inside, taken)]
+            np.add.at(owned, owner[np.searchsorted(around, self.tree.parent(free))], self.tree.area(free))
+            climb = self.cells[owner] != around
+            taken, owner = around[climb], owner[climb]
+        return owned
 
     def total(self, base: Cells, weights: NDArray[np.int64]) -> NDArray[np.int64]:
         """The weight in each cell, given sorted base cells with weights: O(size · log base)."""
@@ -190,9 +242,8 @@ class Leaves:
     def locate(self, base: Cells) -> NDArray[np.int64]:
         """For each base cell the position of the deepest cell that holds it; -1 for none."""
         first, last = self.spans
-        order = np.lexsort((~last, first))
-        position = np.searchsorted(first[order], base, "right") - 1
-        found = np.where(position >= 0, order[np.maximum(position, 0)], -1)
+        position = np.searchsorted(first[self.order], base, "right") - 1
+        found = np.where(position >= 0, self.order[position], -1)
         outside = (found >= 0) & (base > last[found])
         while outside.any():  # climb to the cell around; at most `depth` times
             found[outside] = self.holder[found[outside]]
