@@ -1,0 +1,348 @@
+"""The privacy statement: what a release promises to the people in it, and on which assumptions.
+
+A release carries it for people (`line`, `text`) and for machines (`to_json`). Whoever reads one back believes
+nothing that does not follow: a statement that claims a smaller ε than its budget implies is refused.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from decimal import ROUND_CEILING, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from typing import NoReturn
+
+from hazemap.errors import CodecError, InputError
+from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP, log_delta
+from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson
+
+A_PERSON = "a person: all rows of one id"
+A_ROW = "a row"
+"""The units of a table. A device's statement names its own."""
+
+DELTAS = (Fraction(1, 10**6), Fraction(1, 10**9))
+"""For which δ a statement in ρ says the ε it implies."""
+
+_VERSION = 1
+_DIGITS = 150  # above and below a fraction's bar: squares of such numbers still fit a float
+_RATIONAL = re.compile(f"[0-9]{{1,{_DIGITS}}}(/[0-9]{{1,{_DIGITS}}})?")
+_SLACK = 1e-9  # of ln δ: far above the rounding error of `log_delta`
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is promised to whom. Every field is public.
+
+    * `unit`: who is protected (`A_PERSON`, `A_ROW`, …); `neighbours`: which two tables look alike.
+    * `trust`: who adds the noise; it reads after "by": "curator", "two servers". `assumptions`: what has to
+      be believed about them.
+    * `noise`: its law, "discrete Laplace".
+    * `public`: what was declared, or chosen without looking; `charged`: what was learned at a price.
+    * `created`: UTC, ISO 8601; `version`: hazemap's.
+
+    Raises `InputError` for a statement that contradicts itself.
+
+    >>> statement = Statement(
+    ...     "nyc", A_PERSON, "one person added or removed", PureDP(1), AtMostRows(1), "curator",
+    ...     ("the curator sees the table",), "discrete Laplace", ("box", "method"), ("counts",),
+    ...     "adaptive", "2026-01-02T03:04:05Z", "0.1.0",
+    ... )
+    >>> statement.line()[:63]
+    'Differentially private per person: ε = 1 (pure), one row a pers'
+    >>> Statement.from_json(statement.to_json()) == statement
+    True
+    """
+
+    dataset: str
+    unit: str
+    neighbours: str
+    budget: Budget
+    bounding: Bounding
+    trust: str
+    assumptions: tuple[str, ...]
+    noise: str
+    public: tuple[str, ...]
+    charged: tuple[str, ...]
+    method: str
+    created: str
+    version: str
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bounding, RowIsPerson) and not self.unit.startswith(A_ROW):
+            raise InputError(
+                f"a statement cannot promise to protect {self.unit!r} where {self.bounding}: "
+                f"its unit is {A_ROW!r}; bound the rows of each person to protect people"
+            )
+        try:
+            utc = datetime.fromisoformat(self.created).utcoffset() == timedelta(0)
+        except ValueError:
+            utc = False
+        if not utc:
+            raise InputError(f"a statement is dated in UTC, like 2026-01-02T03:04:05Z, not {self.created!r}")
+
+    @property
+    def implied(self) -> tuple[tuple[Fraction, Fraction], ...]:
+        """Each (ε, δ) that a budget in ρ implies; none where the budget itself names its ε."""
+        if not isinstance(self.budget, ZCDP):
+            return ()
+        return tuple((implied_epsilon(self.budget.rho, delta), delta) for delta in DELTAS)
+
+    def line(self) -> str:
+        """One sentence, for under a picture."""
+        person = re.sub(r"^an? ", "", self.unit.partition(":")[0])
+        return (
+            f"Differentially private per {person}: {self._short}, {self.bounding}, "
+            f"{self.noise.removesuffix(' noise')} noise by {self._by}; hazemap {self.version}."
+        )
+
+    def text(self) -> str:
+        """The whole statement, a line for each of its parts."""
+        sensitivity = self.bounding.sensitivity
+        l1, l2_squared = sensitivity.l1, sensitivity.l2_squared
+        bound = [f"{self.bounding} (sensitivity: L1 = {l1}, L2² = {l2_squared} votes)"]
+        if self.bounding.nowhere:
+            bound.append("rows outside every cell are weighed and counted like those of any other cell")
+        parts: list[tuple[str, list[str]]] = [
+            ("Data set", [self.dataset]),
+            ("Protected", [self.unit]),
+            ("Neighbours", [self.neighbours]),
+            ("Budget", [self._long, *(f"implies {_pair(*pair)}" for pair in self.implied)]),
+            ("Bounding", bound),
+            ("Noise", [f"{self.noise}, by {self._by}"]),
+            ("Assumed", list(self.assumptions)),
+            ("Public", list(self.public)),
+            ("Charged", list(self.charged)),
+            ("Method", [self.method]),
+            ("Made", [f"{self.created}, by hazemap {self.version}"]),
+        ]
+        return "\n".join(
+            f"{name if number == 0 else '':<12}{item}"
+            for name, items in parts
+            for number, item in enumerate(items or ["nothing"])
+        )
+
+    @property
+    def _by(self) -> str:
+        return self.trust if " " in self.trust else f"a {self.trust}"
+
+    @property
+    def _short(self) -> str:
+        if isinstance(self.budget, PureDP):
+            return f"{self.budget} (pure)"
+        if isinstance(self.budget, ApproxDP):
+            return str(self.budget)
+        epsilon, delta = self.implied[0]
+        return f"{self.budget} (zero-concentrated; {_pair(epsilon, delta)})"
+
+    @property
+    def _long(self) -> str:
+        if isinstance(self.budget, PureDP):
+            return f"{self.budget}: pure differential privacy"
+        if isinstance(self.budget, ApproxDP):
+            return f"{self.budget}: approximate differential privacy, spent as {ZCDP(self.budget.rho)}"
+        return f"{self.budget}: zero-concentrated differential privacy"
+
+    def to_json(self) -> dict[str, object]:
+        """A plain dict for `json.dumps`; rationals are text, so that nothing is rounded."""
+        plain: dict[str, object] = {"statement": _VERSION}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            plain[field.name] = list(value) if isinstance(value, tuple) else value
+        plain["budget"] = budget_to_json(self.budget)
+        plain["bounding"] = bounding_to_json(self.bounding)
+        plain["implies"] = [{"epsilon": str(epsilon), "delta": str(delta)} for epsilon, delta in self.implied]
+        return plain
+
+    @staticmethod
+    def from_json(data: object) -> "Statement":
+        """What `to_json` wrote; `CodecError` for anything else."""
+        if not isinstance(data, Mapping) or "statement" not in data:
+            raise CodecError("this JSON is not a privacy statement: it has no field 'statement'")
+        version = data["statement"]
+        if type(version) is not int or version != _VERSION:
+            raise CodecError(
+                f"a privacy statement of version {version!r:.20}; this hazemap reads version {_VERSION}: "
+                "read it with the hazemap that wrote it, or a newer one"
+            )
+        types = {field.name: field.type for field in fields(Statement)}
+        _only(data, {"statement", "implies", *types}, "a privacy statement")
+        budget = budget_from_json(data["budget"])
+        _believe(data["implies"], budget)
+        values: dict[str, object] = {"budget": budget, "bounding": bounding_from_json(data["bounding"])}
+        for name in types.keys() - values.keys():
+            values[name] = (
+                _texts(data[name], name) if types[name] == tuple[str, ...] else _text(data[name], name)
+            )
+        try:
+            return Statement(**values)  # type: ignore[arg-type]  # each was read as its field's type
+        except InputError as error:
+            raise CodecError(f"this privacy statement contradicts itself: {error}") from error
+
+
+@lru_cache(maxsize=256)
+def implied_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+    """The ε with which ρ-zCDP is (ε, δ)-private: the least one, rounded up to four digits.
+
+    >>> float(implied_epsilon(Fraction(1, 2), Fraction(1, 10**6)))
+    5.222
+    """
+    goal = math.log(delta) - _SLACK
+    rounded = max(float(rho), 1e-300)
+    low, high = 0.0, rounded + 2 * math.sqrt(rounded * -goal)  # Bun and Steinke 2016, proposition 1.3
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if log_delta(rounded, middle) <= goal else (middle, high)
+    with localcontext(prec=4, rounding=ROUND_CEILING):
+        return Fraction(+Decimal(high))
+
+
+def budget_to_json(budget: Budget) -> dict[str, str]:
+    """A budget as its kind and its rationals; `InputError` for one of absurdly many digits.
+
+    >>> budget_to_json(PureDP(0.1))
+    {'kind': 'PureDP', 'epsilon': '1/10'}
+    """
+    match budget:
+        case PureDP(epsilon=epsilon):
+            return {"kind": "PureDP", "epsilon": _plain(epsilon)}
+        case ZCDP(rho=rho):
+            return {"kind": "ZCDP", "rho": _plain(rho)}
+        case ApproxDP(epsilon=epsilon, delta=delta):
+            return {"kind": "ApproxDP", "epsilon": _plain(epsilon), "delta": _plain(delta)}
+
+
+def budget_from_json(data: object) -> Budget:
+    """What `budget_to_json` wrote; `CodecError` for anything else."""
+    kind, found = _kind(data, "a budget")
+    try:
+        match kind:
+            case "PureDP":
+                _only(found, {"kind", "epsilon"}, kind)
+                return PureDP(_rational(found["epsilon"], "epsilon"))
+            case "ZCDP":
+                _only(found, {"kind", "rho"}, kind)
+                return ZCDP(_rational(found["rho"], "rho"))
+            case "ApproxDP":
+                _only(found, {"kind", "epsilon", "delta"}, kind)
+                return ApproxDP(_rational(found["epsilon"], "epsilon"), _rational(found["delta"], "delta"))
+    except InputError as error:
+        raise CodecError(f"this JSON holds an impossible budget: {error}") from error
+    raise CodecError(f"a budget is PureDP, ZCDP or ApproxDP, not {kind!r:.40}")
+
+
+def bounding_to_json(bounding: Bounding) -> dict[str, object]:
+    """A bounding rule as its kind and its numbers.
+
+    >>> bounding_to_json(AtMostRows(3))
+    {'kind': 'AtMostRows', 'most': 3, 'nowhere': False}
+    """
+    match bounding:
+        case AtMostRows(most=most, nowhere=nowhere):
+            return {"kind": "AtMostRows", "most": most, "nowhere": nowhere}
+        case AtMostCells(most=most, nowhere=nowhere):
+            return {"kind": "AtMostCells", "most": most, "nowhere": nowhere}
+        case OneVote(scale=scale, nowhere=nowhere):
+            return {"kind": "OneVote", "scale": scale, "nowhere": nowhere}
+        case RowIsPerson(nowhere=nowhere):
+            return {"kind": "RowIsPerson", "nowhere": nowhere}
+
+
+def bounding_from_json(data: object) -> Bounding:
+    """What `bounding_to_json` wrote; `CodecError` for anything else."""
+    kind, found = _kind(data, "a bounding rule")
+    number = {
+        "AtMostRows": {"most"},
+        "AtMostCells": {"most"},
+        "OneVote": {"scale"},
+        "RowIsPerson": set[str](),
+    }
+    if kind not in number:
+        raise CodecError(f"a bounding rule is one of {', '.join(number)}, not {kind!r:.40}")
+    _only(found, {"kind", "nowhere", *number[kind]}, kind)
+    nowhere = found["nowhere"]
+    if type(nowhere) is not bool:
+        raise CodecError(f"'nowhere' of {kind} must be true or false")
+    try:
+        match kind:
+            case "AtMostRows":
+                return AtMostRows(_integer(found["most"], "most"), nowhere)
+            case "AtMostCells":
+                return AtMostCells(_integer(found["most"], "most"), nowhere)
+            case "OneVote":
+                return OneVote(_integer(found["scale"], "scale"), nowhere)
+            case _:
+                return RowIsPerson(nowhere)
+    except InputError as error:
+        raise CodecError(f"this JSON holds an impossible bounding rule: {error}") from error
+
+
+def _pair(epsilon: Fraction, delta: Fraction) -> str:
+    return f"ε = {float(epsilon):.4g} at δ = {float(delta):.3g}"
+
+
+def _believe(claims: object, budget: Budget) -> None:
+    if not isinstance(claims, list):
+        _refuse("implies", "a list")
+    if claims and not isinstance(budget, ZCDP):
+        raise CodecError("this privacy statement implies an ε beside the one its budget names")
+    for claim in claims:
+        if not isinstance(claim, Mapping):
+            _refuse("implies", "a list of objects")
+        _only(claim, {"epsilon", "delta"}, "'implies'")
+        epsilon, delta = _rational(claim["epsilon"], "epsilon"), _rational(claim["delta"], "delta")
+        if not (0 < delta < 1 and log_delta(float(budget.rho), float(epsilon)) <= math.log(delta)):
+            raise CodecError(
+                f"this privacy statement claims {_pair(epsilon, delta)}: {budget} does not imply it"
+            )
+
+
+def _only(data: Mapping[str, object], wanted: set[str], what: str) -> None:
+    missing, unknown = sorted(wanted - data.keys()), sorted(str(key) for key in data.keys() - wanted)
+    if missing or unknown:
+        raise CodecError(
+            f"{what} has the fields {', '.join(sorted(wanted))}; "
+            f"missing here: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown)[:200] or 'none'}"
+        )
+
+
+def _kind(data: object, what: str) -> tuple[str, Mapping[str, object]]:
+    if not isinstance(data, Mapping) or not isinstance(data.get("kind"), str):
+        raise CodecError(f"{what} is an object with a text 'kind'")
+    return data["kind"], data
+
+
+def _plain(number: Fraction) -> str:
+    if max(number.numerator, number.denominator) >= 10**_DIGITS:
+        raise InputError(
+            f"a budget has at most {_DIGITS} digits above and below its fraction's bar; round it"
+        )
+    return str(number)
+
+
+def _text(value: object, name: str) -> str:
+    return value if isinstance(value, str) else _refuse(name, "text")
+
+
+def _texts(value: object, name: str) -> tuple[str, ...]:
+    return tuple(
+        _text(item, name) for item in (value if isinstance(value, list) else _refuse(name, "a list of text"))
+    )
+
+
+def _integer(value: object, name: str) -> int:
+    return value if type(value) is int else _refuse(name, "an integer")
+
+
+def _rational(value: object, name: str) -> Fraction:
+    if not isinstance(value, str) or not _RATIONAL.fullmatch(value):
+        _refuse(name, "a rational as text, like '1/10'")
+    try:
+        return Fraction(value)
+    except ZeroDivisionError:
+        _refuse(name, "a rational with a denominator above 0")
+
+
+def _refuse(name: str, wanted: str) -> NoReturn:
+    raise CodecError(f"the field {name!r} must be {wanted}")
