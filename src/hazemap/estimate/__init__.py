@@ -1,0 +1,29 @@
+"""Post-processing: arrays in, arrays out. Nothing here can leak."""
+
+from collections.abc import Iterable
+
+from hazemap.cellmap import CellMap
+from hazemap.cells import Leaves
+from hazemap.estimate.consistent import Consistent, Measurement, consistent
+from hazemap.estimate.nonnegative import nonnegative
+from hazemap.estimate.read import Reading, read
+from hazemap.estimate.shrink import shrunk
+from hazemap.estimate.transcripts import measurements
+from hazemap.rounds import Answer, Question
+
+__all__ = [
+    "Consistent",
+    "Measurement",
+    "Reading",
+    "consistent",
+    "from_transcript",
+    "measurements",
+    "nonnegative",
+    "read",
+    "shrunk",
+]
+
+
+def from_transcript(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -> CellMap:
+    """Exact least squares over all answers of a run: unbiased numbers, their errors, nothing shrunk."""
+    return read(transcript, cells, Reading.UNBIASED)

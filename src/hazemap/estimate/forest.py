@@ -1,0 +1,124 @@
+"""How the regions that were counted lie inside each other.
+
+Every answer counts regions: whole cells, or cells less the deeper cells asked beside them. All regions of a
+run, cut at each other's borders, give *atoms*; a region is a few ranges of atoms. Regions form a forest when
+any two are disjoint or nested. Where an old region cuts across a newer one (a cell that was collapsed and
+split another way) the old one is left out: what remains is a forest, on which least squares are exact.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import Cells, Leaves
+
+Indices = NDArray[np.int64]
+
+
+class Forest(NamedTuple):
+    """Regions in an order in which parents come before their children.
+
+    `parent` is the position of the smallest region around, -1 for none; `missing` says that some of a
+    region lies in none of its children; `row` is the region's position in the partitions given, one after
+    another. All have one entry a region that was kept.
+    """
+
+    parent: Indices
+    missing: NDArray[np.bool_]
+    row: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """For each region some half-open ranges of atoms: those of region i are `start[i] … start[i + 1]`."""
+
+    start: Indices
+    low: Indices
+    high: Indices
+
+
+def forest(partitions: Sequence[Leaves]) -> Forest:
+    """The forest of all regions of some partitions of one tree, oldest first: O(regions · depth)."""
+    ranges = _ranges(partitions)
+    age = np.repeat(np.arange(len(partitions)), [p.size for p in partitions])
+    lengths = np.concatenate([[0], np.cumsum(ranges.high - ranges.low)])
+    size = lengths[ranges.start[1:]] - lengths[ranges.start[:-1]]
+    atoms = int(ranges.high.max(initial=0))
+    kept = np.flatnonzero(size > 0)
+    while True:
+        order = kept[np.lexsort((-age[kept], -size[kept]))]  # of equal regions the newest is outermost
+        parent, dropped = _nest()(order, ranges.start, ranges.low, ranges.high, age, atoms)
+        if not len(dropped):
+            break
+        kept = np.setdiff1d(kept, dropped)
+    place = np.full(len(size) + 1, -1)
+    place[order] = np.arange(len(order))
+    inside = np.zeros(len(order), dtype=np.int64)
+    placed = place[parent]
+    np.add.at(inside, placed[placed >= 0], size[order][placed >= 0])
+    return Forest(placed, inside < size[order], order)
+
+
+def _ranges(partitions: Sequence[Leaves]) -> Ranges:
+    """Each region as ranges of atoms: its span, less the spans of the cells directly inside."""
+    firsts, lasts, holders, offset = [], [], [], 0
+    for partition in partitions:
+        first, last = partition.spans
+        firsts.append(first)
+        lasts.append(last)
+        holders.append(np.where(partition.holder >= 0, partition.holder + offset, -1))
+        offset += partition.size
+    first, last, holder = np.concatenate(firsts), np.concatenate(lasts), np.concatenate(holders)
+    edges: Cells = np.unique(np.concatenate([first, last + np.uint64(1)]))
+    low, high = np.searchsorted(edges, first), np.searchsorted(edges, last + np.uint64(1))
+    holes = np.flatnonzero(holder >= 0)
+    # A region with holes runs from its start to the first hole, between holes, and from the last hole to its end.
+    owner = np.concatenate([np.arange(len(low)), holder[holes]])
+    begins = np.concatenate([low, high[holes]])
+    ends = np.concatenate([high, low[holes]])
+    by_begin, by_end = np.lexsort((begins, owner)), np.lexsort((ends, owner))
+    owner, begins, ends = owner[by_begin], begins[by_begin], ends[by_end]
+    some = begins < ends  # two holes side by side leave nothing between them
+    start = np.concatenate([[0], np.cumsum(np.bincount(owner[some], minlength=len(low)))])
+    return Ranges(start, begins[some], ends[some])
+
+
+@cache
+def _nest() -> Any:
+    """The compiled loop below (numba is loaded only when it is needed)."""
+    import numba
+
+    return numba.njit(cache=True, nogil=True)(_nest_loop)
+
+
+def _nest_loop(  # type: ignore[no-untyped-def]
+    order, start, low, high, age, atoms
+):  # pragma: no cover - compiled
+    innermost = np.full(atoms, -1)
+    placed_at = np.full(len(start) - 1, -1)
+    parent = np.full(len(order), -1)
+    dropped = np.zeros(len(start) - 1, dtype=np.bool_)
+    for i in range(len(order)):
+        region = order[i]
+        around, deepest, alike = innermost[low[start[region]]], -1, True
+        for r in range(start[region], start[region + 1]):
+            for atom in range(low[r], high[r]):
+                other = innermost[atom]
+                alike = alike and other == around
+                if other >= 0 and (deepest < 0 or placed_at[other] > placed_at[deepest]):
+                    deepest = other
+        if not alike:  # the deepest one met does not hold all of this region: they cut across each other
+            if age[region] <= age[deepest]:
+                dropped[region] = True
+                continue
+            dropped[deepest] = True
+        placed_at[region] = i
+        parent[i] = around if alike else -1
+        for r in range(start[region], start[region + 1]):
+            for atom in range(low[r], high[r]):
+                innermost[atom] = region
+    return parent, np.flatnonzero(dropped)

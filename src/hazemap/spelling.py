@@ -1,0 +1,106 @@
+"""Budgets, bounding rules, cells and methods as people write them, on a command line or in a call."""
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+from hazemap.errors import InputError
+from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, Number, PureDP
+from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson
+
+BOUNDINGS = "one row, rows:K, cells:K, one vote, rows are people"
+CELLS = "quadtree, quadtree:DEPTH, h3:COARSEST-FINEST"
+METHODS = "adaptive, uniform, flat, flat:LEVEL"
+
+
+def budget(epsilon: Number | None, delta: Number | None, rho: Number | None) -> Budget:
+    """Pure ε, (ε, δ), or ρ: whichever numbers are given.
+
+    >>> budget(1, None, None)
+    PureDP(epsilon=Fraction(1, 1))
+    """
+    if rho is not None and epsilon is None and delta is None:
+        return ZCDP(rho)
+    if rho is None and epsilon is not None:
+        return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
+    given = ", ".join(
+        name for name, number in zip(("epsilon", "delta", "rho"), (epsilon, delta, rho)) if number
+    )
+    raise InputError(
+        f"a budget is epsilon, epsilon with delta, or rho alone; given: {given or 'none of them'}"
+    )
+
+
+def bounding(text: str, nowhere: bool = False) -> Bounding:
+    """The rule that a text names; with `nowhere`, rows that lie in no cell are weighed too.
+
+    >>> bounding("rows:10")
+    AtMostRows(most=10, nowhere=False)
+    """
+    match re.fullmatch(r"(rows|cells):([0-9]{1,9})", text):
+        case re.Match() as found:
+            rule = AtMostRows if found[1] == "rows" else AtMostCells
+            return rule(int(found[2]), nowhere)
+    match text:
+        case "one row":
+            return AtMostRows(1, nowhere)
+        case "one vote":
+            return OneVote(nowhere=nowhere)
+        case "rows are people":
+            return RowIsPerson(nowhere)
+    _refuse("a bounding rule", BOUNDINGS, text)
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Squares of a quadtree, cut so many times; where `depth` is None, until they are small enough."""
+
+    depth: int | None
+
+
+@dataclass(frozen=True)
+class Hexes:
+    """H3 hexagons from one resolution to another."""
+
+    coarsest: int
+    finest: int
+
+
+def cells(text: str) -> Squares | Hexes:
+    """The cells that a text names.
+
+    >>> cells("h3:7-10")
+    Hexes(coarsest=7, finest=10)
+    """
+    if text == "quadtree":
+        return Squares(None)
+    if found := re.fullmatch(r"quadtree:([0-9]{1,2})", text):
+        return Squares(int(found[1]))
+    if found := re.fullmatch(r"h3:([0-9]{1,2})(?:-([0-9]{1,2}))?", text):
+        return Hexes(int(found[1]), int(found[2] or found[1]))
+    _refuse("the cells of a map", CELLS, text)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method by its name, and its level where one is given."""
+
+    name: str
+    level: int | None = None
+
+
+def method(text: str) -> Method:
+    """The method that a text names.
+
+    >>> method("flat:8")
+    Method(name='flat', level=8)
+    """
+    if text in ("adaptive", "uniform", "flat"):
+        return Method(text)
+    if found := re.fullmatch(r"flat:([0-9]{1,2})", text):
+        return Method("flat", int(found[1]))
+    _refuse("a method", METHODS, text)
+
+
+def _refuse(what: str, choices: str, text: str) -> NoReturn:
+    raise InputError(f"{what} is one of: {choices}; found {text!r}")
