@@ -106,7 +106,7 @@ class ApproxDP:
     @cached_property
     def rho(self) -> Fraction:
         """The largest ρ (rounded down to 40 bits) that implies it."""
-        return _rho_within(float(self.epsilon), float(self.delta))
+        return _rho_within(float(self.epsilon), math.log(self.delta.numerator) - math.log(self.delta.denominator))
 
     def part(self, share: Fraction) -> ZCDP:
         """What a share of it buys."""
@@ -120,7 +120,7 @@ Budget = PureDP | ZCDP | ApproxDP
 
 
 def log_delta(rho: float, epsilon: float) -> float:
-    """ln δ such that ρ-zCDP implies (ε, δ): the minimum over α > 1 of Canonne et al. 2020, proposition 12.
+    """The least ln δ found such that ρ-zCDP implies (ε, δ): over all α > 1 in Canonne et al. 2020, proposition 12.
 
     Any α gives a valid bound, so the search need not find the best one to be right.
     """
@@ -138,9 +138,9 @@ def log_delta(rho: float, epsilon: float) -> float:
     return bound((low + high) / 2)
 
 
-def _rho_within(epsilon: float, delta: float) -> Fraction:
+def _rho_within(epsilon: float, goal: float) -> Fraction:
     low, high = 0.0, epsilon + 1
-    goal = math.log(delta) - 1e-9  # outward: far above the rounding error of the few operations in `bound`
+    goal -= 1e-9  # outward: far above the rounding error of the few operations in `bound`
     for _ in range(100):
         middle = (low + high) / 2
         if middle and log_delta(middle, epsilon) <= goal:

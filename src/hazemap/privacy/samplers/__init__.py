@@ -1,0 +1,7 @@
+"""Exact samplers: integers out, uniform words in, and no float decides a draw (docs/noise.md)."""
+
+from hazemap.privacy.samplers.gaussian import discrete_gaussian
+from hazemap.privacy.samplers.laplace import discrete_laplace, geometric
+from hazemap.privacy.samplers.selection import permute_and_flip
+
+__all__ = ["discrete_gaussian", "discrete_laplace", "geometric", "permute_and_flip"]
