@@ -121,7 +121,7 @@ class Leaves:
     cells: Cells
 
     def __post_init__(self) -> None:
-        cells = np.asarray(self.cells, dtype=np.uint64)
+        cells = np.array(self.cells, dtype=np.uint64)
         if cells.ndim != 1 or len(np.unique(cells)) != len(cells):
             raise InputError("the cells of a partition must be a flat array without repetition")
         cells.setflags(write=False)
@@ -242,10 +242,11 @@ class Leaves:
     def locate(self, base: Cells) -> NDArray[np.int64]:
         """For each base cell the position of the deepest cell that holds it; -1 for none."""
         first, last = self.spans
-        position = np.searchsorted(first[self.order], base, "right") - 1
-        found = np.where(position >= 0, self.order[position], -1)
-        outside = (found >= 0) & (base > last[found])
-        while outside.any():  # climb to the cell around; at most `depth` times
+        # The last place is also place -1, where every search ends: no base cell lies after it.
+        last = np.append(last, np.iinfo(np.uint64).max)
+        found = np.append(self.order, -1)[np.searchsorted(first[self.order], base, "right") - 1]
+        outside = np.flatnonzero(base > last[found])
+        while outside.size:  # climb to the cell around; at most `depth` times
             found[outside] = self.holder[found[outside]]
-            outside = (found >= 0) & (base > last[found])
+            outside = outside[base[outside] > last[found[outside]]]
         return found

@@ -63,7 +63,9 @@ class Box:
         return nearest
 
     def __str__(self) -> str:
-        return f"{self.west:g},{self.south:g},{self.east:g},{self.north:g}"
+        """As `parse` reads it, with every digit."""
+        edges = (self.west, self.south, self.east, self.north)
+        return ",".join(str(float(edge)).removesuffix(".0") for edge in edges)
 
 
 WORLD = Box(-180.0, -MERCATOR_LATITUDE, 180.0, MERCATOR_LATITUDE)
@@ -74,7 +76,11 @@ def coordinates(columns: Columns) -> tuple[NDArray[np.float64], NDArray[np.float
     missing = [name for name in ("lon", "lat") if name not in columns]
     if missing:
         raise TableError(f"rows need the columns lon and lat in degrees; not found: {', '.join(missing)}")
-    lon, lat = (np.ascontiguousarray(columns[name], dtype=np.float64) for name in ("lon", "lat"))
+    try:
+        lon, lat = (np.ascontiguousarray(columns[name], dtype=np.float64) for name in ("lon", "lat"))
+    except (TypeError, ValueError):
+        kinds = " and ".join(str(np.asarray(columns[name]).dtype) for name in ("lon", "lat"))
+        raise TableError(f"lon and lat hold numbers in degrees; found columns of {kinds}") from None
     if lon.ndim != 1 or lon.shape != lat.shape:
         raise TableError(f"lon and lat must be flat and of one length; found {lon.shape} and {lat.shape}")
     return lon, lat

@@ -1,13 +1,37 @@
-"""Exact areas on the WGS 84 ellipsoid."""
+"""Unit Web-Mercator coordinates in degrees, and exact areas on the WGS 84 ellipsoid.
+
+x = longitude/360 + 1/2 grows east, y = 1/2 - artanh(sin latitude)/2π grows south; the world is the square
+from (0, 0) to (1, 1).
+"""
 
 import math
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.domains.boxes import MERCATOR_LATITUDE
+
 FLATTENING = 1 / 298.257223563
 SEMI_MINOR = 6378137.0 * (1 - FLATTENING)
 ECCENTRICITY = math.sqrt(FLATTENING * (2 - FLATTENING))
+
+
+def longitude(x: float) -> float:
+    """Degrees of a unit x."""
+    return (x - 0.5) * 360.0
+
+
+def latitude(y: float) -> float:
+    """Degrees of a unit y; exactly the limit of Web Mercator on the world's edges.
+
+    >>> latitude(0.0), latitude(0.5)
+    (85.05112877980659, 0.0)
+    """
+    if y <= 0.0:
+        return MERCATOR_LATITUDE
+    if y >= 1.0:
+        return -MERCATOR_LATITUDE
+    return math.degrees(math.atan(math.sinh(2 * math.pi * (0.5 - y))))
 
 
 def mercator_rectangles(

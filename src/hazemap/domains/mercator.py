@@ -1,10 +1,8 @@
 """Which square of a Web-Mercator quadtree holds a point: the one hot loop of the domain.
 
-Unit coordinates: x = longitude/360 + 1/2 grows east, y = 1/2 - asinh(tan latitude)/2π grows south, the
-world is the square (0, 0) to (1, 1). Columns and rows are decided by comparing degrees with the degrees of
-the edges, which `longitudes` and `latitudes` give: so outlines and cells agree to the last bit.
-
-This module imports numba; the quadtree imports it inside its methods.
+Columns and rows are decided by comparing degrees with the degrees of the edges, which `longitudes` and
+`latitudes` give: so outlines and cells agree to the last bit. This module imports numba; the quadtree
+imports it inside its methods.
 """
 
 import math
@@ -13,28 +11,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hazemap.domains.boxes import MERCATOR_LATITUDE
+from hazemap.domains import geodesy
 
-FULL_TURN = 2 * math.pi
-
-
-@njit(nogil=True, cache=True)
-def longitude(x: float) -> float:
-    """Degrees of a unit x."""
-    return (x - 0.5) * 360.0
+compiled = njit(nogil=True, cache=True)
+longitude = compiled(geodesy.longitude)
+latitude = compiled(geodesy.latitude)
 
 
-@njit(nogil=True, cache=True)
-def latitude(y: float) -> float:
-    """Degrees of a unit y; exactly the limit of Web Mercator on the world's edges."""
-    if y <= 0.0:
-        return MERCATOR_LATITUDE
-    if y >= 1.0:
-        return -MERCATOR_LATITUDE
-    return math.degrees(math.atan(math.sinh(FULL_TURN * (0.5 - y))))
-
-
-@njit(nogil=True, cache=True)
+@compiled
 def longitudes(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Degrees of unit x."""
     degrees = np.empty_like(x)
@@ -43,7 +27,7 @@ def longitudes(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return degrees
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def latitudes(y: NDArray[np.float64]) -> NDArray[np.float64]:
     """Degrees of unit y."""
     degrees = np.empty_like(y)
@@ -52,7 +36,7 @@ def latitudes(y: NDArray[np.float64]) -> NDArray[np.float64]:
     return degrees
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def spread(number: int) -> np.uint64:
     """The lower 32 bits of a number with a zero before each of them."""
     bits = np.uint64(number)
@@ -63,7 +47,7 @@ def spread(number: int) -> np.uint64:
     return (bits | (bits << np.uint64(1))) & np.uint64(0x5555555555555555)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def squares(
     lon: NDArray[np.float64],
     lat: NDArray[np.float64],
@@ -95,8 +79,8 @@ def squares(
             column -= 1
         while column < count - 1 and x >= longitude(left + side * ((column + 1) * width)):
             column += 1
-        sine = math.sin(math.radians(y))  # artanh of the sine: three times as fast as arsinh of the tangent
-        height = (0.5 - math.log((1 + sine) / (1 - sine)) / (2 * FULL_TURN) - top) * scale
+        sine = math.sin(math.radians(y))  # three times as fast as asinh(tan)
+        height = (0.5 - math.log((1 + sine) / (1 - sine)) / (4 * math.pi) - top) * scale
         row = min(max(int(height), 0), count - 1)
         if not doubt < height - row < 1 - doubt:
             while row > 0 and y > latitude(top + side * (row * width)):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hazemap.cells import Cells, Columns
 from hazemap.domains.boxes import MERCATOR_LATITUDE, Box, coordinates
-from hazemap.domains.geodesy import mercator_rectangles
+from hazemap.domains.geodesy import latitude, longitude, mercator_rectangles
 from hazemap.errors import InputError
 
 DEEPEST = 24
@@ -63,13 +63,18 @@ class Quadtree:
         """The smallest square (to 1 cm) that holds the box, centred on it or shifted into the world."""
         if box.south >= MERCATOR_LATITUDE or box.north <= -MERCATOR_LATITUDE:
             raise InputError(f"Web Mercator ends at ±{MERCATOR_LATITUDE:.2f} degrees; found the box {box}")
-        west, east = (degrees / 360 + 0.5 for degrees in (box.west, box.east))
-        north, south = (
+        spread = [0.5 + degrees / 360 for degrees in (box.west, box.east)]
+        fall = [
             0.5 - math.asinh(math.tan(math.radians(degrees))) / (2 * math.pi)
             for degrees in (min(box.north, MERCATOR_LATITUDE), max(box.south, -MERCATOR_LATITUDE))
-        )
-        first_x, first_y = (max(math.floor(edge * GRAIN), 0) for edge in (west, north))
-        last_x, last_y = (min(math.ceil(edge * GRAIN), GRAIN) for edge in (east, south))
+        ]
+        first_x, first_y = (max(math.floor(edges[0] * GRAIN), 0) for edges in (spread, fall))
+        last_x, last_y = (min(math.ceil(edges[1] * GRAIN), GRAIN) for edges in (spread, fall))
+        # Rounding may have moved an edge onto the grid from just beyond it.
+        first_x -= longitude(first_x / GRAIN) > box.west
+        last_x += longitude(last_x / GRAIN) < box.east
+        first_y -= first_y > 0 and latitude(first_y / GRAIN) < box.north
+        last_y += last_y < GRAIN and latitude(last_y / GRAIN) > box.south
         side = max(last_x - first_x, last_y - first_y)
         left, top = (
             min(max((first + last - side) // 2, 0), GRAIN - side)
