@@ -4,6 +4,7 @@ One file format, one set of questions and one set of pictures serve every method
 """
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +12,14 @@ from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
+
+
+class Reading(Enum):
+    """The best guess that a map shows. The unbiased estimate is kept beside it, whichever is chosen."""
+
+    UNBIASED = "unbiased"  # least squares over all rounds
+    NONNEGATIVE = "nonnegative"  # the nearest map without minus signs that has the same totals
+    SHRUNK = "shrunk"  # first drawn toward the density around it, as far as noise explains the difference
 
 
 class Spread(NamedTuple):

@@ -9,11 +9,13 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable
+from enum import Enum
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from hazemap.cellmap import Reading
 from hazemap.cells import Leaves
 from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.encoders import Counts, Quantiles, Stack
@@ -24,7 +26,7 @@ from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, RowIsPerso
 
 CLOSED_LIST: tuple[type, ...] = (
     *(Query, Choice, Answer, Counts, Stack, Quantiles, Leaves, Quadtree, Hexagons, Box),
-    *(AtMostRows, AtMostCells, OneVote, RowIsPerson, PureDP, ZCDP, ApproxDP),
+    *(AtMostRows, AtMostCells, OneVote, RowIsPerson, PureDP, ZCDP, ApproxDP, Reading),
 )
 """Every type that may travel. Methods are added by whoever stores them (`known` below)."""
 
@@ -41,6 +43,8 @@ def to_json(thing: Any) -> Any:
         return {type(thing).__name__: {f.name: to_json(getattr(thing, f.name)) for f in dataclasses.fields(thing)}}
     if isinstance(thing, np.ndarray):
         return {"array": [str(thing.dtype), thing.tolist()]}
+    if isinstance(thing, Enum):
+        return {type(thing).__name__: thing.value}
     if isinstance(thing, Fraction):
         return {"fraction": str(thing)}
     if isinstance(thing, tuple):
@@ -78,6 +82,8 @@ def _read(data: Any, names: dict[str, type]) -> Any:
         return Fraction(fields)
     if name not in names:
         raise CodecError(f"{name!r} is not on the closed list of what may travel")
+    if issubclass(names[name], Enum):
+        return names[name](fields)
     wanted = {f.name for f in dataclasses.fields(names[name])}
     if set(fields) != wanted:
         raise CodecError(f"{name} has the fields {sorted(wanted)}, not {sorted(fields)}")

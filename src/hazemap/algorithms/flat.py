@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hazemap.algorithms.asking import with_nowhere
-from hazemap.cellmap import CellMap
+from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
 from hazemap.encoders import Counts
-from hazemap.estimate import Reading, read
+from hazemap.estimate import read
 from hazemap.rounds import Prices, Query, Rounds
 from hazemap.tables.bounding import AtMostRows, Bounding
 

@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 
 from hazemap.algorithms.asking import with_nowhere
-from hazemap.cellmap import CellMap
+from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate import Reading, read
+from hazemap.estimate import read
 from hazemap.rounds import Answer, Prices, Query, Question, Rounds
 from hazemap.tables.bounding import AtMostRows, Bounding
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from hazemap.cellmap import CellMap
+from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
 from hazemap.estimate.consistent import Consistent, Measurement, consistent
 from hazemap.estimate.nonnegative import nonnegative
-from hazemap.estimate.read import Reading, read
+from hazemap.estimate.read import read
 from hazemap.estimate.shrink import shrunk
 from hazemap.estimate.transcripts import measurements
 from hazemap.rounds import Answer, Question

@@ -1,0 +1,40 @@
+"""What many tests start from: towns of made-up people, and answers without a trust model."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("dev", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+SHARED = Path(__file__).parents[1] / ".." / "shared"
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of evaluation data beside the checkout; the test is skipped where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip("the evaluation data folder ../shared is not here")
+    return SHARED.resolve()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A ledger of the test's own."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("HAZEMAP_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture
+def points() -> dict[str, np.ndarray]:
+    """20,000 rows of 4,000 people in two clusters of a Berlin-sized box, the same every time."""
+    rng = np.random.default_rng(7)
+    person = rng.integers(0, 4_000, 20_000)
+    centre = np.where(rng.random(20_000) < 0.7, 0.3, 0.8)
+    spot = np.clip(centre[:, None] + rng.normal(0, 0.05, (20_000, 2)), 0, 1 - 1e-9)
+    return {"person": person, "lon": 13.2 + 0.4 * spot[:, 0], "lat": 52.4 + 0.2 * spot[:, 1]}

@@ -1,0 +1,166 @@
+"""Least squares on a forest, against a dense solver that knows nothing of trees."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hazemap.cells import NOWHERE, Leaves
+from hazemap.domains import Quadtree
+from hazemap.errors import InputError
+from hazemap.estimate import Measurement, consistent, nonnegative, shrunk
+from hazemap.estimate.forest import forest
+
+TREE = Quadtree.world(depth=3)
+BASE = np.sort(TREE.grid(3).ravel())
+
+
+def membership(leaves: Leaves) -> np.ndarray:
+    """Base cells by regions: 1 where a region owns a base cell."""
+    at = leaves.locate(BASE)
+    inside = np.zeros((leaves.size, len(BASE)))
+    inside[at[at >= 0], np.flatnonzero(at >= 0)] = 1
+    return inside
+
+
+@st.composite
+def antichains(draw, least: int = 0):
+    """A disjoint cover of the root: cells cut at random."""
+    cells, todo = [], [1]
+    while todo:
+        cell = todo.pop()
+        level = int(TREE.level(np.array([cell], dtype=np.uint64))[0])
+        if level < 3 and (level < least or draw(st.booleans())):
+            todo += [int(c) for c in TREE.children(np.array([cell], dtype=np.uint64))]
+        else:
+            cells.append(cell)
+    return Leaves(TREE, np.array(sorted(cells), dtype=np.uint64))
+
+
+@st.composite
+def nested(draw):
+    """Some cells of any level, the root among them: every cell owns what the deeper ones leave over."""
+    chosen = draw(st.sets(st.sampled_from([int(c) for c in range(2, 256) if c in range(4, 8) or c >= 16]), max_size=12))
+    valid = [c for c in chosen if (c.bit_length() - 1) % 2 == 0]
+    leaves = Leaves(TREE, np.array(sorted({1, *valid}), dtype=np.uint64))
+    return Leaves(TREE, leaves.cells[membership(leaves).sum(1) > 0])
+
+
+def measured(leaves: Leaves, rng: np.random.Generator) -> Measurement:
+    return Measurement(leaves, rng.normal(10, 5, leaves.size), rng.uniform(0.5, 3, leaves.size), 3.0)
+
+
+def dense(measurements, leaves):
+    """Generalised least squares by pseudo-inverse over the atoms; float64 estimate and covariance."""
+    design = np.concatenate([membership(m.cells) for m in measurements])
+    weight = np.concatenate([1 / m.variances for m in measurements])
+    numbers = np.concatenate([m.numbers for m in measurements])
+    inverse = np.linalg.pinv(design.T @ (weight[:, None] * design), rcond=1e-12)
+    into = membership(leaves)
+    return into @ inverse @ design.T @ (weight * numbers), into @ inverse @ into.T
+
+
+@settings(max_examples=60, deadline=None)
+@given(antichains(least=1), antichains(), antichains(), st.integers(0, 2**32))
+def test_the_forest_gives_the_least_squares_estimate_and_its_covariance(last, first, second, seed):
+    rng = np.random.default_rng(seed)
+    measurements = [measured(first, rng), measured(second, rng), measured(last, rng)]
+    estimate = consistent(measurements, last)
+    numbers, covariance = dense(measurements, last)
+    assert np.allclose(estimate.numbers, numbers)
+    assert np.allclose(estimate.stddev**2, np.diag(covariance))
+    weights = rng.normal(size=last.size)
+    assert np.isclose(estimate.of(weights).stddev ** 2, weights @ covariance @ weights)
+
+
+@settings(max_examples=60, deadline=None)
+@given(nested(), st.integers(0, 2**32))
+def test_regions_with_holes_are_combined_as_exactly(last, seed):
+    """A coarse antichain and the whole never cut across a region with holes that lie inside its cells."""
+    rng = np.random.default_rng(seed)
+    root = Leaves(TREE, TREE.root)
+    measurements = [measured(root, rng), measured(last, rng)]
+    estimate = consistent(measurements, last)
+    numbers, covariance = dense(measurements, last)
+    assert np.allclose(estimate.numbers, numbers)
+    assert np.allclose(estimate.stddev**2, np.diag(covariance))
+
+
+@settings(max_examples=60, deadline=None)
+@given(nested(), nested(), st.integers(0, 2**32))
+def test_an_old_region_that_cuts_across_a_newer_one_is_left_out(old, last, seed):
+    rng = np.random.default_rng(seed)
+    woods = forest([old, last])
+    regions = np.concatenate([membership(old), membership(last)])[woods.row]
+    for i in range(len(regions)):
+        for j in range(i):
+            shared = regions[i] @ regions[j]
+            assert shared in (0, regions[i].sum(), regions[j].sum())
+    assert set(range(old.size, old.size + last.size)) <= set(woods.row.tolist())
+    estimate = consistent([measured(old, rng), measured(last, rng)], last)
+    assert np.isfinite(estimate.stddev).all()
+
+
+def test_a_cell_that_was_never_asked_for_is_refused():
+    quarters = Leaves(TREE, TREE.children(TREE.root))
+    half = Measurement(Leaves(TREE, quarters.cells[:2]), np.ones(2), np.ones(2), 0.0)
+    with pytest.raises(InputError, match="nothing is known"):
+        consistent([half], quarters)
+
+
+def test_the_last_unknown_cell_is_what_the_others_leave():
+    quarters = Leaves(TREE, TREE.children(TREE.root))
+    whole = Measurement(Leaves(TREE, TREE.root), np.array([100.0]), np.array([4.0]), 0.0)
+    three = Measurement(Leaves(TREE, quarters.cells[:3]), np.array([10.0, 20.0, 30.0]), np.ones(3), 0.0)
+    estimate = consistent([whole, three], quarters)
+    assert estimate.numbers.tolist() == [10, 20, 30, 40]
+    assert np.allclose(estimate.stddev**2, [1, 1, 1, 7])
+    assert estimate.of(np.ones(4)).stddev == pytest.approx(2)
+
+
+def test_the_kurtosis_of_a_sum_is_that_of_its_noises():
+    quarters = Leaves(TREE, TREE.children(TREE.root))
+    estimate = consistent([Measurement(quarters, np.ones(4), np.full(4, 2.0), 3.0)], quarters)
+    assert estimate.of(np.array([1.0, 0, 0, 0])).kurtosis == pytest.approx(3)
+    assert estimate.of(np.ones(4)).kurtosis == pytest.approx(3 / 4)
+    assert estimate.of(np.zeros(4)) == (0, 0)
+
+
+def test_nowhere_is_a_region_of_its_own():
+    cells = Leaves(TREE, np.append(TREE.children(TREE.root), NOWHERE))
+    estimate = consistent([Measurement(cells, np.arange(5.0), np.ones(5), 0.0)], cells)
+    assert estimate.numbers.tolist() == [0, 1, 2, 3, 4]
+    assert nonnegative(estimate, estimate.numbers)[4] == pytest.approx(4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(antichains(least=1), antichains(), st.integers(0, 2**32))
+def test_shrinking_and_the_loss_of_minus_signs_keep_the_totals(last, first, seed):
+    rng = np.random.default_rng(seed)
+    estimate = consistent([measured(first, rng), measured(last, rng)], last)
+    calm = shrunk(estimate)
+    assert calm.sum() == pytest.approx(estimate.numbers.sum())
+    plain = nonnegative(estimate, calm)
+    assert plain.sum() == pytest.approx(estimate.numbers.sum())
+    if estimate.numbers.sum() > 0:
+        assert plain.min() >= 0
+
+
+def test_clamping_instead_inflates_a_sparse_map_many_times():
+    """The twin of the law above: what everybody does by default."""
+    rng = np.random.default_rng(5)
+    cells = Leaves.at_level(TREE, 3)
+    noise = rng.normal(0, 10, 64)
+    estimate = consistent([Measurement(cells, 0.5 + noise - noise.mean(), np.full(64, 100.0), 0.0)], cells)
+    assert np.maximum(estimate.numbers, 0).sum() > 4 * estimate.numbers.sum() > 0
+    assert nonnegative(estimate, estimate.numbers).sum() == pytest.approx(estimate.numbers.sum())
+
+
+def test_evenly_spread_people_are_shrunk_to_one_density():
+    cells = Leaves.at_level(Quadtree(0.25, 0.25, 0.001, 3), 3)
+    rng = np.random.default_rng(3)
+    truth = 1000 * cells.areas / cells.areas.sum()
+    whole = Measurement(Leaves(cells.tree, cells.tree.root), np.array([1000.0]), np.array([1.0]), 0.0)
+    noisy = Measurement(cells, truth + rng.normal(0, 10, 64), np.full(64, 100.0), 0.0)
+    estimate = consistent([whole, noisy], cells)
+    assert np.abs(shrunk(estimate) - truth).sum() < 0.5 * np.abs(estimate.numbers - truth).sum()

@@ -1,0 +1,96 @@
+"""The import graph is the privacy argument: whoever decides cannot see, whoever sees cannot decide."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
+
+FLOORS = """
+errors
+cells
+cellmap
+domains
+tables
+encoders
+privacy
+rounds
+codec
+session
+estimate
+algorithms | trust
+draw
+releases
+city | spelling
+plan | publish
+cli
+""".split("\n")
+RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor.split(" | ") if name}
+NEVER = {
+    "algorithms": {"tables.memory", "tables.engine", "tables.sources", "privacy.samplers", "privacy.stream", "trust"},
+    "estimate": {"tables.memory", "tables.engine", "tables.sources", "privacy.samplers", "privacy.stream", "trust"},
+    "releases": {"tables.memory", "tables.engine", "tables.sources", "privacy.samplers", "privacy.stream", "trust"},
+    "draw": {"tables", "privacy", "trust", "releases"},
+}
+NO_CHANCE = {"algorithms", "estimate", "releases", "draw"}
+CHANCE = {"random", "secrets", "time", "numpy.random"}
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def imports(path: Path) -> set[str]:
+    """Everything a file imports at run time, `import a.b` and `from a.b import c` alike (as a.b and a.b.c)."""
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for inner in ast.walk(node)
+    }
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if node in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def floor_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def ids(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=ids)
+def test_a_module_imports_only_from_floors_below(path):
+    here = floor_of(path)
+    assert here in RANK, f"{here} has no floor: add it to FLOORS and to docs/design.md"
+    for name in imports(path):
+        package, _, rest = name.partition(".")
+        if package != "hazemap" or not rest or rest == "__version__":
+            continue
+        there = rest.split(".")[0]
+        if there in RANK:
+            assert there == here or RANK[there] < RANK[here], f"{here} imports {there}"
+        for forbidden in NEVER.get(here, ()):
+            assert not (rest + ".").startswith(forbidden + "."), f"{here} imports {forbidden}"
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if floor_of(p) in NO_CHANCE], ids=ids)
+def test_whoever_decides_neither_draws_lots_nor_looks_at_the_clock(path):
+    assert not imports(path) & CHANCE
+
+
+@pytest.mark.parametrize("path", MODULES, ids=ids)
+def test_a_file_is_short_enough_to_be_one_noun(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+def test_no_folder_is_called_by_what_it_is_not():
+    names = {part for path in MODULES for part in path.relative_to(PACKAGE).with_suffix("").parts}
+    assert not names & {"utils", "util", "common", "misc", "helpers", "manager", "managers"}

@@ -1,0 +1,100 @@
+"""What travels: golden files, round trips, refusals. `python tests/test_codec.py` writes the golden files anew."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hazemap import codec
+from hazemap.algorithms import METHODS, Adaptive, Flat, FoundBox, Locate, PrefixTree, UniformGrid
+from hazemap.cells import NOWHERE, Leaves
+from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.encoders import Counts, Quantiles, Stack
+from hazemap.errors import CodecError
+from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
+from hazemap.rounds import Answer, Choice, Query
+from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson
+
+GOLDEN = Path(__file__).parent / "vectors" / "codec"
+TREE = Quadtree(0.25, 0.5, 0.125, 6)
+QUARTERS = Leaves(TREE, np.append(TREE.children(TREE.root), NOWHERE))
+COUNTS = Counts(QUARTERS, AtMostRows(3, nowhere=True))
+HEXAGONS = Hexagons(Box(2.2, 48.8, 2.4, 48.9), 7, 9)
+
+THINGS = {
+    "query": Query(COUNTS, Fraction(1, 20)),
+    "query-of-a-cohort": Query(Counts(QUARTERS, AtMostCells(5)), Fraction(1), cohort=3),
+    "query-of-a-stack": Query(Stack((COUNTS, Counts(QUARTERS, OneVote(1024))), (1, 4)), Fraction(1, 3)),
+    "query-over-hexagons": Query(Counts(Leaves(HEXAGONS, HEXAGONS.root), RowIsPerson()), Fraction(1, 2)),
+    "choice": Choice(Quantiles(QUARTERS, (Fraction(1, 2), Fraction(9, 10)), AtMostRows(1)), Fraction(1, 7)),
+    "answer": Answer(np.array([5, -3, 2**40, 0, 1]), np.array([1.4142135623730951]), 3.0),
+    "budgets": (PureDP("0.1"), ZCDP("0.5"), ApproxDP(1, "1e-6")),
+    "adaptive": Adaptive(TREE, OneVote(), prior=Leaves(TREE, TREE.children(TREE.root))),
+    "methods": (Flat(TREE, 3), UniformGrid(TREE), PrefixTree(TREE), Locate(), FoundBox(Adaptive(TREE))),
+}
+
+
+@pytest.mark.parametrize("name", THINGS)
+def test_a_thing_is_written_as_its_golden_file_says(name):
+    assert codec.to_json(THINGS[name]) == json.loads((GOLDEN / f"{name}.json").read_text())
+
+
+@pytest.mark.parametrize("name", THINGS)
+def test_a_thing_survives_the_wire(name):
+    back = codec.loads(codec.dumps(THINGS[name]), METHODS)
+    assert back == THINGS[name]
+    assert codec.digest(back) == codec.digest(THINGS[name])
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)), st.lists(st.floats(0, 1e300)), st.floats(-2, 6))
+def test_no_number_is_rounded(sums, stddev, kurtosis):
+    answer = Answer(np.array(sums, dtype=np.int64), np.array(stddev, dtype=np.float64), kurtosis)
+    assert codec.loads(codec.dumps(answer)) == answer
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"Curator": {}},
+        {"Query": {}},
+        {"Query": {"encoder": 1, "share": {"fraction": "2"}, "cohort": None}},
+        {"Box": {"west": 1, "south": 0, "east": 0, "north": 1}},
+        {"Box": {"west": 0, "south": 0, "east": 1, "north": 1, "height": 3}},
+        {"Box": {}, "Query": {}},
+        {"array": ["object", [1]]},
+        {"array": ["uint64", [-1]]},
+        {"fraction": "1/0"},
+        {"PureDP": {"epsilon": {"fraction": "-1"}}},
+        {"Quadtree": {"left": "a", "top": 0, "side": 1, "depth": 2}},
+        {"Leaves": {"tree": {"Quadtree": {"left": 0, "top": 0, "side": 1, "depth": 2}}, "cells": {"array": ["uint64", [4, 4]]}}},
+    ],
+)
+def test_json_that_is_not_ours_is_refused(data):
+    with pytest.raises(CodecError):
+        codec.from_json(data)
+
+
+@pytest.mark.parametrize("text", ["", "{", "nul", "[1,2", '{"array": 3}'])
+def test_text_that_is_not_json_is_refused(text):
+    with pytest.raises(CodecError):
+        codec.loads(text)
+
+
+def test_what_is_not_on_the_closed_list_cannot_be_written():
+    with pytest.raises(CodecError, match="closed list"):
+        codec.to_json(object())
+
+
+def test_equal_queries_and_only_they_have_one_digest():
+    assert codec.digest(Query(COUNTS, "0.05")) == codec.digest(Query(COUNTS, Fraction(1, 20)))
+    assert codec.digest(Query(COUNTS, "0.05")) != codec.digest(Query(COUNTS, "0.06"))
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    for name, thing in THINGS.items():
+        (GOLDEN / f"{name}.json").write_text(json.dumps(codec.to_json(thing), indent=1) + "\n")
