@@ -143,7 +143,7 @@ def test_a_ledger_kept_locked_is_said_to_be_in_use(ledger: Ledger) -> None:
     with sqlite3.connect(ledger.path, isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
         for call in everything(impatient):
-            with pytest.raises(LedgerError, match=r"in use by another process for 0\.2 s: nothing was charged"):
+            with pytest.raises(LedgerError, match=r"in use by another process for 0\.2 s: nothing was written"):
                 call()
         other.execute("ROLLBACK")
     assert len(ledger.history()) == 1
@@ -164,7 +164,7 @@ def test_a_full_disk_charges_nothing_and_says_so(ledger: Ledger, monkeypatch: py
 
     with monkeypatch.context() as patch:
         patch.setattr(sqlite3, "connect", on_a_full_disk)
-        with pytest.raises(LedgerError, match="the disk is full: nothing was charged; make room"):
+        with pytest.raises(LedgerError, match="the disk is full: nothing was written; make room"):
             ledger.charge("oslo", PureDP(1), "x" * 10_000)
     assert [status.name for status in ledger.datasets()] == ["nyc"]
 
@@ -209,7 +209,7 @@ def test_in_a_read_only_folder_nothing_is_charged_and_the_ledger_can_still_be_re
         def work() -> None:
             assert len(ledger.history()) == ledger_there
             assert len(ledger.datasets()) == ledger_there
-            with pytest.raises(LedgerError, match=r"nothing was charged; make its folder writable"):
+            with pytest.raises(LedgerError, match=r"nothing was written; make its folder writable"):
                 ledger.charge("nyc", PureDP("0.01"), "a map")
 
         assert in_a_child_without_rights(work) == 0

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from hazemap.errors import CapExceeded, CodecError, InputError, LedgerError
-from hazemap.privacy.budget import Budget, PureDP
+from hazemap.privacy.budget import ZCDP, Budget, PureDP
 from hazemap.privacy.ledger_file import RESTORE, LedgerFile
 from hazemap.privacy.statement import Statement, budget_from_json, budget_to_json
 
@@ -175,18 +175,12 @@ class Ledger:
         """Note what a charge was spent on, once `file` is in its place."""
         text = json.dumps(statement.to_json())
         with self._file.writing() as db:
-            found = db.execute(
-                "SELECT dataset, price, state FROM charges WHERE id = ?", (charge_id,)
-            ).fetchone()
+            found = db.execute("SELECT dataset, price, state FROM charges WHERE id = ?", (charge_id,)).fetchone()
             if found is None:
-                raise LedgerError(
-                    f"the ledger {self.path} holds no charge {charge_id}: charge before releasing"
-                )
+                raise LedgerError(f"the ledger {self.path} holds no charge {charge_id}: charge before releasing")
             dataset, price, state = found
             if state != "charged":
-                raise LedgerError(
-                    f"charge {charge_id} is released already: another release needs another charge"
-                )
+                raise LedgerError(f"charge {charge_id} is released already: another release needs another charge")
             if (_name(statement.dataset), statement.budget) != (dataset, _budget(price)):
                 raise LedgerError(
                     f"the statement names {statement.budget} of {statement.dataset!r}, "
@@ -227,9 +221,7 @@ class Ledger:
                     f"the ledger {self.path} knows no data set {name!r}; "
                     f"it knows {', '.join(map(repr, known)) or 'none'}"
                 )
-            rows = db.execute(
-                "SELECT id, dataset, price, what, time, state, statement, file FROM charges ORDER BY id"
-            )
+            rows = db.execute("SELECT id, dataset, price, what, time, state, statement, file FROM charges ORDER BY id")
             return [_record(row) for row in rows if name in {None, row[1]}]
 
 
@@ -247,9 +239,7 @@ def _pure(paid: list[tuple[Budget, Fraction]]) -> bool:
 
 
 def _status(db: sqlite3.Connection, name: str) -> DatasetStatus:
-    [text, rho, created] = db.execute(
-        "SELECT cap, cap_rho, created FROM datasets WHERE name = ?", (name,)
-    ).fetchone()
+    [text, rho, created] = db.execute("SELECT cap, cap_rho, created FROM datasets WHERE name = ?", (name,)).fetchone()
     cap = None if text is None else _budget(text)
     paid = _paid(db, name)
     limit: Amount | None = None
@@ -274,14 +264,11 @@ def _cost(price: Budget, rho: Fraction, measure: Literal["ε", "ρ"]) -> Fractio
 
 
 def _check(status: DatasetStatus, price: Budget) -> None:
-    """Whether the cap allows one more charge; equality does."""
+    """Raise `CapExceeded` unless the cap has room for one more charge; filling it exactly is allowed."""
     left = status.remaining
     if left is None:
         return
-    advice = (
-        f"raise the cap with `hazemap ledger cap {shlex.quote(status.name)} …` "
-        "if the people's agreement allows it"
-    )
+    advice = f"raise the cap with `hazemap ledger cap {shlex.quote(status.name)} …` if the people's agreement allows it"
     has = f"the data set {status.name!r} has {left} left of its cap {status.cap} (spent {status.spent})"
     if left.measure == "ε" and not isinstance(price, PureDP):
         raise CapExceeded(
@@ -291,7 +278,7 @@ def _check(status: DatasetStatus, price: Budget) -> None:
     cost = Amount(left.measure, _cost(price, price.rho, left.measure))
     if cost.value <= left.value:
         return
-    asked = str(cost) if left.measure == "ε" else f"{price}, which costs {cost}"
+    asked = str(cost) if left.measure == "ε" or isinstance(price, ZCDP) else f"{price}, which costs {cost}"
     most = left
     if left.measure == "ρ" and isinstance(price, PureDP):
         with localcontext(prec=30):
@@ -306,18 +293,14 @@ def _record(row: tuple[int, str, str, str, str, str, str | None, str | None]) ->
         statement = None if text is None else Statement.from_json(json.loads(text))
     except (CodecError, ValueError, TypeError) as error:
         raise LedgerError(f"the statement of charge {number} cannot be read: {error}") from error
-    return ChargeRecord(
-        Charge(number, dataset, _budget(price), what, time), state == "released", statement, file
-    )
+    return ChargeRecord(Charge(number, dataset, _budget(price), what, time), state == "released", statement, file)
 
 
 def _budget(text: str) -> Budget:
     try:
         return budget_from_json(json.loads(text))
     except (CodecError, ValueError, TypeError) as error:
-        raise LedgerError(
-            f"the ledger holds a price that hazemap did not write ({error}): {RESTORE}"
-        ) from error
+        raise LedgerError(f"the ledger holds a price that hazemap did not write ({error}): {RESTORE}") from error
 
 
 def _rho(text: str) -> Fraction:
@@ -334,9 +317,7 @@ def _name(dataset: str) -> str:
     """One name for one data set, however its letters are composed."""
     name = unicodedata.normalize("NFC", " ".join(dataset.split()))
     if not 0 < len(name) <= 200 or not name.isprintable():
-        raise InputError(
-            "a data set's name is one line of 1 to 200 printable characters: name it with --dataset"
-        )
+        raise InputError("a data set's name is one line of 1 to 200 printable characters: name it with --dataset")
     return name
 
 

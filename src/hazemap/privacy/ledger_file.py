@@ -102,9 +102,7 @@ class LedgerFile:
         elif application != _APPLICATION:
             raise LedgerError(f"{self.path} is a database, but no ledger of hazemap's: {_ELSEWHERE}")
         elif version > _SCHEMA:
-            raise LedgerError(
-                f"the ledger {self.path} was written by a newer hazemap: upgrade hazemap to use it"
-            )
+            raise LedgerError(f"the ledger {self.path} was written by a newer hazemap: upgrade hazemap to use it")
         elif version < _SCHEMA or db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
             raise LedgerError(f"the ledger {self.path} is damaged: {RESTORE}")
 
@@ -113,9 +111,7 @@ class LedgerFile:
         try:
             yield
         except OSError as error:
-            raise LedgerError(
-                f"the ledger {self.path} cannot be reached ({error.strerror}): {_ELSEWHERE}"
-            ) from error
+            raise LedgerError(f"the ledger {self.path} cannot be reached ({error.strerror}): {_ELSEWHERE}") from error
         except sqlite3.Error as error:
             raise LedgerError(f"the ledger {self.path} {self._advice(error)}") from error
 
@@ -123,15 +119,13 @@ class LedgerFile:
         match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF:
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 return (
-                    f"has been in use by another process for {self.patience:g} s: nothing was charged; "
+                    f"has been in use by another process for {self.patience:g} s: nothing was written; "
                     "try again when that process is done"
                 )
             case sqlite3.SQLITE_FULL:
-                return "cannot grow, the disk is full: nothing was charged; make room and try again"
-            case (
-                sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH
-            ):
-                return f"cannot be opened or written ({error}): nothing was charged; {_ELSEWHERE}"
+                return "cannot grow, the disk is full: nothing was written; make room and try again"
+            case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+                return f"cannot be opened or written ({error}): nothing was written; {_ELSEWHERE}"
             case sqlite3.SQLITE_IOERR:
                 return (
                     f"cannot be read or written ({error}): see that its disk works and has room, "

@@ -172,9 +172,7 @@ class Statement:
         _believe(data["implies"], budget)
         values: dict[str, object] = {"budget": budget, "bounding": bounding_from_json(data["bounding"])}
         for name in types.keys() - values.keys():
-            values[name] = (
-                _texts(data[name], name) if types[name] == tuple[str, ...] else _text(data[name], name)
-            )
+            values[name] = _texts(data[name], name) if types[name] == tuple[str, ...] else _text(data[name], name)
         try:
             return Statement(**values)  # type: ignore[arg-type]  # each was read as its field's type
         except InputError as error:
@@ -293,9 +291,7 @@ def _believe(claims: object, budget: Budget) -> None:
         _only(claim, {"epsilon", "delta"}, "'implies'")
         epsilon, delta = _rational(claim["epsilon"], "epsilon"), _rational(claim["delta"], "delta")
         if not (0 < delta < 1 and log_delta(float(budget.rho), float(epsilon)) <= math.log(delta)):
-            raise CodecError(
-                f"this privacy statement claims {_pair(epsilon, delta)}: {budget} does not imply it"
-            )
+            raise CodecError(f"this privacy statement claims {_pair(epsilon, delta)}: {budget} does not imply it")
 
 
 def _only(data: Mapping[str, object], wanted: set[str], what: str) -> None:
@@ -315,9 +311,7 @@ def _kind(data: object, what: str) -> tuple[str, Mapping[str, object]]:
 
 def _plain(number: Fraction) -> str:
     if max(number.numerator, number.denominator) >= 10**_DIGITS:
-        raise InputError(
-            f"a budget has at most {_DIGITS} digits above and below its fraction's bar; round it"
-        )
+        raise InputError(f"a budget has at most {_DIGITS} digits above and below its fraction's bar; round it")
     return str(number)
 
 
@@ -326,9 +320,7 @@ def _text(value: object, name: str) -> str:
 
 
 def _texts(value: object, name: str) -> tuple[str, ...]:
-    return tuple(
-        _text(item, name) for item in (value if isinstance(value, list) else _refuse(name, "a list of text"))
-    )
+    return tuple(_text(item, name) for item in (value if isinstance(value, list) else _refuse(name, "a list of text")))
 
 
 def _integer(value: object, name: str) -> int:
