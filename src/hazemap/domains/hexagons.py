@@ -98,11 +98,11 @@ class Hexagons:
         if not 0 <= level <= self.depth:
             raise InputError(f"these hexagons have levels 0 to {self.depth}; found {level}")
         lon, lat = coordinates(columns)
-        cells = np.empty(len(lon), dtype=np.uint64)
+        cells, roots = np.empty(len(lon), dtype=np.uint64), self.root
 
         def fill(start: int) -> None:
             rows = slice(start, start + CHUNK)
-            cells[rows] = self._locate(lon[rows], lat[rows], level)
+            cells[rows] = self._locate(roots, lon[rows], lat[rows], level)
 
         starts = range(0, len(lon), CHUNK)
         if len(starts) <= 1:
@@ -150,18 +150,17 @@ class Hexagons:
             )
         return cells
 
-    def _locate(self, lon: NDArray[np.float64], lat: NDArray[np.float64], level: int) -> Cells:
+    def _locate(self, roots: Cells, lon: NDArray[np.float64], lat: NDArray[np.float64], level: int) -> Cells:
         from h3ronpy.vector import coordinates_to_cells
 
         on_earth = (np.abs(lon) <= 180) & (np.abs(lat) <= 90)  # NaN compares false
         if not on_earth.all():
             cells = np.full(len(lon), NOWHERE)
-            cells[on_earth] = self._locate(lon[on_earth], lat[on_earth], level)
+            cells[on_earth] = self._locate(roots, lon[on_earth], lat[on_earth], level)
             return cells
         finest = np.asarray(coordinates_to_cells(lat, lon, self.finest), dtype=np.uint64)
         ancestor = _index(np.int64(self.coarsest), finest)
-        nearest = np.minimum(np.searchsorted(self.root, ancestor), len(self.root) - 1)
-        inside = self.root[nearest] == ancestor
+        inside = roots[np.minimum(np.searchsorted(roots, ancestor), len(roots) - 1)] == ancestor
         return np.where(inside, _index(np.int64(self.coarsest + level), finest), NOWHERE)
 
     def _about(self, resolution: int) -> float:
