@@ -49,6 +49,9 @@ def test_the_distance_to_a_box_is_that_of_its_nearest_point(data: st.DataObject)
 def test_coordinates_are_found_or_refused() -> None:
     lon, lat = coordinates({"lon": np.arange(3), "lat": np.zeros(3, dtype=np.float32), "name": np.zeros(1)})
     assert lon.dtype == lat.dtype == np.float64
+    masked = np.ma.masked_array([1, 2, 3], mask=[False, True, False])  # how DuckDB hands over NULL
+    assert np.isnan(coordinates({"lon": masked, "lat": np.zeros(3)})[0]).tolist() == [False, True, False]
+    assert masked.data[1] == 2
     with pytest.raises(TableError, match="lon, lat"):
         coordinates({"longitude": np.zeros(1)})
     with pytest.raises(TableError, match="flat"):

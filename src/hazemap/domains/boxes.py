@@ -72,15 +72,15 @@ WORLD = Box(-180.0, -MERCATOR_LATITUDE, 180.0, MERCATOR_LATITUDE)
 
 
 def coordinates(columns: Columns) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The columns `lon` and `lat` as contiguous float64; `TableError` where they are missing or unequal."""
+    """The columns `lon` and `lat` as contiguous float64, NaN for masked; `TableError` where they are unfit."""
     missing = [name for name in ("lon", "lat") if name not in columns]
     if missing:
         raise TableError(f"rows need the columns lon and lat in degrees; not found: {', '.join(missing)}")
     try:
-        lon, lat = (np.ascontiguousarray(columns[name], dtype=np.float64) for name in ("lon", "lat"))
+        lon, lat = (np.ma.asarray(columns[name]).astype(np.float64, copy=False) for name in ("lon", "lat"))
     except (TypeError, ValueError):
         kinds = " and ".join(str(np.asarray(columns[name]).dtype) for name in ("lon", "lat"))
         raise TableError(f"lon and lat hold numbers in degrees; found columns of {kinds}") from None
     if lon.ndim != 1 or lon.shape != lat.shape:
         raise TableError(f"lon and lat must be flat and of one length; found {lon.shape} and {lat.shape}")
-    return lon, lat
+    return np.ascontiguousarray(np.ma.filled(lon, np.nan)), np.ascontiguousarray(np.ma.filled(lat, np.nan))

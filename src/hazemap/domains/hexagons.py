@@ -30,7 +30,8 @@ class Hexagons:
     A cell is its H3 index: its digits are its path, so base cells inside a cell are one range of numbers.
     H3 does not nest on the ground (6 to 7 % of points leave their cell's parent): the cell of a row at any
     level is *defined* as the ancestor of its finest cell. `area` and `outlines` are those of the hexagon
-    itself. A box does not cross the antimeridian, but its outermost cells may.
+    itself. A box does not cross the antimeridian, but its outermost cells may. A point beside the box may lie
+    in a cell: who wants none of those filters the rows.
 
     >>> tree = Hexagons(Box(2.2, 48.8, 2.5, 48.9), coarsest=5, finest=9)
     >>> paris = tree.cell_at({"lon": np.array([2.35]), "lat": np.array([48.85])}, level=4)
@@ -87,11 +88,22 @@ class Hexagons:
         return _resolution(np.asarray(cells, dtype=np.uint64)) - self.coarsest
 
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
-        """The descendants whose further digits are all 0, and all 6."""
+        """From the descendant whose further digits are all 0 to the number before the next sibling's first.
+
+        Digits 7, and 1 in a pentagon, name no cell: their numbers go to the sibling before, so that spans tile.
+        """
         numbers = np.asarray(cells, dtype=np.uint64)
-        free = _unused(_resolution(numbers)) & ~_unused(np.int64(self.finest))  # the further digits, all 7
         finest = _index(np.int64(self.finest), numbers)
-        return finest & ~free, finest & ~(free & LAST_BITS)
+        first = finest & ~(_unused(_resolution(numbers)) & ~_unused(np.int64(self.finest)))
+        last, open_ = finest.copy(), np.ones(len(numbers), dtype=np.bool_)
+        for resolution in range(self.finest, self.coarsest, -1):
+            here = open_ & (_resolution(numbers) >= resolution)
+            digit, sixth = _digit(numbers, resolution), here & (_digit(numbers, resolution) == 6)
+            centre = here & (digit == 0) & _pentagon(_index(np.int64(resolution - 1), numbers))
+            last[sixth] |= _one(resolution)  # 6 becomes 7, and so on with the digit before
+            last[centre] |= _one(resolution)  # 0 becomes 1
+            open_ &= ~here | sixth
+        return first, last
 
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """The cell of each row at this level; `NOWHERE` far from the box, off the globe, or for NaN."""
@@ -202,11 +214,25 @@ def _children(cells: Cells) -> Cells:
     path = _index(finer, cells) & ~(np.uint64(7) * step)
     digits = np.arange(7, dtype=np.uint64)
     born = path[:, None] | (digits * step[:, None])
+    kept: Cells = born[~(_pentagon(cells)[:, None] & (digits == 1))]  # a pentagon has no first child
+    return kept
+
+
+def _pentagon(cells: Cells) -> NDArray[np.bool_]:
+    """Which cells are pentagons: the centres, at every resolution, of twelve base cells."""
     base = (cells >> np.uint64(45)) & np.uint64(127)
     used = cells & PATH & ~_unused(_resolution(cells)) & ~np.uint64(127 << 45)
-    pentagon = np.isin(base, PENTAGONS) & (used == 0)
-    kept: Cells = born[~(pentagon[:, None] & (digits == 1))]  # a pentagon has no first child
-    return kept
+    return np.isin(base, PENTAGONS) & (used == 0)
+
+
+def _one(resolution: int) -> np.uint64:
+    """The last bit of the digit of a resolution."""
+    return np.uint64(1 << 3 * (15 - resolution))
+
+
+def _digit(cells: Cells, resolution: int) -> Cells:
+    """The digit of a resolution."""
+    return (cells // _one(resolution)) & np.uint64(7)
 
 
 def _centres(cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -25,7 +25,8 @@ class Quadtree:
 
     x grows east, y grows south; the world is left 0, top 0, side 1. The root is cell 1; each level adds two
     bits, x | y << 1, as quadkeys do. So `c >> 2` is the parent and the base cells of a cell are one range in
-    Z-order. A cell owns its western and northern edge.
+    Z-order. A cell owns its western and northern edge, the root all its edges. A square around a box has
+    cells for points beside the box too: who wants none of those filters the rows.
 
     >>> tree = Quadtree.world(depth=3)
     >>> paris = tree.cell_at({"lon": np.array([2.35]), "lat": np.array([48.85])}, level=3)
