@@ -1,0 +1,6 @@
+"""What is published: one file with numbers, error bars, statement and transcript, and the questions it answers."""
+
+from hazemap.releases.questions import Estimate
+from hazemap.releases.release import Release
+
+__all__ = ["Estimate", "Release"]

@@ -1,0 +1,194 @@
+"""What every file of a release carries beside its numbers, whichever its format: label, transcript, digest.
+
+The *label* is JSON that people can read: format, statement, method, tree. The transcript is the codec's text,
+compressed. The digest is SHA-256 over both and over every number, so that damage is noticed.
+"""
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hazemap import codec
+from hazemap.cellmap import CellMap, Noise, Spread
+from hazemap.cells import NOWHERE, Cells, Leaves
+from hazemap.errors import CodecError, FileError, HazemapError, TranscriptMismatch
+from hazemap.privacy.statement import Statement
+from hazemap.releases.ground import Floats
+from hazemap.releases.release import Release, UnknownMethod
+from hazemap.session import Exchange, Transcript
+
+FORMAT = 1
+"""The format this version writes, and the newest it reads."""
+
+LARGEST = 1 << 33
+"""No transcript is longer than this many bytes; a damaged length must not fill the memory."""
+
+
+class Digest:
+    """SHA-256 over a sequence of byte strings, each with its length, so that none can lend bytes to the next."""
+
+    def __init__(self) -> None:
+        self._sum = hashlib.sha256()
+
+    def add(self, *parts: bytes) -> None:
+        """Go on with these parts."""
+        for part in parts:
+            self._sum.update(len(part).to_bytes(8, "little"))
+            self._sum.update(part)
+
+    def seal(self, label: dict[str, Any]) -> str:
+        """The label as text, with the digest of all parts and of itself."""
+        self.add(_canonical(label).encode())
+        return _canonical({**label, "digest": self._sum.hexdigest()})
+
+    def check(self, label: dict[str, Any]) -> None:
+        """Raise `ValueError` unless the label was sealed with these parts."""
+        said = label.pop("digest")
+        self.add(_canonical(label).encode())
+        if said != self._sum.hexdigest():
+            raise ValueError("its content is not what its digest was made of")
+
+
+def describe(release: Release) -> dict[str, Any]:
+    """The label of a release; numbers of `NOWHERE` stand here, since it is no place on a map."""
+    cellmap = release.map
+    nowhere = None
+    for at in np.flatnonzero(~cellmap.places).tolist():
+        numbers = [float(array[at]) for array in (cellmap.values, cellmap.unbiased, cellmap.stddev)]
+        nowhere = dict(zip(("position", "count", "unbiased", "stddev"), [at, *numbers], strict=True))
+    method = release.algorithm
+    return {
+        "format": FORMAT,
+        "statement": release.statement.to_json(),
+        "line": release.statement.line(),
+        "counted": release.statement.bounding.counted,
+        "method": method.data if isinstance(method, UnknownMethod) else codec.to_json(method),
+        "tree": codec.to_json(cellmap.cells.tree),
+        "nowhere": nowhere,
+    }
+
+
+def pack(transcript: Transcript) -> str:
+    """A transcript as text of few bytes."""
+    text = codec.dumps(transcript).encode()
+    return f"{len(text)}:" + base64.b64encode(zlib.compress(text, 6)).decode()
+
+
+def unpack(packed: str) -> Transcript:
+    """What `pack` wrote."""
+    length, _, content = packed.partition(":")
+    if not 0 < int(length) < LARGEST:
+        raise ValueError("a transcript of impossible length")
+    text = zlib.decompressobj().decompress(base64.b64decode(content), int(length))
+    return tuple(Exchange(question, answer) for question, answer in codec.loads(text))
+
+
+def parse(path: Path, text: str | bytes) -> dict[str, Any]:
+    """The label of a file; `FileError` if a newer version of hazemap wrote it."""
+    label = json.loads(text)
+    if not isinstance(label, dict) or type(label.get("format")) is not int:
+        raise ValueError("its label does not name a format")
+    if label["format"] < 1:
+        raise ValueError(f"no format has the number {label['format']}")
+    if label["format"] > FORMAT:
+        raise FileError(
+            f"{path} has format {label['format']}; this hazemap reads formats up to {FORMAT}:"
+            " open it with a newer hazemap"
+        )
+    return label
+
+
+def assemble(label: dict[str, Any], packed: str, places: Cells, columns: Floats) -> Release:
+    """A release from the parts of a file whose digest was right; columns are count, unbiased and stddev."""
+    transcript = unpack(packed)
+    tree = codec.from_json(label["tree"])
+    if label["nowhere"] is not None:
+        at = int(label["nowhere"]["position"])
+        places = np.insert(places, at, NOWHERE)
+        extra = [float(label["nowhere"][name]) for name in ("count", "unbiased", "stddev")]
+        columns = np.insert(columns, at, extra, axis=1)
+    values, unbiased, stddev = columns
+    leaves = Leaves(tree, places)
+    return Release(
+        CellMap(leaves, values, unbiased, stddev, Remembered(transcript, leaves, stddev)),
+        Statement.from_json(label["statement"]),
+        _method(label["method"]),
+        transcript,
+    )
+
+
+def _method(data: Any) -> object:
+    from hazemap.algorithms import METHODS
+
+    try:
+        return codec.from_json(data, METHODS)
+    except CodecError:  # of a newer version: it cannot be replayed here, but the numbers can be read
+        return UnknownMethod(data)
+
+
+@dataclass(frozen=True, eq=False)
+class Remembered:
+    """The noise of a stored map, worked out from its transcript when it is first asked for.
+
+    It must give the standard errors that are stored beside it. A method that threw its first rounds away is
+    read by its last one.
+    """
+
+    transcript: Transcript
+    leaves: Leaves
+    stddev: Floats
+
+    @cached_property
+    def _noise(self) -> Noise:
+        from hazemap.estimate import from_transcript
+
+        for answers in (self.transcript, self.transcript[-1:]):
+            found = from_transcript(answers, self.leaves)
+            if np.allclose(found.stddev, self.stddev, rtol=1e-6, atol=0):
+                return found.noise
+        raise TranscriptMismatch(
+            "the answers in this file do not give the error bars in it: another version of hazemap estimated"
+            " them in another way; open it with the version in its statement"
+        )
+
+    def of(self, weights: Floats) -> Spread:
+        """The noise of Σ weights · unbiased."""
+        return self._noise.of(weights)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever goes wrong while a file is taken apart is a `FileError` that names the file."""
+    try:
+        yield
+    except FileError:
+        raise
+    except FileNotFoundError:
+        raise FileError(f"there is no file {path}; look at its name and folder") from None
+    except (PermissionError, IsADirectoryError) as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}; ask for a file that can be") from error
+    except (HazemapError, *_DAMAGE) as error:
+        raise FileError(
+            f"{path} is damaged ({type(error).__name__}: {str(error)[:200]});"
+            " fetch it again from where it was published"
+        ) from error
+
+
+_DAMAGE = (
+    *(OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
+    *(NotImplementedError, MemoryError, RecursionError, zlib.error),
+)
+"""What the libraries raise that take a file apart, when its bytes make no sense."""
+
+
+def _canonical(data: Any) -> str:
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,93 @@
+"""Numbers for other tools: what each of their formats can carry of a map and its statement."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hazemap.errors import FileError
+from hazemap.releases.release import Release
+from hazemap.releases.whole import write_whole
+
+LAYER = "hazemap"
+DEEPEST_TILES = 14
+
+
+def export(release: Release, path: Path, pixel: float | None) -> None:
+    """Write by suffix, whole or not at all; `FileError` for a suffix that is none of these."""
+    writers: dict[str, Callable[[Release, Path], None]] = {
+        ".geojson": _geojson,
+        ".gpkg": _geopackage,
+        ".fgb": _flatgeobuf,
+        ".pmtiles": _tiles,
+        ".csv": _csv,
+    }
+    suffix = path.suffix.lower()
+    if suffix == ".tif":
+        from hazemap.releases.rasterise import rasterise
+
+        return rasterise(release, path, pixel)
+    if pixel is not None:
+        raise FileError(f"only a .tif has pixels; {suffix or 'this file'} takes the cells as they are")
+    if suffix not in writers:
+        raise FileError(f"an export ends in {', '.join(writers)} or .tif; found {str(path)!r}")
+    return writers[suffix](release, path)
+
+
+def _geojson(release: Release, path: Path) -> None:
+    """RFC 7946 (7 decimals, 1 cm); the statement is a foreign member of the collection."""
+    members = {"type": "FeatureCollection", "statement": release.statement.to_json()}
+    options = {"NATIVE_DATA": json.dumps(members), "NATIVE_MEDIA_TYPE": "application/vnd.geo+json"}
+    _vectors(release, path, "GeoJSON", RFC7946="YES", DESCRIPTION=release.statement.line(), **options)
+
+
+def _geopackage(release: Release, path: Path) -> None:
+    """The statement is the layer's description, and whole in its metadata."""
+    statement = release.statement
+    metadata = {"statement": json.dumps(statement.to_json(), ensure_ascii=False)}
+    _vectors(release, path, "GPKG", DESCRIPTION=statement.line(), layer_metadata=metadata)
+
+
+def _flatgeobuf(release: Release, path: Path) -> None:
+    """The statement is the description."""
+    _vectors(release, path, "FlatGeobuf", TITLE=release.statement.dataset, DESCRIPTION=release.statement.line())
+
+
+def _tiles(release: Release, path: Path) -> None:
+    """Vector tiles down to the zoom where the finest cell is 8 pixels wide. Coarser zooms may leave out cells."""
+    import pyogrio
+
+    if "w" not in pyogrio.list_drivers().get("PMTiles", ""):
+        raise FileError("the GDAL of this machine cannot write .pmtiles: install the wheel of pyogrio, or use .gpkg")
+    widths = release.ground.bounds[:, 2] - release.ground.bounds[:, 0]
+    finest = float(np.log2(2 * np.pi * 6356752 / widths.min()))  # the level of a world quadtree with such cells
+    zoom = int(np.clip(np.ceil(finest) - 5, 0, DEEPEST_TILES))
+    statement = release.statement
+    options = {"NAME": statement.dataset, "DESCRIPTION": statement.line(), "MAXZOOM": str(zoom), "MINZOOM": "0"}
+    _vectors(release, path, "PMTiles", **options)
+
+
+def _vectors(release: Release, path: Path, driver: str, **options: Any) -> None:
+    """Any vector format of GDAL: made in memory, so that a full disk is noticed, then written whole."""
+    import pyogrio
+
+    frame = release.to_geodataframe()
+    made = io.BytesIO()
+    pyogrio.write_dataframe(frame, made, driver=driver, layer=LAYER, **options)
+    write_whole(path, made.getvalue())
+
+
+def _csv(release: Release, path: Path) -> None:
+    """Plain columns, so that every tool reads it; the statement stands beside it in its own file."""
+    import shapely
+
+    outlines = release.ground.outlines(release.ground.places)
+    points = shapely.point_on_surface(outlines)
+    frame = release.to_dataframe().assign(lon=shapely.get_x(points), lat=shapely.get_y(points))
+    frame["geometry"] = shapely.to_wkt(outlines, rounding_precision=7)
+    statement = json.dumps(release.statement.to_json(), indent=1, ensure_ascii=False) + "\n"
+    write_whole(path.with_name(path.name + ".statement.json"), statement.encode())
+    write_whole(path, frame.to_csv(index=False, lineterminator="\n").encode())

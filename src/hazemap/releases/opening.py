@@ -1,0 +1,24 @@
+"""A file of any format as a release: its first bytes say which it is."""
+
+from pathlib import Path
+
+from hazemap.errors import FileError
+from hazemap.releases import file, raster
+from hazemap.releases.contents import reading
+from hazemap.releases.release import Release
+
+TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+
+def opened(path: Path) -> Release:
+    """What `Release.save` wrote; `FileError` for anything else."""
+    with reading(path):
+        start = path.open("rb").read(4)
+    if start == b"PAR1":
+        return file.read(path)
+    if start in TIFF:
+        return raster.read(path)
+    raise FileError(
+        f"{path} is neither Parquet nor TIFF, so it is no release of hazemap"
+        + ("; it is empty" if not start else "; an export cannot be opened again")
+    )

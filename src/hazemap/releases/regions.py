@@ -1,0 +1,167 @@
+"""Regions as weights of cells: what share of the people of each cell a question is about.
+
+A person is somewhere in what their cell owns, and the file does not know where. A cell that the border of a
+region cuts gives as much of its number as of its area lies inside; nothing else is assumed.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import Leaves
+from hazemap.domains import Box
+from hazemap.errors import InputError
+from hazemap.releases.ground import Floats, Ground, equal_area
+
+Region = Any
+"""A `Box`, a shapely polygon or multipolygon, anything with `__geo_interface__`, a GeoJSON mapping, the name
+of a cell of any level, or several names. Polygons are in degrees (WGS 84), their edges straight in degrees."""
+
+WHOLE = 1e-9
+"""A share this near to 0 or 1 is taken for it: borders that coincide must not cut cells by rounding."""
+
+
+def weights(ground: Ground, region: Region) -> Floats:
+    """The share of each cell that lies in a region, float64[cells]; `InputError` if none does."""
+    if isinstance(region, Box):
+        shares = _in_box(ground, region)
+    elif isinstance(region, str):
+        shares = _in_cells(ground, [region])
+    elif hasattr(region, "geom_type"):
+        shares = _in_polygon(ground, region)
+    elif isinstance(region, Mapping) or hasattr(region, "__geo_interface__"):
+        shares = _in_polygon(ground, _geometry(region if isinstance(region, Mapping) else region.__geo_interface__))
+    elif isinstance(region, Iterable) and (names := list(region)) and all(isinstance(n, str) for n in names):
+        shares = _in_cells(ground, names)
+    else:
+        raise InputError(
+            "a region is a Box, a polygon in degrees (shapely or GeoJSON), or names of cells;"
+            f" found a {type(region).__name__}"
+        )
+    if not shares.any():
+        west, south, east, north = ground.extent
+        raise InputError(
+            f"this region lies outside the map, which covers {west:.6g},{south:.6g},{east:.6g},{north:.6g}"
+            " (west,south,east,north in degrees)"
+        )
+    return shares
+
+
+def _shares(ground: Ground, inside: Floats) -> Floats:
+    """From the area of each piece that lies inside to the share of what each cell owns."""
+    owner, size = ground.pieces.owner, ground.leaves.size
+    inside, areas = (np.bincount(owner, each, size).astype(float) for each in (inside, ground.areas))
+    shares = np.divide(inside, areas, out=np.zeros(size), where=areas > 0).clip(0, 1)
+    shares[shares < WHOLE] = 0
+    shares[shares > 1 - WHOLE] = 1
+    return shares
+
+
+def _in_box(ground: Ground, box: Box) -> Floats:
+    import shapely
+
+    corners = equal_area(np.array([[box.west, box.south], [box.east, box.north]]))
+    if not ground.rectangles:
+        return _in_flat(ground, shapely.box(*corners.ravel()))
+    bounds = ground.bounds
+    sides = np.minimum(bounds[:, 2:], corners[1]) - np.maximum(bounds[:, :2], corners[0])
+    return _shares(ground, sides.clip(min=0).prod(axis=1))
+
+
+def _in_polygon(ground: Ground, shape: Any) -> Floats:
+    import shapely
+
+    if shape.geom_type not in ("Polygon", "MultiPolygon") or shape.is_empty:
+        raise InputError(
+            f"a region is a polygon or a multipolygon with an area; found a {shape.geom_type}"
+            + (" that is empty" if shape.is_empty else "")
+        )
+    west, south, east, north = shape.bounds
+    if not (-180 <= west <= east <= 180 and -90 <= south <= north <= 90):
+        raise InputError(
+            "a region is in degrees of longitude and latitude (WGS 84, EPSG:4326); this one runs over"
+            f" {west:.6g},{south:.6g},{east:.6g},{north:.6g}: transform it first"
+        )
+    if not shape.is_valid:
+        raise InputError("the rings of this polygon cross or overlap each other: mend it with shapely.make_valid")
+    # Edges are straight in degrees; in the equal-area plane only short ones are.
+    flat = shapely.transform(shapely.segmentize(shape, 0.25), equal_area)
+    return _in_flat(ground, flat if flat.is_valid else shapely.make_valid(flat))
+
+
+def _in_flat(ground: Ground, region: Any) -> Floats:
+    """The share of each cell in a region of the equal-area plane."""
+    import shapely
+
+    low_x, low_y, high_x, high_y = region.bounds
+    bounds, areas = ground.bounds, ground.areas
+    near = np.flatnonzero(
+        (bounds[:, 0] < high_x) & (bounds[:, 2] > low_x) & (bounds[:, 1] < high_y) & (bounds[:, 3] > low_y)
+    )
+    shapes = ground.shapes(near)
+    inside = np.zeros(len(bounds))
+    shapely.prepare(region)
+    held = shapely.covers(region, shapes)
+    inside[near[held]] = areas[near[held]]
+    cut = ~held & shapely.intersects(region, shapes)
+    inside[near[cut]] = _shared(region, shapes[cut], bounds[near[cut]])
+    return _shares(ground, inside)
+
+
+def _shared(region: Any, shapes: NDArray[Any], bounds: Floats) -> Floats:
+    """The area of each shape inside a region: where both are large, the region is cut in halves first."""
+    import shapely
+
+    if len(shapes) <= 8 or shapely.get_num_coordinates(region) <= 64:
+        shared: Floats = shapely.area(shapely.intersection(region, shapes))
+        return shared
+    extent = np.hstack([bounds[:, :2].min(axis=0), bounds[:, 2:].max(axis=0)])
+    axis = int(extent[3] - extent[1] > extent[2] - extent[0])
+    order = np.argsort(bounds[:, axis] + bounds[:, axis + 2], kind="stable")
+    shared = np.empty(len(shapes))
+    for half in np.array_split(order, 2):
+        box = shapely.box(*bounds[half, :2].min(axis=0), *bounds[half, 2:].max(axis=0))
+        shared[half] = _shared(shapely.intersection(region, box), shapes[half], bounds[half])
+    return shared
+
+
+def _in_cells(ground: Ground, names: list[str]) -> Floats:
+    """Cells of any level: leaves inside count whole; the leaf around gives the share that is free for them."""
+    leaves, tree = ground.leaves, ground.leaves.tree
+    asked = Leaves(tree, np.unique(tree.named(names)))
+    asked = Leaves(tree, asked.cells[asked.holder < 0])  # a cell inside another adds nothing to it
+    first, last = (np.sort(ends) for ends in asked.spans)
+    low, high = leaves.spans
+    near = np.flatnonzero(np.searchsorted(first, high, "right") > np.searchsorted(last, low, "left"))
+    # Among leaves and asked cells together, an asked cell owns what the leaf around it has free inside it.
+    both = Leaves(tree, np.union1d(leaves.cells[near], asked.cells))
+    held, holder = np.isin(both.cells, asked.cells), both.holder
+    while (reached := held | (held[holder] & (holder >= 0))).sum() > held.sum():
+        held = reached
+    shares = np.zeros(leaves.size)
+    shares[near] = held[np.searchsorted(both.cells, leaves.cells[near])]
+    parts = np.flatnonzero(np.isin(both.cells, asked.cells) & (holder >= 0) & (both.areas > 0))
+    parts = parts[~np.isin(both.cells[parts], leaves.cells)]
+    sorter = near[np.argsort(leaves.cells[near])]
+    around = sorter[np.searchsorted(leaves.cells[sorter], both.cells[holder[parts]])]
+    np.add.at(shares, around, both.areas[parts] / leaves.areas[around])
+    return shares
+
+
+def _geometry(data: Mapping[str, Any]) -> Any:
+    """A GeoJSON geometry, feature or collection of features as one shapely geometry."""
+    import shapely
+    from shapely.geometry import shape
+
+    try:
+        match data.get("type"):
+            case "FeatureCollection":
+                return shapely.union_all([_geometry(feature) for feature in data["features"]])
+            case "Feature":
+                return _geometry(data["geometry"])
+            case _:
+                return shape(data)
+    except (AttributeError, KeyError, TypeError, ValueError, shapely.errors.ShapelyError) as error:
+        raise InputError(f"this mapping is not GeoJSON with polygons: {type(error).__name__}") from error

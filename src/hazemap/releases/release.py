@@ -1,0 +1,203 @@
+"""What is published: a map with its statement, and all that is needed to check it and to ask it questions."""
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cellmap import CellMap, Independent
+from hazemap.errors import FileError, InputError
+from hazemap.privacy.statement import Statement
+from hazemap.releases.ground import Ground
+from hazemap.releases.questions import Estimate, cut_by, estimate
+from hazemap.releases.regions import Region, weights
+from hazemap.rounds import Algorithm, Prices
+from hazemap.session import Transcript
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+AnyPath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class UnknownMethod:
+    """A method of a newer version, as its file names it: its numbers can be read, but it cannot be run."""
+
+    data: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A published map. Every question is answered from what is in it, so asking costs no privacy.
+
+    >>> from hazemap.cells import Leaves
+    >>> from hazemap.domains import Box, Quadtree
+    >>> from hazemap.privacy.budget import PureDP
+    >>> from hazemap.privacy.statement import A_PERSON
+    >>> from hazemap.tables.bounding import AtMostRows
+    >>> leaves = Leaves.at_level(Quadtree.world(depth=1), 1)
+    >>> counts = CellMap.independent(leaves, np.array([40.0, 30, 20, 10]), np.full(4, 2.0), 0.0)
+    >>> statement = Statement(
+    ...     "demo", A_PERSON, "one person added or removed", PureDP(1), AtMostRows(1), "curator",
+    ...     (), "discrete Laplace", (), (), "flat", "2026-01-02T03:04:05Z", "0.1.0",
+    ... )
+    >>> release = Release(counts, statement, None, ())
+    >>> print(release.count(Box(-180, 0, 180, 80)))
+    70.0 ± 2.8 people (95 % interval 64.5 … 75.5)
+    """
+
+    map: CellMap
+    statement: Statement
+    algorithm: object
+    transcript: Transcript
+
+    @classmethod
+    def open(cls, path: AnyPath) -> "Release":
+        """What `save` wrote, GeoParquet or GeoTIFF; `FileError` for a foreign, damaged or newer file."""
+        from hazemap.releases.opening import opened
+
+        return opened(Path(path))
+
+    def save(self, path: AnyPath) -> None:
+        """Write everything to one file: `.parquet` for any map, `.tif` (a COG) for a regular grid of squares."""
+        from hazemap.releases import file, raster
+
+        writers = {".parquet": file.write, ".tif": raster.write}
+        writer = writers.get(Path(path).suffix.lower())
+        if writer is None:
+            raise FileError(
+                f"a release is saved as {' or '.join(writers)}; found {str(path)!r}."
+                " For other formats use export: they hold the numbers, but cannot be opened again"
+            )
+        writer(self, Path(path))
+
+    def export(self, path: AnyPath, pixel: float | None = None) -> None:
+        """Write the numbers for other tools: `.geojson`, `.gpkg`, `.fgb`, `.pmtiles`, `.csv` or `.tif`.
+
+        A `.tif` is drawn at the level of the finest cell, or with pixels of at most `pixel` metres (at the
+        equator). Every format carries the statement; beside a `.csv` stands a `.csv.statement.json`.
+        """
+        from hazemap.releases.exports import export
+
+        export(self, Path(path), pixel)
+
+    @property
+    def counted(self) -> str:
+        """What a count of 1 is: people, rows or visits."""
+        return self.statement.bounding.counted
+
+    def count(self, region: Region, confidence: float = 0.95) -> Estimate:
+        """How many are in a region: a `Box`, a polygon (shapely, GeoJSON) in degrees, a cell's name or several.
+
+        What lies outside the map is not counted; `InputError` for a region with no part of the map in it.
+        """
+        shares = weights(self.ground, region)
+        return estimate(self.map, shares, self.counted, confidence, cut_by(self.map, shares))
+
+    def total(self, confidence: float = 0.95) -> Estimate:
+        """How many are in all places."""
+        return estimate(self.map, self.map.places.astype(float), self.counted, confidence)
+
+    @property
+    def nowhere(self) -> Estimate | None:
+        """How many are in no cell: outside the map or without a usable coordinate; None if it was not asked."""
+        if self.map.places.all():
+            return None
+        return estimate(self.map, (~self.map.places).astype(float), self.counted, 0.95)
+
+    def density(self, lon: float, lat: float, confidence: float = 0.95) -> Estimate:
+        """How many per square kilometre in the cell around a point in degrees."""
+        leaves = self.map.cells
+        base = leaves.tree.cell_at({"lon": np.array([lon]), "lat": np.array([lat])}, leaves.tree.depth)
+        position = int(leaves.locate(base)[0])
+        if position < 0 or not self.map.places[position]:
+            west, south, east, north = self.ground.extent
+            raise InputError(
+                f"the point {lon:g},{lat:g} lies outside the map, which covers"
+                f" {west:.6g},{south:.6g},{east:.6g},{north:.6g} (west,south,east,north in degrees)"
+            )
+        one = np.zeros(leaves.size)
+        one[position] = 1 / self.ground.km2[position]
+        return estimate(self.map, one, f"{self.counted} per km²", confidence)
+
+    def top(self, k: int, by: Literal["count", "density"] = "count") -> "GeoDataFrame":
+        """The k cells with the largest best guess, by count or per square kilometre, as rows of the table.
+
+        The largest of many noisy numbers are more likely too large than too small: read their intervals.
+        """
+        if k < 1 or by not in ("count", "density"):
+            raise InputError(f"ask for at least 1 cell, by 'count' or 'density'; found {k} by {by!r}")
+        places, km2 = self.ground.places, self.ground.km2
+        places = places[km2[places] > 0]
+        size = self.map.values[places] / (km2[places] if by == "density" else 1)
+        return self._frame(places[np.argsort(-size, kind="stable")[:k]])
+
+    def to_geodataframe(self) -> "GeoDataFrame":
+        """Every place as a row: name, level, count, unbiased, stddev, low, high, area_km2, per_km2, geometry.
+
+        `count` is the best guess; `low` … `high` holds the truth of a cell with probability 95 % or more.
+        Cells that stand together with cells inside them have the outline and area that these leave over.
+        """
+        return self._frame(self.ground.places)
+
+    def to_dataframe(self) -> "DataFrame":
+        """`to_geodataframe` without geometry, in a tenth of the time."""
+        import pandas as pd
+
+        from hazemap.releases.columns import columns
+
+        return pd.DataFrame(columns(self, self.ground.places))
+
+    def _frame(self, positions: NDArray[np.int64]) -> "GeoDataFrame":
+        import geopandas as gpd
+
+        from hazemap.releases.columns import columns
+
+        outlines = self.ground.outlines(positions)
+        return gpd.GeoDataFrame(columns(self, positions), geometry=outlines, crs="EPSG:4326")
+
+    def plot(self, **options: Any) -> "Figure":
+        """A picture of the map with its statement beneath; options are those of `hazemap.draw.draw_map`."""
+        from hazemap.draw import draw_map
+
+        return draw_map(self.map, **{"caption": self.statement.line(), "counted": self.counted, **options})
+
+    def replay(self, prices: Prices) -> "Release":
+        """The same release, made again from its stored answers: `TranscriptMismatch` if they do not fit.
+
+        `prices` are those of the trust model that answered, for the budget of the statement.
+        """
+        from hazemap.session import replay
+
+        if isinstance(self.algorithm, UnknownMethod):
+            raise FileError(
+                f"this release was made by a method that this hazemap does not know ({self.statement.method},"
+                f" hazemap {self.statement.version}): replay it with that version or a newer one"
+            )
+        algorithm = cast(Algorithm[CellMap], self.algorithm)
+        made = replay(algorithm, prices, self.statement.budget, self.transcript).value
+        return Release(made, self.statement, self.algorithm, self.transcript)
+
+    def _repr_html_(self) -> str:
+        from hazemap.releases.html import card
+
+        return card(self)
+
+    @cached_property
+    def ground(self) -> Ground:
+        """The cells on the ground: areas, outlines."""
+        return Ground(self.map.cells)
+
+    @cached_property
+    def kurtosis(self) -> float:
+        """The largest excess kurtosis of any answer: no cell's own can be larger, as variances only mix them."""
+        if isinstance(self.map.noise, Independent):
+            return self.map.noise.kurtosis
+        return max((exchange.answer.kurtosis for exchange in self.transcript), default=0.0)
