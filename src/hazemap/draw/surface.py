@@ -1,0 +1,66 @@
+"""What a picture needs of a cell map: how dense each place is, and how sure that is."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cellmap import CellMap
+from hazemap.domains.quadtree import Quadtree
+from hazemap.draw.polygons import Polygons
+from hazemap.draw.shapes import Shapes
+from hazemap.draw.squares import Squares
+from hazemap.draw.view import View
+from hazemap.errors import InputError
+
+OWNS_NOTHING = 1e-6  # of its area: what rounding leaves of a cell that nested cells cover
+CLEAR = 4.0  # standard errors: cells that rise less over zero do not decide what the picture shows
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """The places of a cell map (`NOWHERE` is not one), as float64[places].
+
+    `values` are what is counted, negative ones as zero; `density` and `noise` are `values` and the standard
+    error per square kilometre owned; `relative` is their quotient, infinite where nothing was found.
+    """
+
+    shapes: Shapes
+    values: NDArray[np.float64]
+    density: NDArray[np.float64]
+    noise: NDArray[np.float64]
+    areas: NDArray[np.float64]  # square kilometres
+
+    @classmethod
+    def of(cls, cellmap: CellMap) -> "Surface":
+        """From the released numbers alone."""
+        places, leaves = cellmap.places, cellmap.cells
+        if not places.any():
+            raise InputError("a picture needs cells that are places; this cell map has none")
+        if not np.isfinite(cellmap.values[places]).all():
+            raise InputError("a picture needs finite numbers; this cell map holds others")
+        cells, owned = leaves.cells[places], leaves.areas[places]
+        share = np.clip(owned / leaves.tree.area(cells), 0, 1)
+        areas = np.where(share > OWNS_NOTHING, owned, 0) / 1e6
+        shapes = (
+            Squares(leaves.tree, cells, share) if isinstance(leaves.tree, Quadtree) else Polygons(leaves.tree, cells)
+        )
+        values = np.maximum(cellmap.values[places], 0)
+        density, noise = (
+            np.divide(number, areas, out=np.zeros(len(cells)), where=areas > 0)
+            for number in (values, cellmap.stddev[places])
+        )
+        return cls(shapes, values, density, noise, areas)
+
+    @property
+    def relative(self) -> NDArray[np.float64]:
+        """Standard error over number: 0 where both are exactly 0, infinite for a number of 0 with noise."""
+        exact = self.noise == 0
+        found = self.density > 0
+        return np.divide(self.noise, self.density, out=np.where(exact, 0.0, np.inf), where=found)
+
+    @property
+    def view(self) -> View:
+        """What is worth showing: the places that rise clearly over their noise, if there are any."""
+        clear = np.where(self.density > CLEAR * self.noise, self.values, 0)
+        return View.around(self.shapes.bounds, clear if clear.any() else self.values)

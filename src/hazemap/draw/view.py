@@ -1,0 +1,123 @@
+"""Which part of the sheet a picture shows."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.domains.boxes import Box
+from hazemap.draw.projection import CIRCUMFERENCE, latitude, longitude, sheet
+
+MASS_LEFT_OUT = 0.001  # of what is counted, along each axis
+MARGIN = 0.05  # of the extent, on each side
+WORTH_CROPPING = 0.85  # a picture that would keep more than this of both sides keeps everything
+NARROWEST, WIDEST = 0.55, 2.4  # width : height of a panel that still has room for its legends
+
+Bounds = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class View:
+    """A rectangle of the sheet, in metres of Web Mercator.
+
+    >>> View.of(Box(-10, -10, 10, 10)).latitude
+    0.0
+    """
+
+    west: float
+    south: float
+    east: float
+    north: float
+
+    @classmethod
+    def of(cls, box: Box) -> "View":
+        """The box, which is a rectangle on the sheet too."""
+        x, y = sheet(np.array([box.west, box.east]), np.array([box.south, box.north]))
+        return cls(float(x[0]), float(y[0]), float(x[1]), float(y[1]))
+
+    @classmethod
+    def around(cls, bounds: Bounds, mass: NDArray[np.float64]) -> "View":
+        """The extent that holds all but a thousandth of the mass along each axis, with a margin.
+
+        The mass of a cell lies evenly in its bounds, so a large cell with few people may be cut.
+        """
+        west, south, east, north = bounds
+        whole = cls(float(west.min()), float(south.min()), float(east.max()), float(north.max()))
+        if not mass.sum() > 0:
+            return whole
+        (left, right), (bottom, top) = _extent(west, east, mass), _extent(south, north, mass)
+        across, up = MARGIN * (right - left), MARGIN * (top - bottom)
+        cropped = cls(
+            max(left - across, whole.west),
+            max(bottom - up, whole.south),
+            min(right + across, whole.east),
+            min(top + up, whole.north),
+        )
+        kept = min(cropped.width / whole.width, cropped.height / whole.height)
+        return whole if kept > WORTH_CROPPING else cropped
+
+    @property
+    def width(self) -> float:
+        """Metres on the sheet from west to east."""
+        return self.east - self.west
+
+    @property
+    def height(self) -> float:
+        """Metres on the sheet from south to north."""
+        return self.north - self.south
+
+    @property
+    def aspect(self) -> float:
+        """Width over height."""
+        return self.width / self.height
+
+    @property
+    def latitude(self) -> float:
+        """Degrees north of the middle."""
+        return latitude((self.south + self.north) / 2)
+
+    @property
+    def degrees(self) -> tuple[float, float, float, float]:
+        """West, south, east and north in degrees."""
+        return longitude(self.west), latitude(self.south), longitude(self.east), latitude(self.north)
+
+    def joined(self, other: "View") -> "View":
+        """The smallest rectangle that holds both."""
+        return View(
+            min(self.west, other.west),
+            min(self.south, other.south),
+            max(self.east, other.east),
+            max(self.north, other.north),
+        )
+
+    def shaped(self) -> "View":
+        """Grown about its middle until it is neither a ribbon nor a tower; shifted to stay on the world."""
+        if self.aspect < NARROWEST:
+            grown = (NARROWEST * self.height - self.width) / 2
+            return replace(self, west=self.west - grown, east=self.east + grown)
+        if self.aspect > WIDEST:
+            grown = (self.width / WIDEST - self.height) / 2
+            shift = 0.0
+            if self.height + 2 * grown < CIRCUMFERENCE:
+                edge = CIRCUMFERENCE / 2
+                shift = min(0.0, edge - (self.north + grown)) + max(0.0, -edge - (self.south - grown))
+            return replace(self, south=self.south - grown + shift, north=self.north + grown + shift)
+        return self
+
+    def touches(self, bounds: Bounds) -> NDArray[np.bool_]:
+        """Which rectangles have something in the view."""
+        west, south, east, north = bounds
+        return (west < self.east) & (east > self.west) & (south < self.north) & (north > self.south)
+
+
+def _extent(low: NDArray[np.float64], high: NDArray[np.float64], mass: NDArray[np.float64]) -> tuple[float, float]:
+    """The quantiles of a mass that lies evenly between `low` and `high` of each cell."""
+    slope = mass / (high - low)
+    edges = np.concatenate([low, high])
+    order = np.argsort(edges, kind="stable")
+    edges = edges[order]
+    slopes = np.cumsum(np.concatenate([slope, -slope])[order])
+    below = np.concatenate([[0.0], np.cumsum(np.maximum(slopes[:-1], 0) * np.diff(edges))])
+    tail = MASS_LEFT_OUT / 2
+    ends = np.interp([tail * below[-1], (1 - tail) * below[-1]], below, edges)
+    return float(ends[0]), float(ends[1])
