@@ -70,7 +70,12 @@ def test_no_number_is_rounded(sums, stddev, kurtosis):
         {"fraction": "1/0"},
         {"PureDP": {"epsilon": {"fraction": "-1"}}},
         {"Quadtree": {"left": "a", "top": 0, "side": 1, "depth": 2}},
-        {"Leaves": {"tree": {"Quadtree": {"left": 0, "top": 0, "side": 1, "depth": 2}}, "cells": {"array": ["uint64", [4, 4]]}}},
+        {
+            "Leaves": {
+                "tree": {"Quadtree": {"left": 0, "top": 0, "side": 1, "depth": 2}},
+                "cells": {"array": ["uint64", [4, 4]]},
+            }
+        },
     ],
 )
 def test_json_that_is_not_ours_is_refused(data):

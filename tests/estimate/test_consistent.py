@@ -91,7 +91,8 @@ def test_regions_with_holes_are_combined_as_exactly(last, seed):
 def test_an_old_region_that_cuts_across_a_newer_one_is_left_out(old, last, seed):
     rng = np.random.default_rng(seed)
     woods = forest([old, last])
-    regions = np.concatenate([membership(old), membership(last)])[woods.row]
+    everything = np.ones((1, len(BASE)))
+    regions = np.concatenate([membership(old), membership(last), everything])[woods.row]
     for i in range(len(regions)):
         for j in range(i):
             shared = regions[i] @ regions[j]

@@ -122,7 +122,7 @@ def test_the_spans_of_the_children_tile_the_span(tree: Tree, box: Box, seed: int
             whole = tree.span(np.array([cell]))
             assert (first[0], last[-1]) == (whole[0][0], whole[1][0])
             assert (first <= last).all()
-            assert (last[:-1] < first[1:]).all()
+            assert np.array_equal(last[:-1] + np.uint64(1), first[1:])
 
 
 @every_tree
@@ -131,7 +131,7 @@ def test_the_spans_of_the_children_tile_the_span(tree: Tree, box: Box, seed: int
 def test_the_span_holds_the_base_cells_of_the_cell_and_no_others(tree: Tree, box: Box, seed: int) -> None:
     base = np.concatenate([tree.cell_at(rows(box, seed), tree.depth), walks(tree, seed)[-1]])
     base = base[base != NOWHERE]
-    assert np.array_equal(tree.span(base), [base, base])
+    assert (tree.span(base)[0] <= base).all() and (base <= tree.span(base)[1]).all()
     ancestor = base
     for _ in range(tree.depth):
         ancestor = tree.parent(ancestor)

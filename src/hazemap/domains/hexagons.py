@@ -88,13 +88,14 @@ class Hexagons:
         return _resolution(np.asarray(cells, dtype=np.uint64)) - self.coarsest
 
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
-        """From the descendant whose further digits are all 0 to the number before the next sibling's first.
+        """All numbers from the first descendant's to the last's, and those that name no cell before each.
 
-        Digits 7, and 1 in a pentagon, name no cell: their numbers go to the sibling before, so that spans tile.
+        Numbers with a digit 7, or 1 in a pentagon, name no cell: they go to the sibling before, and a base cell has
+        the numbers between the one before and its own. So spans tile, though not every number is a cell.
         """
         numbers = np.asarray(cells, dtype=np.uint64)
         finest = _index(np.int64(self.finest), numbers)
-        first = finest & ~(_unused(_resolution(numbers)) & ~_unused(np.int64(self.finest)))
+        first = finest & ~_unused(_resolution(numbers))
         last, open_ = finest.copy(), np.ones(len(numbers), dtype=np.bool_)
         for resolution in range(self.finest, self.coarsest, -1):
             here = open_ & (_resolution(numbers) >= resolution)
@@ -189,7 +190,6 @@ class Hexagons:
 # fifteen digits of three bits each, coarse to fine; 7 stands for a digit that is not used.
 MODE = np.uint64(1 << 59)
 PATH = np.uint64((1 << 52) - 1)
-LAST_BITS = np.uint64(sum(1 << 3 * digit for digit in range(15)))  # a 7 without its last bit is a 6
 
 
 def _resolution(cells: Cells) -> NDArray[np.int64]:

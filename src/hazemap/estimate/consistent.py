@@ -78,23 +78,23 @@ def consistent(measurements: Sequence[Measurement], leaves: Leaves) -> Consisten
 
     `InputError` if nothing is known of some of them.
     """
-    parts = [unmeasured(Leaves(leaves.tree, leaves.tree.root)), *measurements, unmeasured(leaves)]
+    parts = [*measurements, unmeasured(leaves)]
     woods = forest([part.cells for part in parts])
-    numbers = np.concatenate([part.numbers for part in parts])[woods.row]
-    measured = np.concatenate([part.variances for part in parts])[woods.row]
-    kurtosis = np.concatenate([np.full(part.cells.size, part.kurtosis) for part in parts])[woods.row]
+    numbers = np.concatenate([*(part.numbers for part in parts), [0.0]])[woods.row]
+    measured = np.concatenate([*(part.variances for part in parts), [np.inf]])[woods.row]
+    kurtosis = np.concatenate([*(np.full(part.cells.size, part.kurtosis) for part in parts), [0.0]])[woods.row]
     below, given, own, whole, variance = _passes().solve(woods.parent, woods.missing, numbers, measured)
     rows = sum(part.cells.size for part in parts)
-    place = np.full(rows, -1)
+    place = np.full(rows + 1, -1)
     place[woods.row] = np.arange(len(woods.row))
-    at = place[rows - leaves.size :]
+    at = place[rows - leaves.size : rows]
     if (at < 0).any() or not np.isfinite(variance[at]).all():
         raise InputError("some cells of the result were never asked for, so nothing is known of them")
     return Consistent(leaves, woods, measured, kurtosis, below, given, own, whole, variance, at)
 
 
 def unmeasured(cells: Leaves) -> Measurement:
-    """Regions that belong to the forest but were not asked for: the root, which keeps the total, and the result."""
+    """The cells of a result, which belong to the forest whether they were asked for or not."""
     return Measurement(cells, np.zeros(cells.size), np.full(cells.size, np.inf), 0.0)
 
 

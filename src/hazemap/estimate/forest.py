@@ -42,9 +42,13 @@ class Ranges:
 
 
 def forest(partitions: Sequence[Leaves]) -> Forest:
-    """The forest of all regions of some partitions of one tree, oldest first: O(regions · depth)."""
+    """The forest of all regions of some partitions of one tree, oldest first: O(regions · depth).
+
+    One more region, the last row, is everything: the union of the tree's root cells.
+    """
     ranges = _ranges(partitions)
-    age = np.repeat(np.arange(len(partitions)), [p.size for p in partitions])
+    age = np.repeat(np.arange(1, len(partitions) + 2), [*(p.size for p in partitions), 1])
+    age[-1] = 0
     lengths = np.concatenate([[0], np.cumsum(ranges.high - ranges.low)])
     size = lengths[ranges.start[1:]] - lengths[ranges.start[:-1]]
     atoms = int(ranges.high.max(initial=0))
@@ -72,18 +76,20 @@ def _ranges(partitions: Sequence[Leaves]) -> Ranges:
         lasts.append(last)
         holders.append(np.where(partition.holder >= 0, partition.holder + offset, -1))
         offset += partition.size
+    tree = partitions[0].tree
+    begin, end = tree.span(tree.root)
     first, last, holder = np.concatenate(firsts), np.concatenate(lasts), np.concatenate(holders)
-    edges: Cells = np.unique(np.concatenate([first, last + np.uint64(1)]))
+    edges: Cells = np.unique(np.concatenate([first, last + np.uint64(1), begin, end + np.uint64(1)]))
     low, high = np.searchsorted(edges, first), np.searchsorted(edges, last + np.uint64(1))
     holes = np.flatnonzero(holder >= 0)
     # A region with holes runs from its start to the first hole, between holes, and from the last hole to its end.
-    owner = np.concatenate([np.arange(len(low)), holder[holes]])
-    begins = np.concatenate([low, high[holes]])
-    ends = np.concatenate([high, low[holes]])
+    owner = np.concatenate([np.arange(offset), holder[holes], np.full(len(begin), offset)])
+    begins = np.concatenate([low, high[holes], np.searchsorted(edges, begin)])
+    ends = np.concatenate([high, low[holes], np.searchsorted(edges, end + np.uint64(1))])
     by_begin, by_end = np.lexsort((begins, owner)), np.lexsort((ends, owner))
     owner, begins, ends = owner[by_begin], begins[by_begin], ends[by_end]
     some = begins < ends  # two holes side by side leave nothing between them
-    start = np.concatenate([[0], np.cumsum(np.bincount(owner[some], minlength=len(low)))])
+    start = np.concatenate([[0], np.cumsum(np.bincount(owner[some], minlength=offset + 1))])
     return Ranges(start, begins[some], ends[some])
 
 

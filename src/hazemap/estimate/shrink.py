@@ -48,8 +48,8 @@ def _shrink_loop(parent, whole, below, given, areas):  # type: ignore[no-untyped
     result = whole.copy()
     for i in range(n):
         above = parent[i]
-        if above >= 0 and area[above] > 0 and observed[above] > 0:
+        if above >= 0 and area[above] > 0:
             share = area[i] / area[above]
-            kept = max(0.0, 1 - noise[above] / observed[above])
+            kept = max(0.0, 1 - noise[above] / observed[above]) if observed[above] > 0 else 0.0
             result[i] = share * result[above] + kept * (whole[i] - share * whole[above])
     return result

@@ -1,0 +1,55 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. All they install is in .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/python.txt
+export PYTHONHASHSEED := 0
+
+.PHONY: demo test test-slow lint docs bench constraints clean system
+
+demo: .venv/base  ## Make a city, release it, draw it, ask it three questions (into ./demo)
+	$(BIN)/hazemap demo --folder demo
+
+test: .venv/test  ## The fast tests and the doctests
+	$(BIN)/python -m pytest -m "not slow" -n 2 --doctest-modules tests src
+
+test-slow: .venv/test system  ## Laws, statistics, processes, large tables
+	$(BIN)/python -m pytest -m slow -n 2 tests
+
+lint: .venv/test  ## Style, types, import floors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_architecture.py
+
+docs: .venv/docs  ## HTML into docs/_build
+	$(BIN)/sphinx-build --quiet --fail-on-warning docs docs/_build
+
+bench: .venv/test  ## Us and the peers, side by side; writes benchmarks/results/*.json
+	for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script || exit 1; done
+
+constraints: .venv/test  ## Pin anew what is installed by name
+	$(BIN)/python -m pip install --quiet pip-tools
+	$(BIN)/pip-compile --quiet --upgrade --all-extras --strip-extras --no-header --no-emit-index-url \
+	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
+
+clean:
+	rm -rf .venv demo docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }
+
+.venv/base: .venv/bin/python pyproject.toml constraints/python.txt
+	$(PIP_INSTALL) --editable .
+	touch $@
+
+.venv/test: .venv/base
+	$(PIP_INSTALL) --editable ".[test,lint]"
+	touch $@
+
+.venv/docs: .venv/base
+	$(PIP_INSTALL) --editable ".[docs]"
+	touch $@
+
+system:  # GDAL's own tools open what we write; without them (and without root) those tests skip and say so
+	command -v ogrinfo >/dev/null || { [ "$$(id -u)" != 0 ] || { apt-get update -qq && apt-get install -qq -y gdal-bin >/dev/null; }; }
