@@ -7,26 +7,26 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 
-FLOORS = """
-errors
-cells
-cellmap
-domains
-tables
-encoders
-privacy
-rounds
-codec
-session
-estimate
-algorithms | trust
-draw
-releases
-city | spelling
-plan | publish
-cli
-""".split("\n")
-RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor.split(" | ") if name}
+FLOORS = [
+    "errors",
+    "cells",
+    "cellmap",
+    "domains",
+    "tables",
+    "encoders",
+    "privacy",
+    "rounds",
+    "codec",
+    "session",
+    "estimate",
+    "algorithms | trust",
+    "draw",
+    "releases",
+    "city | spelling",
+    "plan | publish",
+    "cli",
+]
+RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor.split(" | ")}
 NEVER = {
     "algorithms": {"tables.memory", "tables.engine", "tables.sources", "privacy.samplers", "privacy.stream", "trust"},
     "estimate": {"tables.memory", "tables.engine", "tables.sources", "privacy.samplers", "privacy.stream", "trust"},

@@ -133,7 +133,7 @@ def test_nothing_is_asked_when_the_charge_is_refused():
 
 def test_overspending_is_refused_before_anyone_is_asked():
     trust = Fixed()
-    with pytest.raises(BudgetExceeded, match="0.8 of the run's budget, of which 0.2 is left"):
+    with pytest.raises(BudgetExceeded, match=r"0.8 of the run's budget, of which 0.2 is left"):
         run(Asks((Query(QUARTERS, 0.8), Query(QUARTERS, 0.8))), trust, PureDP(1), Unrecorded())
     assert len(trust.asked) == 1
 
@@ -160,7 +160,7 @@ def test_fresh_cohorts_do_not_pay_for_each_other_and_everyone_pays_for_a_query_t
 
 def test_a_query_only_a_curator_can_answer_is_refused_by_others_with_the_reason():
     median = Choice(Quantiles(QUARTERS.cells, (Fraction(1, 2),)), 1)
-    with pytest.raises(Unanswerable, match="Asks asks for a Choice.*only a curator"):
+    with pytest.raises(Unanswerable, match=r"Asks asks for a Choice.*only a curator"):
         run(Asks((median,)), Fixed(sees=lambda question: question is Query), PureDP(1), Unrecorded())
 
 

@@ -222,7 +222,8 @@ def _pentagon(cells: Cells) -> NDArray[np.bool_]:
     """Which cells are pentagons: the centres, at every resolution, of twelve base cells."""
     base = (cells >> np.uint64(45)) & np.uint64(127)
     used = cells & PATH & ~_unused(_resolution(cells)) & ~np.uint64(127 << 45)
-    return np.isin(base, PENTAGONS) & (used == 0)
+    pentagons: NDArray[np.bool_] = np.isin(base, PENTAGONS) & (used == 0)
+    return pentagons
 
 
 def _one(resolution: int) -> np.uint64:
