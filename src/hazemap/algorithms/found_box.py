@@ -35,7 +35,7 @@ class Locate:
 
     bounding: Bounding = AtMostRows(1)
     coarse: int = 8
-    deeper: int = 5
+    deeper: int = 3
 
     def rounds(self, prices: Prices) -> Rounds[Box]:
         """Two queries of half the budget each."""
