@@ -52,7 +52,11 @@ class Tree(Protocol):
         ...
 
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
-        """The first and the last base cell that may lie in each cell, both inclusive."""
+        """The first and the last number that stand for each cell, both inclusive: O(cells · depth).
+
+        A base cell lies in a cell if its number is in the span. The last number of a child and one is the first
+        of the next, also where numbers between are no cells (hexagons); so the ends need not be cells.
+        """
         ...
 
     def cell_at(self, columns: Columns, level: int) -> Cells:
@@ -167,7 +171,7 @@ class Leaves:
 
     @cached_property
     def spans(self) -> tuple[Cells, Cells]:
-        """First and last base cell of each, those of nested cells included."""
+        """First and last number of each (see `Tree.span`), those of nested cells included."""
         first, last = np.zeros((2, self.size), dtype=np.uint64)
         real = self.cells != NOWHERE
         first[real], last[real] = self.tree.span(self.cells[real])
@@ -175,7 +179,7 @@ class Leaves:
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """Positions by first base cell, outer cells before the cells in them."""
+        """Positions by the start of the span, outer cells before the cells in them."""
         first, last = self.spans
         return np.lexsort((self.levels, ~last, first))  # the level tells a cell from an only child
 

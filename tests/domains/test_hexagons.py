@@ -104,6 +104,18 @@ def test_no_descendant_is_further_from_the_centre_than_the_reach() -> None:
             assert distance.max() < 0.97 * REACH / 7 ** (resolution / 2)
 
 
+def test_the_spans_of_a_pentagons_children_leave_no_number_out() -> None:
+    for finest in (1, 4, 8, 15):
+        tree = Hexagons(GLOBE.box, 0, finest)
+        for resolution in range(finest):
+            for name in h3.get_pentagons(resolution):
+                pentagon = tree.named([name])
+                first, last = tree.span(tree.children(pentagon))
+                assert len(first) == 6
+                assert np.array_equal(last[:-1] + np.uint64(1), first[1:])
+                assert ([first[0]], [last[-1]]) == tree.span(pentagon)
+
+
 def test_points_far_from_the_box_are_nowhere() -> None:
     tree = Hexagons(Box(2.2, 48.8, 2.5, 48.9), 6, 8)
     far = {"lon": np.array([2.35, 2.35, 4.0, -177.65]), "lat": np.array([48.85, 49.9, 48.85, -48.85])}

@@ -88,10 +88,10 @@ class Hexagons:
         return _resolution(np.asarray(cells, dtype=np.uint64)) - self.coarsest
 
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
-        """All numbers from the first descendant's to the last's, and those that name no cell before each.
+        """The numbers of all descendants, and those beside them that name no cell, so that spans tile.
 
-        Numbers with a digit 7, or 1 in a pentagon, name no cell: they go to the sibling before, and a base cell has
-        the numbers between the one before and its own. So spans tile, though not every number is a cell.
+        Numbers with a digit 7, or 1 in a pentagon, go to the sibling before. The bits beyond the finest digit are
+        1 in every base cell, so its span starts where they are 0.
         """
         numbers = np.asarray(cells, dtype=np.uint64)
         finest = _index(np.int64(self.finest), numbers)
