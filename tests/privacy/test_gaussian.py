@@ -37,6 +37,16 @@ def test_gamma_lies_between_its_bounds(numerator, denominator, parts):
         assert gamma > 1 or high - low <= 3
 
 
+@pytest.mark.parametrize("variance", [Fraction(10**20, 991), Fraction(2**99, 3), Fraction(10**12)])
+def test_gamma_lies_between_its_bounds_all_over_the_middle(variance):
+    """An error of one unit of 2⁻²⁶ standard deviations shows in a few of these only."""
+    scale = math.isqrt(int(variance)) + 1
+    magnitude = np.array([scale * i // 6000 + i for i in range(12_000)])
+    low, high = (bound.tolist() for bound in gaussian._gamma_bounds(variance, scale, magnitude))
+    gamma = [(m - variance / scale) ** 2 * 2**19 / variance for m in magnitude.tolist()]
+    assert all(a <= b <= c for a, b, c in zip(low, gamma, high, strict=True))
+
+
 def test_a_far_proposal_is_given_a_lower_bound_only():
     low, high = gaussian._gamma_bounds(Fraction(10**12), 10**6 + 1, np.array([0, 10**9, 1 << 56]))
     assert (low[1:] > 200 << 20).all()

@@ -1,0 +1,97 @@
+"""Exact noise, ours and OpenDP's, in one run: CPU seconds and their ratio.
+
+    python benchmarks/noise.py
+
+Both draw the same laws with nothing kept from one call to the next; ours includes the AES-256 words and the
+certified digits of a first call. Results go to results/noise.json beside this script. It judges nothing.
+"""
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+
+from hazemap.privacy.samplers import discrete_gaussian, discrete_laplace
+from hazemap.privacy.stream import Stream
+
+DRAWS = 1 << 20
+RESULTS = Path(__file__).with_name("results") / "noise.json"
+
+
+def cpu(work: Callable[[], object], times: int) -> list[float]:
+    """CPU seconds of each of some runs, in order, all threads of this process together."""
+    seconds = []
+    for _ in range(times):
+        start = time.process_time()
+        work()
+        seconds.append(time.process_time() - start)
+    return seconds
+
+
+def opendp(law: str, width: float) -> Callable[[int], object]:
+    """Draw this many of OpenDP's numbers of a law: its mechanism on as many zeros."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    zeros = dp.vector_domain(dp.atom_domain(T=int))
+    if law == "discrete Laplace":
+        mechanism = dp.m.make_laplace(zeros, dp.l1_distance(T=int), width)
+    else:
+        mechanism = dp.m.make_gaussian(zeros, dp.l2_distance(T=float), width)
+    return lambda draws: mechanism([0] * draws)
+
+
+def ours(law: str, width: Fraction) -> Callable[[int], object]:
+    """Draw this many of our numbers of a law."""
+    stream = Stream.from_os()
+    if law == "discrete Laplace":
+        return lambda draws: discrete_laplace(stream, width, draws)
+    return lambda draws: discrete_gaussian(stream, width**2, draws)
+
+
+def compare(law: str, width: Fraction) -> dict[str, object]:
+    """One law, both samplers: the peer once (it takes seconds), ours ten times, the first of them cold."""
+    sampler = ours(law, width)
+    first, *warm = cpu(lambda: sampler(DRAWS), 10)
+    peer = cpu(lambda: opendp(law, float(width))(DRAWS), 1)[0] if width < 1000 else None
+    found: dict[str, object] = {
+        "law": law,
+        "scale" if law == "discrete Laplace" else "stddev": str(width),
+        "draws": DRAWS,
+        "cpu_seconds": round(median(warm), 5),
+        "cpu_seconds_first_call": round(first, 5),
+        "millions_per_second": round(DRAWS / median(warm) / 1e6, 1),
+    }
+    line = f"{law}, width {width!s:>10}: {median(warm) * 1e3:7.1f} ms (first call {first * 1e3:.1f} ms)"
+    if peer is not None:
+        found |= {"opendp_cpu_seconds": round(peer, 3), "ratio": round(peer / median(warm))}
+        line += f", OpenDP {peer:6.2f} s: {peer / median(warm):6.0f} ×"
+    print(line)
+    return found
+
+
+def main() -> None:
+    """Measure, print, write."""
+    laws = ("discrete Laplace", "discrete Gaussian")
+    figures = [compare(law, width) for law in laws for width in (Fraction(1), Fraction(10), Fraction(10**6))]
+    stream = Stream.from_os()
+    words = median(cpu(lambda: stream.words(DRAWS), 10))
+    print(f"words alone: {8 * DRAWS / words / 1e9:.1f} GB/s of AES-256 in counter mode")
+    result = {
+        "figures": figures,
+        "stream_gigabytes_per_second": round(8 * DRAWS / words / 1e9, 2),
+        "machine": {"processor": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()},
+        "versions": {name: version(name) for name in ("numpy", "cryptography", "opendp")},
+    }
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(result, indent=2) + "\n")
+    print(f"written to {RESULTS.name}")
+
+
+if __name__ == "__main__":
+    main()
