@@ -347,7 +347,7 @@ def test_draws_repeat_only_under_a_fixed_stream():
     assert not np.array_equal(*(discrete_laplace(Stream.from_os(), Fraction(9), 500) for _ in range(2)))
 
 
-@pytest.mark.parametrize("number", [Fraction(0), Fraction(-1), Fraction((1 << 50) + 1)])
+@pytest.mark.parametrize("number", [Fraction(0), Fraction(-1), Fraction((1 << 50) + 1), Fraction(10**400)])
 def test_a_scale_that_64_bits_cannot_hold_is_refused(number):
     with pytest.raises(InputError, match=r"at most 2\^50"):
         discrete_laplace(Stream.from_os(), number, 1)

@@ -120,10 +120,10 @@ def share_for(budget: Budget, sensitivity: Sensitivity, stddev: float) -> Fracti
     """The least multiple of 2^−30 that, as a share of the budget, buys a standard deviation this small.
 
     Found by bisection in `noise_for`, so that the two agree to the last bit. For pure ε it is the inverse
-    in METHODS.md 1 (r = ((v+1) − √(2v+1))/v, ε = −Δ ln r), rounded up. Above 1 no share will do.
+    of Bagdasaryan et al. 2022, equation 8 (r = ((v+1) − √(2v+1))/v, ε = −Δ ln r), rounded up. Above 1 no share will do.
 
     >>> share_for(PureDP(1), Sensitivity(1, 1), 100.0) * 2**30
-    Fraction(15185165, 1)
+    Fraction(15184876, 1)
     """
     if not stddev > 0:
         raise InputError(f"a standard deviation must be above 0, not {stddev}")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hazemap.errors import InputError
 from hazemap.privacy.samplers.coins import Coin, toss_once
-from hazemap.privacy.samplers.laplace import LARGEST_SCALE, discrete_laplace, geometric
+from hazemap.privacy.samplers.laplace import LARGEST_SCALE, discrete_laplace, geometric, shown
 from hazemap.privacy.stream import Stream
 
 LARGEST_VARIANCE = (LARGEST_SCALE - 1) ** 2
@@ -34,7 +34,7 @@ def discrete_gaussian(stream: Stream, variance: Fraction, size: int) -> NDArray[
     """
     if not 0 < variance <= LARGEST_VARIANCE:
         raise InputError(
-            f"noise needs a variance above 0 and at most 2^100, not {float(variance):.4g}: "
+            f"noise needs a variance above 0 and at most 2^100, not {shown(variance)}: "
             "spend more, or count less per person"
         )
     if size < 0:

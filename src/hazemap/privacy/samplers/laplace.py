@@ -6,6 +6,7 @@ are 1. The digits below K are tossed; what is above them, ⌊g / 2^K⌋, is geom
 coin by coin, so that no tail is cut off.
 """
 
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -16,9 +17,9 @@ from hazemap.privacy.samplers.coins import Coin, spread, toss
 from hazemap.privacy.stream import Stream
 
 LARGEST_SCALE = 1 << 50
-"""Above it noise comes near the end of 64 bits. Below, a draw passes 2⁶³ with probability e^(−8192)."""
+"""Above it noise comes near the end of 64 bits. Below, a draw passes 2⁶³ with probability about e^(−8192) at most."""
 
-_CHUNK = 1 << 19  # draws at a time: about 15 MB of temporary memory, whatever the size
+_CHUNK = 1 << 19  # draws at a time: about 11 MB of temporary memory, whatever the size
 _TAIL = 8  # the first digit that is counted instead of tossed has probability at most e^−8
 
 
@@ -86,8 +87,12 @@ def _geometric(stream: Stream, scale: Fraction, words: int) -> NDArray[np.uint64
 def _checked(scale: Fraction, size: int) -> None:
     if not 0 < scale <= LARGEST_SCALE:
         raise InputError(
-            f"noise needs a scale above 0 and at most 2^50, not {float(scale):.4g}: "
-            "spend more, or count less per person"
+            f"noise needs a scale above 0 and at most 2^50, not {shown(scale)}: spend more, or count less per person"
         )
     if size < 0:
         raise InputError(f"a sampler draws 0 numbers or more, not {size}")
+
+
+def shown(number: Fraction) -> str:
+    """A rational for a message; it may be too large for a float."""
+    return f"{Decimal(number.numerator) / Decimal(number.denominator):.4g}"
