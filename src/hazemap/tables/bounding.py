@@ -7,9 +7,15 @@ then they are weighed like any other cell and their noisy number can be asked fo
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hazemap.errors import InputError
+
+LARGEST_TOTAL = (1 << 62) - 1
+"""Where the total weight of a person ends: beyond it their further cells in order get nothing."""
 
 
 class Sensitivity(NamedTuple):
@@ -22,6 +28,20 @@ class Sensitivity(NamedTuple):
 def _at_least_one(number: int, what: str) -> None:
     if number < 1:
         raise InputError(f"{what} must be at least 1, not {number}")
+
+
+def whole_weights(weights: NDArray[Any]) -> NDArray[np.int64]:
+    """Each weight in whole 1024ths, so that sums do not depend on an order; 0 for a row that does not count.
+
+    NaN, infinity and negative weights do not count; 2⁴³ is the largest.
+
+    >>> whole_weights(np.array([1.0, 0.25, -1.0, np.nan]))
+    array([1024,  256,    0,    0])
+    """
+    usable = np.isfinite(weights) & (weights > 0)
+    scaled = np.minimum(np.where(usable, weights, 0).astype(np.float64), 2.0**43) * 1024
+    whole: NDArray[np.int64] = np.rint(scaled).astype(np.int64)
+    return whole
 
 
 @dataclass(frozen=True)

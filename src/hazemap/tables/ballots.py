@@ -1,0 +1,116 @@
+"""One vote a person, divided over their cells by weight. This module imports numba."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hazemap.cells import Cells
+from hazemap.tables import bounding
+from hazemap.tables.hashes import high_product, number
+from hazemap.tables.people import Batch
+from hazemap.tables.pile import Pile
+from hazemap.tables.tally import Tally
+
+LARGEST_TOTAL = np.uint64(bounding.LARGEST_TOTAL)
+PLAIN = np.uint64(1 << 46)  # 2¹⁶ micro-votes times a total below this, plus a total, fits 64 bits
+
+
+class Ballots:
+    """The weight of each person in each cell; in the end `scale` micro-votes for each person."""
+
+    def __init__(self, scale: int) -> None:
+        self._scale = scale
+
+    def append(self, batch: Batch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, pile: Pile) -> int:  # noqa: ARG002 - nothing is remembered of a person
+        """Put rows on the pile until it is full; how many were read."""
+        read, pile.size = _append(
+            batch.cells, batch.weights, rows, places, pile.place, pile.word, pile.value, pile.size
+        )
+        return int(read)
+
+    def fold(self, pile: Pile) -> None:
+        """Add up what a person says of the same cell, in a pile in order."""
+        pile.size = _fold(pile.place, pile.word, pile.value, pile.size)
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Nothing but the pile remembers people."""
+
+    def count(self, pile: Pile, seeds: NDArray[np.uint64], tally: Tally) -> None:
+        """Divide each person's vote over a folded pile and count it."""
+        shares = np.empty(pile.size, dtype=np.int64)
+        _divide(pile.place, pile.value, pile.size, seeds, self._scale, shares)
+        some = shares > 0
+        tally.add(pile.word[: pile.size][some], shares[some])
+
+
+@njit(nogil=True, cache=True)
+def _append(
+    cells: Cells,
+    weights: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+    place: NDArray[np.uint32],
+    word: NDArray[np.uint64],
+    value: NDArray[np.uint64],
+    size: int,
+) -> tuple[int, int]:
+    for i in range(rows.size):
+        if size == place.size:
+            return i, size
+        place[size], word[size], value[size] = places[i], cells[rows[i]], weights[rows[i]]
+        size += 1
+    return rows.size, size
+
+
+@njit(nogil=True, cache=True)
+def _fold(place: NDArray[np.uint32], word: NDArray[np.uint64], value: NDArray[np.uint64], size: int) -> int:
+    kept = 0
+    for i in range(size):
+        if kept > 0 and place[kept - 1] == place[i] and word[kept - 1] == word[i]:
+            value[kept - 1] = min(value[kept - 1] + value[i], LARGEST_TOTAL)
+        else:
+            place[kept], word[kept], value[kept] = place[i], word[i], value[i]
+            kept += 1
+    return kept
+
+
+@njit(nogil=True, cache=True)
+def _divide(
+    place: NDArray[np.uint32],
+    weight: NDArray[np.uint64],
+    size: int,
+    seeds: NDArray[np.uint64],
+    scale: int,
+    shares: NDArray[np.int64],
+) -> None:
+    """The twin of `memory.divided`, person by person."""
+    begin = 0
+    while begin < size:
+        end, total = begin, np.uint64(0)
+        while end < size and place[end] == place[begin]:
+            total = min(total + weight[end], LARGEST_TOTAL)
+            end += 1
+        start = high_product(number(seeds[place[begin]], np.uint64(0)), total)
+        until, before = np.uint64(0), 0
+        for i in range(begin, end):
+            until = min(until + weight[i], LARGEST_TOTAL)
+            mark = _mark(scale, until, total, start)
+            shares[i] = mark - before
+            before = mark
+        begin = end
+
+
+@njit(nogil=True, cache=True)
+def _mark(scale: int, until: np.uint64, total: np.uint64, start: np.uint64) -> int:
+    """⌊(scale·until + start) / total⌋, where until <= total < 2⁶² and start < total: never overflows."""
+    if total < PLAIN:
+        return int((np.uint64(scale) * until + start) // total)
+    quotient, rest = 0, np.uint64(0)
+    for bit in range(16, -1, -1):  # Horner's rule: rest < 3·2⁶²
+        quotient, rest = 2 * quotient, rest + rest
+        if scale >> bit & 1:
+            rest += until
+        while rest >= total:
+            rest -= total
+            quotient += 1
+    return quotient + 1 if rest + start >= total else quotient

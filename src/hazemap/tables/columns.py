@@ -1,0 +1,69 @@
+"""Which column plays which role, by the names people give them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hazemap.errors import TableError
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role, how to name its column, and the names it usually has: the first line of them that fits wins.
+
+    >>> LON.column(["User ID", "Longitude", "lat"], None)
+    'Longitude'
+    """
+
+    what: str
+    option: str
+    usual: tuple[tuple[str, ...], ...]
+
+    def column(self, columns: Iterable[str], wanted: str | None) -> str:
+        """The wanted column, else the one with a usual name; `TableError` for none, and for more than one."""
+        found = list(columns)
+        if wanted is not None:
+            return self._named(found, wanted)
+        for names in self.usual:
+            fitting = [column for column in found if _plain(column) in names]
+            if len(fitting) > 1:
+                raise TableError(f"{' and '.join(fitting)} could each be the {self.what}; {self._hint}")
+            if fitting:
+                return fitting[0]
+        raise TableError(
+            f"no column is known to hold the {self.what}; found {', '.join(found) or 'no columns'}; {self._hint}"
+        )
+
+    @property
+    def _hint(self) -> str:
+        return f"name the column with --{self.option} ({self.option}=… in Python)"
+
+    def _named(self, found: list[str], wanted: str) -> str:
+        fitting = [column for column in found if column == wanted]
+        fitting = fitting or [column for column in found if column.casefold() == wanted.casefold()]
+        if len(fitting) != 1:
+            raise TableError(
+                f"the {self.what} was said to be in column {wanted!r};"
+                f" found {' and '.join(fitting) or 'only ' + ', '.join(found)}"
+            )
+        return fitting[0]
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+PERSON = Role(
+    "person",
+    "person",
+    (
+        (
+            *("user", "userid", "uid", "iduser", "person", "personid", "pid", "idperson", "device", "deviceid"),
+            *("iddevice", "subject", "subjectid", "customer", "customerid", "member", "memberid", "rider", "riderid"),
+            *("participant", "participantid", "visitor", "visitorid"),
+        ),
+    ),
+)
+LON = Role("longitude", "lon", (("lon", "lng", "long", "longitude"), ("x",)))
+LAT = Role("latitude", "lat", (("lat", "latitude"), ("y",)))
+TIME = Role("time", "time", (("ts", "time", "timestamp", "datetime", "date"),))
+VALUE = Role("weight of a row", "value", ())

@@ -1,0 +1,95 @@
+"""One DuckDB, private to one table: nothing is fetched, nothing is left on disk."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hazemap.errors import FileError, TableError
+
+BATCH = 1 << 17
+"""Rows in a batch: a few megabytes."""
+
+
+class Connection:
+    """A database in memory that spills to a folder of its own, which goes when it does.
+
+    >>> connection = Connection(memory_limit=1 << 30, threads=1)
+    >>> [batch.num_rows for batch in connection.stream("SELECT 1", "a number")]
+    [1]
+    """
+
+    def __init__(self, memory_limit: int, threads: int) -> None:
+        import duckdb
+
+        self._spill = TemporaryDirectory(prefix="hazemap-")
+        self._duckdb: Any = duckdb.connect(
+            config={
+                "memory_limit": f"{memory_limit // 1024}KiB",
+                "threads": threads,
+                "temp_directory": self._spill.name,
+                "preserve_insertion_order": True,  # samples of rows go by their order
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+            }
+        )
+        self._duckdb.execute("SET python_enable_replacements = false")  # a name in SQL is never a variable of ours
+        self._duckdb.execute("SET enable_geoparquet_conversion = false")  # geometries as they are stored: as bytes
+        self._duckdb.execute("SET TimeZone = 'UTC'")
+
+    def register(self, name: str, rows: Any) -> None:
+        """Give Arrow data a name in SQL."""
+        self._duckdb.register(name, rows)
+
+    def store(self, name: str, stream: Any) -> None:
+        """Keep what can be read only once under a name in SQL; on disk, where memory does not suffice."""
+        with explained("the stream"):
+            self._duckdb.register("stream", stream)
+            self._duckdb.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM stream")  # noqa: S608 - a name of ours
+            self._duckdb.unregister("stream")
+
+    def kinds(self, relation: str, name: str) -> dict[str, str]:
+        """The type of each column of a relation."""
+        with explained(name):
+            described = self._duckdb.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()  # noqa: S608 - quoted
+        return {str(column): str(kind) for column, kind, *_ in described}
+
+    def stream(self, query: str, name: str) -> Iterator[Any]:
+        """Arrow record batches of a query, in the order of the rows."""
+        with explained(name):
+            yield from self._duckdb.sql(query).to_arrow_reader(BATCH)
+
+
+@contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Say what went wrong in words of ours: DuckDB's and Arrow's quote rows."""
+    import duckdb
+    import pyarrow
+
+    try:
+        yield
+    except (duckdb.OutOfMemoryException, MemoryError):
+        raise TableError(f"reading {name} needs more memory than its limit; pass a larger memory limit") from None
+    except (duckdb.Error, pyarrow.ArrowException, OSError):
+        raise FileError(
+            f"{name} cannot be read to its end: it is damaged, not of the kind that its name says, changed since"
+            " it was opened, or some line does not fit the first"
+        ) from None
+
+
+def quoted(name: str) -> str:
+    """A name of any characters as an SQL identifier.
+
+    >>> quoted('the "user" column')
+    '"the ""user"" column"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text of any characters as an SQL string.
+
+    >>> literal("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,230 @@
+"""Rows in files or frames, of any number: DuckDB streams them, compiled loops count them.
+
+Rows come in batches, in the order of the source. A batch gets its base cells from the tree and its seeds
+from the ids, on whatever thread is free; then each `Group` takes in the rows of its own people, batch after
+batch. So memory is O(cells + people) or the limit, never O(rows), and the votes are exactly `MemoryTable`'s.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hazemap.cells import NOWHERE, Cells, Tree
+from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson, whole_weights
+from hazemap.tables.connection import Connection
+from hazemap.tables.draws import KeyWords, SamplingKey
+from hazemap.tables.ids import Ids
+from hazemap.tables.layout import Layout
+from hazemap.tables.parallel import in_order
+from hazemap.tables.votes import Votes
+
+if TYPE_CHECKING:
+    from hazemap.tables.group import Group, Rule
+    from hazemap.tables.people import Batch
+    from hazemap.tables.tally import Tally
+
+Progress = Callable[[float], None]
+"""Told again and again which part of a read is done, where the number of rows is known."""
+
+
+@dataclass(frozen=True)
+class ReadReport:
+    """What became of the rows of one read: exact numbers, so for the curator's eyes only.
+
+    Not one of them may be published, stored in a release or shown to whoever receives one.
+    """
+
+    rows: int = 0
+    without_person: int = 0
+    nowhere: int = 0
+    passes: int = 0
+
+
+class EngineTable:
+    """Rows of people in files or frames: `open_table` makes one. Only a trust model may hold it.
+
+    `memory_limit` bounds, in bytes, what is kept of people; DuckDB may use as much again.
+
+    >>> import pyarrow
+    >>> from hazemap.domains import Quadtree
+    >>> from hazemap.tables import AtMostRows, open_table
+    >>> table = open_table(pyarrow.table({"user": [7, 7, 8], "lon": [2.0, 2.0, 3.0], "lat": [48.0, 48.0, 49.0]}))
+    >>> table.votes(Quadtree.world(depth=1), AtMostRows(1)).weights
+    array([2])
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        layout: Layout,
+        key: SamplingKey,
+        memory_limit: int,
+        threads: int,
+        progress: Progress | None = None,
+    ) -> None:
+        self._connection, self._layout, self._key = connection, layout, key
+        self._memory_limit, self._threads, self._progress = memory_limit, threads, progress
+        self._known: dict[tuple[Tree, Bounding], Votes] = {}
+        self._report = ReadReport()
+        self._lock = Lock()  # one stream at a time on the connection
+
+    def __repr__(self) -> str:
+        return f"EngineTable({self._layout.name!r})"
+
+    @property
+    def report(self) -> ReadReport:
+        """What became of the rows at the last read, for the curator's eyes only."""
+        return self._report
+
+    def votes(self, tree: Tree, bounding: Bounding) -> Votes:
+        """The exact votes of everyone in the base cells of a tree; the rows are read once for each rule."""
+        with self._lock:
+            if (tree, bounding) not in self._known:
+                self._report = ReadReport()
+                read = self._read_rows if isinstance(bounding, RowIsPerson) else self._read_people
+                votes = read(tree, bounding)
+                somewhere = votes.cells != NOWHERE
+                if not bounding.nowhere and not somewhere.all():
+                    votes = Votes(votes.cells[somewhere], votes.weights[somewhere])
+                self._known[tree, bounding] = votes
+            return self._known[tree, bounding]
+
+    def _read_rows(self, tree: Tree, bounding: Bounding) -> Votes:
+        """Every row counts, so no batch waits for another."""
+        from hazemap.tables.tally import gathered, tally_for
+
+        tallies = [tally_for(tree) for _ in range(self._threads)]
+        free: SimpleQueue[Tally] = SimpleQueue()
+        for tally in tallies:
+            free.put(tally)
+
+        def count(columns: list[Any]) -> tuple[int, int]:
+            cells = self._cells(columns, tree, bounding)
+            tally = free.get()
+            tally.count(cells)
+            free.put(tally)
+            return len(cells), len(cells) - int(np.count_nonzero(cells))
+
+        with ThreadPoolExecutor(self._threads) as threads:
+            for rows, nowhere in in_order(count, self._batches(bounding), threads, 2 * self._threads):
+                self._report = ReadReport(self._report.rows + rows, 0, self._report.nowhere + nowhere, 1)
+                self._tell(self._report.rows, lambda part: part)
+        return gathered(tallies)
+
+    def _read_people(self, tree: Tree, bounding: Bounding) -> Votes:
+        """Every group takes in its own people's rows, in as many passes as the fullest group needs."""
+        from hazemap.tables.group import Group
+        from hazemap.tables.tally import gathered, tally_for
+
+        ids = self._layout.need_ids()
+        words = KeyWords.expanded(self._key, type(bounding).__name__)
+        limit = self._memory_limit // self._threads
+        groups = [
+            Group(i, self._threads, limit, ids.places, lambda: _at_work(bounding), tally_for(tree))
+            for i in range(self._threads)
+        ]
+
+        def code(columns: list[Any]) -> "Batch":
+            return self._coded(columns, tree, bounding, ids, words, groups)
+
+        with ExitStack() as stack:
+            threads = stack.enter_context(ThreadPoolExecutor(self._threads))
+            workers = [(stack.enter_context(ThreadPoolExecutor(1)), group) for group in groups]
+            while any(group.busy for group in groups):
+                self._show(in_order(code, self._batches(bounding), threads, 2 * self._threads), workers)
+                _finish([worker.submit(group.finish) for worker, group in workers])
+                self._report = replace(self._report, passes=self._report.passes + 1)
+        return gathered([group.tally for group in groups])
+
+    def _show(self, batches: Iterator["Batch"], workers: list[tuple[ThreadPoolExecutor, "Group"]]) -> None:
+        """Show all rows to all groups, once."""
+        rows, report = 0, self._report
+        waiting: deque[list[Future[None]]] = deque()
+        for batch in batches:
+            waiting.append([worker.submit(group.read, batch) for worker, group in workers])
+            if len(waiting) > 2:
+                _finish(waiting.popleft())
+            rows += len(batch.cells)
+            if not report.passes:
+                strangers = self._report.without_person + batch.strangers
+                nowhere = self._report.nowhere + len(batch.cells) - int(np.count_nonzero(batch.cells))
+                self._report = ReadReport(rows, strangers, nowhere)
+            self._tell(rows, lambda part: sum(group.progress(part) for _, group in workers) / len(workers))
+        while waiting:
+            _finish(waiting.popleft())
+
+    def _tell(self, rows: int, progress: Callable[[float], float]) -> None:
+        if self._progress is not None and self._layout.rows:
+            self._progress(min(1.0, progress(rows / self._layout.rows)))
+
+    def _batches(self, bounding: Bounding) -> Iterator[list[Any]]:
+        """The columns that a rule needs, batch by batch, as Arrow arrays."""
+        for batch in self._connection.stream(self._layout.select(bounding), self._layout.name):
+            yield batch.columns
+
+    def _cells(self, points: list[Any], tree: Tree, bounding: Bounding) -> Cells:
+        lon, lat = self._layout.points.lonlat(points)
+        cells = tree.cell_at({"lon": lon, "lat": lat}, tree.depth)
+        box = self._layout.masked(bounding)
+        if box is not None:
+            inside = (box.west <= lon) & (lon <= box.east) & (box.south <= lat) & (lat <= box.north)
+            cells = np.where(inside, cells, NOWHERE)
+        return cells
+
+    def _coded(
+        self, columns: list[Any], tree: Tree, bounding: Bounding, ids: Ids, words: KeyWords, groups: list["Group"]
+    ) -> "Batch":
+        """Rows ready for the groups. Only the first pass looks at everybody's."""
+        import pyarrow
+
+        from hazemap.tables.group import wanted
+        from hazemap.tables.people import Batch
+
+        width = 1 + len(self._layout.points.sql)
+        points, weight = columns[1:width], columns[width:]
+        seeds, known, texts = ids.coded(columns[0], words)
+        counts = known
+        if self._report.passes:
+            counts = known & wanted(seeds, groups)
+            points = [column.filter(pyarrow.array(counts)) for column in points]
+            cells = np.full(len(seeds), NOWHERE)
+            cells[counts] = self._cells(points, tree, bounding)
+        else:
+            cells = self._cells(points, tree, bounding)
+        if not bounding.nowhere:
+            counts = counts & (cells != NOWHERE)
+        weights = np.ones(len(cells), dtype=np.int64)
+        if weight:
+            weights = whole_weights(weight[0].to_numpy(zero_copy_only=False))
+            counts = counts & (weights > 0)
+        return Batch(seeds, cells, weights, counts, texts, len(known) - int(known.sum()))
+
+
+def _at_work(bounding: Bounding) -> "Rule":
+    """The compiled form of a rule about people."""
+    from hazemap.tables.ballots import Ballots
+    from hazemap.tables.samples import CellSample, RowSample
+
+    match bounding:
+        case AtMostRows(most=most):
+            return RowSample(most)
+        case AtMostCells(most=most):
+            return CellSample(most)
+        case OneVote(scale=scale):
+            return Ballots(scale)
+        case RowIsPerson():
+            raise TypeError("where each row is a person, nothing is kept of anybody")
+
+
+def _finish(futures: list[Future[None]]) -> None:
+    """Wait for all, then raise the first error."""
+    wait(futures)
+    for future in futures:
+        future.result()

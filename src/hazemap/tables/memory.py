@@ -1,0 +1,148 @@
+"""Rows in memory, in plain NumPy: what a device counts with, and what every engine is tested against."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import NOWHERE, Cells, Tree
+from hazemap.errors import TableError
+from hazemap.tables.bounding import (
+    LARGEST_TOTAL,
+    AtMostCells,
+    AtMostRows,
+    Bounding,
+    OneVote,
+    RowIsPerson,
+    whole_weights,
+)
+from hazemap.tables.draws import KeyWords, SamplingKey, numbers, seeds
+from hazemap.tables.votes import Votes
+
+Bounded = tuple[NDArray[np.int64], Cells, NDArray[np.int64]]
+"""What a rule leaves of people: whose, in which base cell, how much."""
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryTable:
+    """Rows with the code of the person each belongs to; columns `lon`, `lat` and perhaps `weight`.
+
+    A code is an id that is a whole number, as it is, or any number that belongs to one person alone. `key`
+    chooses the sample of people who have too much (see `draws`).
+
+    >>> from hazemap.domains import Quadtree
+    >>> from hazemap.tables import AtMostRows
+    >>> table = MemoryTable(np.array([7, 7, 8]), {"lon": np.array([2.0, 2, 3]), "lat": np.array([48.0, 48, 49])})
+    >>> table.votes(Quadtree.world(depth=1), AtMostRows(1)).weights
+    array([2])
+    """
+
+    person: NDArray[np.int64]
+    columns: Mapping[str, NDArray[Any]]
+    key: SamplingKey = 0
+
+    def __post_init__(self) -> None:
+        person = np.asarray(self.person)
+        if person.ndim != 1 or person.dtype.kind not in "iu":
+            raise TableError(
+                f"codes of people are a flat array of whole numbers; found {person.dtype}, {person.ndim}-d"
+            )
+        object.__setattr__(self, "person", person.astype(np.int64, copy=False))
+        columns = {name: np.asarray(column) for name, column in self.columns.items()}
+        object.__setattr__(self, "columns", columns)
+        for name in ("lon", "lat"):
+            if name not in columns:
+                raise TableError(f"a table needs the columns lon and lat; found {', '.join(sorted(columns)) or 'none'}")
+        for name, column in columns.items():
+            if column.shape != person.shape:
+                raise TableError(f"every column needs one value a row; {name!r} has another length than the people")
+
+    def of(self, person: int) -> "MemoryTable":
+        """The table of one person: the same codes and key, so the same draws."""
+        own = self.person == person
+        return MemoryTable(self.person[own], {name: column[own] for name, column in self.columns.items()}, self.key)
+
+    def votes(self, tree: Tree, bounding: Bounding) -> Votes:
+        """The exact votes of everyone in the base cells of a tree."""
+        _, cells, weights = self.bounded(tree, bounding)
+        return Votes.gathered(cells, weights)
+
+    def bounded(self, tree: Tree, bounding: Bounding) -> Bounded:
+        """What a rule leaves of each person. Rows in `NOWHERE` go first, unless the rule keeps them."""
+        cells = tree.cell_at(self.columns, tree.depth)
+        counts = np.ones(len(cells), dtype=bool) if bounding.nowhere else cells != NOWHERE
+        person, cells = self.person[counts], cells[counts]
+        words = KeyWords.expanded(self.key, type(bounding).__name__)
+        match bounding:
+            case RowIsPerson():
+                return person, cells, np.ones(len(cells), dtype=np.int64)
+            case AtMostRows(most=most):
+                return _some_rows(person, cells, words, most)
+            case AtMostCells(most=most):
+                return _some_cells(person, cells, words, most)
+            case OneVote(scale=scale):
+                value = self.columns.get("weight")
+                weights = np.ones(len(cells), np.int64) if value is None else whole_weights(value[counts])
+                return _one_vote(person, cells, weights, words, scale)
+
+
+def _ranks(person: NDArray[np.int64]) -> NDArray[np.int64]:
+    """0, 1, 2 … within each run of equal codes."""
+    begins = np.concatenate([[True], person[1:] != person[:-1]])[: len(person)]
+    at = np.arange(len(person))
+    return at - np.maximum.accumulate(np.where(begins, at, 0))
+
+
+def _some_rows(person: NDArray[np.int64], cells: Cells, words: KeyWords, most: int) -> Bounded:
+    """The rows with the smallest numbers, drawn for the rank of a row among its person's rows."""
+    order = np.argsort(person, kind="stable")
+    person, cells = person[order], cells[order]
+    drawn = numbers(seeds(person.view(np.uint64), words), _ranks(person).astype(np.uint64))
+    order = np.lexsort((drawn, person))
+    kept = order[_ranks(person[order]) < most]
+    return person[kept], cells[kept], np.ones(len(kept), dtype=np.int64)
+
+
+def _some_cells(person: NDArray[np.int64], cells: Cells, words: KeyWords, most: int) -> Bounded:
+    """The distinct cells with the smallest numbers, drawn for the cell."""
+    drawn = numbers(seeds(person.view(np.uint64), words), cells)
+    order = np.lexsort((drawn, person))  # a person never draws a number twice: equal means the same cell
+    person, cells, drawn = person[order], cells[order], drawn[order]
+    again = np.concatenate([[False], (person[1:] == person[:-1]) & (drawn[1:] == drawn[:-1])])[: len(person)]
+    person, cells = person[~again], cells[~again]
+    kept = _ranks(person) < most
+    return person[kept], cells[kept], np.ones(kept.sum(), dtype=np.int64)
+
+
+def _one_vote(
+    person: NDArray[np.int64], cells: Cells, weights: NDArray[np.int64], words: KeyWords, scale: int
+) -> Bounded:
+    """Each person's vote, divided over their cells in ascending order."""
+    order = np.argsort(person, kind="stable")
+    order = order[weights[order] > 0]
+    drawn = numbers(seeds(person.view(np.uint64), words), np.zeros(len(person), dtype=np.uint64))
+    parts = [(np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int64))]
+    for rows in np.split(order, np.flatnonzero(np.diff(person[order])) + 1) if len(order) else ():
+        own, at = np.unique(cells[rows], return_inverse=True)
+        sums = np.zeros(len(own), dtype=object)  # Python integers: exact
+        np.add.at(sums, at, weights[rows].astype(object))
+        shares = np.array(divided(sums.tolist(), scale, int(drawn[rows[0]])))
+        some = shares > 0
+        parts.append((np.repeat(person[rows[0]], some.sum()), own[some], shares[some]))
+    whose, where, how_much = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return whose, where, how_much
+
+
+def divided(weights: Sequence[int], scale: int, drawn: int) -> list[int]:
+    """`scale` micro-votes divided by weight, rounded dependently; `drawn` is a number below 2⁶⁴.
+
+    >>> divided([1, 1, 2], 10, 0), divided([1, 1, 2], 10, 2**63)
+    ([2, 3, 5], [3, 2, 5])
+    """
+    until = [min(total, LARGEST_TOTAL) for total in accumulate(weights)]
+    start = drawn * until[-1] >> 64
+    marks = [(scale * total + start) // until[-1] for total in until]
+    return [mark - before for before, mark in pairwise([0, *marks])]

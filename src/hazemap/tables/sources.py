@@ -1,0 +1,204 @@
+"""Opening whatever the user has: find the columns, check what they hold, refuse what would mislead.
+
+Some refusals look at rows: an empty table, coordinates that are swapped or not degrees, ids that are not
+whole numbers. They are a signal to the curator that nothing was read; their texts are fixed and hold no
+number from the data; they are outside the privacy guarantee and must not be published.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.domains.boxes import Box
+from hazemap.errors import InputError, TableError
+from hazemap.tables.columns import LAT, LON, PERSON, TIME, VALUE, Role
+from hazemap.tables.connection import Connection, quoted
+from hazemap.tables.draws import SamplingKey
+from hazemap.tables.engine import EngineTable, Progress
+from hazemap.tables.files import open_files
+from hazemap.tables.frames import open_frame
+from hazemap.tables.ids import Ids, ids_of
+from hazemap.tables.layout import Layout
+from hazemap.tables.points import Points, Reprojected, TwoColumns, WellKnownBinary
+from hazemap.tables.source import Geometry, Source
+
+MEMORY_LIMIT = 1 << 30
+LEAST_MEMORY = 1 << 16
+LEAST_FOR_DUCKDB = 1 << 28
+FIRST_ROWS = 1 << 16
+NUMBERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE"}
+NUMBERS |= {f"U{kind}" for kind in NUMBERS if kind.endswith("INT") or kind == "INTEGER"}
+
+
+def open_table(
+    source: Any,
+    *,
+    person: str | None = None,
+    lon: str | None = None,
+    lat: str | None = None,
+    time: str | None = None,
+    value: str | None = None,
+    box: Box | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+    key: SamplingKey | None = None,
+    memory_limit: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> EngineTable:
+    """A table from a path, a folder, a pattern or a data frame; columns that are not named are guessed.
+
+    `box` and the times `since <= t < until` (ISO 8601, UTC unless they say otherwise) choose rows; without
+    `key` each table draws samples of its own; `memory_limit` is in bytes, 1 GiB unless given. Errors:
+    `FileError` for a file that is missing or damaged, `TableError` for columns that are missing, ambiguous
+    or of a wrong type, for a table without rows, and for coordinates that are swapped or not degrees.
+
+    >>> import pyarrow
+    >>> open_table(pyarrow.table({"who": [1], "Longitude": [2.0], "Latitude": [48.0]}), person="who")
+    EngineTable('the table')
+    """
+    limit = MEMORY_LIMIT if memory_limit is None else memory_limit
+    workers = _processors() if threads is None else threads
+    if limit < LEAST_MEMORY:
+        raise InputError(f"the memory limit is at least {LEAST_MEMORY} bytes; found {limit}")
+    if workers < 1:
+        raise InputError(f"at least one thread has to work; found {workers}")
+    connection = Connection(max(limit, LEAST_FOR_DUCKDB), workers)
+    opened = (open_files if isinstance(source, str | os.PathLike) else open_frame)(connection, source)
+    layout = Layout(
+        name=opened.name,
+        relation=opened.relation,
+        rows=opened.rows,
+        ids=_ids(opened, person),
+        points=_points(opened, lon, lat),
+        weight=None if value is None else _number(opened, VALUE, value),
+        where=_times(opened, time, since, until),
+        box=box,
+    )
+    _refuse_what_misleads(connection, layout)
+    return EngineTable(connection, layout, os.urandom(16) if key is None else key, limit, workers, progress)
+
+
+def _processors() -> int:
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _ids(source: Source, person: str | None) -> Ids | str:
+    """How to read the ids; without any, why: it matters only to rules that need them."""
+    try:
+        column = PERSON.column(source.kinds, person)
+    except TableError as error:
+        if person is not None:
+            raise
+        return f"{error}; or say that each row is a person of its own"
+    return ids_of(column, quoted(column), source.kinds[column])
+
+
+def _number(source: Source, role: Role, wanted: str | None) -> str:
+    """A column of numbers, as DOUBLE."""
+    column = role.column(source.kinds, wanted)
+    kind, name = source.kinds[column], quoted(column)
+    if kind == "DOUBLE":
+        return name
+    if kind in NUMBERS or kind.startswith("DECIMAL"):
+        return f"CAST({name} AS DOUBLE)"
+    if kind == "VARCHAR" and source.numbers_as_text:
+        return f"TRY_CAST({name} AS DOUBLE)"
+    raise TableError(f"the {role.what} must be numbers; the column {column!r} is {kind}")
+
+
+def _points(source: Source, lon: str | None, lat: str | None) -> Points:
+    """The geometry, where there is one and no column is named; else two columns."""
+    if source.geometry is not None and lon is None and lat is None:
+        return _reprojected(_encoded(source.geometry, source), source.geometry.crs)
+    return TwoColumns((_number(source, LON, lon), _number(source, LAT, lat)))
+
+
+def _encoded(geometry: Geometry, source: Source) -> Points:
+    name, kind = quoted(geometry.column), source.kinds.get(geometry.column, "nothing")
+    if geometry.encoding == "point" and kind.startswith("STRUCT"):
+        return TwoColumns((f"CAST({name}.x AS DOUBLE)", f"CAST({name}.y AS DOUBLE)"))
+    if geometry.encoding == "WKB" and kind == "BLOB":
+        return WellKnownBinary((name,))
+    raise TableError(f"the points should be in the column {geometry.column!r} as {geometry.encoding}; found {kind}")
+
+
+def _reprojected(points: Points, crs: str) -> Points:
+    from pyproj import CRS
+    from pyproj.exceptions import CRSError
+
+    try:
+        system = CRS.from_user_input(json.loads(crs))
+    except CRSError:
+        raise TableError("the reference system of the points is not one that PROJ knows") from None
+    wgs84 = CRS.from_user_input("OGC:CRS84")
+    return points if system.equals(wgs84, ignore_axis_order=True) else Reprojected(points, system.to_wkt())
+
+
+def _times(
+    source: Source, time: str | None, since: datetime | str | None, until: datetime | str | None
+) -> tuple[str, ...]:
+    """The conditions on the time, in SQL."""
+    if time is None and since is None and until is None:
+        return ()
+    column = TIME.column(source.kinds, time)
+    kind, name = source.kinds[column], quoted(column)
+    if kind == "VARCHAR":
+        name, kind = f"TRY_CAST({name} AS TIMESTAMPTZ)", "TIMESTAMP WITH TIME ZONE"
+    if not kind.startswith(("DATE", "TIMESTAMP")):
+        raise TableError(f"the time must be dates or timestamps; the column {column!r} is {kind}")
+    with_zone = kind == "TIMESTAMP WITH TIME ZONE"
+    if not with_zone:
+        name = f"CAST({name} AS TIMESTAMP)"
+    kind = "TIMESTAMPTZ" if with_zone else "TIMESTAMP"
+    return tuple(
+        f"{name} {sign} {kind} '{_utc(text):%Y-%m-%d %H:%M:%S.%f}{'+00' if with_zone else ''}'"
+        for sign, text in ((">=", since), ("<", until))
+        if text is not None
+    )
+
+
+def _utc(text: datetime | str) -> datetime:
+    try:
+        moment = text if isinstance(text, datetime) else datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"a time is written as 2024-05-31 or 2024-05-31T18:00:00+02:00; found {text!r}") from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _refuse_what_misleads(connection: Connection, layout: Layout) -> None:
+    """Look at the first rows, whatever the filter: is there anything, and is it degrees in the right order?"""
+    query = f"SELECT {', '.join(layout.points.sql)} FROM {layout.relation} LIMIT {FIRST_ROWS}"  # noqa: S608 - quoted
+    each = [layout.points.lonlat(batch.columns) for batch in connection.stream(query, layout.name)]
+    lon, lat = (np.concatenate([*column]) for column in zip(*each, strict=True)) if each else (np.zeros(0),) * 2
+    if not len(lon):
+        raise TableError(f"{layout.name} has no rows")
+    known = np.isfinite(lon) & np.isfinite(lat)
+    lon, lat = lon[known], lat[known]
+    if not len(lon):
+        raise TableError(f"no row of the first ones of {layout.name} has two coordinates that are numbers")
+    if _mostly((np.abs(lat) > 90) & (np.abs(lat) <= 180) & (np.abs(lon) <= 90)):
+        raise TableError("longitude and latitude are swapped: exchange the columns with --lon and --lat")
+    if not ((np.abs(lon) <= 180) & (np.abs(lat) <= 90)).any():
+        raise TableError("the coordinates are not degrees; reproject them to longitude and latitude (WGS 84)")
+    box = layout.box
+    if box and not _inside(box, lon, lat).any() and _mostly(_inside(box, lat, lon)):
+        raise TableError(
+            f"longitude and latitude are swapped: nothing lies in the box {box}, but it would with the columns"
+            " exchanged; exchange them with --lon and --lat"
+        )
+
+
+def _mostly(condition: NDArray[np.bool_]) -> bool:
+    return bool(condition.mean() > 0.5)
+
+
+def _inside(box: Box, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.bool_]:
+    inside: NDArray[np.bool_] = (box.west <= lon) & (lon <= box.east) & (box.south <= lat) & (lat <= box.north)
+    return inside
