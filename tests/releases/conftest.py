@@ -46,7 +46,7 @@ def released(leaves: Leaves, seed: int = 1) -> Release:
     transcript = (Exchange(query, Answer(sums, np.array([STDDEV]), KURTOSIS)),)
     found = from_transcript(transcript, leaves)
     cellmap = CellMap(leaves, found.unbiased * 0.99 + 0.123, found.unbiased, found.stddev, found.noise)
-    return Release(cellmap, STATEMENT, Flat(leaves.tree, 1), transcript)
+    return Release(cellmap, STATEMENT, Flat(leaves.tree, 4), transcript)
 
 
 def flat(level: int = 4, depth: int = 8) -> Leaves:

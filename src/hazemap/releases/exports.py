@@ -62,8 +62,8 @@ def _tiles(release: Release, path: Path) -> None:
 
     if "w" not in pyogrio.list_drivers().get("PMTiles", ""):
         raise FileError("the GDAL of this machine cannot write .pmtiles: install the wheel of pyogrio, or use .gpkg")
-    widths = release.ground.bounds[:, 2] - release.ground.bounds[:, 0]
-    finest = float(np.log2(2 * np.pi * 6356752 / widths.min()))  # the level of a world quadtree with such cells
+    west, _, east, _ = release.ground.bounds
+    finest = float(np.log2(2 * np.pi * 6356752 / (east - west).min()))  # the level of a world quadtree with such cells
     zoom = int(np.clip(np.ceil(finest) - 5, 0, DEEPEST_TILES))
     statement = release.statement
     options = {"NAME": statement.dataset, "DESCRIPTION": statement.line(), "MAXZOOM": str(zoom), "MINZOOM": "0"}
@@ -76,7 +76,10 @@ def _vectors(release: Release, path: Path, driver: str, **options: Any) -> None:
 
     frame = release.to_geodataframe()
     made = io.BytesIO()
-    pyogrio.write_dataframe(frame, made, driver=driver, layer=LAYER, **options)
+    try:
+        pyogrio.write_dataframe(frame, made, driver=driver, layer=LAYER, **options)
+    except (RuntimeError, ValueError) as error:  # what pyogrio makes of GDAL's errors
+        raise FileError(f"{path} could not be written; GDAL says: {error}. Try another format") from error
     write_whole(path, made.getvalue())
 
 

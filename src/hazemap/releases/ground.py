@@ -90,15 +90,15 @@ class Ground:
 
     @cached_property
     def bounds(self) -> Floats:
-        """Least x, least y, greatest x, greatest y of each piece in the equal-area plane; float64[pieces, 4]."""
+        """Least x, least y, greatest x, greatest y of the pieces in the equal-area plane; float64[4, pieces]."""
         import shapely
 
         tree = self.leaves.tree
         if isinstance(tree, Quadtree):
             west, south, east, north = tree.bounds(self.pieces.cells)
             corners = ([west, south], [east, north])
-            return np.hstack([equal_area(np.column_stack(corner)) for corner in corners])
-        bounds: Floats = shapely.bounds(self._flat)
+            return np.vstack([equal_area(np.column_stack(corner)).T for corner in corners])
+        bounds: Floats = np.ascontiguousarray(shapely.bounds(self._flat).T)
         return bounds
 
     @cached_property
@@ -106,15 +106,20 @@ class Ground:
         """Square metres of each piece in the equal-area plane."""
         import shapely
 
-        sides = self.bounds[:, 2:] - self.bounds[:, :2]
-        areas: Floats = sides.prod(axis=1) if self.rectangles else shapely.area(self._flat)
+        west, south, east, north = self.bounds
+        areas: Floats = (east - west) * (north - south) if self.rectangles else shapely.area(self._flat)
         return areas
+
+    @cached_property
+    def owned(self) -> Floats:
+        """Square metres of all pieces of each cell in the equal-area plane."""
+        return np.bincount(self.pieces.owner, self.areas, self.leaves.size).astype(float)
 
     def shapes(self, pieces: NDArray[np.int64]) -> NDArray[Any]:
         """The outlines of some pieces in the equal-area plane."""
         import shapely
 
-        shapes: NDArray[Any] = shapely.box(*self.bounds[pieces].T) if self.rectangles else self._flat[pieces]
+        shapes: NDArray[Any] = shapely.box(*self.bounds[:, pieces]) if self.rectangles else self._flat[pieces]
         return shapes
 
     @cached_property

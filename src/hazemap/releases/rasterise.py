@@ -26,38 +26,47 @@ def rasterise(release: Release, path: Path, pixel: float | None) -> None:
     Pixels are the cells of one level: that of the finest cell, or the coarsest whose side is at most `pixel`
     metres at the equator. The pixels of a cell sum to its count; cells finer than a pixel are added up.
     """
+    from rasterio._err import CPLE_BaseError  # GDAL's own errors have no public name
+
+    tree, window = _window(release, pixel)
+    painter = _Painter(release, tree, window)
+    with whole(path) as part, tempfile.TemporaryDirectory(dir=part.parent, prefix=".hazemap-") as folder:
+        try:
+            total = _paint(painter, Path(folder) / "plain.tif", release)
+            _optimise(Path(folder) / "plain.tif", part, total)
+        except CPLE_BaseError as error:
+            raise OSError(f"GDAL says: {error}") from error
+
+
+def _paint(painter: "_Painter", path: Path, release: Release) -> float:
+    """A plain GeoTIFF, strip by strip; the sum of its pixels."""
+    import rasterio
+    from rasterio.windows import Window as Place
+
+    window, total = painter.window, 0.0
+    profile = {**window.profile(painter.tree), "count": 1, "dtype": "float32", "nodata": np.nan}
+    layout = {"driver": "GTiff", "tiled": True, "bigtiff": "IF_SAFER", "compress": "DEFLATE"}
+    with rasterio.open(path, "w", **layout, **profile) as picture:
+        step = max(STRIP // window.width // 256, 1) * 256
+        for start in range(0, window.height, step):
+            rows = slice(start, min(start + step, window.height))
+            painted = painter.paint(rows).astype(np.float32)
+            total += float(np.nansum(painted, dtype=np.float64))
+            picture.write(painted, 1, window=Place(0, start, window.width, rows.stop - start))
+        picture.set_band_description(1, "count")
+        picture.update_tags(
+            TIFFTAG_IMAGEDESCRIPTION=release.statement.line(),
+            STATEMENT=json.dumps(release.statement.to_json(), ensure_ascii=False),
+        )
+    return total
+
+
+def _optimise(plain: Path, path: Path, total: float) -> None:
+    """The COG; read back, because GDAL does not always say that a disk was full."""
     import rasterio
     from rasterio.shutil import copy
 
-    tree, window = _window(release, pixel)
-    profile = {**window.profile(tree), "count": 1, "dtype": "float32", "nodata": np.nan}
-    painter = _Painter(release, tree, window)
-    with whole(path) as part, tempfile.TemporaryDirectory(dir=part.parent, prefix=".hazemap-") as folder:
-        plain = Path(folder) / "plain.tif"
-        total = 0.0
-        with rasterio.open(
-            plain, "w", driver="GTiff", tiled=True, bigtiff="IF_SAFER", compress="DEFLATE", **profile
-        ) as picture:
-            step = max(STRIP // window.width // 256, 1) * 256
-            for start in range(0, window.height, step):
-                rows = slice(start, min(start + step, window.height))
-                painted = painter.paint(rows).astype(np.float32)
-                total += float(np.nansum(painted, dtype=np.float64))
-                place = rasterio.windows.Window(0, start, window.width, rows.stop - start)
-                picture.write(painted, 1, window=place)
-            picture.set_band_description(1, "count")
-            picture.update_tags(
-                TIFFTAG_IMAGEDESCRIPTION=release.statement.line(),
-                STATEMENT=json.dumps(release.statement.to_json(), ensure_ascii=False),
-            )
-        copy(plain, part, OVERVIEW_RESAMPLING="AVERAGE", **COG)
-        _verify(part, total)
-
-
-def _verify(path: Path, total: float) -> None:
-    """GDAL does not always say that a disk was full: read everything back."""
-    import rasterio
-
+    copy(plain, path, OVERVIEW_RESAMPLING="AVERAGE", **COG)
     found = 0.0
     with rasterio.open(path) as picture:
         for _, place in picture.block_windows(1):
@@ -98,7 +107,7 @@ class _Painter:
 
     def __init__(self, release: Release, tree: Quadtree, window: Window) -> None:
         leaves = release.map.cells
-        self._leaves, self._tree, self._window = leaves, tree, window
+        self.tree, self.window, self._leaves = tree, window, leaves
         areas, values = release.ground.km2, np.append(release.map.values, 0)
         density = np.zeros(leaves.size + 1)  # the last is that of no leaf
         np.divide(values[:-1], areas, out=density[:-1], where=areas > 0)
@@ -111,13 +120,13 @@ class _Painter:
 
     def paint(self, rows: slice) -> NDArray[Any]:
         """The counts of these rows, float64[rows, width]; NaN where there is no cell."""
-        cells = self._window.cells(rows)
-        owner = self._leaves.locate(self._tree.span(cells.ravel())[0])
+        cells = self.window.cells(rows)
+        owner = self._leaves.locate(self.tree.span(cells.ravel())[0])
         known = owner >= 0
         levels, holder = np.append(self._leaves.levels, -1), np.append(self._leaves.holder, -1)
-        while (fine := levels[owner] > self._window.level).any():
+        while (fine := levels[owner] > self.window.level).any():
             owner[fine] = holder[owner[fine]]
-        area = self._tree.area(cells[:, 0]) / 1e6  # all pixels of a row have one area
+        area = self.tree.area(cells[:, 0]) / 1e6  # all pixels of a row have one area
         counts = self._density[owner].reshape(cells.shape) * area[:, None]
         here = np.flatnonzero((self._row >= rows.start) & (self._row < rows.stop))
         known = known.reshape(cells.shape)

@@ -19,8 +19,8 @@ Region = Any
 """A `Box`, a shapely polygon or multipolygon, anything with `__geo_interface__`, a GeoJSON mapping, the name
 of a cell of any level, or several names. Polygons are in degrees (WGS 84), their edges straight in degrees."""
 
-WHOLE = 1e-9
-"""A share this near to 0 or 1 is taken for it: borders that coincide must not cut cells by rounding."""
+SLIVER = 1e-9
+"""An overlap below this part of the cell and of the region is rounding: borders that coincide cut no cells."""
 
 
 def weights(ground: Ground, region: Region) -> Floats:
@@ -49,25 +49,36 @@ def weights(ground: Ground, region: Region) -> Floats:
     return shares
 
 
-def _shares(ground: Ground, inside: Floats) -> Floats:
-    """From the area of each piece that lies inside to the share of what each cell owns."""
-    owner, size = ground.pieces.owner, ground.leaves.size
-    inside, areas = (np.bincount(owner, each, size).astype(float) for each in (inside, ground.areas))
-    shares = np.divide(inside, areas, out=np.zeros(size), where=areas > 0).clip(0, 1)
-    shares[shares < WHOLE] = 0
-    shares[shares > 1 - WHOLE] = 1
+def _shares(ground: Ground, pieces: NDArray[np.int64], inside: Floats, region: float) -> Floats:
+    """From the area of some pieces inside a region, and of all of it, to the share of what each cell owns."""
+    shares = np.zeros(ground.leaves.size)
+    real = inside > SLIVER * np.minimum(ground.areas[pieces], region)
+    np.add.at(shares, ground.pieces.owner[pieces[real]], inside[real])
+    cells = np.flatnonzero(shares)
+    shares[cells] /= ground.owned[cells]
+    shares[shares > 1 - SLIVER] = 1
     return shares
+
+
+def _near(ground: Ground, low: Floats, high: Floats) -> NDArray[np.int64]:
+    """The pieces whose bounds meet a rectangle of the equal-area plane."""
+    west, south, east, north = ground.bounds
+    return np.flatnonzero((west < high[0]) & (east > low[0]) & (south < high[1]) & (north > low[1]))
 
 
 def _in_box(ground: Ground, box: Box) -> Floats:
     import shapely
 
-    corners = equal_area(np.array([[box.west, box.south], [box.east, box.north]]))
+    low, high = equal_area(np.array([[box.west, box.south], [box.east, box.north]]))
     if not ground.rectangles:
-        return _in_flat(ground, shapely.box(*corners.ravel()))
-    bounds = ground.bounds
-    sides = np.minimum(bounds[:, 2:], corners[1]) - np.maximum(bounds[:, :2], corners[0])
-    return _shares(ground, sides.clip(min=0).prod(axis=1))
+        return _in_flat(ground, shapely.box(*low, *high))
+    near = _near(ground, low, high)
+    west, south, east, north = ground.bounds[:, near]
+    sides = (
+        np.minimum(east, high[0]) - np.maximum(west, low[0]),
+        np.minimum(north, high[1]) - np.maximum(south, low[1]),
+    )
+    return _shares(ground, near, sides[0] * sides[1], float((high - low).prod()))
 
 
 def _in_polygon(ground: Ground, shape: Any) -> Floats:
@@ -88,26 +99,20 @@ def _in_polygon(ground: Ground, shape: Any) -> Floats:
         raise InputError("the rings of this polygon cross or overlap each other: mend it with shapely.make_valid")
     # Edges are straight in degrees; in the equal-area plane only short ones are.
     flat = shapely.transform(shapely.segmentize(shape, 0.25), equal_area)
-    return _in_flat(ground, flat if flat.is_valid else shapely.make_valid(flat))
+    return _in_flat(ground, shapely.make_valid(flat, method="structure", keep_collapsed=False))
 
 
 def _in_flat(ground: Ground, region: Any) -> Floats:
     """The share of each cell in a region of the equal-area plane."""
     import shapely
 
-    low_x, low_y, high_x, high_y = region.bounds
-    bounds, areas = ground.bounds, ground.areas
-    near = np.flatnonzero(
-        (bounds[:, 0] < high_x) & (bounds[:, 2] > low_x) & (bounds[:, 1] < high_y) & (bounds[:, 3] > low_y)
-    )
-    shapes = ground.shapes(near)
-    inside = np.zeros(len(bounds))
+    corners = np.array(region.bounds)
+    near = _near(ground, corners[:2], corners[2:])
+    shapes, inside = ground.shapes(near), ground.areas[near]
     shapely.prepare(region)
-    held = shapely.covers(region, shapes)
-    inside[near[held]] = areas[near[held]]
-    cut = ~held & shapely.intersects(region, shapes)
-    inside[near[cut]] = _shared(region, shapes[cut], bounds[near[cut]])
-    return _shares(ground, inside)
+    cut = ~shapely.covers(region, shapes)
+    inside[cut] = _shared(region, shapes[cut], ground.bounds.T[near[cut]])
+    return _shares(ground, near, inside, region.area)
 
 
 def _shared(region: Any, shapes: NDArray[Any], bounds: Floats) -> Floats:
