@@ -46,6 +46,7 @@ def leaves(tree: Tree, count: int) -> Leaves:
 
 
 def main() -> None:
+    load = round(os.getloadavg()[0], 2)  # of other work: the hexagons use every core
     trees: dict[str, tuple[Tree, Box]] = {
         "quadtree of the world, depth 24": (Quadtree.world(24), WORLD),
         "quadtree around a city, depth 14": (Quadtree.around(CITY, 14), CITY),
@@ -73,7 +74,13 @@ def main() -> None:
             seconds[f"100,000 nested cells, {task}: {name}"] = best(lambda: run(Leaves(tree, partition.cells)))  # noqa: B023
     for name, value in seconds.items():
         print(f"{value:8.3f} s  {name}")
-    report = {"cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__, "seconds": seconds}
+    report = {
+        "cores": os.cpu_count(),
+        "load before": load,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "seconds": seconds,
+    }
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(report, indent=1) + "\n")
 
