@@ -1,3 +1,112 @@
-"""Publish where people are without publishing anyone."""
+"""Publish where people are without publishing anyone.
+
+    >>> import hazemap                                                          # doctest: +SKIP
+    >>> release = hazemap.release("visits.parquet", person="user", epsilon=1)   # doctest: +SKIP
+    >>> print(release.count(hazemap.Box(-74.02, 40.70, -73.93, 40.80)))         # doctest: +SKIP
+
+Everything public is here, and is imported when it is first asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from hazemap.algorithms import Adaptive, Flat, FoundBox, Locate, PrefixTree, UniformGrid
+    from hazemap.cellmap import CellMap
+    from hazemap.cells import Leaves
+    from hazemap.domains import Box, Hexagons, Quadtree
+    from hazemap.encoders import Counts
+    from hazemap.errors import HazemapError
+    from hazemap.estimate import Reading
+    from hazemap.planning import plan
+    from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
+    from hazemap.privacy.ledger import Ledger
+    from hazemap.privacy.statement import Statement
+    from hazemap.publish import release
+    from hazemap.releases import Estimate, Release
+    from hazemap.rounds import Answer, Query
+    from hazemap.session import Session, Unrecorded, replay, run, run_async
+    from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, RowIsPerson, open_table
+    from hazemap.trust import Curator
+
+    open = Release.open  # noqa: A001 - `hazemap.open(file)` is how people say it
+
+__all__ = [
+    "ZCDP",
+    "Adaptive",
+    "Answer",
+    "ApproxDP",
+    "AtMostCells",
+    "AtMostRows",
+    "Box",
+    "CellMap",
+    "Counts",
+    "Curator",
+    "Estimate",
+    "Flat",
+    "FoundBox",
+    "HazemapError",
+    "Hexagons",
+    "Leaves",
+    "Ledger",
+    "Locate",
+    "MemoryTable",
+    "OneVote",
+    "PrefixTree",
+    "PureDP",
+    "Quadtree",
+    "Query",
+    "Reading",
+    "Release",
+    "RowIsPerson",
+    "Session",
+    "Statement",
+    "UniformGrid",
+    "Unrecorded",
+    "open",
+    "open_table",
+    "plan",
+    "release",
+    "replay",
+    "run",
+    "run_async",
+]
+
+_HOMES = {
+    "algorithms": ("Adaptive", "Flat", "FoundBox", "Locate", "PrefixTree", "UniformGrid"),
+    "cellmap": ("CellMap",),
+    "cells": ("Leaves",),
+    "domains": ("Box", "Hexagons", "Quadtree"),
+    "encoders": ("Counts",),
+    "errors": ("HazemapError",),
+    "estimate": ("Reading",),
+    "planning": ("plan",),
+    "privacy.budget": ("ApproxDP", "PureDP", "ZCDP"),
+    "privacy.ledger": ("Ledger",),
+    "privacy.statement": ("Statement",),
+    "publish": ("release",),
+    "releases": ("Estimate", "Release"),
+    "rounds": ("Answer", "Query"),
+    "session": ("Session", "Unrecorded", "replay", "run", "run_async"),
+    "tables": ("AtMostCells", "AtMostRows", "MemoryTable", "OneVote", "RowIsPerson", "open_table"),
+    "trust": ("Curator",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, from the module it lives in."""
+    if name == "open":
+        value = __getattr__("Release").open
+    elif name in _HOME:
+        value = getattr(import_module(f"hazemap.{_HOME[name]}"), name)
+    else:
+        raise AttributeError(f"module 'hazemap' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

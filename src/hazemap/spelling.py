@@ -1,4 +1,4 @@
-"""Budgets, bounding rules, cells and methods as people write them, on a command line or in a call."""
+"""Budgets, bounding rules and cells as people write them, on a command line or in a call."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, 
 
 BOUNDINGS = "one row, rows:K, cells:K, one vote, rows are people"
 CELLS = "quadtree, quadtree:DEPTH, h3:COARSEST-FINEST"
-METHODS = "adaptive, uniform, flat, flat:LEVEL"
 
 
 def budget(epsilon: Number | None, delta: Number | None, rho: Number | None) -> Budget:
@@ -23,12 +22,9 @@ def budget(epsilon: Number | None, delta: Number | None, rho: Number | None) -> 
         return ZCDP(rho)
     if rho is None and epsilon is not None:
         return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
-    given = ", ".join(
-        name for name, number in zip(("epsilon", "delta", "rho"), (epsilon, delta, rho)) if number
-    )
-    raise InputError(
-        f"a budget is epsilon, epsilon with delta, or rho alone; given: {given or 'none of them'}"
-    )
+    named = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    given = ", ".join(name for name, number in named.items() if number is not None)
+    raise InputError(f"a budget is epsilon, epsilon with delta, or rho alone; given: {given or 'none of them'}")
 
 
 def bounding(text: str, nowhere: bool = False) -> Bounding:
@@ -48,14 +44,17 @@ def bounding(text: str, nowhere: bool = False) -> Bounding:
             return OneVote(nowhere=nowhere)
         case "rows are people":
             return RowIsPerson(nowhere)
-    _refuse("a bounding rule", BOUNDINGS, text)
+    refuse("a bounding rule", BOUNDINGS, text)
 
 
 @dataclass(frozen=True)
 class Squares:
-    """Squares of a quadtree, cut so many times; where `depth` is None, until they are small enough."""
+    """Squares of a quadtree, the box cut so many times; where `depth` is None, as often as is sensible."""
 
     depth: int | None
+
+    def __str__(self) -> str:
+        return "squares of a quadtree" + ("" if self.depth is None else f", {self.depth} levels deep")
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,9 @@ class Hexes:
 
     coarsest: int
     finest: int
+
+    def __str__(self) -> str:
+        return f"H3 hexagons of resolution {self.coarsest} to {self.finest}"
 
 
 def cells(text: str) -> Squares | Hexes:
@@ -78,29 +80,9 @@ def cells(text: str) -> Squares | Hexes:
         return Squares(int(found[1]))
     if found := re.fullmatch(r"h3:([0-9]{1,2})(?:-([0-9]{1,2}))?", text):
         return Hexes(int(found[1]), int(found[2] or found[1]))
-    _refuse("the cells of a map", CELLS, text)
+    refuse("the cells of a map", CELLS, text)
 
 
-@dataclass(frozen=True)
-class Method:
-    """A method by its name, and its level where one is given."""
-
-    name: str
-    level: int | None = None
-
-
-def method(text: str) -> Method:
-    """The method that a text names.
-
-    >>> method("flat:8")
-    Method(name='flat', level=8)
-    """
-    if text in ("adaptive", "uniform", "flat"):
-        return Method(text)
-    if found := re.fullmatch(r"flat:([0-9]{1,2})", text):
-        return Method("flat", int(found[1]))
-    _refuse("a method", METHODS, text)
-
-
-def _refuse(what: str, choices: str, text: str) -> NoReturn:
+def refuse(what: str, choices: str, text: str) -> NoReturn:
+    """Say what is understood, and what was found."""
     raise InputError(f"{what} is one of: {choices}; found {text!r}")

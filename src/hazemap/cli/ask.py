@@ -1,0 +1,120 @@
+"""`hazemap ask`: a number from a release, and how far it may be from the truth."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hazemap.cli.options import BOX, AsJson, ReleaseFile
+from hazemap.cli.output import deliver
+from hazemap.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    from hazemap.releases import Estimate, Release
+
+EXAMPLE = "Example: [bold]hazemap ask map.parquet --box=-74.02,40.70,-73.93,40.80[/bold]"
+
+
+def ask(
+    file: ReleaseFile,
+    box: Annotated[str | None, typer.Option(help=f"How many are in a box: {BOX}.")] = None,
+    polygon: Annotated[
+        Path | None, typer.Option(metavar="GEOJSON", help="How many are in the polygons of a GeoJSON file.")
+    ] = None,
+    cell: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="How many are in a cell of any level; may be repeated.")
+    ] = None,
+    at: Annotated[str | None, typer.Option(metavar="LON,LAT", help="How many per km² are around a point.")] = None,
+    top: Annotated[int | None, typer.Option(metavar="K", help="The K fullest cells.")] = None,
+    by: Annotated[str, typer.Option(metavar="WHAT", help="With --top: fullest by count, or by density.")] = "count",
+    confidence: Annotated[float, typer.Option(metavar="P", help="How sure the interval is, between 0 and 1.")] = 0.95,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a release how many there are: in a box, a polygon, a cell, at a point, or (asked nothing) in all.
+
+    The answer is a number, its standard error, and an interval that holds the truth so often. Asking is free.
+    """
+    asked = {"--box": box, "--polygon": polygon, "--cell": cell, "--at": at, "--top": top}
+    given = [name for name, value in asked.items() if value]
+    if len(given) > 1:
+        raise InputError(f"one question at a time: {' and '.join(given)} were given")
+    from hazemap.domains import Box
+    from hazemap.releases import Release
+
+    release = Release.open(file)
+    if top is not None:
+        _top(release, top, by, as_json)
+        return
+    if at is not None:
+        answer = release.density(*_point(at), confidence)
+    elif box:
+        answer = release.count(Box.parse(box), confidence)
+    elif polygon:
+        answer = release.count(_geojson(polygon), confidence)
+    elif cell:
+        answer = release.count(cell, confidence)
+    else:
+        answer = release.total(confidence)
+    told(answer, as_json)
+
+
+def told(answer: "Estimate", as_json: bool) -> None:
+    """One answer."""
+    lines = [str(answer)]
+    if answer.cut >= 1:
+        lines.append(
+            f"The border cuts cells with {answer.cut:,.0f} {answer.counted}; they were taken to be spread evenly there."
+        )
+    deliver(asdict(answer), as_json, *lines)
+
+
+def _top(release: "Release", number: int, by: str, as_json: bool) -> None:
+    from rich.table import Table
+
+    if by not in ("count", "density"):
+        raise InputError(f"--by is count or density; found {by!r}")
+    frame = release.top(number, "density" if by == "density" else "count")
+    points = frame.geometry.representative_point()
+    rows: list[dict[str, Any]] = [
+        {
+            "cell": row.iloc[0],
+            "lon": round(point.x, 6),
+            "lat": round(point.y, 6),
+            **{name: float(row[name]) for name in ("count", "stddev", "low", "high", "area_km2", "per_km2")},
+        }
+        for (_, row), point in zip(frame.iterrows(), points, strict=True)
+    ]
+    table = Table("cell", "lon,lat", release.counted, "±", "95 % interval", "per km²", box=None)
+    for row in rows:
+        table.add_row(
+            row["cell"],
+            f"{row['lon']:.4f},{row['lat']:.4f}",
+            f"{row['count']:,.0f}",
+            f"{row['stddev']:,.0f}",
+            f"{row['low']:,.0f} … {row['high']:,.0f}",
+            f"{row['per_km2']:,.0f}",
+        )
+    deliver({"counted": release.counted, "top": rows}, as_json, table)
+
+
+def _point(text: str) -> tuple[float, float]:
+    try:
+        lon, lat = (float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"a point is two numbers, lon,lat in degrees; found {text!r}") from None
+    return lon, lat
+
+
+def _geojson(path: Path) -> Any:
+    import json
+
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise FileError(f"{path} is not GeoJSON: {error}") from error
+    if not isinstance(data, dict):
+        raise FileError(f"{path} is JSON, but not GeoJSON: it holds no object with a type")
+    return data

@@ -1,0 +1,33 @@
+"""`hazemap export`: the numbers of a release for other tools."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hazemap.cli.options import AsJson, ReleaseFile
+from hazemap.cli.output import deliver, progress
+from hazemap.errors import FileError
+
+EXAMPLE = "Example: [bold]hazemap export map.parquet -o map.geojson[/bold]"
+
+
+def export(
+    file: ReleaseFile,
+    output: Annotated[Path, typer.Option("-o", "--output", help="A .geojson, .gpkg, .fgb, .pmtiles, .csv or .tif.")],
+    pixel: Annotated[
+        float | None, typer.Option(metavar="METRES", help="For a .tif: the width of a pixel at the equator, at most.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the numbers of a release for other tools. The statement goes with them."""
+    if output.exists() and not force:
+        raise FileError(f"{output} is there already: choose another name, or --force")
+    from hazemap.releases import Release
+
+    with progress() as tell:
+        release = Release.open(file)
+        tell("writing", None)
+        release.export(output, pixel)
+    deliver({"file": str(output)}, as_json, str(output))

@@ -1,0 +1,82 @@
+"""`hazemap inspect`: what a release promises, what was asked for it, and whether the two fit."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hazemap.cli.options import AsJson, ReleaseFile
+from hazemap.cli.output import deliver, progress
+from hazemap.errors import TranscriptMismatch
+
+if TYPE_CHECKING:
+    from hazemap.releases import Release
+
+EXAMPLE = "Example: [bold]hazemap inspect map.parquet --replay[/bold]"
+
+
+def inspect(
+    file: ReleaseFile,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Make the map again from the stored answers, and compare.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the privacy statement of a release and a summary of its transcript."""
+    from rich.table import Table
+
+    from hazemap.releases import Release
+
+    with progress() as tell:
+        release = Release.open(file)
+        if replay:
+            tell("replaying", None)
+            _replayed(release)
+    queries = _queries(release)
+    table = Table("query", "asks for", "numbers", "share", "price", "standard error", box=None)
+    for number, query in enumerate(queries, 1):
+        share, error = f"{100 * query['share']:.4g} %", f"{query['stddev']:.4g}"
+        table.add_row(str(number), query["asks"], f"{query['numbers']:,}", share, query["price"], error)
+    facts = {
+        "file": str(file),
+        "cells": release.map.cells.size,
+        "statement": release.statement.to_json(),
+        "queries": queries,
+        "replayed": replay,
+    }
+    again = ["Replayed: the stored answers give exactly these numbers."] if replay else []
+    deliver(facts, as_json, release.statement.text(), "", table, *again)
+
+
+def _queries(release: "Release") -> list[dict[str, Any]]:
+    from hazemap.rounds import Query
+
+    unit = release.statement.bounding.unit
+    return [
+        {
+            "asks": type(question.encoder if isinstance(question, Query) else question.scores).__name__,
+            "numbers": len(answer.sums),
+            "share": float(question.share),
+            "price": str(release.statement.budget.part(question.share)),
+            "stddev": float(answer.stddev.max()) / unit,
+        }
+        for question, answer in release.transcript
+    ]
+
+
+def _replayed(release: "Release") -> None:
+    """Raise `TranscriptMismatch` unless the stored answers give the stored numbers."""
+    import numpy as np
+
+    from hazemap.trust.curator import CentralPrices
+
+    again, stored = release.replay(CentralPrices(release.statement.budget)).map, release.map
+    order, wanted = np.argsort(again.cells.cells), np.argsort(stored.cells.cells)
+    same = np.array_equal(again.cells.cells[order], stored.cells.cells[wanted]) and all(
+        np.allclose(getattr(again, name)[order], getattr(stored, name)[wanted], rtol=1e-9, atol=1e-9)
+        for name in ("values", "unbiased", "stddev")
+    )
+    if not same:
+        raise TranscriptMismatch(
+            "the stored answers give other numbers than the file holds: it was changed after it was made, "
+            "or made by another version of hazemap"
+        )

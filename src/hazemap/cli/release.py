@@ -1,0 +1,148 @@
+"""`hazemap release`: from a table to a published map."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hazemap.cli.options import BOX, AsJson, LedgerFile, ledger_at
+from hazemap.cli.output import deliver, note, progress
+from hazemap.errors import InputError
+
+if TYPE_CHECKING:
+    from hazemap.privacy.ledger import DatasetStatus
+    from hazemap.releases import Release
+
+EXAMPLE = "Example: [bold]hazemap release visits.parquet --person user --epsilon 1 -o map.parquet[/bold]"
+
+TABLE, PRIVACY, MAP, FILE = "The table", "Privacy", "The map", "Files"
+
+
+def release(
+    source: Annotated[
+        str, typer.Argument(help="Parquet, CSV or GeoParquet: a file, a folder, or a pattern in quotes.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", rich_help_panel=FILE, help="The file to publish: .parquet, or .tif for a grid."),
+    ],
+    person: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Whose row it is. Guessed where left out."),
+    ] = None,
+    lon: Annotated[
+        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Longitude in degrees. Guessed.")
+    ] = None,
+    lat: Annotated[
+        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Latitude in degrees. Guessed.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="When, for --since and --until.")
+    ] = None,
+    value: Annotated[
+        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Weight of a row, for 'one vote'.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", rich_help_panel=TABLE, help="Only rows from then on (ISO 8601).")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", rich_help_panel=TABLE, help="Only rows before then.")
+    ] = None,
+    epsilon: Annotated[
+        str | None, typer.Option("-e", "--epsilon", metavar="ε", rich_help_panel=PRIVACY, help="The price in ε.")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option(metavar="δ", rich_help_panel=PRIVACY, help="With --epsilon: the price is (ε, δ).")
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option(metavar="ρ", rich_help_panel=PRIVACY, help="The price in ρ (zCDP), instead of ε.")
+    ] = None,
+    bounding: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE",
+            rich_help_panel=PRIVACY,
+            help="What one person may contribute: 'one row', rows:K, cells:K, 'one vote', 'rows are people'.",
+        ),
+    ] = "one row",
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME", rich_help_panel=PRIVACY, help="Who pays. By default the file's name.")
+    ] = None,
+    ledger: LedgerFile = None,
+    box: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=MAP, help=f"The smallest square around it is mapped: {BOX}. Found where left out."
+        ),
+    ] = None,
+    cells: Annotated[
+        str, typer.Option(metavar="CELLS", rich_help_panel=MAP, help="quadtree, quadtree:DEPTH or h3:COARSEST-FINEST.")
+    ] = "quadtree",
+    method: Annotated[
+        str, typer.Option(metavar="METHOD", rich_help_panel=MAP, help="adaptive, uniform, flat:LEVEL or prefix.")
+    ] = "adaptive",
+    outside: Annotated[
+        str, typer.Option(metavar="WHAT", rich_help_panel=MAP, help="Rows outside the map: drop, or count them.")
+    ] = "drop",
+    force: Annotated[bool, typer.Option("--force", rich_help_panel=FILE, help="Replace a file that is there.")] = False,
+    memory: Annotated[
+        int | None, typer.Option(metavar="MB", min=1, rich_help_panel=FILE, help="Megabytes to stay within; 1024.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Publish where the people of a table are, under differential privacy per person."""
+    if outside not in ("drop", "count"):
+        raise InputError(f"--outside is drop or count; found {outside!r}")
+    from hazemap.publish import release as publish
+
+    book = ledger_at(ledger)
+    with progress() as tell:
+        made = publish(
+            source,
+            person=person,
+            lon=lon,
+            lat=lat,
+            time=time,
+            value=value,
+            since=since,
+            until=until,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            bounding=bounding,
+            dataset=dataset,
+            ledger=book,
+            box=box,
+            cells=cells,
+            method=method,
+            outside="count" if outside == "count" else "drop",
+            output=output,
+            overwrite=force,
+            memory_limit=None if memory is None else memory << 20,
+            progress=tell,
+        )
+    [status] = [each for each in book.datasets() if each.name == made.statement.dataset]
+    left = f", which leaves {status.remaining} of its cap, {status.cap}" if status.cap else ""
+    deliver(
+        facts(made, output, status),
+        as_json,
+        f"{output}: {made.map.cells.size:,} cells, {made.total()} in all",
+        made.statement.line(),
+        f"Charged {made.statement.budget} to the data set {status.name!r}{left}.",
+    )
+    if not status.cap and not as_json:
+        note(f"{status.name!r} has no cap yet; `hazemap ledger cap {status.name} 1` lets it spend ε = 1 in all, ever")
+
+
+def facts(made: "Release", file: Path, status: "DatasetStatus") -> dict[str, Any]:
+    """A release for machines."""
+    from dataclasses import asdict
+
+    left = status.remaining
+    return {
+        "file": str(file),
+        "cells": made.map.cells.size,
+        "total": asdict(made.total()),
+        "remaining": left and {"measure": left.measure, "value": float(left.value)},
+        "statement": made.statement.to_json(),
+    }

@@ -1,0 +1,163 @@
+"""What a release would be like, before any data is touched: how sure cells of each size can be.
+
+The error bars are exact, since noise is public. How people are spread is not known beforehand, so what hangs
+on that is tried on a city that does not exist (`city.py`), with so many people and real prices; it is an
+expectation for a typical city, and says so.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hazemap.algorithms import Adaptive, UniformGrid
+from hazemap.cells import Leaves, Tree
+from hazemap.domains import Box, Hexagons
+from hazemap.encoders import Counts
+from hazemap.errors import InputError
+from hazemap.privacy.budget import Budget, Number
+from hazemap.privacy.mechanisms import Noise, noise_for
+from hazemap.privacy.stream import Stream
+from hazemap.releases.questions import reach
+from hazemap.rounds import Answer, Prices, Query, Question
+from hazemap.session import Unrecorded, run
+from hazemap.spelling import Hexes, Squares
+from hazemap.spelling import bounding as spelled_bounding
+from hazemap.spelling import budget as spelled_budget
+from hazemap.spelling import cells as spelled_cells
+from hazemap.tables.bounding import Bounding
+from hazemap.trial import Trial, middle
+from hazemap.trust import Curator
+from hazemap.ways import domain
+
+SURE = 0.2
+"""A count is well known when its 95 % interval is at most this part of it to either side."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A flat map of one level.
+
+    * `metres`: the side of a square of a cell's area, in the middle of the box; `cells`: how many.
+    * `stddev`: standard error of each count; `average`: the same as a part of an average cell's count.
+    * `least`: the smallest count that is well known.
+    * In a made-up city: `typical`, the standard error as a part of the count in whose cell half the people
+      or more live, and `misplaced`, the part of all people that the map puts in a wrong place.
+    """
+
+    level: int
+    name: str
+    metres: float
+    cells: int
+    stddev: float
+    average: float
+    least: float
+    typical: float
+    misplaced: float
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the adaptive method made of the made-up city: its cells, the size of the finest and of the one that a
+    typical person is in, and the part of all people it puts in a wrong place.
+    """
+
+    cells: int
+    finest: float
+    typical: float
+    misplaced: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What can be expected for a box, a budget, a bounding rule and a number of people.
+
+    `uniform` is the level that the uniform grid would choose.
+
+    >>> plan("2.2,48.8,2.5,48.95", people=100_000, epsilon=1, cells="h3:6-8").levels[0].name
+    'resolution 6'
+    """
+
+    box: Box
+    people: int
+    budget: Budget
+    bounding: Bounding
+    cells: Squares | Hexes
+    levels: tuple[Level, ...]
+    uniform: int
+    adaptive: Expected
+
+    @property
+    def flat(self) -> Level:
+        """The level that would put the fewest people of a typical city in a wrong place."""
+        return min(self.levels, key=lambda level: level.misplaced)
+
+
+def plan(
+    box: Box | str,
+    *,
+    people: int,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    cells: str = "quadtree",
+    bounding: Bounding | str = "one row",
+) -> Plan:
+    """What to expect of a release, without any data; everything in it is public and the same every time.
+
+    With a rule that lets a person give several rows or cells, everybody is taken to give all of them.
+    """
+    frame = Box.parse(box) if isinstance(box, str) else box
+    money = spelled_budget(epsilon, delta, rho)
+    rule = replace(spelled_bounding(bounding) if isinstance(bounding, str) else bounding, nowhere=False)
+    if people < 1:
+        raise InputError(f"a plan is for at least 1 person; found {people}")
+    kind = spelled_cells(cells)
+    trial = Trial.of(domain(kind, frame), frame, people)
+    trust = Curator(trial, Stream.fixed(b"the noise of a plan"))
+    noise = noise_for(money, rule.sensitivity)
+    levels = tuple(_level(trial, level, noise, rule, trust.stream) for level in range(trial.tree.depth + 1))
+    made = run(Adaptive(trial.tree, rule), trust, money, Unrecorded()).value
+    at, sides = made.cells.locate(trial.base), np.sqrt(made.cells.areas)
+    expected = Expected(made.cells.size, float(sides.min()), trial.median(sides[at]), trial.misplaced(at, made.values))
+    uniform = _uniform(UniformGrid(trial.tree, rule), trust.prices(money), people)
+    return Plan(frame, people, money, rule, kind, levels, uniform, expected)
+
+
+def _level(trial: Trial, level: int, noise: Noise, rule: Bounding, stream: Stream) -> Level:
+    cells, at = np.unique(trial.tree.cell_at(trial.columns, level), return_inverse=True)
+    counts = np.bincount(at, trial.people)
+    given, size = rule.sensitivity.l1 / rule.unit, Leaves.at_level(trial.tree, level).size
+    stddev = noise.stddev / rule.unit
+    noisy = counts * given + noise.draw(stream, len(cells)) / rule.unit
+    return Level(
+        level=level,
+        name=_name(trial.tree, level),
+        metres=float(np.sqrt(trial.tree.area(middle(trial.tree, trial.box, level))[0])),
+        cells=size,
+        stddev=stddev,
+        average=stddev * size / (given * float(trial.people.sum())),
+        least=reach(0.95, noise.kurtosis) * stddev / SURE,
+        typical=stddev / (given * trial.median(counts[at].astype(np.float64))),
+        misplaced=trial.misplaced(at, noisy),
+    )
+
+
+def _name(tree: Tree, level: int) -> str:
+    return f"resolution {tree.coarsest + level}" if isinstance(tree, Hexagons) else f"level {level}"
+
+
+def _uniform(method: UniformGrid, prices: Prices, people: int) -> int:
+    """The level that the uniform grid would choose if it learned the number of people without noise."""
+    rounds = method.rounds(prices)
+    roots = np.zeros(_asked(next(rounds)).size, dtype=np.int64)
+    roots[0] = people * method.bounding.sensitivity.l1
+    return int(_asked(rounds.send(Answer(roots, np.zeros(1)))).levels.max())
+
+
+def _asked(question: Question) -> Leaves:
+    """The cells that a query counts."""
+    if isinstance(question, Query) and isinstance(question.encoder, Counts):
+        cells = question.encoder.cells
+        if isinstance(cells, Leaves):
+            return cells
+    raise InputError(f"a uniform grid asks for counts of cells, not for {type(question).__name__}")

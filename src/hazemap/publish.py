@@ -1,0 +1,263 @@
+"""From a table to a published map: the one place where rows, methods, noise, money and files meet.
+
+The order of the steps is the privacy argument: whatever can be wrong with an order is found out before
+anything is paid; the price is in the ledger, on the disk, before the first answer; the file appears whole;
+then the ledger notes it. A run that fails after its charge has paid for nothing, and says so.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from hazemap import __version__
+from hazemap.algorithms import Flat, FoundBox, UniformGrid
+from hazemap.domains import Box, Quadtree
+from hazemap.errors import FileError, HazemapError, InputError
+from hazemap.privacy.budget import Budget, Number, PureDP
+from hazemap.privacy.ledger import Account, Ledger
+from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
+from hazemap.privacy.stream import Stream
+from hazemap.releases import Release
+from hazemap.rounds import Answer, Prices, Query, Question, Trust
+from hazemap.session import run
+from hazemap.spelling import Hexes, Squares
+from hazemap.spelling import bounding as spelled_bounding
+from hazemap.spelling import budget as spelled_budget
+from hazemap.spelling import cells as spelled_cells
+from hazemap.tables import RowIsPerson, open_table
+from hazemap.tables.bounding import Bounding
+from hazemap.trust import Curator
+from hazemap.ways import Way, reach, way
+
+AnyPath = str | os.PathLike[str]
+Progress = Callable[[str, float | None], None]
+"""Is told what is being done now, and which part of it is done, 0 to 1, where that is known."""
+
+SUFFIXES = (".parquet", ".tif")
+
+ASSUMPTIONS = (
+    "the curator sees every row, keeps the table and the noise to itself, and uses the system's randomness",
+    "the table gives each person one id",
+    "whoever reads the release does not see how long the run took",
+)
+
+
+def release(
+    source: Any,
+    *,
+    person: str | None = None,
+    lon: str | None = None,
+    lat: str | None = None,
+    time: str | None = None,
+    value: str | None = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    box: Box | str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    cells: str = "quadtree",
+    method: str = "adaptive",
+    bounding: Bounding | str = "one row",
+    outside: Literal["drop", "count"] = "drop",
+    dataset: str | None = None,
+    ledger: Ledger | None = None,
+    output: AnyPath | None = None,
+    overwrite: bool = False,
+    memory_limit: int | None = None,
+    progress: Progress | None = None,
+    stream: Stream | None = None,
+) -> Release:
+    """Publish where the people of a table are, under differential privacy per person.
+
+    `source` is a file, a folder or glob of files (Parquet, CSV, GeoParquet), or a table in memory (Arrow, pandas,
+    polars, GeoPandas); columns that are not named are guessed. The budget is `epsilon` (pure), `epsilon` with
+    `delta`, or `rho`. `since <= time < until` choose rows. The map covers the smallest square around `box`, or the
+    hexagons that touch it; without a box a share of the budget finds one. Rows `outside` are dropped, or counted
+    (with noise) as one number more. `progress` is told what is being done, and how much of it is done.
+
+    The price is charged to `dataset` (by default named after the file) in `ledger`. With `output`, `.parquet` or
+    `.tif`, the release is saved there. `stream` is for tests and demos alone: whoever knows it can subtract the noise.
+
+    Raises `InputError` for what the caller can mend, `CapExceeded` where the data set may not pay; neither costs
+    anything, unless it says so.
+
+    >>> import numpy as np, pyarrow as pa, tempfile
+    >>> from pathlib import Path
+    >>> table = pa.table({"user": np.arange(500), "lon": np.full(500, 2.35), "lat": np.full(500, 48.85)})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     book = Ledger(Path(folder) / "ledger.sqlite")
+    ...     made = release(table, person="user", epsilon=1, box="2.2,48.8,2.5,48.9", ledger=book)
+    >>> made.statement.budget, bool(abs(made.total().value - 500) < 200)
+    (PureDP(epsilon=Fraction(1, 1)), True)
+    """
+    say: Progress = progress or (lambda _what, _part: None)
+    money = spelled_budget(epsilon, delta, rho)
+    frame = Box.parse(box) if isinstance(box, str) else box
+    kind = spelled_cells(cells)
+    rule = _rule(bounding, person, outside)
+    algorithm = way(method, kind, frame, rule)
+    goal = None if output is None else _goal(Path(output), source, overwrite, algorithm)
+    name = dataset or named_after(source)
+    account = (ledger or Ledger.default()).account(name, f"{method} map" + (f" in {goal.name}" if goal else ""))
+
+    say("opening the table", None)
+    table = open_table(
+        source,
+        person=person,
+        lon=lon,
+        lat=lat,
+        time=time,
+        value=value,
+        box=reach(algorithm),
+        since=since,
+        until=until,
+        memory_limit=memory_limit,
+        progress=lambda part: say("reading rows", part),
+    )
+    trust = Curator(table, stream or Stream.from_os())
+    _read(trust, algorithm, money)
+    try:
+        result = run(algorithm, _Told(trust, say), money, account)
+        told = Told(method, kind, frame, since, until)
+        made = Release(result.value, _statement(name, money, rule, told), algorithm, result.transcript)
+        if goal:
+            say("writing the file", None)
+            made.save(goal)
+    except (HazemapError, OSError, MemoryError) as error:
+        if account.receipt is None:
+            raise
+        raise _paid(error, account, money) from error
+    if account.receipt is not None:
+        account.ledger.released(account.receipt, made.statement, str(goal.absolute()) if goal else None)
+    return made
+
+
+def named_after(source: Any) -> str:
+    """The data set that a source belongs to, unless somebody says otherwise: its file's or folder's name.
+
+    >>> named_after("data/nyc.csv.gz"), named_after("trips/*.parquet"), named_after([])
+    ('nyc', 'trips', 'memory')
+    """
+    if not isinstance(source, str | os.PathLike):
+        return "memory"
+    parts = [part for part in Path(source).absolute().parts if not set("*?[") & set(part)]
+    return parts[-1].lstrip(".").partition(".")[0] or "memory"
+
+
+def _rule(bounding: Bounding | str, person: str | None, outside: str) -> Bounding:
+    if outside not in ("drop", "count"):
+        raise InputError(f"rows outside the map are dropped or counted: say drop or count, not {outside!r}")
+    rule = spelled_bounding(bounding) if isinstance(bounding, str) else bounding
+    if isinstance(rule, RowIsPerson) and person is not None:
+        raise InputError(
+            f"each row is a person of its own, and the column {person!r} names the person: it can only be one of them"
+        )
+    return replace(rule, nowhere=True) if outside == "count" else rule
+
+
+def _goal(path: Path, source: Any, overwrite: bool, algorithm: Way | FoundBox) -> Path:
+    """Where the file will be; whatever would keep it from being there is found out now, before anything is paid."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise FileError(f"a release is a file that ends in {' or '.join(SUFFIXES)}; found {path.name!r}")
+    inner = algorithm.method if isinstance(algorithm, FoundBox) else algorithm
+    if path.suffix.lower() == ".tif" and not (
+        isinstance(inner, Flat | UniformGrid) and isinstance(inner.tree, Quadtree)
+    ):
+        raise FileError("a .tif holds a regular grid of squares: ask for the method flat or uniform, or for a .parquet")
+    if not path.parent.is_dir():
+        raise FileError(f"there is no folder {path.parent} to write {path.name} to: make it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK) or path.is_dir():
+        raise FileError(f"{path} cannot be written: choose a file in a folder that you may write to")
+    if path.exists():
+        if isinstance(source, str | os.PathLike) and Path(source).exists() and path.samefile(source):
+            raise FileError(f"{path} is the table itself: write the release elsewhere")
+        if not overwrite:
+            raise FileError(
+                f"{path} is there already: choose another name, or allow it to be replaced (--force, overwrite=True)"
+            )
+    return path
+
+
+def _read(trust: Curator, algorithm: Way | FoundBox, money: Budget) -> None:
+    """Have the table read its rows now: a file that is damaged in the middle must not cost anything.
+
+    What is read is thrown away here (the table keeps it); nothing was asked, so nothing is answered.
+    """
+    first = next(algorithm.rounds(trust.prices(money)))
+    if isinstance(first, Query):
+        first.encoder.total(trust.table)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """A trust model that tells which question it is answering."""
+
+    trust: Trust
+    say: Progress
+    number: "count[int]" = field(default_factory=lambda: count(1))
+
+    def prices(self, budget: Budget) -> Prices:
+        return self.trust.prices(budget)
+
+    def answers(self, question: type[Question]) -> bool:
+        return self.trust.answers(question)
+
+    def answer(self, question: Question, price: Budget) -> Answer:
+        self.say(f"answering query {next(self.number)}", None)
+        return self.trust.answer(question, price)
+
+
+class Told(NamedTuple):
+    """What was asked for, in words and in public."""
+
+    method: str
+    cells: Squares | Hexes
+    box: Box | None
+    since: str | None
+    until: str | None
+
+
+def _statement(name: str, money: Budget, rule: Bounding, told: Told) -> Statement:
+    window = [f"{word} {time}" for word, time in (("from", told.since), ("until before", told.until)) if time]
+    public = [
+        f"the box {told.box}, as declared" if told.box else "",
+        f"the cells: {told.cells}",
+        f"the method: {told.method}, with the parameters in the file",
+        f"the time: {' '.join(window)}" if window else "",
+        "the names and types of the table's columns",
+    ]
+    charged = [
+        "" if told.box else "the box, found by two coarse grids of the world",
+        "the number of people" if told.method == "uniform" else "",
+        "how fine the cells are, and every number in them",
+    ]
+    return Statement(
+        dataset=name,
+        unit=A_ROW if isinstance(rule, RowIsPerson) else A_PERSON,
+        neighbours="one of them added or removed",
+        budget=money,
+        bounding=rule,
+        trust="curator",
+        assumptions=ASSUMPTIONS,
+        noise="discrete Laplace" if isinstance(money, PureDP) else "discrete Gaussian",
+        public=tuple(filter(None, public)),
+        charged=tuple(filter(None, charged)),
+        method=f"{told.method}, {told.cells}",
+        created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        version=__version__,
+    )
+
+
+def _paid(error: Exception, account: Account, money: Budget) -> HazemapError:
+    """The same error, and that the money is gone."""
+    kind = type(error) if isinstance(error, HazemapError) else HazemapError
+    what = str(error) or type(error).__name__
+    return kind(
+        f"{what}. The data set {account.dataset!r} has paid {money} for this (charge {account.receipt}), and the "
+        f"charge stands: see `hazemap ledger history {account.dataset}`"
+    )

@@ -1,0 +1,95 @@
+"""A method by its name, over the cells and the box that go with it."""
+
+import re
+from math import cos, degrees, radians
+
+from hazemap.algorithms import Adaptive, Flat, FoundBox, PrefixTree, UniformGrid
+from hazemap.algorithms.found_box import over
+from hazemap.cells import MOST_CELLS
+from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.domains.hexagons import REACH
+from hazemap.errors import InputError
+from hazemap.spelling import Hexes, Squares, refuse
+from hazemap.tables.bounding import Bounding
+
+METHODS = "adaptive, uniform, flat, flat:LEVEL, prefix"
+
+Way = Adaptive | Flat | PrefixTree | UniformGrid
+
+NOT_YET = Quadtree.world(depth=0)
+SPECK = Box(0.0, 0.0, 1e-5, 1e-5)
+"""Stand for the tree and the box that `FoundBox` will find."""
+
+FINEST = 10
+"""Metres: where nobody says how deep a quadtree is, its squares stay about this wide."""
+
+
+def way(method: str, cells: Squares | Hexes, box: Box | None, rule: Bounding) -> Way | FoundBox:
+    """The method that a text names, over these cells of the box; without one, over those of a box it finds.
+
+    The level of a flat map is a level of the quadtree, or a resolution of H3; by default the finest of `cells`.
+    """
+    found = re.fullmatch(r"(adaptive|uniform|prefix|flat)|flat:([0-9]{1,2})", method)
+    if not found:
+        refuse("a method", METHODS, method)
+    name, digits = found[1] or "flat", found[2]
+    level = _level(int(digits) if digits else None, cells) if name == "flat" else 0
+    tree = domain(cells, box, level)
+    chosen: Way
+    match name:
+        case "flat":
+            chosen = Flat(tree, level, rule)
+        case "uniform":
+            chosen = UniformGrid(tree, rule)
+        case "prefix":
+            chosen = PrefixTree(tree, rule)
+        case _:
+            chosen = Adaptive(tree, rule)
+    return chosen if box else FoundBox(chosen, finest=FINEST)
+
+
+def reach(chosen: Way | FoundBox) -> Box | None:
+    """A box that holds every cell of the method's tree; none where the method has yet to find one."""
+    if isinstance(chosen, FoundBox):
+        return None
+    tree = chosen.tree
+    if isinstance(tree, Quadtree):
+        return Box(*(float(edge[0]) for edge in tree.bounds(tree.root)))
+    if not isinstance(tree, Hexagons):
+        return None
+    margin = degrees(3 * REACH / 7 ** (tree.coarsest / 2))
+    south, north = max(-90.0, tree.box.south - margin), min(90.0, tree.box.north + margin)
+    widest = margin / max(cos(radians(max(-south, north))), 1e-9)
+    if widest >= 90 or tree.box.west - widest < -180 or tree.box.east + widest > 180:
+        return Box(-180.0, south, 180.0, north)
+    return Box(tree.box.west - widest, south, tree.box.east + widest, north)
+
+
+def _level(level: int | None, cells: Squares | Hexes) -> int:
+    if isinstance(cells, Hexes):
+        level = cells.finest if level is None else level
+        if not cells.coarsest <= level <= cells.finest:
+            raise InputError(f"a flat map of {cells} has one of these resolutions, not {level}")
+        return level - cells.coarsest
+    level = cells.depth if level is None else level
+    if level is None:
+        raise InputError(
+            "how fine shall a flat map be? flat:LEVEL cuts the box LEVEL times in each direction in half; "
+            "`hazemap plan` recommends a level, and the method uniform finds one by itself"
+        )
+    if 4**level > MOST_CELLS or (cells.depth is not None and level > cells.depth):
+        raise InputError(f"a flat map of {cells} cannot have level {level}: choose a coarser one")
+    return level
+
+
+def domain(cells: Squares | Hexes, box: Box | None, level: int = 0) -> Quadtree | Hexagons:
+    """The tree of these cells over a box, at least `level` deep; a stand-in where there is no box yet."""
+    if isinstance(cells, Hexes):
+        return Hexagons(box or SPECK, cells.coarsest, cells.finest)
+    if box is None and cells.depth not in (None, level):
+        raise InputError(
+            f"quadtree:{cells.depth} cuts a box that is not known yet: declare the box, or say quadtree alone"
+        )
+    if box is None:
+        return NOT_YET
+    return over(box, FINEST, level) if cells.depth is None else Quadtree.around(box, cells.depth)
