@@ -28,7 +28,11 @@ METHODS = {
 }
 EPSILONS = ("0.1", "0.3", "0.5")
 PUBLIC_CODE = {  # PEERS.md: random rectangles in %, L1, MSE (e-12) of the adaptive and the uniform grid
-    "adaptive grid (public code)": {"0.1": (0.59, 0.414, 0.78), "0.3": (0.285, 0.350, 0.44), "0.5": (0.205, 0.327, 0.31)},
+    "adaptive grid (public code)": {
+        "0.1": (0.59, 0.414, 0.78),
+        "0.3": (0.285, 0.350, 0.44),
+        "0.5": (0.205, 0.327, 0.31),
+    },
     "uniform grid (public code)": {"0.1": (1.05, 0.352, None), "0.3": (0.64, 0.314, None), "0.5": (0.52, 0.296, None)},
 }
 
@@ -57,7 +61,8 @@ def measure(method, epsilon: str, repetitions: int) -> dict:
 
 def main(repetitions: int) -> None:
     results = {
-        name: {epsilon: measure(method, epsilon, repetitions) for epsilon in EPSILONS} for name, method in METHODS.items()
+        name: {epsilon: measure(method, epsilon, repetitions) for epsilon in EPSILONS}
+        for name, method in METHODS.items()
     }
     here = Path(__file__).parent
     (here / "results").mkdir(exist_ok=True)
@@ -71,9 +76,10 @@ def main(repetitions: int) -> None:
 def page(results: dict, repetitions: int) -> str:
     """The table of the documentation."""
     lines = [
-        f"Mean of {repetitions} releases of the synthetic city (3.5 M people, 1024²) for each row and ε. Rectangles: mean",
-        "relative error in % of 2,000 random rectangles, from the unbiased estimate, and in brackets from the map that is",
-        "shown. L1 and MSE (× 10⁻¹²) are of the density that is shown. The last rows are measured figures of public code.",
+        f"Mean of {repetitions} releases of the synthetic city (3.5 M people, 1024²) for each row and ε. Rectangles:",
+        "mean relative error in % of 2,000 random rectangles, from the unbiased estimate, and in brackets from the",
+        "map that is shown. L1 and MSE (× 10⁻¹²) are of the density that is shown. The last rows are measured figures",
+        "of public code.",
         "",
         "| method | ε | cells | rectangles | 2 % squares | L1 | MSE | seconds |",
         "|---|---|---|---|---|---|---|---|",

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
-from hazemap.estimate.consistent import Consistent, Measurement, consistent
+from hazemap.estimate.consistent import Consistent, Measurement, consistent, unbiased
 from hazemap.estimate.nonnegative import nonnegative
 from hazemap.estimate.read import read
 from hazemap.estimate.shrink import shrunk
@@ -21,9 +21,10 @@ __all__ = [
     "nonnegative",
     "read",
     "shrunk",
+    "unbiased",
 ]
 
 
 def from_transcript(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -> CellMap:
-    """Exact least squares over all answers of a run: unbiased numbers, their errors, nothing shrunk."""
+    """The unbiased estimate from all answers of a run, and its errors; nothing shrunk."""
     return read(transcript, cells, Reading.UNBIASED)

@@ -54,7 +54,7 @@ def forest(partitions: Sequence[Leaves]) -> Forest:
     atoms = int(ranges.high.max(initial=0))
     kept = np.flatnonzero(size > 0)
     while True:
-        order = kept[np.lexsort((-age[kept], -size[kept]))]  # of equal regions the newest is outermost
+        order = kept[np.lexsort((age[kept], -size[kept]))]  # of equal regions the oldest is outermost
         parent, dropped = _nest()(order, ranges.start, ranges.low, ranges.high, age, atoms)
         if not len(dropped):
             break

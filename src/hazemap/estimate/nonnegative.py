@@ -20,13 +20,13 @@ def nonnegative(estimate: Consistent, values: Floats) -> Floats:
     asked) stay exactly what they were: unbiased. `values` are the cells' numbers, shrunk or not. O(regions · log).
     """
     areas = np.zeros(len(estimate.whole))
-    areas[estimate.at] = estimate.leaves.areas
+    areas[estimate.regions.at] = estimate.leaves.areas
     start = np.zeros(len(estimate.whole))
-    start[estimate.at] = values
+    start[estimate.regions.at] = values
     above = np.zeros(len(areas), dtype=np.bool_)
-    above[estimate.at] = True
-    result: Floats = _compiled()(estimate.forest.parent, start, areas, above)
-    return result[estimate.at]
+    above[estimate.regions.at] = True
+    result: Floats = _compiled()(estimate.regions.forest.parent, start, areas, above)
+    return result[estimate.regions.at]
 
 
 @cache

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
-from hazemap.estimate.consistent import consistent
+from hazemap.estimate.consistent import unbiased
 from hazemap.estimate.nonnegative import nonnegative
 from hazemap.estimate.shrink import shrunk
 from hazemap.estimate.transcripts import measurements
@@ -13,7 +13,7 @@ from hazemap.rounds import Answer, Question
 
 def read(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, reading: Reading) -> CellMap:
     """A map of these cells from all answers: O(cells asked · depth)."""
-    estimate = consistent(measurements(transcript, cells), cells)
+    estimate = unbiased(measurements(transcript, cells), cells)
     values = shrunk(estimate) if reading is Reading.SHRUNK else estimate.numbers
     if reading is not Reading.UNBIASED:
         values = nonnegative(estimate, values)

@@ -19,9 +19,9 @@ def shrunk(estimate: Consistent) -> Floats:
     would be in expectation if people were spread evenly. Sums of families are kept. float64[cells], O(regions).
     """
     areas = np.zeros(len(estimate.whole))
-    areas[estimate.at] = estimate.leaves.areas
-    whole: Floats = _compiled()(estimate.forest.parent, estimate.whole, estimate.below, estimate.given, areas)
-    return whole[estimate.at]
+    areas[estimate.regions.at] = estimate.leaves.areas
+    whole: Floats = _compiled()(estimate.regions.forest.parent, estimate.whole, estimate.below, estimate.given, areas)
+    return whole[estimate.regions.at]
 
 
 @cache
