@@ -16,6 +16,7 @@ from hazemap.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 LINES = (("#b32b47", "-", "o"), ("#3c1346", "--", "s"), ("#e56e30", "-.", "^"), ("#1f7b87", ":", "D"))
 HEIGHT = 0.52  # of the chart's width
@@ -75,9 +76,10 @@ def draw_plan(
     axes = page.axes(left, page.top + above, across, HEIGHT * across, "plan")
 
     _frame(axes, curves, chosen)
+    drawn: list[Line2D] = []
     for curve, (colour, line, marker) in zip(curves, LINES, strict=False):
         order = np.argsort(curve.sides)
-        axes.plot(
+        drawn += axes.plot(
             curve.sides[order],
             curve.errors[order],
             color=colour,
@@ -87,14 +89,15 @@ def draw_plan(
             markersize=4.5,
             markeredgecolor="white",
             markeredgewidth=0.6,
-            label=curve.name,
             zorder=4,
         )
     if chosen is not None:
         _mark(axes, curves[0], chosen)
-    legend = axes.legend(loc="lower left", frameon=False, handlelength=3, fontsize=8)
-    for text in legend.get_texts():
-        text.set(**style(8))
+    if any(curve.name for curve in curves):
+        names = [curve.name for curve in curves]
+        legend = axes.legend(drawn, names, loc="lower left", frameon=False, handlelength=3, fontsize=8)
+        for text in legend.get_texts():
+            text.set(**style(8))
     return page.figure
 
 

@@ -2,7 +2,7 @@
 
 import io
 import os
-import secrets
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,9 +46,9 @@ def save(figure: "Figure", path: str | Path) -> None:
     """
     path = Path(path)
     content = encode(figure, path.suffix.lower())
-    part = path.with_name(f".{path.stem}-{secrets.token_hex(4)}.part{path.suffix}")
+    part = path.with_name(f".{path.stem}-{os.getpid()}-{threading.get_ident()}.part{path.suffix}")
     try:
-        with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), "wb") as file:
+        with os.fdopen(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o666), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

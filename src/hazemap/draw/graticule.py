@@ -21,7 +21,7 @@ CORNER = 0.03  # of the panel: no label so near to a corner
 def rounds(low: float, high: float, most: int) -> tuple[list[float], int]:
     """At most this many round degrees between two, and the decimals they need.
 
-    >>> rounds(40.52, 40.97, 4)
+    >>> rounds(40.52, 40.97, 3)
     ([40.6, 40.8], 1)
     """
     finest = math.floor(math.log10((high - low) / most))
@@ -30,7 +30,8 @@ def rounds(low: float, high: float, most: int) -> tuple[list[float], int]:
             step = digit * 10.0**exponent
             first, last = math.ceil(low / step), math.floor(high / step)
             if last - first + 1 <= most:
-                return [n * step for n in range(first, last + 1)], max(0, -exponent)
+                decimals = max(0, -exponent)
+                return [round(n * step, decimals) for n in range(first, last + 1)], decimals
     raise AssertionError("a step of ten times the finest leaves few enough")
 
 

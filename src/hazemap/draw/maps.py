@@ -63,7 +63,7 @@ def draw_map(
 
     `caption` stands beneath, whole: it is the place of the privacy statement. `cell_lines` is the opacity
     of the cells' outlines, 0 to 1; by default it falls with their number. The view is `box`, or what holds
-    99.9 % of what is shown along each axis; a ribbon of a view is widened. `width` is in inches (200 pixels
+    99.9 % of what was found along each axis; a ribbon of a view is widened. `width` is in inches (200 pixels
     each). Looks at nothing but the released numbers, so it is post-processing. Raises `InputError` for a
     cell map without places, `FileError` for outlines that cannot be read.
     """
@@ -136,7 +136,7 @@ def draw_side_by_side(
     page = Page.ruled(
         across * len(maps) + gaps + EDGE + 2 * MARGIN, STRIP + heading + across / view.aspect + EDGE, title, caption
     )
-    draw_densities(page, MARGIN + EDGE, page.top, min(2.8, 0.7 * across), scale, f"{counted} per km²")
+    draw_densities(page, MARGIN + EDGE, page.top, min(2.8, 0.42 * across * len(maps)), scale, f"{counted} per km²")
     left, top = MARGIN + EDGE, page.top + STRIP + heading
     for (name, _), surface, words in zip(maps, surfaces, names, strict=True):
         axes = page.panel(left, top, across, view, name)
@@ -146,7 +146,7 @@ def draw_side_by_side(
         if surface is surfaces[0]:
             draw_graticule(axes, view, most=3)
         if surface is surfaces[-1]:
-            draw_bar(axes, view, across / view.aspect)
+            draw_bar(axes, view, across / view.aspect, lift=heading)
         left += across + GAP
     return page.figure
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SEAM = 0.4  # points: each polygon is drawn this much over its edge, or paper would shine through between them
+MOST_PADDING = 4  # times the corners that the rings have
+Rings = NDArray[Any]  # float64[rings, corners, 2], or an array of float64[corners, 2] of different lengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,7 @@ class Polygons:
     cells: Cells
 
     @cached_property
-    def pieces(self) -> tuple[list[NDArray[np.float64]], NDArray[np.int64], Bounds]:
+    def pieces(self) -> tuple[Rings, NDArray[np.int64], Bounds]:
         """The outer ring of each polygon (metres of the sheet), its cell's position, its bounds; coarse first."""
         import shapely
 
@@ -39,10 +41,18 @@ class Polygons:
         degrees, ring = shapely.get_coordinates(rings, return_index=True)
         west, _, east, _ = shapely.bounds(polygons).T
         points = np.stack(sheet(degrees[:, 0] + _turned((west + east) / 2)[ring], degrees[:, 1]), axis=1)
-        starts = np.concatenate([[0], np.cumsum(shapely.get_num_coordinates(rings))[:-1]])
+        sizes = shapely.get_num_coordinates(rings)
+        starts = np.cumsum(sizes) - sizes
         least, most = (edge.reduceat(points, starts, axis=0) for edge in (np.minimum, np.maximum))
         bounds = least[:, 0], least[:, 1], most[:, 0], most[:, 1]
-        return np.split(points, starts[1:]), order[owner], bounds
+        corners = np.empty(len(sizes), dtype=object)
+        if len(sizes) * sizes.max() <= MOST_PADDING * len(points):
+            # matplotlib is much faster with one array: short rings stand still on their last corner.
+            steps = np.minimum(np.arange(sizes.max() - 1), sizes[:, None] - 2)
+            corners = points[starts[:, None] + steps]
+        else:
+            corners[:] = [points[start : start + size - 1] for start, size in zip(starts, sizes, strict=True)]
+        return corners, order[owner], bounds
 
     @cached_property
     def bounds(self) -> Bounds:
@@ -64,7 +74,8 @@ class Polygons:
         cell, above = self._ancestors
         if len(cell):
             ancestors, which = np.unique(above, return_inverse=True)
-            area = self.tree.area(self.cells)[cell]
+            west, south, east, north = self.bounds
+            area = ((east - west) * (north - south))[cell]
             mixed = np.stack([np.bincount(which, area * part[cell]) for part in colours.T], axis=1)
             Polygons(self.tree, ancestors)._paint(axes, view, mixed / np.bincount(which, area)[:, None])
         self._paint(axes, view, colours)
@@ -92,22 +103,20 @@ class Polygons:
         """Whole outlines."""
         rings, owner = self._seen(view)
         drawn = colours[owner, 3] > 0
-        kept = [ring for ring, wanted in zip(rings, drawn, strict=True) if wanted]
-        self._draw(axes, kept, colours[owner[drawn]], HAIRLINE, filled=False)
+        self._draw(axes, rings[drawn], colours[owner[drawn]], HAIRLINE, filled=False)
 
-    def _seen(self, view: View) -> tuple[list[NDArray[np.float64]], NDArray[np.int64]]:
+    def _seen(self, view: View) -> tuple[Rings, NDArray[np.int64]]:
         rings, owner, bounds = self.pieces
-        seen = np.flatnonzero(view.touches(bounds))
-        return [rings[i] for i in seen], owner[seen]
+        seen = view.touches(bounds)
+        return rings[seen], owner[seen]
 
     @staticmethod
-    def _draw(axes: "Axes", rings: list[Any], colours: NDArray[np.float64], width: float, filled: bool) -> None:
+    def _draw(axes: "Axes", rings: Any, colours: NDArray[np.float64], width: float, filled: bool) -> None:
         from matplotlib.collections import PolyCollection
 
         axes.add_collection(
             PolyCollection(
                 rings,
-                closed=False,  # rings end where they begin
                 facecolors=colours if filled else "none",
                 edgecolors=colours,
                 linewidths=width,

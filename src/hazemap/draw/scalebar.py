@@ -19,7 +19,7 @@ def bar(view: View) -> tuple[float, str]:
 
     >>> from hazemap.domains import Box
     >>> bar(View.of(Box(-74.1, 40.6, -73.9, 40.8)))
-    (5000.0, '5 km')
+    (2000.0, '2 km')
     """
     most = LONGEST * view.width * ground(view.latitude)
     unit = 10.0 ** math.floor(math.log10(most))
@@ -31,12 +31,12 @@ def bar(view: View) -> tuple[float, str]:
     return length, label
 
 
-def draw_bar(axes: "Axes", view: View, height: float) -> None:
-    """The bar over the right end of a panel of this height in inches (gid `scalebar`)."""
+def draw_bar(axes: "Axes", view: View, height: float, lift: float = 0.0) -> None:
+    """The bar, `lift` inches over the right end of a panel of this height in inches (gid `scalebar`)."""
     length, label = bar(view)
     west, east = view.east - length / ground(view.latitude), view.east
     above = axes.get_xaxis_transform()  # metres across, shares of the panel's height up
-    foot, tip, words = (1 + inches / height for inches in (0.09, 0.14, 0.16))
+    foot, tip, words = (1 + (lift + inches) / height for inches in (0.09, 0.14, 0.16))
     axes.plot(
         [west, west, east, east],
         [tip, foot, foot, tip],

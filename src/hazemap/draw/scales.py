@@ -33,7 +33,7 @@ class DensityScale:
     >>> DensityScale(10, 10_000, 20_000).position(np.array([0, 10_000, 20_000])).tolist()
     [0.0, 1.0, 1.0]
     >>> [label for _, label in DensityScale(10, 10_000, 20_000).ticks()]
-    ['0', '10', '100', '1k', '10k']
+    ['0', '20', '100', '1k', '10k']
     """
 
     low: float

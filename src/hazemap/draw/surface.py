@@ -14,7 +14,6 @@ from hazemap.draw.view import View
 from hazemap.errors import InputError
 
 OWNS_NOTHING = 1e-6  # of its area: what rounding leaves of a cell that nested cells cover
-CLEAR = 4.0  # standard errors: cells that rise less over zero do not decide what the picture shows
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +29,7 @@ class Surface:
     density: NDArray[np.float64]
     noise: NDArray[np.float64]
     areas: NDArray[np.float64]  # square kilometres
+    view: View  # what is worth showing
 
     @classmethod
     def of(cls, cellmap: CellMap) -> "Surface":
@@ -40,7 +40,7 @@ class Surface:
         if not np.isfinite(cellmap.values[places]).all():
             raise InputError("a picture needs finite numbers; this cell map holds others")
         cells, owned = leaves.cells[places], leaves.areas[places]
-        share = np.clip(owned / leaves.tree.area(cells), 0, 1)
+        share = np.clip(owned / leaves.tree.area(cells), 0, 1) if leaves.nested else np.ones(len(cells))
         areas = np.where(share > OWNS_NOTHING, owned, 0) / 1e6
         shapes = (
             Squares(leaves.tree, cells, share) if isinstance(leaves.tree, Quadtree) else Polygons(leaves.tree, cells)
@@ -50,7 +50,10 @@ class Surface:
             np.divide(number, areas, out=np.zeros(len(cells)), where=areas > 0)
             for number in (values, cellmap.stddev[places])
         )
-        return cls(shapes, values, density, noise, areas)
+        unbiased, stddev = cellmap.unbiased[places], cellmap.stddev[places]
+        known = np.isfinite(unbiased) & np.isfinite(stddev)
+        view = View.around(shapes.bounds, np.where(known, unbiased, 0), np.where(known, stddev, 0))
+        return cls(shapes, values, density, noise, areas, view)
 
     @property
     def relative(self) -> NDArray[np.float64]:
@@ -58,9 +61,3 @@ class Surface:
         exact = self.noise == 0
         found = self.density > 0
         return np.divide(self.noise, self.density, out=np.where(exact, 0.0, np.inf), where=found)
-
-    @property
-    def view(self) -> View:
-        """What is worth showing: the places that rise clearly over their noise, if there are any."""
-        clear = np.where(self.density > CLEAR * self.noise, self.values, 0)
-        return View.around(self.shapes.bounds, clear if clear.any() else self.values)

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from hazemap.domains.boxes import Box
 from hazemap.draw.projection import CIRCUMFERENCE, latitude, longitude, sheet
 
-MASS_LEFT_OUT = 0.001  # of what is counted, along each axis
+MASS_LEFT_OUT = 0.001  # of what is counted, along each axis, half on each side
+CLEAR = 3.0  # standard errors above nothing
 MARGIN = 0.05  # of the extent, on each side
 WORTH_CROPPING = 0.85  # a picture that would keep more than this of both sides keeps everything
 NARROWEST, WIDEST = 0.55, 2.4  # width : height of a panel that still has room for its legends
@@ -36,16 +37,22 @@ class View:
         return cls(float(x[0]), float(y[0]), float(x[1]), float(y[1]))
 
     @classmethod
-    def around(cls, bounds: Bounds, mass: NDArray[np.float64]) -> "View":
-        """The extent that holds all but a thousandth of the mass along each axis, with a margin.
+    def around(cls, bounds: Bounds, mass: NDArray[np.float64], stddev: NDArray[np.float64]) -> "View":
+        """The extent outside of which nothing worth showing was found, with a margin.
 
-        The mass of a cell lies evenly in its bounds, so a large cell with few people may be cut.
+        From each side what is cut off holds a two-thousandth of the mass at most, or no more than chance would
+        make of nothing. `mass` is unbiased, so that the noise of empty ground cancels. The mass of a cell lies
+        evenly in its bounds: a large cell with few people may be cut.
         """
         west, south, east, north = bounds
         whole = cls(float(west.min()), float(south.min()), float(east.max()), float(north.max()))
-        if not mass.sum() > 0:
+        variance = stddev**2
+        if not mass.sum() > CLEAR * variance.sum() ** 0.5:
             return whole
-        (left, right), (bottom, top) = _extent(west, east, mass), _extent(south, north, mass)
+        left, right = _start(west, east, mass, variance), -_start(-east, -west, mass, variance)
+        bottom, top = _start(south, north, mass, variance), -_start(-north, -south, mass, variance)
+        if not (left < right and bottom < top):
+            return whole
         across, up = MARGIN * (right - left), MARGIN * (top - bottom)
         cropped = cls(
             max(left - across, whole.west),
@@ -110,14 +117,22 @@ class View:
         return (west < self.east) & (east > self.west) & (south < self.north) & (north > self.south)
 
 
-def _extent(low: NDArray[np.float64], high: NDArray[np.float64], mass: NDArray[np.float64]) -> tuple[float, float]:
-    """The quantiles of a mass that lies evenly between `low` and `high` of each cell."""
-    slope = mass / (high - low)
+def _start(
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    mass: NDArray[np.float64],
+    variance: NDArray[np.float64],
+) -> float:
+    """Up to where, from below, there is next to no mass; each cell's lies evenly between `low` and `high`."""
     edges = np.concatenate([low, high])
     order = np.argsort(edges, kind="stable")
     edges = edges[order]
-    slopes = np.cumsum(np.concatenate([slope, -slope])[order])
-    below = np.concatenate([[0.0], np.cumsum(np.maximum(slopes[:-1], 0) * np.diff(edges))])
-    tail = MASS_LEFT_OUT / 2
-    ends = np.interp([tail * below[-1], (1 - tail) * below[-1]], below, edges)
-    return float(ends[0]), float(ends[1])
+
+    def below(amount: NDArray[np.float64]) -> NDArray[np.float64]:
+        slope = amount / (high - low)
+        slopes = np.cumsum(np.concatenate([slope, -slope])[order])
+        return np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(edges))])
+
+    excess = below(mass) - MASS_LEFT_OUT / 2 * mass.sum() - CLEAR * np.sqrt(np.maximum(below(variance), 0))
+    after = int(np.argmax(excess > 0))  # the mass of all is clear, so there is a first place
+    return float(np.interp(0.0, excess[after - 1 : after + 1], edges[after - 1 : after + 1]))
