@@ -99,21 +99,11 @@ class City:
 
         return cls(
             quarter(
-                *(
-                    (share, part * land * park)
-                    for share, part in ((0.72, homes), (0.14, centre), (0.1, streets))
-                ),
+                *((share, part * land * park) for share, part in ((0.72, homes), (0.14, centre), (0.1, streets))),
                 (0.04, anywhere * land),
             ),
-            quarter(
-                *(
-                    (share, part * land * park)
-                    for share, part in ((0.5, core), (0.4, offices), (0.1, streets))
-                )
-            ),
-            quarter(
-                *((share, part * land) for share, part in ((0.4, core), (0.5, venues), (0.1, ground.park)))
-            ),
+            quarter(*((share, part * land * park) for share, part in ((0.5, core), (0.4, offices), (0.1, streets)))),
+            quarter(*((share, part * land) for share, part in ((0.4, core), (0.5, venues), (0.1, ground.park)))),
             quarter((1.0, streets)),  # roads cross the river on bridges
         )
 
@@ -121,9 +111,7 @@ class City:
     def day(self) -> Quarter:
         """Everyone, at any time of day: 40 % at home, 25 % at work, 20 % out, 15 % on the way."""
         parts = ((0.4, self.homes), (0.25, self.offices), (0.2, self.venues), (0.15, self.streets))
-        return Quarter(
-            sum((share * part.density for share, part in parts), np.zeros_like(self.homes.density))
-        )
+        return Quarter(sum((share * part.density for share, part in parts), np.zeros_like(self.homes.density)))
 
 
 _KINDS = ((DISTRICTS, 0.19, 0.022), (OFFICES, 0.13, 0.009), (VENUES, 0.12, 0.0035))
@@ -155,9 +143,7 @@ class _Ground:
     def hills(self, hills: Floats) -> Floats:
         """Their weighted sum."""
         x, y, width, weight = hills.T
-        across, down = (
-            np.exp(-0.5 * ((self.axis[:, None] - middle) / width) ** 2) / width for middle in (x, y)
-        )
+        across, down = (np.exp(-0.5 * ((self.axis[:, None] - middle) / width) ** 2) / width for middle in (x, y))
         return np.asarray((down * weight) @ across.T)
 
     @cached_property

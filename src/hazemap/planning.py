@@ -25,9 +25,12 @@ from hazemap.spelling import bounding as spelled_bounding
 from hazemap.spelling import budget as spelled_budget
 from hazemap.spelling import cells as spelled_cells
 from hazemap.tables.bounding import Bounding
-from hazemap.trial import Trial, middle
+from hazemap.trial import Layer, Trial, median, middle
 from hazemap.trust import Curator
 from hazemap.ways import domain
+
+FEWEST, MOST = 100, 10**10
+"""People that a plan is for."""
 
 SURE = 0.2
 """A count is well known when its 95 % interval is at most this part of it to either side."""
@@ -71,7 +74,7 @@ class Expected:
 class Plan:
     """What can be expected for a box, a budget, a bounding rule and a number of people.
 
-    `uniform` is the level that the uniform grid would choose.
+    `uniform` is the level that the uniform grid would choose, of those that were tried.
 
     >>> plan("2.2,48.8,2.5,48.95", people=100_000, epsilon=1, cells="h3:6-8").levels[0].name
     'resolution 6'
@@ -83,12 +86,12 @@ class Plan:
     bounding: Bounding
     cells: Squares | Hexes
     levels: tuple[Level, ...]
-    uniform: int
+    uniform: Level
     adaptive: Expected
 
     @property
     def flat(self) -> Level:
-        """The level that would put the fewest people of a typical city in a wrong place."""
+        """The level that put the fewest people of the made-up city in a wrong place."""
         return min(self.levels, key=lambda level: level.misplaced)
 
 
@@ -109,36 +112,38 @@ def plan(
     frame = Box.parse(box) if isinstance(box, str) else box
     money = spelled_budget(epsilon, delta, rho)
     rule = replace(spelled_bounding(bounding) if isinstance(bounding, str) else bounding, nowhere=False)
-    if people < 1:
-        raise InputError(f"a plan is for at least 1 person; found {people}")
+    if not FEWEST <= people <= MOST:
+        raise InputError(f"a plan is for {FEWEST:,} to {MOST:,} people; found {people:,}")
     kind = spelled_cells(cells)
     trial = Trial.of(domain(kind, frame), frame, people)
     trust = Curator(trial, Stream.fixed(b"the noise of a plan"))
     noise = noise_for(money, rule.sensitivity)
-    levels = tuple(_level(trial, level, noise, rule, trust.stream) for level in range(trial.tree.depth + 1))
+    levels = tuple(_level(trial, layer, noise, rule, people, trust.stream) for layer in trial.layers())
     made = run(Adaptive(trial.tree, rule), trust, money, Unrecorded()).value
     at, sides = made.cells.locate(trial.base), np.sqrt(made.cells.areas)
-    expected = Expected(made.cells.size, float(sides.min()), trial.median(sides[at]), trial.misplaced(at, made.values))
+    expected = Expected(
+        made.cells.size, float(sides.min()), median(sides[at], trial.people), trial.misplaced(at, made.values)
+    )
     uniform = _uniform(UniformGrid(trial.tree, rule), trust.prices(money), people)
-    return Plan(frame, people, money, rule, kind, levels, uniform, expected)
+    return Plan(frame, people, money, rule, kind, levels, levels[uniform], expected)
 
 
-def _level(trial: Trial, level: int, noise: Noise, rule: Bounding, stream: Stream) -> Level:
-    cells, at = np.unique(trial.tree.cell_at(trial.columns, level), return_inverse=True)
-    counts = np.bincount(at, trial.people)
-    given, size = rule.sensitivity.l1 / rule.unit, Leaves.at_level(trial.tree, level).size
+def _level(trial: Trial, layer: Layer, noise: Noise, rule: Bounding, people: int, stream: Stream) -> Level:
+    counts = np.bincount(layer.at, trial.people, layer.touched)
+    given = rule.sensitivity.l1 / rule.unit
     stddev = noise.stddev / rule.unit
-    noisy = counts * given + noise.draw(stream, len(cells)) / rule.unit
+    noisy = counts * given + noise.draw(stream, layer.touched) / rule.unit
+    cell = middle(trial.tree, trial.box, layer.level)
     return Level(
-        level=level,
-        name=_name(trial.tree, level),
-        metres=float(np.sqrt(trial.tree.area(middle(trial.tree, trial.box, level))[0])),
-        cells=size,
+        level=layer.level,
+        name=_name(trial.tree, layer.level),
+        metres=float(np.sqrt(trial.tree.area(cell)[0])),
+        cells=layer.cells,
         stddev=stddev,
-        average=stddev * size / (given * float(trial.people.sum())),
+        average=stddev * layer.cells / (given * people),
         least=reach(0.95, noise.kurtosis) * stddev / SURE,
-        typical=stddev / (given * trial.median(counts[at].astype(np.float64))),
-        misplaced=trial.misplaced(at, noisy),
+        typical=stddev / (given * median(counts.astype(np.float64), counts)),
+        misplaced=trial.misplaced(layer.at, noisy),
     )
 
 

@@ -1,6 +1,7 @@
 """The city that does not exist as a table: what plans are tried on."""
 
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,15 @@ from hazemap.tables.bounding import Bounding
 from hazemap.tables.votes import Votes
 
 DETAIL = 9  # the square around the box has 4^DETAIL plots
+
+
+class Layer(NamedTuple):
+    """A level of a tree: its `cells` in all, those of them `touched` by plots, and which of these each plot is in."""
+
+    level: int
+    cells: int
+    touched: int
+    at: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +68,27 @@ class Trial:
         guess = np.maximum(numbers, 0)[at] / np.bincount(at, minlength=len(numbers))[at]
         return float(np.abs(guess / max(guess.sum(), 1e-9) - self.density).sum() / 2)
 
-    def median(self, sizes: Floats) -> float:
-        """Of a quantity of each plot, the median over people."""
-        order = np.argsort(sizes)
-        until = np.cumsum(self.people[order])
-        return float(sizes[order][np.searchsorted(until, until[-1] / 2)])
+    def layers(self) -> list[Layer]:
+        """Every level, the coarsest first."""
+        sizes, cells = [], self.tree.root
+        for _ in range(self.tree.depth):
+            sizes.append(len(cells))
+            cells = self.tree.children(cells)
+        sizes.append(len(cells))
+        touched, at = np.unique(self.base, return_inverse=True)
+        layers = [Layer(self.tree.depth, sizes[-1], len(touched), at)]
+        for level in reversed(range(self.tree.depth)):
+            touched, above = np.unique(self.tree.parent(touched), return_inverse=True)
+            at = above[at]
+            layers.append(Layer(level, sizes[level], len(touched), at))
+        return layers[::-1]
+
+
+def median(sizes: Floats, weights: NDArray[Any]) -> float:
+    """The least size that half the weight does not exceed."""
+    order = np.argsort(sizes)
+    until = np.cumsum(weights[order])
+    return float(sizes[order][np.searchsorted(until, until[-1] / 2)])
 
 
 def middle(tree: Tree, box: Box, level: int) -> Cells:

@@ -48,7 +48,7 @@ def plan(
         "bounding": str(made.bounding),
         "cells": str(made.cells),
         "levels": [asdict(level) for level in made.levels],
-        "recommended": {"flat": made.flat.name, "uniform": made.uniform},
+        "recommended": {"flat": made.flat.name, "uniform": made.uniform.name},
         "adaptive": asdict(made.adaptive),
         "picture": picture and str(picture),
     }
@@ -71,7 +71,7 @@ def _table(made: "Plan") -> "Table":
     )
     for level in made.levels:
         chosen = ["flat"] if level == made.flat else []
-        chosen += ["uniform"] if level.level == made.uniform else []
+        chosen += ["uniform"] if level == made.uniform else []
         table.add_row(
             level.name,
             metres(level.metres),
@@ -90,7 +90,7 @@ def advice(made: "Plan") -> list[str]:
     return [
         f"A cell with {level.least:,.0f} {counted} or more is known to ± 20 % (95 % interval), at any level.",
         f"Best flat map: {level.name}, cells of {metres(level.metres)} (--method flat:{number}). "
-        f"The uniform grid would take level {made.uniform} of those above.",
+        f"The method uniform would take {made.uniform.name}.",
         f"Adaptive (the default): about {adaptive.cells:,} cells, the finest {metres(adaptive.finest)}, a typical "
         f"person's {metres(adaptive.typical)}; it misplaces {percent(adaptive.misplaced)} "
         f"of all people, the best flat map {percent(level.misplaced)}.",
@@ -106,7 +106,7 @@ def _draw(made: "Plan", path: Path) -> None:
 
     sides = np.array([level.metres for level in made.levels])
     average, typical = (np.array([getattr(level, name) for level in made.levels]) for name in ("average", "typical"))
-    curves = [ErrorCurve("an average cell", sides, average), ErrorCurve("a typical person's cell", sides, typical)]
+    curves = [ErrorCurve("a typical person's cell", sides, typical), ErrorCurve("an average cell", sides, average)]
     title = f"How sure could cells be? {made.people:,} people, {made.budget}"
     save(draw_plan(curves, chosen=made.flat.metres, title=title, caption=heading(made)), path)
 
