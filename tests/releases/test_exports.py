@@ -9,6 +9,8 @@ import pyogrio
 import pytest
 import shapely
 
+from hazemap.cells import Leaves
+from hazemap.domains import Box, Hexagons
 from hazemap.errors import FileError
 from hazemap.releases import Release
 
@@ -134,3 +136,16 @@ def test_a_failed_export_keeps_the_old_file(release, tmp_path, monkeypatch):
         release.export(tmp_path / "map.gpkg")
     assert (tmp_path / "map.gpkg").read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [tmp_path / "map.gpkg"]
+
+
+@pytest.mark.parametrize("suffix", [*VECTORS, ".pmtiles", ".csv"])
+def test_cells_on_both_sides_of_the_antimeridian_are_exported_whole(make, tmp_path, suffix):
+    tree = Hexagons(Box(179.0, -1.0, 180.0, 1.0), 3, 5)
+    release = make(Leaves(tree, tree.root))
+    assert set(release.to_geodataframe().geom_type) == {"Polygon", "MultiPolygon"}
+    path = tmp_path / f"map{suffix}"
+    release.export(path)
+    if suffix in VECTORS:
+        assert len(pyogrio.read_dataframe(path)) == len(tree.root)
+    release.save(tmp_path / "map.parquet")
+    assert Release.open(tmp_path / "map.parquet").total() == release.total()

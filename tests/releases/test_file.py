@@ -294,3 +294,19 @@ def test_saving_100_000_cells_takes_no_longer_than_a_breath(make, path):
     release.save(path)
     Release.open(path)
     assert time.perf_counter() - start < 20
+
+
+def test_every_column_and_key_is_documented(release, path):
+    text = (Path(__file__).parents[2] / "docs" / "files.md").read_text()
+    release.save(path)
+    label = json.loads(pq.read_metadata(path).metadata[b"hazemap"])
+    for name in (*pq.read_schema(path).names, *pq.read_metadata(path).metadata, *label):
+        assert f"`{name if isinstance(name, str) else name.decode()}`" in text
+
+
+def test_a_whole_file_that_speaks_of_unknown_things_is_not_called_damaged(release, path, monkeypatch):
+    described = contents.describe(release)
+    monkeypatch.setattr("hazemap.releases.file.describe", lambda _: {**described, "tree": {"Spheres": {"depth": 3}}})
+    release.save(path)
+    with pytest.raises(FileError, match=r"is whole, but .*hazemap 0\.1\.0 or a newer one"):
+        Release.open(path)

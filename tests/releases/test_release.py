@@ -12,6 +12,7 @@ from hazemap.cells import Leaves
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError, TranscriptMismatch
 from hazemap.releases import Release
+from hazemap.releases.questions import estimate
 
 from .conftest import flat
 
@@ -37,10 +38,8 @@ def test_density_is_the_count_of_the_cell_around_per_square_kilometre(any_releas
     assert found.counted == "people per km²"
 
 
-@pytest.mark.parametrize(("lon", "lat"), [(0.0, 0.0), (float("nan"), 52.5), (13.4, 95.0), (400.0, 52.5)])
+@pytest.mark.parametrize(("lon", "lat"), [(90.0, -45.0), (float("nan"), 52.5), (13.4, 95.0), (400.0, 52.5)])
 def test_a_point_outside_the_map_is_explained(any_release, lon, lat):
-    if (lon, lat) == (0.0, 0.0) and any_release.map.cells.tree.depth == 8 and any_release.ground.extent[0] == -180:
-        lon, lat = 90.0, -45.0
     with pytest.raises(InputError, match="outside the map"):
         any_release.density(lon, lat)
 
@@ -77,7 +76,7 @@ def test_the_columns_are_named_so_that_other_tools_know_them(release, nested_rel
 
 def test_a_table_without_geometry_is_the_same_table(any_release):
     frame = any_release.to_geodataframe()
-    assert any_release.to_dataframe().equals(frame.drop(columns="geometry").astype({}))
+    assert any_release.to_dataframe().equals(frame.drop(columns="geometry"))
     assert frame.crs.to_epsg() == 4326
     assert frame["area_km2"].sum() == pytest.approx(any_release.map.cells.areas.sum() / 1e6)
 
@@ -87,8 +86,6 @@ def test_no_interval_of_the_table_is_narrower_than_the_cell_needs(any_release):
     for position, name in list(enumerate(frame.iloc[:, 0]))[:20]:
         one = np.zeros(any_release.map.cells.size)
         one[any_release.ground.places[position]] = 1
-        from hazemap.releases.questions import estimate
-
         exact = estimate(any_release.map, one, "people", 0.95)
         row = frame.iloc[position]
         assert row.low <= exact.low + 1e-9, name

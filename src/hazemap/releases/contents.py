@@ -1,15 +1,12 @@
-"""What every file of a release carries beside its numbers, whichever its format: label, transcript, digest.
+"""What every file of a release carries beside its numbers, whichever its format: label and transcript.
 
 The *label* is JSON that people can read: format, statement, method, tree. The transcript is the codec's text,
-compressed. The digest is SHA-256 over both and over every number, so that damage is noticed.
+compressed.
 """
 
 import base64
-import hashlib
 import json
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +17,7 @@ import numpy as np
 from hazemap import codec
 from hazemap.cellmap import CellMap, Noise, Spread
 from hazemap.cells import NOWHERE, Cells, Leaves
-from hazemap.errors import CodecError, FileError, HazemapError, TranscriptMismatch
+from hazemap.errors import CodecError, FileError, TranscriptMismatch
 from hazemap.privacy.statement import Statement
 from hazemap.releases.ground import Floats
 from hazemap.releases.release import Release, UnknownMethod
@@ -31,31 +28,6 @@ FORMAT = 1
 
 LARGEST = 1 << 33
 """No transcript is longer than this many bytes; a damaged length must not fill the memory."""
-
-
-class Digest:
-    """SHA-256 over a sequence of byte strings, each with its length, so that none can lend bytes to the next."""
-
-    def __init__(self) -> None:
-        self._sum = hashlib.sha256()
-
-    def add(self, *parts: bytes) -> None:
-        """Go on with these parts."""
-        for part in parts:
-            self._sum.update(len(part).to_bytes(8, "little"))
-            self._sum.update(part)
-
-    def seal(self, label: dict[str, Any]) -> str:
-        """The label as text, with the digest of all parts and of itself."""
-        self.add(_canonical(label).encode())
-        return _canonical({**label, "digest": self._sum.hexdigest()})
-
-    def check(self, label: dict[str, Any]) -> None:
-        """Raise `ValueError` unless the label was sealed with these parts."""
-        said = label.pop("digest")
-        self.add(_canonical(label).encode())
-        if said != self._sum.hexdigest():
-            raise ValueError("its content is not what its digest was made of")
 
 
 def describe(release: Release) -> dict[str, Any]:
@@ -163,32 +135,3 @@ class Remembered:
     def of(self, weights: Floats) -> Spread:
         """The noise of Σ weights · unbiased."""
         return self._noise.of(weights)
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Whatever goes wrong while a file is taken apart is a `FileError` that names the file."""
-    try:
-        yield
-    except FileError:
-        raise
-    except FileNotFoundError:
-        raise FileError(f"there is no file {path}; look at its name and folder") from None
-    except (PermissionError, IsADirectoryError) as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}; ask for a file that can be") from error
-    except (HazemapError, *_DAMAGE) as error:
-        raise FileError(
-            f"{path} is damaged ({type(error).__name__}: {str(error)[:200]});"
-            " fetch it again from where it was published"
-        ) from error
-
-
-_DAMAGE = (
-    *(OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
-    *(NotImplementedError, MemoryError, RecursionError, zlib.error),
-)
-"""What the libraries raise that take a file apart, when its bytes make no sense."""
-
-
-def _canonical(data: Any) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap import codec
 from hazemap.errors import FileError
 from hazemap.releases.columns import columns, name_column
-from hazemap.releases.contents import Digest, assemble, describe, pack, parse, reading
+from hazemap.releases.contents import assemble, describe, pack, parse
+from hazemap.releases.damage import Digest, reading, understood
 from hazemap.releases.release import Release
 from hazemap.releases.whole import whole
 
@@ -73,14 +75,10 @@ def read(path: Path) -> Release:
             numbers.append([table[name].to_numpy() for name in ("count", "unbiased", "stddev")])
         digest.add(metadata[b"geo"], packed)
         digest.check(label)
-        return _assembled(label, packed.decode(), names, numbers)
-
-
-def _assembled(label: dict[str, Any], packed: str, names: list[str], numbers: list[Any]) -> Release:
-    from hazemap import codec
-
-    cells = codec.from_json(label["tree"]).named(names)
-    return assemble(label, packed, cells, np.hstack(numbers) if numbers else np.empty((3, 0)))
+        with understood(path, label):
+            cells = codec.from_json(label["tree"]).named(names)
+            columns = np.hstack(numbers) if numbers else np.empty((3, 0))
+            return assemble(label, packed.decode(), cells, columns)
 
 
 def _pieces(metadata: dict[bytes, bytes]) -> int:

@@ -21,7 +21,6 @@ COLOURS = bytes.fromhex(
 
 def card(release: Release) -> str:
     """HTML of less than 30 kB: thumbnail, statement, total, cells."""
-    leaves = release.map.cells
     lines = [release.statement.line(), f"Total {release.total()}", f"{len(release.ground.places):,} cells"]
     if release.nowhere is not None:
         lines.append(f"Elsewhere {release.nowhere}")
@@ -32,8 +31,6 @@ def card(release: Release) -> str:
         '<div style="display:flex;gap:1em;align-items:flex-start">'
         f'<img alt="density of {title}" style="image-rendering:pixelated;border:1px solid #ccc"'
         f' src="data:image/png;base64,{picture}"><div><b>{title}</b>{text}</div></div>'
-        if leaves.size
-        else f"<div><b>{title}</b>{text}</div>"
     )
 
 

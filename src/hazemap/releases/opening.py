@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hazemap.errors import FileError
 from hazemap.releases import file, raster
-from hazemap.releases.contents import reading
+from hazemap.releases.damage import reading
 from hazemap.releases.release import Release
 
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")

@@ -10,7 +10,8 @@ from hazemap import codec
 from hazemap.cells import Cells
 from hazemap.domains import Quadtree
 from hazemap.errors import FileError
-from hazemap.releases.contents import Digest, assemble, describe, pack, parse, reading
+from hazemap.releases.contents import assemble, describe, pack, parse
+from hazemap.releases.damage import Digest, reading, understood
 from hazemap.releases.release import Release
 from hazemap.releases.whole import write_whole
 
@@ -108,7 +109,8 @@ def read(path: Path) -> Release:
         digest = Digest()
         digest.add(*_parts(pixels), packed.encode())
         digest.check(label)
-        tree, window = codec.from_json(label["tree"]), Window(*label["window"])
+        with understood(path, label):
+            tree, window = codec.from_json(label["tree"]), Window(*label["window"])
         found = {"width": picture.width, "height": picture.height, "transform": picture.transform}
         wanted = window.profile(tree)
         if any(wanted[name] != value for name, value in found.items()) or picture.crs.to_epsg() != 3857:
@@ -116,7 +118,8 @@ def read(path: Path) -> Release:
         cells, numbers = window.cells().ravel(), pixels.reshape(len(BANDS), -1)
         known = ~np.isnan(numbers[2])
         order = np.argsort(cells[known])
-        return assemble(label, packed, cells[known][order], numbers[:, known][:, order])
+        with understood(path, label):
+            return assemble(label, packed, cells[known][order], numbers[:, known][:, order])
 
 
 def _pixels(release: Release) -> tuple[Quadtree, Window, NDArray[np.float64]]:

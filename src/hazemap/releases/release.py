@@ -49,7 +49,7 @@ class Release:
     ...     (), "discrete Laplace", (), (), "flat", "2026-01-02T03:04:05Z", "0.1.0",
     ... )
     >>> release = Release(counts, statement, None, ())
-    >>> print(release.count(Box(-180, 0, 180, 80)))
+    >>> print(release.count(Box(-180, 0, 180, 86)))
     70.0 ± 2.8 people (95 % interval 64.5 … 75.5)
     """
 

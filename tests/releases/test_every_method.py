@@ -1,0 +1,69 @@
+"""Every method, from rows to a file and back: a stored release answers like the fresh one."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hazemap.algorithms import Adaptive, Flat, FoundBox, PrefixTree, UniformGrid
+from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.privacy.budget import PureDP
+from hazemap.releases import Release
+from hazemap.session import Unrecorded, run
+from hazemap.tables import MemoryTable
+from hazemap.tables.bounding import AtMostRows, OneVote
+from hazemap.trust import Curator
+
+from .conftest import BERLIN, STATEMENT
+
+SQUARES, HEXAGONS = Quadtree.around(BERLIN, 9), Hexagons(BERLIN, 5, 8)
+KEPT = AtMostRows(1, nowhere=True)
+METHODS = {
+    "flat": Flat(SQUARES, 5),
+    "flat hexagons with nowhere": Flat(HEXAGONS, 2, KEPT),
+    "uniform": UniformGrid(SQUARES),
+    "adaptive": Adaptive(SQUARES, KEPT),
+    "adaptive hexagons": Adaptive(HEXAGONS, OneVote()),
+    "prefix tree": PrefixTree(SQUARES, KEPT, c0=Fraction(1, 2)),
+    "last round of a prefix tree": PrefixTree(HEXAGONS, rounds_read="last", c0=Fraction(1, 2)),
+}
+
+
+def town(points: dict[str, np.ndarray]) -> MemoryTable:
+    """The people of the town, and 500 whose rows have no coordinate."""
+    person = np.append(points["person"], np.arange(10_000, 10_500))
+    lon, lat = (np.append(points[name], np.full(500, np.nan)) for name in ("lon", "lat"))
+    return MemoryTable(person, {"lon": lon, "lat": lat})
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_stored_release_answers_like_the_fresh_one(name, points, tmp_path):
+    method, budget = METHODS[name], PureDP(5)
+    curator = Curator(town(points))
+    result = run(method, curator, budget, Unrecorded())
+    statement = replace(STATEMENT, budget=budget, bounding=method.bounding)
+    fresh = Release(result.value, statement, method, result.transcript)
+    fresh.save(tmp_path / "map.parquet")
+    stored = Release.open(tmp_path / "map.parquet")
+    assert stored.algorithm == method
+    assert stored.nowhere == fresh.nowhere
+    for region in (Box(13.25, 52.41, 13.37, 52.52), fresh.to_dataframe().iloc[3, 0]):
+        assert stored.count(region) == fresh.count(region)
+    weights = np.random.default_rng(1).normal(size=fresh.map.cells.size)
+    assert stored.map.noise.of(weights) == pytest.approx(fresh.map.noise.of(weights))
+    again = stored.replay(curator.prices(budget))
+    assert np.array_equal(again.map.values, fresh.map.values)
+    assert again.map.cells == fresh.map.cells
+    assert stored.total().value == pytest.approx(4_000, abs=400)
+
+
+def test_a_box_that_was_paid_for_is_stored_too(points, tmp_path):
+    method, budget = FoundBox(Adaptive(SQUARES)), PureDP(50)
+    curator = Curator(town(points))
+    result = run(method, curator, budget, Unrecorded())
+    statement = replace(STATEMENT, budget=budget)
+    Release(result.value, statement, method, result.transcript).save(tmp_path / "map.parquet")
+    stored = Release.open(tmp_path / "map.parquet")
+    assert stored.count(Box(13, 52, 14, 53)).value == pytest.approx(4_000, abs=400)
+    assert np.array_equal(stored.replay(curator.prices(budget)).map.values, result.value.values)
