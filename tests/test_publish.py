@@ -1,0 +1,313 @@
+"""The one verb: what it promises, in which order, and what its failures cost."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hazemap
+from hazemap.errors import CapExceeded, FileError, HazemapError, InputError, TableError
+from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.stream import Stream
+from hazemap.publish import named_after, release
+from hazemap.releases import Release
+from hazemap.tables import AtMostRows
+from hazemap.trust import Curator
+
+BOX = "13.2,52.4,13.6,52.6"
+
+
+@pytest.fixture
+def ledger(tmp_path) -> Ledger:
+    return Ledger(tmp_path / "ledger.sqlite")
+
+
+@pytest.fixture
+def table(points) -> pa.Table:
+    return pa.table(points)
+
+
+@pytest.fixture
+def file(table, tmp_path) -> Path:
+    path = tmp_path / "visits.parquet"
+    pq.write_table(table, path)
+    return path
+
+
+def paid(ledger: Ledger) -> list[str]:
+    return [f"{record.charge.dataset} {record.charge.price}" for record in ledger.history()]
+
+
+def test_a_table_becomes_a_file_that_answers_with_the_truth_in_its_interval(file, tmp_path, ledger):
+    goal = tmp_path / "map.parquet"
+    made = release(file, person="person", epsilon=1, box=BOX, ledger=ledger, output=goal)
+    total = Release.open(goal).total(confidence=1 - 1e-6)
+    assert total.low <= 4000 <= total.high
+    assert total.value == pytest.approx(made.total().value)
+
+
+def test_the_price_is_on_the_disk_before_the_first_answer(table, ledger, monkeypatch):
+    seen = []
+    answer = Curator.answer
+
+    def watched(self, question, price):
+        seen.append(paid(ledger))
+        return answer(self, question, price)
+
+    monkeypatch.setattr(Curator, "answer", watched)
+    release(table, epsilon=1, box=BOX, ledger=ledger)
+    assert len(seen) >= 2
+    assert all(charges == ["memory ε = 1"] for charges in seen)
+
+
+def test_the_ledger_names_the_file_once_it_is_there(file, tmp_path, ledger):
+    goal = tmp_path / "map.parquet"
+    made = release(file, epsilon=1, box=BOX, ledger=ledger, output=goal)
+    [record] = ledger.history("visits")
+    assert (record.released, record.file, record.statement) == (True, str(goal), made.statement)
+
+
+def test_a_release_that_stays_in_memory_is_noted_without_a_file(table, ledger):
+    release(table, epsilon=1, box=BOX, ledger=ledger)
+    [record] = ledger.history("memory")
+    assert (record.released, record.file) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"person": "who"}, TableError, "the person was said to be in column 'who'"),
+        ({"epsilon": -1}, InputError, "epsilon must be above 0, not -1"),
+        ({"epsilon": "much"}, InputError, "epsilon must be a finite number"),
+        ({"epsilon": None}, InputError, "a budget is epsilon"),
+        ({"rho": 1}, InputError, "given: epsilon, rho"),
+        ({"box": "13.6,52.4,13.2,52.6"}, InputError, "west < east"),
+        ({"box": "here"}, InputError, "four numbers"),
+        ({"lon": "lat", "lat": "lon"}, TableError, "swapped"),
+        ({"cells": "octagons"}, InputError, "one of: quadtree, quadtree:DEPTH, h3:COARSEST-FINEST"),
+        ({"cells": "h3:10-7"}, InputError, "coarsest before the finest"),
+        ({"method": "magic"}, InputError, "one of: adaptive, uniform, flat, flat:LEVEL, prefix"),
+        ({"method": "flat"}, InputError, "hazemap plan"),
+        ({"method": "flat:40"}, InputError, "choose a coarser one"),
+        ({"method": "flat:11", "cells": "h3:7-10"}, InputError, "one of these resolutions"),
+        ({"cells": "quadtree:9", "box": None}, InputError, "declare the box"),
+        ({"bounding": "three rows"}, InputError, "one of: one row, rows:K"),
+        ({"bounding": "rows:0"}, InputError, "at least 1"),
+        ({"bounding": "rows are people"}, InputError, "it can only be one of them"),
+        ({"outside": "elsewhere"}, InputError, "drop or count"),
+        ({"since": "yesterday"}, TableError, "known to hold the time"),
+        ({"output": "map.xlsx"}, FileError, "ends in .parquet or .tif"),
+        ({"output": "no/such/map.parquet"}, FileError, "there is no folder"),
+        ({"output": "visits.parquet"}, FileError, "the table itself"),
+        ({"output": "there.parquet"}, FileError, "is there already"),
+        ({"output": "map.tif"}, FileError, "regular grid"),
+    ],
+)
+def test_what_the_caller_can_mend_costs_nothing(wrong, error, words, file, tmp_path, ledger, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("there.parquet").write_bytes(b"a map of last year")
+    options = {"person": "person", "epsilon": 1, "box": BOX, "ledger": ledger, **wrong}
+    with pytest.raises(error, match=words.replace(".", r"\.")):
+        release(file, **options)
+    assert paid(ledger) == []
+    assert Path("there.parquet").read_bytes() == b"a map of last year"
+
+
+def test_a_table_without_rows_costs_nothing(table, ledger):
+    with pytest.raises(TableError, match="no rows"):
+        release(table.slice(0, 0), epsilon=1, box=BOX, ledger=ledger)
+    assert paid(ledger) == []
+
+
+def test_a_table_without_people_asks_who_they_are(table, ledger):
+    with pytest.raises(TableError, match="each row is a person"):
+        release(table.drop_columns("person"), epsilon=1, box=BOX, ledger=ledger)
+    assert paid(ledger) == []
+
+
+def test_a_file_that_is_damaged_in_the_middle_costs_nothing(table, tmp_path, ledger):
+    path = tmp_path / "visits.parquet"
+    big = pa.concat_tables([table] * 10)
+    pq.write_table(big, path, row_group_size=len(table), compression="zstd")
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 4000] = bytes(4000)
+    path.write_bytes(content)
+    with pytest.raises(HazemapError):
+        release(path, epsilon=1, box=BOX, ledger=ledger)
+    assert paid(ledger) == []
+
+
+def test_a_failure_after_the_charge_says_that_the_charge_stands(file, tmp_path, ledger, monkeypatch):
+    def full(self, path):
+        raise FileError("the disk is full")
+
+    monkeypatch.setattr(Release, "save", full)
+    goal = tmp_path / "map.parquet"
+    with pytest.raises(FileError, match=r"disk is full.*paid ε = 1.*charge 1.*stands.*ledger history visits"):
+        release(file, epsilon=1, box=BOX, ledger=ledger, output=goal)
+    [record] = ledger.history()
+    assert (record.released, goal.exists()) == (False, False)
+
+
+def test_a_cap_refuses_before_any_answer_and_names_what_is_left(table, ledger, monkeypatch):
+    ledger.cap("nyc", hazemap.PureDP("1.5"))
+    release(table, epsilon=1, box=BOX, ledger=ledger, dataset="nyc")
+    monkeypatch.setattr(Curator, "answer", lambda *_: pytest.fail("an answer was given"))
+    with pytest.raises(CapExceeded, match=r"ε = 0\.5 left"):
+        release(table, epsilon=1, box=BOX, ledger=ledger, dataset="nyc")
+    assert paid(ledger) == ["nyc ε = 1"]
+
+
+def test_an_old_map_is_replaced_when_that_is_allowed(file, tmp_path, ledger):
+    goal = tmp_path / "map.parquet"
+    goal.write_bytes(b"old")
+    release(file, epsilon=1, box=BOX, ledger=ledger, output=goal, overwrite=True)
+    assert Release.open(goal).statement.dataset == "visits"
+
+
+def test_the_statement_says_what_was_declared_and_what_was_bought(table, ledger):
+    declared = release(table, epsilon=1, box=BOX, ledger=ledger, since=None).statement
+    found = release(table, epsilon=1, method="uniform", ledger=ledger).statement
+    assert declared.unit == "a person: all rows of one id"
+    assert (declared.trust, declared.noise, declared.bounding) == ("curator", "discrete Laplace", AtMostRows(1))
+    assert f"the box {BOX}, as declared" in declared.public
+    assert not any("box" in line for line in declared.charged)
+    assert not any("box" in line for line in found.public)
+    assert "the box, found by two coarse grids of the world" in found.charged
+    assert "the number of people" in found.charged
+
+
+@pytest.mark.parametrize(
+    ("money", "noise"),
+    [
+        ({"epsilon": "0.5"}, "discrete Laplace"),
+        ({"rho": "0.1"}, "discrete Gaussian"),
+        ({"epsilon": 1, "delta": "1e-6"}, "discrete Gaussian"),
+    ],
+)
+def test_every_kind_of_budget_buys_a_map(money, noise, table, ledger):
+    made = release(table, box=BOX, ledger=ledger, **money)
+    assert made.statement.noise == noise
+    assert abs(made.total().value - 4000) < 6 * made.total().stddev
+    assert ledger.history()[0].charge.price == made.statement.budget
+
+
+@pytest.mark.parametrize(
+    ("bounding", "total", "unit"),
+    [
+        ("one row", 4000, "a person"),
+        ("one vote", 4000, "a person"),
+        ("rows:3", 11_600, "a person"),
+        ("cells:2", 7_800, "a person"),
+        ("rows are people", 20_000, "a row"),
+    ],
+)
+def test_every_bounding_rule_counts_what_it_says(bounding, total, unit, table, ledger):
+    made = release(table, epsilon=1, box=BOX, ledger=ledger, bounding=bounding)
+    assert made.total().value == pytest.approx(total, rel=0.1)
+    assert made.statement.unit.startswith(unit)
+
+
+@pytest.mark.parametrize("method", ["adaptive", "uniform", "prefix", "flat:5"])
+@pytest.mark.parametrize("cells", ["quadtree", "quadtree:8", "h3:5-8"])
+def test_every_method_runs_over_squares_and_hexagons(method, cells, table, ledger, tmp_path):
+    goal = tmp_path / "map.parquet"
+    made = release(table, epsilon=1, box=BOX, ledger=ledger, method=method, cells=cells, output=goal)
+    again = Release.open(goal).replay(Curator(None).prices(made.statement.budget))
+    assert np.array_equal(again.map.unbiased, made.map.unbiased)
+
+
+def test_a_box_that_nobody_declared_is_found_for_hexagons_and_squares(table, ledger):
+    for cells in ("quadtree", "h3:6-9"):
+        made = release(table, epsilon=1, ledger=ledger, cells=cells)
+        total = made.total(confidence=1 - 1e-6)
+        assert 3000 < total.value < 4000 + 6 * total.stddev
+        assert made.density(13.32, 52.46).value > 0
+
+
+def test_a_flat_map_of_squares_may_be_a_tiff(file, tmp_path, ledger):
+    goal = tmp_path / "map.tif"
+    release(file, epsilon=1, box=BOX, ledger=ledger, method="flat:6", output=goal)
+    assert Release.open(goal).map.cells.size == 4**6
+
+
+def test_rows_outside_are_counted_as_one_number_when_asked(points, ledger):
+    west = points["person"] % 2 == 0
+    lon = np.where(west, -50.0, points["lon"])
+    table = pa.table({**points, "lon": lon})
+    counted = release(table, epsilon=1, box=BOX, ledger=ledger, outside="count")
+    dropped = release(table, epsilon=1, box=BOX, ledger=ledger)
+    assert dropped.nowhere is None
+    assert counted.nowhere.value == pytest.approx(2000, abs=60)
+    assert counted.total().value == pytest.approx(2000, abs=300)
+
+
+def test_times_choose_rows(points, ledger):
+    ts = np.where(points["person"] < 1000, np.datetime64("2024-01-01"), np.datetime64("2024-06-01"))
+    table = pa.table({**points, "ts": pa.array(ts.astype("datetime64[s]"))})
+    made = release(table, epsilon=1, box=BOX, ledger=ledger, since="2024-05-01")
+    assert made.total().value == pytest.approx(3000, abs=150)
+    assert "the time: from 2024-05-01" in made.statement.public
+
+
+def test_a_fixed_stream_repeats_the_noise_and_a_fresh_one_does_not(table, ledger):
+    def made(stream):
+        options = {"method": "flat:3", "bounding": "rows are people", "stream": stream}
+        return release(table, epsilon=1, box=BOX, ledger=ledger, **options).map.unbiased
+
+    assert np.array_equal(made(Stream.fixed(b"a")), made(Stream.fixed(b"a")))
+    assert not np.array_equal(made(None), made(None))
+
+
+def test_frames_of_every_library_are_tables(table, ledger):
+    import polars
+
+    for frame in (table, table.to_pandas(), polars.from_arrow(table)):
+        assert release(frame, epsilon=1, box=BOX, ledger=ledger).total().value == pytest.approx(4000, abs=200)
+
+
+def test_progress_is_told_in_order(file, tmp_path, ledger):
+    said = []
+    goal = tmp_path / "map.parquet"
+    release(file, epsilon=1, box=BOX, ledger=ledger, output=goal, progress=lambda what, _: said.append(what))
+    steps = list(dict.fromkeys(said))
+    assert steps[0] == "opening the table"
+    assert steps[-1] == "writing the file"
+    assert steps.index("reading rows") < steps.index("answering query 1") < steps.index("answering query 2")
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [("nyc.parquet", "nyc"), ("a/b/nyc.v2.csv.gz", "nyc"), ("trips/2024-*.parquet", "trips"), ("trips/", "trips")],
+)
+def test_a_data_set_is_named_after_its_file_or_folder(source, name):
+    assert named_after(source) == named_after(Path(source)) == name
+
+
+def test_the_default_ledger_is_used_unless_another_is_named(table, home):
+    release(table, epsilon=1, box=BOX)
+    assert paid(Ledger(home / "ledger.sqlite")) == ["memory ε = 1"]
+
+
+def test_three_lines_are_enough(table, home):
+    made = hazemap.release(table, person="person", epsilon=1)
+    assert made.count(hazemap.Box(13.2, 52.4, 13.6, 52.6)).counted == "people"
+    assert callable(hazemap.open)
+
+
+def test_the_parts_do_the_same_in_ten_lines(table):
+    tree = hazemap.Quadtree.around(hazemap.Box.parse(BOX), depth=10)
+    curator = hazemap.Curator(hazemap.open_table(table, person="person"))
+    result = hazemap.run(hazemap.Adaptive(tree), curator, hazemap.PureDP(1), hazemap.Unrecorded())
+    assert result.value.unbiased.sum() == pytest.approx(4000, abs=300)
+
+
+def test_every_public_name_is_there_and_nothing_else():
+    for name in hazemap.__all__:
+        assert getattr(hazemap, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'magic'"):
+        _ = hazemap.magic
+    assert set(hazemap.__all__) <= set(dir(hazemap))

@@ -1,0 +1,73 @@
+"""Methods by their names, over the cells and the box that go with them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hazemap.algorithms import Adaptive, Flat, FoundBox, PrefixTree, UniformGrid
+from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.errors import InputError
+from hazemap.spelling import Hexes, Squares
+from hazemap.tables import AtMostRows, OneVote
+from hazemap.ways import FINEST, domain, reach, way
+
+PARIS = Box(2.2, 48.8, 2.5, 48.9)
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [("adaptive", Adaptive), ("uniform", UniformGrid), ("prefix", PrefixTree), ("flat:5", Flat)],
+)
+def test_a_name_gives_its_method_over_the_box_with_the_rule(name, method):
+    made = way(name, Squares(None), PARIS, OneVote())
+    assert type(made) is method
+    assert (made.tree, made.bounding) == (domain(Squares(None), PARIS), OneVote())
+
+
+def test_without_a_box_the_method_waits_for_one_to_be_found():
+    for cells, kind in ((Squares(None), Quadtree), (Hexes(7, 10), Hexagons), (Hexes(0, 15), Hexagons)):
+        made = way("uniform", cells, None, AtMostRows(1))
+        assert isinstance(made, FoundBox)
+        assert isinstance(made.tree(PARIS), kind)
+        assert reach(made) is None
+
+
+def test_squares_are_about_ten_metres_wide_where_nobody_says_how_deep():
+    tree = domain(Squares(None), PARIS)
+    width = np.sqrt(tree.area(tree.cell_at({"lon": np.array([2.3]), "lat": np.array([48.85])}, tree.depth))[0])
+    assert FINEST / 2 < width <= 2 * FINEST
+
+
+def test_a_flat_map_counts_levels_of_squares_and_resolutions_of_hexagons():
+    assert way("flat:5", Squares(None), PARIS, AtMostRows(1)).level == 5
+    assert way("flat", Squares(7), PARIS, AtMostRows(1)).level == 7
+    assert way("flat:9", Hexes(7, 10), PARIS, AtMostRows(1)).level == 2
+    assert way("flat", Hexes(7, 10), PARIS, AtMostRows(1)).level == 3
+
+
+def test_a_flat_map_finer_than_ten_metres_deepens_the_tree():
+    assert way("flat:12", Squares(None), Box(2.3, 48.85, 2.31, 48.86), AtMostRows(1)).tree.depth == 12
+
+
+@pytest.mark.parametrize("name", ["", "Adaptive", "flat:", "flat:x", "flat:123", "uniform:3", "adaptive:"])
+def test_other_methods_are_refused_with_the_choices(name):
+    with pytest.raises(InputError, match="adaptive, uniform, flat, flat:LEVEL, prefix"):
+        way(name, Squares(None), PARIS, AtMostRows(1))
+
+
+@given(st.floats(-170, 160), st.floats(-80, 80), st.floats(0.01, 10), st.floats(0.01, 4), st.sampled_from([0, 3, 5]))
+def test_the_reach_of_a_method_holds_every_corner_of_its_cells(west, south, width, height, coarsest):
+    box = Box(west, south, west + width, min(south + height, 84.0))
+    for cells in (Squares(6), Hexes(coarsest, coarsest + 1)):
+        method = way("adaptive", cells, box, AtMostRows(1))
+        around = reach(method)
+        corners = np.array([[box.west, box.south], [box.east, box.north], [box.west, box.north]])
+        assert ((around.west - 1e-6 <= corners[:, 0]) & (corners[:, 0] <= around.east + 1e-6)).all()
+        lon, lat = np.meshgrid(np.linspace(-179.9, 179.9, 41), np.linspace(-84, 84, 21))
+        columns = {"lon": lon.ravel(), "lat": lat.ravel()}
+        held = method.tree.cell_at(columns, method.tree.depth) != 0
+        assert (columns["lon"][held] >= around.west).all()
+        assert (columns["lon"][held] <= around.east).all()
+        assert (columns["lat"][held] >= around.south).all()
+        assert (columns["lat"][held] <= around.north).all()
