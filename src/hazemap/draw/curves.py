@@ -68,7 +68,7 @@ def draw_plan(
         raise InputError(f"a chart shows 1 to {len(LINES)} curves; found {len(curves)}")
     if chosen is not None and not chosen > 0:
         raise InputError(f"the chosen cell size is in metres and positive; found {chosen}")
-    left, right, above, below = MARGIN + 0.45, MARGIN + 0.85, 0.3, 0.48
+    left, right, above, below = MARGIN + 0.45, MARGIN + 0.85, 0.46, 0.48
     across = width - left - right
     page = Page.ruled(width, above + HEIGHT * across + below, title, caption)
     heading = "standard error, as a share of a cell’s number"
@@ -95,7 +95,7 @@ def draw_plan(
         _mark(axes, curves[0], chosen)
     if any(curve.name for curve in curves):
         names = [curve.name for curve in curves]
-        legend = axes.legend(drawn, names, loc="lower left", frameon=False, handlelength=3, fontsize=8)
+        legend = axes.legend(drawn, names, loc="upper right", frameon=False, handlelength=3, fontsize=8)
         for text in legend.get_texts():
             text.set(**style(8))
     return page.figure
@@ -103,12 +103,14 @@ def draw_plan(
 
 def _frame(axes: "Axes", curves: Sequence[ErrorCurve], chosen: float | None) -> None:
     """Limits, bands of the classes with their names at the right, and round numbers on both axes."""
-    sides = np.concatenate([curve.sides for curve in curves] + ([] if chosen is None else [np.array([chosen])]))
     errors = np.concatenate([curve.errors for curve in curves])
     low = min(max(float(errors.min()) / 1.6, BEST), ERROR_BREAKS[0] / 2, float(errors.max()) / 2)
     high = max(min(float(errors.max()) * 1.6, WORST), 2 * ERROR_BREAKS[-1], 2 * float(errors.min()))
+    sides = np.concatenate([curve.sides for curve in curves])[(low < errors) & (errors < high)]
+    sides = np.append(sides, [] if chosen is None else [chosen])
     axes.set(xscale="log", yscale="log")
-    axes.set_xlim(float(sides.min()) / 1.25, float(sides.max()) * 1.25)
+    margin = max(1.25, 2.2 / (sides.max() / sides.min()) ** 0.5)  # in all a factor of 4.8 or more
+    axes.set_xlim(float(sides.min()) / margin, float(sides.max()) * margin)
     axes.set_ylim(low, high)
     edges = (low, *ERROR_BREAKS, high)
     for (bottom, top), colour, label in zip(pairwise(edges), ERROR_COLOURS, error_labels(), strict=True):
@@ -138,15 +140,14 @@ def _mark(axes: "Axes", curve: ErrorCurve, chosen: float) -> None:
     axes.axvline(chosen, color=INK, linewidth=0.8, zorder=3)
     axes.plot([chosen], [min(max(error, low), high)], "o", color=INK, markersize=7, zorder=5, gid="chosen")
     west, east = np.log(axes.get_xlim())
-    rightmost = (np.log(chosen) - west) / (east - west) > 0.6
+    place = (np.log(chosen) - west) / (east - west)
     axes.annotate(
         f"chosen: {_metres(chosen)}, ± {100 * error:.2g} %",
         (chosen, high),
-        xytext=(-5 if rightmost else 5, -6),
+        xytext=(0, 3),
         textcoords="offset points",
-        ha="right" if rightmost else "left",
-        va="top",
-        zorder=6,
+        ha="left" if place < 0.2 else "right" if place > 0.8 else "center",
+        va="bottom",
         **style(8, weight="bold"),
     )
 

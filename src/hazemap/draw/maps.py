@@ -34,7 +34,7 @@ EDGE = 0.22  # inches left of and below a panel with a graticule
 LEGEND_GAP = 0.08  # inches between a smaller panel and its legend
 TALLEST = 0.85  # of the page's width: no panel is higher
 MOST_PANELS = 4  # side by side
-NARROWEST_PAGE, WIDEST_PAGE = 5.0, 40.0  # inches
+NARROWEST_PAGE, WIDEST_PAGE = 5.0, 24.0  # inches
 NAME = 9.0  # points
 SMALLEST_OUTLINED, FULLY_OUTLINED = 1.5, 14.0  # points on paper: smaller cells would drown in their outlines
 DARK, PALE = np.array([0.17, 0.11, 0.09, 1.0]), np.array([1.0, 0.96, 0.9, 1.0])
@@ -86,7 +86,7 @@ def draw_map(
     page = Page.ruled(sum(widths) + GAP * several + EDGE + 2 * MARGIN, body, title, caption)
 
     left, top = MARGIN + EDGE, page.top + STRIP
-    for panel, across, foot in zip(panels, widths, feet, strict=True):
+    for place, (panel, across, foot) in enumerate(zip(panels, widths, feet, strict=True)):
         axes = page.panel(left, top, across, view, panel.value)
         if panel is Panel.DENSITY:
             scale = DensityScale.of([surface], view)
@@ -94,10 +94,10 @@ def draw_map(
             draw_densities(page, left, page.top, min(2.8, 0.42 * across), scale, f"{counted} per km²")
         else:
             surface.shapes.fill(axes, view, error_classes(surface.relative), error_colours)
-            head_errors(page, left, top - 0.07, 0.72 * across if foot == EDGE else across)
+            head_errors(page, left, top - 0.07, 0.72 * across if place == 0 else across)
             draw_errors(page, left, top + across / view.aspect + foot, across)
-        draw_lines(axes, lines, 0.6 if foot == EDGE else 0.35)
-        if foot == EDGE:
+        draw_lines(axes, lines, 0.6 if place == 0 else 0.35)
+        if place == 0:
             draw_graticule(axes, view)
             draw_bar(axes, view, across / view.aspect)
         left += across + GAP

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 BLOCK_LEVELS = 4  # images are cut at multiples of 2⁴ pixels, so that cells up to that size lie whole in them
 
+MOST_PIXELS = 2000  # across the longer side of a panel: what a screen shows and print needs
+ROWS_AT_ONCE = 128
+
 
 @dataclass(frozen=True, eq=False)
 class Squares:
@@ -42,13 +45,16 @@ class Squares:
         return self.tree.level(self.cells)
 
     def fill(self, axes: "Axes", view: View, numbers: NDArray[np.float64], palette: Palette) -> None:
-        """One image with at least as many pixels as the panel has, and less than twice as many."""
-        pixels = max(axes.get_window_extent().width, axes.get_window_extent().height)
-        image, extent = self.raster(view, numbers, pixels)
+        """One image with at least as many pixels as the panel has (or 2000), and less than twice as many."""
+        panel = axes.get_window_extent()
+        image, extent = self.raster(view, numbers, min(max(panel.width, panel.height), MOST_PIXELS))
         if image.size == 0:
             return
-        colours = palette(np.nan_to_num(image, nan=0.0))
-        colours[np.isnan(image), 3] = 0
+        colours = np.empty((*image.shape, 4), dtype=np.uint8)
+        for start in range(0, len(image), ROWS_AT_ONCE):  # a palette needs many times the memory of its image
+            rows = slice(start, start + ROWS_AT_ONCE)
+            colours[rows] = palette(np.nan_to_num(image[rows], nan=0.0))
+            colours[rows, :, 3] = np.where(np.isnan(image[rows]), 0, 255)
         axes.imshow(colours, extent=extent, origin="upper", interpolation="antialiased", aspect="auto", zorder=1)
 
     def raster(
