@@ -37,10 +37,10 @@ class Ballots:
 
     def count(self, pile: Pile, seeds: NDArray[np.uint64], tally: Tally) -> None:
         """Divide each person's vote over a folded pile and count it."""
-        shares = np.empty(pile.size, dtype=np.int64)
-        _divide(pile.place, pile.value, pile.size, seeds, self._scale, shares)
-        some = shares > 0
-        tally.add(pile.word[: pile.size][some], shares[some])
+        parts = np.empty(pile.size, dtype=np.int64)
+        _divide(pile.place, pile.value, pile.size, seeds, self._scale, parts)
+        some = parts > 0
+        tally.add(pile.word[: pile.size][some], parts[some])
 
 
 @njit(nogil=True, cache=True)
@@ -81,7 +81,7 @@ def _divide(
     size: int,
     seeds: NDArray[np.uint64],
     scale: int,
-    shares: NDArray[np.int64],
+    parts: NDArray[np.int64],
 ) -> None:
     """The twin of `memory.divided`, person by person."""
     begin = 0
@@ -95,7 +95,7 @@ def _divide(
         for i in range(begin, end):
             until = min(until + weight[i], LARGEST_TOTAL)
             mark = _mark(scale, until, total, start)
-            shares[i] = mark - before
+            parts[i] = mark - before
             before = mark
         begin = end
 

@@ -5,7 +5,7 @@ of a person never depends on anybody else. Privacy rests on that alone. Were the
 known, the choice would be less fair and nobody less private.
 
 The hash is the finaliser of SplitMix64 (Steele, Lea and Flood 2014), twice for a person and twice for a
-word. Each step is a bijection, so two people never share a seed and one person never draws a number twice.
+word. Each step is a bijection, so two people never have one seed and one person never draws a number twice.
 """
 
 from hashlib import blake2b
@@ -26,7 +26,7 @@ class KeyWords(NamedTuple):
 
     @classmethod
     def expanded(cls, key: SamplingKey, use: str) -> "KeyWords":
-        """The words of a key for one use (the name of a bounding rule), so that rules do not share draws."""
+        """The words of a key for one use (the name of a bounding rule), so that no two rules draw alike."""
         text = key if isinstance(key, bytes) else b"%d" % key
         digest = blake2b(text, digest_size=16, person=use.encode()).digest()
         first, second = np.frombuffer(digest, dtype="<u8")

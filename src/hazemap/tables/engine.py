@@ -72,7 +72,7 @@ class EngineTable:
         self._connection, self._layout, self._key = connection, layout, key
         self._memory_limit, self._threads, self._progress = memory_limit, threads, progress
         self._known: dict[tuple[Tree, Bounding], Votes] = {}
-        self._report = ReadReport()
+        self._report, self._told = ReadReport(), 0.0
         self._lock = Lock()  # one stream at a time on the connection
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class EngineTable:
         """The exact votes of everyone in the base cells of a tree; the rows are read once for each rule."""
         with self._lock:
             if (tree, bounding) not in self._known:
-                self._report = ReadReport()
+                self._report, self._told = ReadReport(), 0.0
                 read = self._read_rows if isinstance(bounding, RowIsPerson) else self._read_people
                 votes = read(tree, bounding)
                 somewhere = votes.cells != NOWHERE
@@ -162,7 +162,8 @@ class EngineTable:
 
     def _tell(self, rows: int, progress: Callable[[float], float]) -> None:
         if self._progress is not None and self._layout.rows:
-            self._progress(min(1.0, progress(rows / self._layout.rows)))
+            self._told = max(self._told, min(1.0, progress(rows / self._layout.rows)))  # it never falls back
+            self._progress(self._told)
 
     def _batches(self, bounding: Bounding) -> Iterator[list[Any]]:
         """The columns that a rule needs, batch by batch, as Arrow arrays."""

@@ -12,7 +12,6 @@ from hazemap.tables.source import Geometry, Source
 
 PARQUET = (".parquet", ".pq", ".parq", ".geoparquet")
 CSV = tuple(kind + packed for kind in (".csv", ".tsv", ".txt") for packed in ("", ".gz", ".zst"))
-TEMPORAL = ("DATE", "TIMESTAMP")
 
 
 def open_files(connection: Connection, path: str | os.PathLike[str]) -> Source:
@@ -22,6 +21,11 @@ def open_files(connection: Connection, path: str | os.PathLike[str]) -> Source:
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1:
         raise TableError(f"{name} holds both Parquet and CSV files; pass a pattern that fits one kind, such as *.csv")
+    if "" in kinds:
+        raise FileError(
+            f"{name} is neither Parquet ({', '.join(PARQUET)}) nor CSV ({', '.join(CSV)}) by its name; open it with"
+            " pandas or geopandas and pass the data frame"
+        )
     empty = [file for file in files if Path(file).stat().st_size == 0]
     if empty:
         raise FileError(f"{empty[0]} is empty")
@@ -92,19 +96,14 @@ def _geometry(metadata: dict[bytes, bytes], file: str) -> Geometry | None:
 
 
 def _csv(connection: Connection, name: str, files: list[str]) -> Source:
-    each = [connection.kinds(f"read_csv({_list([file])}, header = true)", file) for file in files]
-    common = [column for column in each[0] if all(column in kinds for kinds in each)]
-    for column in common:
-        if re.fullmatch(r"[-+]?\d+([.,]\d+)?", column.strip()):
-            raise TableError(f"the first line of {name} is data; a CSV file needs a line with the names of its columns")
-    # What is sniffed from the first lines may not hold for the rest, so everything but times is read as text.
-    times = {column for column in common if all(kinds[column].startswith(TEMPORAL) for kinds in each)}
-    texts = {column for kinds in each for column in kinds} - times
-    types = "{" + ", ".join(f"{literal(column)}: 'VARCHAR'" for column in sorted(texts)) + "}"
-    options = f"header = true, union_by_name = {len(files) > 1}" + (f", types = {types}" if texts else "")
-    relation = f"read_csv({_list(files)}, {options})"
-    kinds = connection.kinds(relation, name)
-    return Source(name, relation, {column: kinds[column] for column in common}, None, None, numbers_as_text=True)
+    # What is sniffed from the first lines may not hold for the rest, so everything is read as text.
+    options = "header = true, all_varchar = true"
+    each = [connection.kinds(f"read_csv({_list([file])}, {options})", file) for file in files]
+    common = {column: "VARCHAR" for column in each[0] if all(column in kinds for kinds in each)}
+    if any(re.fullmatch(r"[-+]?\d+([.,]\d+)?", column.strip()) for column in common):
+        raise TableError(f"the first line of {name} is data; a CSV file needs a line with the names of its columns")
+    relation = f"read_csv({_list(files)}, {options}, union_by_name = {len(files) > 1})"
+    return Source(name, relation, common, None, None, numbers_as_text=True)
 
 
 def _list(files: list[str]) -> str:

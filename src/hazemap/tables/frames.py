@@ -14,6 +14,7 @@ POINTS = {"geoarrow.wkb": "WKB", "geoarrow.point": "point"}
 def open_frame(connection: Connection, frame: Any) -> Source:
     """The table in an object. Streams that can be read only once are stored, on disk where they are large."""
     import pyarrow
+    from pyarrow.dataset import Dataset
 
     geometry = None
     if hasattr(frame, "to_crs") and hasattr(frame, "geometry"):
@@ -22,6 +23,8 @@ def open_frame(connection: Connection, frame: Any) -> Source:
         table = _pandas(frame)
     elif isinstance(frame, pyarrow.RecordBatchReader):
         return _stream(connection, frame)
+    elif isinstance(frame, Dataset):
+        return _stream(connection, frame.scanner().to_reader())
     elif isinstance(frame, pyarrow.Table):
         table = frame
     elif isinstance(frame, pyarrow.RecordBatch):
@@ -90,8 +93,9 @@ def _geometry(schema: Any) -> Geometry | None:
 
 def _geoarrow(field: Any) -> tuple[str, str]:
     """The name and the metadata of a field's extension type, known to pyarrow or not."""
-    if hasattr(field.type, "extension_name"):
-        return field.type.extension_name, field.type.__arrow_ext_serialize__().decode()
+    name = getattr(field.type, "extension_name", "")
+    if name in POINTS:
+        return name, field.type.__arrow_ext_serialize__().decode()
     about = field.metadata or {}
     return (about.get(b"ARROW:extension:name", b"").decode(), about.get(b"ARROW:extension:metadata", b"").decode())
 
@@ -102,7 +106,7 @@ def _bare(schema: Any) -> Any:
 
     return pyarrow.schema(
         pyarrow.field(field.name, getattr(field.type, "storage_type", field.type))
-        if _geoarrow(field)[0].startswith("geoarrow.")
+        if _geoarrow(field)[0] in POINTS
         else field
         for field in schema
     )

@@ -1,4 +1,4 @@
-"""The people that one worker keeps: a share of everyone, in as many passes as fit the memory limit."""
+"""The people that one worker keeps: a part of everyone, in as many passes as fit the memory limit."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
@@ -141,8 +141,8 @@ class Group:
         return None
 
     def _affordable(self) -> int:
-        """How many entries the pile may have beside these people; a small pile is always affordable."""
-        return pile.SMALLEST + max(0, self._limit - self._places.used) // pile.BYTES_EACH
+        """How many entries the pile may have beside these people; the first few are free."""
+        return pile.SMALLEST + (self._limit - self._places.used) // pile.BYTES_EACH
 
     def _halved(self) -> bool:
         """Put half of the people off to a later pass, unless they cannot be told apart any more."""

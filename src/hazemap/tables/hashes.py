@@ -46,7 +46,7 @@ def text_code(data: NDArray[np.uint8], start: int, stop: int) -> np.uint64:
 def seeds_of_texts(
     data: NDArray[np.uint8], offsets: NDArray[np.int32], first: np.uint64, second: np.uint64
 ) -> NDArray[np.uint64]:
-    """A seed for each person, from the code of their id. Here two people can share one: see `names`."""
+    """A seed for each person, from the code of their id. Here two people may have the same: see `Names`."""
     seeds = np.empty(offsets.size - 1, dtype=np.uint64)
     for i in range(seeds.size):
         seeds[i] = mix(mix(text_code(data, offsets[i], offsets[i + 1]) + first) ^ second)

@@ -124,15 +124,15 @@ def _one_vote(
     order = np.argsort(person, kind="stable")
     order = order[weights[order] > 0]
     drawn = numbers(seeds(person.view(np.uint64), words), np.zeros(len(person), dtype=np.uint64))
-    parts = [(np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int64))]
+    found = [(np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int64))]
     for rows in np.split(order, np.flatnonzero(np.diff(person[order])) + 1) if len(order) else ():
         own, at = np.unique(cells[rows], return_inverse=True)
         sums = np.zeros(len(own), dtype=object)  # Python integers: exact
         np.add.at(sums, at, weights[rows].astype(object))
-        shares = np.array(divided(sums.tolist(), scale, int(drawn[rows[0]])))
-        some = shares > 0
-        parts.append((np.repeat(person[rows[0]], some.sum()), own[some], shares[some]))
-    whose, where, how_much = (np.concatenate(column) for column in zip(*parts, strict=True))
+        parts = np.array(divided(sums.tolist(), scale, int(drawn[rows[0]])))
+        some = parts > 0
+        found.append((np.repeat(person[rows[0]], some.sum()), own[some], parts[some]))
+    whose, where, how_much = (np.concatenate(column) for column in zip(*found, strict=True))
     return whose, where, how_much
 
 

@@ -1,6 +1,6 @@
 """Which place each person has: 0, 1, 2 … in the order they are met. Exact for every kind of id.
 
-Ids that are whole numbers have seeds of their own, so `People` compares seeds. Two texts may share a seed,
+Ids that are whole numbers have seeds of their own, so `People` compares seeds. Two texts may have one seed,
 so `Names` compares the texts themselves: a hash never makes one person of two, which would break the bound
 on what one person contributes. This module imports numba.
 """

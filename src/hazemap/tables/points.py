@@ -45,6 +45,7 @@ class WellKnownBinary:
         import shapely
 
         points = shapely.from_wkb(columns[0].to_numpy(zero_copy_only=False), on_invalid="ignore")
+        points[shapely.is_empty(points)] = None  # GEOS has no x for them
         return shapely.get_x(points), shapely.get_y(points)
 
 

@@ -77,7 +77,7 @@ def open_table(
         ids=_ids(opened, person),
         points=_points(opened, lon, lat),
         weight=None if value is None else _number(opened, VALUE, value),
-        where=_times(opened, time, since, until),
+        where=_times(connection, opened, time, since, until),
         box=box,
     )
     _refuse_what_misleads(connection, layout)
@@ -109,7 +109,7 @@ def _number(source: Source, role: Role, wanted: str | None) -> str:
     if kind in NUMBERS or kind.startswith("DECIMAL"):
         return f"CAST({name} AS DOUBLE)"
     if kind == "VARCHAR" and source.numbers_as_text:
-        return f"TRY_CAST({name} AS DOUBLE)"
+        return f"TRY_CAST(trim({name}) AS DOUBLE)"  # without trim, DuckDB 2.0 fails on words (its issue 23818)
     raise TableError(f"the {role.what} must be numbers; the column {column!r} is {kind}")
 
 
@@ -142,7 +142,7 @@ def _reprojected(points: Points, crs: str) -> Points:
 
 
 def _times(
-    source: Source, time: str | None, since: datetime | str | None, until: datetime | str | None
+    connection: Connection, source: Source, time: str | None, since: datetime | str | None, until: datetime | str | None
 ) -> tuple[str, ...]:
     """The conditions on the time, in SQL."""
     if time is None and since is None and until is None:
@@ -150,17 +150,17 @@ def _times(
     column = TIME.column(source.kinds, time)
     kind, name = source.kinds[column], quoted(column)
     if kind == "VARCHAR":
-        name, kind = f"TRY_CAST({name} AS TIMESTAMPTZ)", "TIMESTAMP WITH TIME ZONE"
+        text, name, kind = name, f"TRY_CAST(trim({name}) AS TIMESTAMPTZ)", "TIMESTAMP WITH TIME ZONE"
+        _refuse_unknown_times(connection, source, column, text, name)
     if not kind.startswith(("DATE", "TIMESTAMP")):
         raise TableError(f"the time must be dates or timestamps; the column {column!r} is {kind}")
-    with_zone = kind == "TIMESTAMP WITH TIME ZONE"
-    if not with_zone:
-        name = f"CAST({name} AS TIMESTAMP)"
-    kind = "TIMESTAMPTZ" if with_zone else "TIMESTAMP"
+    zone = "+00" if kind == "TIMESTAMP WITH TIME ZONE" else ""
+    kind = "TIMESTAMPTZ" if zone else "TIMESTAMP"
+    moment = name if zone else f"CAST({name} AS TIMESTAMP)"
     return tuple(
-        f"{name} {sign} {kind} '{_utc(text):%Y-%m-%d %H:%M:%S.%f}{'+00' if with_zone else ''}'"
-        for sign, text in ((">=", since), ("<", until))
-        if text is not None
+        f"{moment} {sign} {kind} '{_utc(limit):%Y-%m-%d %H:%M:%S.%f}{zone}'"
+        for sign, limit in ((">=", since), ("<", until))
+        if limit is not None
     )
 
 
@@ -193,6 +193,14 @@ def _refuse_what_misleads(connection: Connection, layout: Layout) -> None:
             f"longitude and latitude are swapped: nothing lies in the box {box}, but it would with the columns"
             " exchanged; exchange them with --lon and --lat"
         )
+
+
+def _refuse_unknown_times(connection: Connection, source: Source, column: str, text: str, moment: str) -> None:
+    """Texts that are not times would all be dropped by a filter."""
+    first = f"SELECT {text} AS text, {moment} AS moment FROM {source.relation} LIMIT {FIRST_ROWS}"  # noqa: S608 - quoted
+    query = f"SELECT 2 * count(moment) < count(text) AS unknown FROM ({first})"  # noqa: S608 - quoted
+    if any(batch.column(0)[0].as_py() for batch in connection.stream(query, source.name)):
+        raise TableError(f"the times in the column {column!r} are not written as in 2024-05-31 18:00:00; convert them")
 
 
 def _mostly(condition: NDArray[np.bool_]) -> bool:
