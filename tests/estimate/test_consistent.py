@@ -183,6 +183,13 @@ def test_nowhere_is_a_region_of_its_own():
     assert nonnegative(estimate, estimate.numbers)[4] == pytest.approx(4)
 
 
+def test_nowhere_may_be_asked_twice_and_hold_less_than_nobody():
+    cells = Leaves(TREE, np.append(TREE.children(TREE.root), NOWHERE))
+    once = Measurement(cells, np.array([1.0, 2, 3, 4, -5]), np.ones(5), 0.0)
+    estimate = consistent([once, once], cells)
+    assert np.allclose(nonnegative(estimate, shrunk(estimate)), [1, 2, 3, 4, -5])
+
+
 @settings(max_examples=40, deadline=None)
 @given(antichains(least=1), antichains(), st.integers(0, 2**32))
 def test_shrinking_and_the_loss_of_minus_signs_keep_the_totals(last, first, seed):

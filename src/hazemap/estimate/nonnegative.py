@@ -62,7 +62,7 @@ def _project_loop(parent, values, areas, cells):  # type: ignore[no-untyped-def]
         goal = value[v]
         if goal <= 0:
             for c in family:
-                value[c] = goal * area[c] / area[v]
+                value[c] = goal * area[c] / area[v] if area[v] > 0 else goal / len(family)
             continue
         ordered = np.sort(value[family])[::-1]  # projection on a simplex (Held, Wolfe and Crowder 1974)
         running, shift = 0.0, 0.0
