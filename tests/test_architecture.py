@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 
 FLOORS = [
     "errors",
+    "compiled | whole",
     "cells",
     "cellmap",
     "domains",

@@ -73,7 +73,8 @@ class CellMap:
     @property
     def places(self) -> NDArray[np.bool_]:
         """Which cells are places: all but `NOWHERE`."""
-        return self.cells.cells != NOWHERE
+        places: NDArray[np.bool_] = self.cells.cells != NOWHERE
+        return places
 
 
 @dataclass(frozen=True, eq=False)

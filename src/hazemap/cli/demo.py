@@ -42,7 +42,7 @@ def demo(
     from hazemap.cli.demo_city import BOX, DemoCity
     from hazemap.privacy.ledger import Ledger
     from hazemap.publish import release
-    from hazemap.releases.whole import write_whole
+    from hazemap.whole import write_whole
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

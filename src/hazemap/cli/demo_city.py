@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hazemap.city import City, Floats, Places, Quarter, normal, uniform
 from hazemap.domains import Box, Quadtree
 from hazemap.privacy.stream import Stream
-from hazemap.releases.whole import whole
+from hazemap.whole import whole
 
 BOX = Box(2.1, 54.65, 2.5, 54.881)
 """Where the city stands: a square on a map."""

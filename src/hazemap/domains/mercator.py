@@ -6,25 +6,12 @@ imports it inside its methods.
 """
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hazemap.compiled import compiled
 from hazemap.domains import geodesy
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def compiled(function: F) -> F:
-    """The function in machine code, kept on disk where there is a folder to write to."""
-    try:
-        return cast(F, njit(nogil=True, cache=True)(function))
-    except RuntimeError:  # neither this folder nor the user's can be written: compile in every process
-        return cast(F, njit(nogil=True)(function))
-
 
 longitude = compiled(geodesy.longitude)
 latitude = compiled(geodesy.latitude)

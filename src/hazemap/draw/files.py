@@ -1,12 +1,11 @@
 """A picture as a file that appears whole or not at all."""
 
 import io
-import os
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hazemap.errors import FileError, InputError
+from hazemap.errors import InputError
+from hazemap.whole import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,23 +44,4 @@ def save(figure: "Figure", path: str | Path) -> None:
     `InputError` for another suffix, `FileError` where nothing can be written.
     """
     path = Path(path)
-    content = encode(figure, path.suffix.lower())
-    part = path.with_name(f".{path.stem}-{os.getpid()}-{threading.get_ident()}.part{path.suffix}")
-    try:
-        with os.fdopen(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o666), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        raise FileError(
-            f"the picture {path} could not be written ({error.strerror}); choose a folder that exists, with room,"
-            " that you may write to. An older file of this name is as it was"
-        ) from error
-    finally:
-        part.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_whole(path, encode(figure, path.suffix.lower()))

@@ -154,9 +154,7 @@ class _Loops(NamedTuple):
 @cache
 def _loops() -> _Loops:
     """The compiled loops of `passes` (numba is loaded only when it is needed)."""
-    import numba
-
+    from hazemap.compiled import compiled
     from hazemap.estimate import passes
 
-    compiled = numba.njit(cache=True, nogil=True)
     return _Loops(compiled(passes.weigh), compiled(passes.apply), compiled(passes.spread))

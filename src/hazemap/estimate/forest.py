@@ -96,9 +96,9 @@ def _ranges(partitions: Sequence[Leaves]) -> Ranges:
 @cache
 def _nest() -> Any:
     """The compiled loop below (numba is loaded only when it is needed)."""
-    import numba
+    from hazemap.compiled import compiled
 
-    return numba.njit(cache=True, nogil=True)(_nest_loop)
+    return compiled(_nest_loop)
 
 
 def _nest_loop(  # type: ignore[no-untyped-def]

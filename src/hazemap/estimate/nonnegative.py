@@ -32,9 +32,9 @@ def nonnegative(estimate: Consistent, values: Floats) -> Floats:
 @cache
 def _compiled() -> Any:
     """The compiled loop below (numba is loaded only when it is needed)."""
-    import numba
+    from hazemap.compiled import compiled
 
-    return numba.njit(cache=True, nogil=True)(_project_loop)
+    return compiled(_project_loop)
 
 
 def _project_loop(parent, values, areas, cells):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled

@@ -27,9 +27,9 @@ def shrunk(estimate: Consistent) -> Floats:
 @cache
 def _compiled() -> Any:
     """The compiled loop below (numba is loaded only when it is needed)."""
-    import numba
+    from hazemap.compiled import compiled
 
-    return numba.njit(cache=True, nogil=True)(_shrink_loop)
+    return compiled(_shrink_loop)
 
 
 def _shrink_loop(parent, whole, below, given, areas):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled

@@ -10,7 +10,7 @@ import numpy as np
 
 from hazemap.errors import FileError
 from hazemap.releases.release import Release
-from hazemap.releases.whole import write_whole
+from hazemap.whole import write_whole
 
 LAYER = "hazemap"
 DEEPEST_TILES = 14

@@ -14,7 +14,7 @@ from hazemap.releases.columns import columns, name_column
 from hazemap.releases.contents import assemble, describe, pack, parse
 from hazemap.releases.damage import Digest, reading, understood
 from hazemap.releases.release import Release
-from hazemap.releases.whole import whole
+from hazemap.whole import whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

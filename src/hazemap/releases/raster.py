@@ -13,7 +13,7 @@ from hazemap.errors import FileError
 from hazemap.releases.contents import assemble, describe, pack, parse
 from hazemap.releases.damage import Digest, reading, understood
 from hazemap.releases.release import Release
-from hazemap.releases.whole import write_whole
+from hazemap.whole import write_whole
 
 BANDS = ("count", "unbiased", "stddev")
 LARGEST = 1 << 26

@@ -13,7 +13,7 @@ from hazemap.domains import Quadtree
 from hazemap.errors import FileError
 from hazemap.releases.raster import COG, EQUATOR, Window, columns_and_rows
 from hazemap.releases.release import Release
-from hazemap.releases.whole import whole
+from hazemap.whole import whole
 
 MOST_PIXELS = 10**9
 STRIP = 1 << 22

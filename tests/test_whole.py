@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hazemap.errors import FileError
-from hazemap.releases.whole import whole, write_whole
+from hazemap.whole import whole, write_whole
 
 
 def test_a_file_appears_with_all_its_bytes_and_nothing_beside_it(tmp_path):
@@ -79,7 +79,7 @@ def test_the_name_of_a_process_that_was_killed_is_not_in_the_way(tmp_path):
 WRITER = """
 import sys
 from pathlib import Path
-from hazemap.releases.whole import whole
+from hazemap.whole import whole
 number = 0
 print("ready", flush=True)
 while True:
