@@ -1,0 +1,47 @@
+"""`hazemap inspect`."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from hazemap.errors import TranscriptMismatch
+from hazemap.releases import Release
+
+
+def test_the_statement_and_the_queries_are_shown(release, hazemap):
+    done = hazemap("inspect", "map.parquet")
+    assert done.code == 0
+    for words in ("Protected   a person", "Budget      ε = 1", "Counts", "standard error"):
+        assert words in done.out
+    facts = hazemap("inspect", "map.parquet", "--json").json
+    assert sum(query["share"] for query in facts["queries"]) == pytest.approx(1)
+    assert facts["queries"][0]["price"] == "ε = 0.04"
+    assert facts["statement"]["dataset"] == "visits"
+
+
+def test_a_replay_gives_the_same_numbers(release, hazemap):
+    done = hazemap("inspect", "map.parquet", "--replay")
+    assert done.code == 0
+    assert "Replayed: the stored answers give exactly these numbers." in done.out
+    assert hazemap("inspect", "map.parquet", "--replay", "--json").json["replayed"]
+
+
+def test_a_replay_that_gives_other_numbers_is_an_error(release, hazemap, monkeypatch):
+    def other(self, prices):
+        raise TranscriptMismatch("other numbers")
+
+    monkeypatch.setattr(Release, "replay", other)
+    done = hazemap("inspect", "map.parquet", "--replay")
+    assert (done.code, done.out) == (4, "")
+    assert "other numbers" in done.err
+
+
+def test_a_number_that_was_changed_is_noticed(release, hazemap, tmp_path):
+    path = tmp_path / "map.parquet"
+    table = pq.read_table(path)
+    counts = table.column("count").to_numpy().copy()
+    counts[0] += 100
+    changed = table.set_column(table.column_names.index("count"), "count", [counts])
+    pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
+    done = hazemap("inspect", "map.parquet")
+    assert (done.code, done.out) == (2, "")
+    assert "damaged" in done.err or "no release" in done.err

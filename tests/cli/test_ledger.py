@@ -1,0 +1,56 @@
+"""`hazemap ledger`."""
+
+import pytest
+
+
+def test_an_empty_ledger_says_so_and_is_not_made(hazemap, home):
+    assert "no data set has paid anything yet" in hazemap("ledger", "list").out
+    assert "nothing has been charged yet" in hazemap("ledger", "history").out
+    assert not home.exists()
+
+
+def test_a_cap_can_be_pure_approximate_or_concentrated(hazemap):
+    assert hazemap("ledger", "cap", "a", "0.1").out == "a: cap ε = 0.1; spent ε = 0; left ε = 0.1\n"
+    approximate = hazemap("ledger", "cap", "b", "1", "--delta", "1e-6", "--json").json
+    assert approximate["cap"] == {"kind": "ApproxDP", "epsilon": "1", "delta": "1/1000000"}
+    assert hazemap("ledger", "cap", "c", "--rho", "0.5", "--json").json["remaining"] == {"measure": "ρ", "value": 0.5}
+
+
+def test_the_list_and_the_history_show_what_was_paid(release, hazemap):
+    listed = hazemap("ledger", "list")
+    assert "visits" in listed.out
+    [status] = hazemap("ledger", "list", "--json").json["datasets"]
+    assert (status["cap"], status["spent"], status["charges"]) == (None, {"measure": "ε", "value": 1.0}, 1)
+    [charge] = hazemap("ledger", "history", "visits", "--json").json["charges"]
+    assert charge["released"]
+    assert charge["file"].endswith("map.parquet")
+    assert "adaptive map in map.parquet" in hazemap("ledger", "history").out
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (("cap", "a"), "a budget is epsilon"),
+        (("cap", "a", "0"), "above 0"),
+        (("cap", "a", "1", "--rho", "1"), "given: epsilon, rho"),
+        (("history", "nobody"), "knows no data set 'nobody'"),
+    ],
+)
+def test_mistakes_are_said(wrong, words, hazemap):
+    done = hazemap("ledger", *wrong)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+
+
+def test_a_foreign_ledger_is_never_written_to(hazemap, tmp_path):
+    (tmp_path / "notes.sqlite").write_bytes(b"these are my notes" * 100)
+    done = hazemap("ledger", "list", "--ledger", "notes.sqlite")
+    assert done.code == 5
+    assert "is not a ledger" in done.err
+
+
+def test_another_ledger_can_be_named(hazemap, visits, tmp_path):
+    options = ("-e", "1", "--box=13.2,52.4,13.6,52.6", "-o", "map.parquet", "--ledger", "other.sqlite")
+    assert hazemap("release", "visits.parquet", *options).code == 0
+    assert hazemap("ledger", "list", "--json").json["datasets"] == []
+    assert len(hazemap("ledger", "list", "--ledger", "other.sqlite", "--json").json["datasets"]) == 1

@@ -1,0 +1,45 @@
+"""`hazemap plan`."""
+
+import pytest
+
+GOOD = ("plan", "--box=13.2,52.4,13.6,52.6", "--people", "50000", "--epsilon", "1")
+
+
+def test_a_plan_is_a_table_and_advice(hazemap, home):
+    done = hazemap(*GOOD)
+    assert done.code == 0
+    for words in ("level 6", "misplaced", "◂ flat", "uniform", "Adaptive (the default): about", "no data was touched"):
+        assert words in done.out
+    assert not home.exists()
+
+
+def test_a_plan_can_be_drawn_and_read_by_machines(hazemap, tmp_path):
+    done = hazemap(*GOOD, "--cells", "h3:6-9", "-o", "plan.png", "--json")
+    assert [level["name"] for level in done.json["levels"]] == [f"resolution {r}" for r in (6, 7, 8, 9)]
+    assert done.json["recommended"]["flat"].startswith("resolution")
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_the_plan_recommends_can_be_ordered_as_written(hazemap, visits):
+    advice = hazemap(*GOOD).out
+    method = advice.partition("(--method ")[2].partition(")")[0]
+    done = hazemap("release", "visits.parquet", "-e", "1", GOOD[1], "--method", method, "-o", "map.parquet")
+    assert method.startswith("flat:")
+    assert done.code == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (("--people", "1"), "100 to"),
+        (("--people", "many"), "--people"),
+        (("--epsilon", "-1"), "epsilon must be above 0"),
+        (("--cells", "squares"), "one of"),
+        (("--box=1,2",), "four numbers"),
+        (("-o", "plan.txt"), ".png, .svg, .pdf"),
+    ],
+)
+def test_plans_for_nonsense_are_refused(wrong, words, hazemap):
+    done = hazemap(*GOOD, *wrong)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err

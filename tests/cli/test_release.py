@@ -1,0 +1,127 @@
+"""`hazemap release`."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hazemap.releases import Release
+
+BOX = "--box=13.2,52.4,13.6,52.6"
+GOOD = ("release", "visits.parquet", "--person", "person", "--epsilon", "1", BOX, "-o", "new.parquet")
+
+
+def test_a_release_says_what_it_holds_promises_and_costs(release, tmp_path):
+    assert "map.parquet: " in release.out
+    assert "Differentially private per person: ε = 1 (pure)" in release.out
+    assert "Charged ε = 1 to the data set 'visits'." in release.out
+    assert release.err == "'visits' has no cap yet; `hazemap ledger cap visits 1` lets it spend ε = 1 in all, ever\n"
+    assert Release.open(tmp_path / "map.parquet").total().value == pytest.approx(4000, abs=300)
+
+
+def test_json_is_one_object_with_the_statement(hazemap, visits):
+    done = hazemap(*GOOD, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert done.json["file"] == "new.parquet"
+    assert done.json["statement"]["budget"] == {"kind": "PureDP", "epsilon": "1"}
+    assert done.json["total"]["low"] < done.json["total"]["value"] < done.json["total"]["high"]
+
+
+def test_a_cap_is_said_and_kept(hazemap, visits, tmp_path):
+    assert hazemap("ledger", "cap", "berlin", "1.5").code == 0
+    first = hazemap(*GOOD, "--dataset", "berlin")
+    second = hazemap(*GOOD, "--dataset", "berlin", "--force")
+    assert "leaves ε = 0.5 of its cap, ε = 1.5" in first.out
+    assert first.err == ""
+    assert second.code == 3
+    assert "has ε = 0.5 left of its cap ε = 1.5" in second.err
+    assert "asks for ε = 1" in second.err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "words"),
+    [
+        (("--person", "who"), 2, "the person was said to be in column 'who'; found only person, lon, lat"),
+        (("--epsilon", "-1"), 2, "epsilon must be above 0, not -1"),
+        (("--epsilon", "1e400x"), 2, "epsilon must be a finite number"),
+        (("--rho", "1"), 2, "a budget is epsilon, epsilon with delta, or rho alone; given: epsilon, rho"),
+        (("--lon", "lat", "--lat", "lon"), 2, "longitude and latitude are swapped"),
+        (("--box=52.4,13.2,52.6,13.6", "--lon", "lat", "--lat", "lon"), 0, ""),
+        (("--box=1,2,3",), 2, "a box is four numbers, west,south,east,north; found '1,2,3'"),
+        (("--box=13.2,152.4,13.6,152.6",), 2, "are longitude and latitude swapped?"),
+        (("--cells", "hexagons"), 2, "quadtree, quadtree:DEPTH, h3:COARSEST-FINEST; found 'hexagons'"),
+        (("--method", "best"), 2, "adaptive, uniform, flat, flat:LEVEL, prefix; found 'best'"),
+        (("--bounding", "some"), 2, "one row, rows:K, cells:K, one vote, rows are people; found 'some'"),
+        (("--outside", "keep"), 2, "--outside is drop or count; found 'keep'"),
+        (("-o", "visits.parquet"), 2, "the table itself"),
+        (("-o", "old.parquet"), 2, "old.parquet is there already: choose another name"),
+        (("-o", "map.csv"), 2, "ends in .parquet or .tif; found 'map.csv'"),
+        (("-o", "nowhere/map.parquet"), 2, "there is no folder nowhere"),
+        (("--memory", "0"), 2, "--memory"),
+        (("--colour", "red"), 2, "--colour"),
+    ],
+)
+def test_every_mistake_is_one_readable_line_and_costs_nothing(wrong, code, words, hazemap, visits, tmp_path):
+    (tmp_path / "old.parquet").write_bytes(b"old")
+    done = hazemap(*GOOD, *wrong)
+    assert done.code == code
+    assert words in done.err
+    assert "Traceback" not in done.err
+    if code:
+        assert done.out == ""
+        assert hazemap("ledger", "history", "--json").json["charges"] == []
+        assert not (tmp_path / "new.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "missing.parquet"),
+        (b"", "missing.parquet"),
+        (b"PAR1 and then nothing", "missing.parquet"),
+    ],
+)
+def test_files_that_are_missing_empty_or_foreign_are_named(content, words, hazemap, tmp_path):
+    if content is not None:
+        (tmp_path / "missing.parquet").write_bytes(content)
+    done = hazemap("release", "missing.parquet", "--epsilon", "1", "-o", "map.parquet")
+    assert done.code == 2
+    assert words in done.err
+    assert hazemap("ledger", "list", "--json").json["datasets"] == []
+
+
+def test_a_table_without_rows_is_refused(hazemap, tmp_path):
+    columns = {"user": pa.int64(), "lon": pa.float64(), "lat": pa.float64()}
+    pq.write_table(pa.schema(columns.items()).empty_table(), tmp_path / "empty.parquet")
+    done = hazemap("release", "empty.parquet", "--epsilon", "1", "-o", "map.parquet")
+    assert (done.code, done.out) == (2, "")
+    assert "no rows" in done.err
+
+
+def test_errors_are_json_for_machines(hazemap, visits):
+    refused = hazemap(*GOOD, "--epsilon", "-1", "--json")
+    assert (refused.code, refused.err) == (2, "")
+    assert refused.json == {"error": {"type": "InputError", "message": "epsilon must be above 0, not -1"}}
+    usage = hazemap("release", "--json")
+    assert usage.code == 2
+    assert usage.json["error"]["type"] == "UsageError"
+
+
+def test_hexagons_and_no_box_at_all(hazemap, visits):
+    done = hazemap("release", "visits.parquet", "-e", "1", "--cells", "h3:7-10", "-o", "hexagons.parquet", "--json")
+    assert done.code == 0
+    assert "the box, found by two coarse grids of the world" in done.json["statement"]["charged"]
+    assert len(hazemap("ask", "hexagons.parquet", "--top", "1", "--json").json["top"][0]["cell"]) == 15
+
+
+def test_folders_and_patterns_and_csv(hazemap, points, tmp_path):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    pa.table(points).to_pandas().to_csv(folder / "a.csv", index=False)
+    for source in ("parts", "parts/*.csv", "parts/a.csv"):
+        done = hazemap("release", source, "-e", "1", BOX, "-o", "map.parquet", "--force", "--json")
+        assert done.code == 0, done.out
+        assert done.json["total"]["value"] == pytest.approx(4000, abs=300)
+    names = [each["dataset"] for each in json.loads(hazemap("ledger", "list", "--json").out)["datasets"]]
+    assert names == ["a", "parts"]

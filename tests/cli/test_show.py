@@ -1,0 +1,62 @@
+"""`hazemap show` and `hazemap export`."""
+
+import json
+import struct
+
+import pytest
+
+
+def test_a_picture_appears_beside_the_file(release, hazemap, tmp_path):
+    done = hazemap("show", "map.parquet")
+    assert (done.code, done.out) == (0, "map.png\n")
+    content = (tmp_path / "map.png").read_bytes()
+    width, height = struct.unpack(">II", content[16:24])
+    assert content.startswith(b"\x89PNG")
+    assert (width, height) > (1000, 500)
+
+
+def test_a_picture_is_what_was_asked_for(release, hazemap, tmp_path):
+    line = {"type": "LineString", "coordinates": [[13.2, 52.4], [13.6, 52.6]]}
+    (tmp_path / "line.geojson").write_text(json.dumps({"type": "Feature", "properties": {}, "geometry": line}))
+    options = ("--no-uncertainty", "--outlines", "line.geojson", "--title", "Berlin", "--box=13.25,52.4,13.5,52.6")
+    done = hazemap("show", "map.parquet", "-o", "berlin.svg", *options, "--json")
+    assert done.json == {"picture": "berlin.svg"}
+    text = (tmp_path / "berlin.svg").read_text()
+    assert "Berlin" in text
+    assert "How sure is each cell?" not in text
+    assert "Differentially private per person" in text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (("map.parquet", "-o", "map.jpeg"), ".png, .svg, .pdf; found '.jpeg'"),
+        (("map.parquet", "-o", "no/map.png"), "no/map.png could not be written"),
+        (("map.parquet", "--outlines", "none.geojson"), "none.geojson"),
+        (("visits.parquet",), "no release"),
+    ],
+)
+def test_pictures_that_cannot_be_are_refused(wrong, words, release, hazemap):
+    done = hazemap("show", *wrong)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+
+
+@pytest.mark.parametrize("suffix", ["geojson", "csv", "gpkg", "tif"])
+def test_an_export_holds_the_numbers_and_replaces_nothing(suffix, release, hazemap, tmp_path):
+    done = hazemap("export", "map.parquet", "-o", f"out.{suffix}")
+    assert (done.code, done.out) == (0, f"out.{suffix}\n")
+    before = (tmp_path / f"out.{suffix}").stat().st_mtime_ns
+    again = hazemap("export", "map.parquet", "-o", f"out.{suffix}")
+    assert again.code == 2
+    assert "is there already" in again.err
+    assert (tmp_path / f"out.{suffix}").stat().st_mtime_ns == before
+    assert hazemap("export", "map.parquet", "-o", f"out.{suffix}", "--force", "--json").json == {
+        "file": f"out.{suffix}"
+    }
+
+
+def test_an_export_to_an_unknown_format_is_refused(release, hazemap):
+    done = hazemap("export", "map.parquet", "-o", "out.shp")
+    assert done.code == 2
+    assert ".geojson" in done.err
