@@ -1,0 +1,204 @@
+"""The laws of encoders, for every encoder, bounding rule, tree and table: by brute force over neighbours.
+
+`total(table) == Σ total(person)`; the engine's total is memory's; no person moves the sums by more than the
+sensitivity, in L1 and in L2. Neighbours are all tables with one person fewer (or, seen from there, more).
+"""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hazemap.cells import NOWHERE, Cells, Leaves, Tree
+from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.encoders import Counts, Encoder, Quantiles, Stack, total
+from hazemap.tables import (
+    AtMostCells,
+    AtMostRows,
+    EngineTable,
+    MemoryTable,
+    OneVote,
+    RowIsPerson,
+    Sensitivity,
+    open_table,
+    sources,
+)
+
+BOX = Box(13.0, 52.3, 13.8, 52.7)
+QUADTREE, HEXAGONS = Quadtree.around(BOX, 3), Hexagons(BOX, 4, 6)
+PLACES = [*product((13.05, 13.3, 13.31, 13.7), (52.35, 52.5, 52.65)), (0.0, 0.0), (np.nan, 52.5), (13.3, 95.0)]
+PERSONAL = [
+    *(rule(most, nowhere) for rule in (AtMostRows, AtMostCells) for most in (1, 3) for nowhere in (False, True)),
+    *(OneVote(scale, nowhere) for scale in (1, 6) for nowhere in (False, True)),
+]
+RULES = [*PERSONAL, RowIsPerson(), RowIsPerson(nowhere=True)]
+
+
+def down(tree: Tree, *levels: int) -> Cells:
+    """All cells of these levels."""
+    found, cells = [], tree.root
+    for level in range(max(levels) + 1):
+        found += [cells] if level in levels else []
+        cells = tree.children(cells) if level < tree.depth else cells
+    return np.concatenate(found)
+
+
+def leaves(tree: Tree) -> dict[str, Leaves]:
+    """Antichains, a chain, some cells with some of their descendants, in any order, with and without NOWHERE."""
+    every = down(tree, 0, 1, 2)
+    some = np.random.default_rng(3).permutation(every)[: len(every) // 3]
+    return {
+        "root": Leaves(tree, tree.root),
+        "one level": Leaves(tree, down(tree, 1)),
+        "base": Leaves(tree, down(tree, tree.depth)),
+        "mixed levels": Leaves(tree, np.concatenate([tree.children(down(tree, 1)[:1]), down(tree, 1)[1:]])),
+        "nested": Leaves(tree, every[::-1]),
+        "some nested": Leaves(tree, some),
+        "nested and nowhere": Leaves(tree, np.append(some, NOWHERE)),
+        "nothing": Leaves(tree, np.empty(0, dtype=np.uint64)),
+    }
+
+
+def encoders(tree: Tree, rule) -> dict[str, Encoder]:
+    partitions = leaves(tree)
+    counts = {name: Counts(cells, rule) for name, cells in partitions.items()}
+    alone = (Counts(partitions["root"], rule), Counts(partitions["some nested"], rule))
+    stacks = {
+        "stack": Stack(alone, (3, 1)),
+        "stack of stacks": Stack((Stack(alone, (2, 1)), counts["nested and nowhere"]), (4, 1)),
+    }
+    if rule in PERSONAL:
+        stacks["stack of rules"] = Stack((*alone, Counts(partitions["base"], AtMostCells(2))), (1, 2, 5))
+    return counts | stacks
+
+
+ENCODERS = [
+    pytest.param(encoder, id=f"{where}, {name}, {rule!r}")
+    for where, tree in (("quadtree", QUADTREE), ("hexagons", HEXAGONS))
+    for rule in RULES
+    for name, encoder in encoders(tree, rule).items()
+]
+every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
+rows = st.tuples(
+    st.sampled_from([1, 2, -5, 2**62]), st.sampled_from(PLACES), st.sampled_from([0.0, 0.3, 1.0, 1e9, np.nan])
+)
+quick = settings(max_examples=5)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> MemoryTable:
+    chosen, key = draw(st.lists(rows, max_size=12)), draw(st.integers(0, 2**64))
+    lon, lat = (np.array([place[i] for _, place, _ in chosen], dtype=np.float64) for i in (0, 1))
+    columns = {"lon": lon, "lat": lat, "weight": np.array([weight for *_, weight in chosen], dtype=np.float64)}
+    return MemoryTable(np.array([who for who, *_ in chosen], dtype=np.int64), columns, key)
+
+
+def taken(table: MemoryTable, rows: np.ndarray) -> MemoryTable:
+    return MemoryTable(table.person[rows], {name: column[rows] for name, column in table.columns.items()}, table.key)
+
+
+def engine(table: MemoryTable) -> EngineTable:
+    import pyarrow
+
+    with pytest.MonkeyPatch.context() as patch:  # tiny tables may have no usable row among the first
+        patch.setattr(sources, "_refuse_what_misleads", lambda *_: None)
+        return open_table(pyarrow.table({"user": table.person, **table.columns}), key=table.key, value="weight")
+
+
+def units(table: MemoryTable, encoder: Encoder) -> list[np.ndarray]:
+    """The rows of each person; every row alone where each is a person of its own."""
+    if "RowIsPerson" in repr(encoder):
+        return [np.arange(len(table.person)) == i for i in range(len(table.person))]
+    return [table.person == person for person in np.unique(table.person)]
+
+
+def is_within(sensitivity: Sensitivity, difference: np.ndarray) -> bool:
+    l1, l2_squared = int(np.abs(difference).sum()), int((difference**2).sum())
+    return l1 <= sensitivity.l1 and l2_squared <= sensitivity.l2_squared
+
+
+@every_encoder
+@quick
+@given(table=tables())
+def test_the_total_of_a_table_is_the_sum_of_the_totals_of_its_people(encoder, table):
+    whole = encoder.total(table)
+    assert whole.dtype == np.int64 and whole.shape == (encoder.size,)
+    each = [total(encoder, table.of(person)) for person in np.unique(table.person)]
+    assert np.array_equal(whole, sum(each, start=np.zeros(encoder.size, dtype=np.int64)))
+    assert np.array_equal(whole, total(encoder, table))
+
+
+@every_encoder
+@quick
+@given(table=tables())
+def test_no_person_moves_the_sums_by_more_than_the_sensitivity(encoder, table):
+    whole = encoder.total(table)
+    for own in units(table, encoder):
+        assert is_within(encoder.sensitivity, whole - encoder.total(taken(table, ~own)))
+
+
+@pytest.mark.parametrize("tree", [QUADTREE, HEXAGONS], ids=["quadtree", "hexagons"])
+@settings(max_examples=10)
+@given(table=tables())
+def test_an_engine_gives_the_sums_of_memory(tree, table):
+    rows = engine(table)
+    for rule in RULES:
+        for encoder in encoders(tree, rule).values():
+            assert np.array_equal(encoder.total(rows), encoder.total(table))
+
+
+@pytest.mark.parametrize("rule", [AtMostRows(2), AtMostCells(2), OneVote(5), OneVote(5, nowhere=True)], ids=repr)
+def test_no_person_of_any_tiny_table_moves_the_sums_by_more(rule):
+    """Every table of up to three rows, of two people, in three places, with two weights."""
+    encoder = Stack(
+        (Counts(leaves(QUADTREE)["some nested"], rule), Counts(leaves(QUADTREE)["nested and nowhere"], rule)), (1, 2)
+    )
+    choices = list(product([1, 2], PLACES[:2] + PLACES[-3:-2], [1.0, 0.3]))
+    for size in (1, 2, 3):
+        for chosen in product(choices, repeat=size):
+            person, places, weights = zip(*chosen, strict=True)
+            lon, lat = np.array(places, dtype=np.float64).T
+            table = MemoryTable(np.array(person), {"lon": lon, "lat": lat, "weight": np.array(weights)}, 9)
+            whole = encoder.total(table)
+            for own in units(table, encoder):
+                assert is_within(encoder.sensitivity, whole - encoder.total(taken(table, ~own)))
+
+
+def full_house() -> MemoryTable:
+    """One person with all of many places."""
+    lon, lat = np.array(PLACES[:12]).T
+    return MemoryTable(np.ones(12, dtype=np.int64), {"lon": lon, "lat": lat, "weight": np.ones(12)}, 4)
+
+
+@pytest.mark.parametrize("rule", PERSONAL, ids=repr)
+def test_the_sensitivity_is_reached_so_a_smaller_one_is_found_out(rule):
+    """The twin that must fail: a claim of one less than the sensitivity."""
+    encoder = Counts(leaves(QUADTREE)["root"], rule)
+    table = full_house()
+    moved = encoder.total(table)
+    assert is_within(encoder.sensitivity, moved)
+    assert not is_within(Sensitivity(encoder.sensitivity.l1 - 1, encoder.sensitivity.l2_squared), moved)
+    assert not is_within(Sensitivity(encoder.sensitivity.l1, encoder.sensitivity.l2_squared - 1), moved)
+
+
+def test_a_stack_that_forgot_its_weights_is_found_out():
+    counts = Counts(leaves(QUADTREE)["root"], AtMostRows(3))
+    stack, flat = Stack((counts, counts), (1, 2)), Stack((counts, counts), (1, 1))
+    moved = stack.total(full_house())
+    assert is_within(stack.sensitivity, moved) and not is_within(flat.sensitivity, moved)
+
+
+@pytest.mark.parametrize("rule", PERSONAL, ids=repr)
+@pytest.mark.parametrize("rank", [Fraction(0), Fraction(1, 2), Fraction(1, 3), Fraction(9, 10), Fraction(1)], ids=str)
+@settings(max_examples=10)
+@given(table=tables())
+def test_no_person_moves_the_score_of_a_quantile_by_more(rule, rank, table):
+    cells = leaves(QUADTREE)["one level"]
+    quantiles = Quantiles(cells, (rank,), rule)
+    whole = quantiles.scores(table, rank)
+    for person in np.unique(table.person):
+        rest = quantiles.scores(taken(table, table.person != person), rank)
+        assert np.abs(whole - rest).max() <= quantiles.sensitivity(rank)
