@@ -1,0 +1,148 @@
+"""Documentation that cannot rot: what is public is explained, what is shown runs, what is linked is there."""
+
+import ast
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import hazemap
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "hazemap"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [page for page in PAGES if "_build" not in page.parts]
+
+FENCE = re.compile(r"(?P<mark><!-- runs -->\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)\s#]+)(?:#[^)\s]*)?\)")
+"""A fenced block, perhaps marked as one that runs; the target of a link to another file."""
+
+
+class Block(NamedTuple):
+    """The text of a fenced block, and the line it begins at."""
+
+    text: str
+    line: int
+
+
+def ids(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def blocks(page: Path, kind: str, marked: bool = False) -> list[Block]:
+    text = page.read_text()
+    return [
+        Block(found["text"], text[: found.start("text")].count("\n") + 1)
+        for found in FENCE.finditer(text)
+        if found["kind"] == kind and (found["mark"] or not marked)
+    ]
+
+
+RUNNABLE = [page for page in PAGES if blocks(page, "python", marked=True)]
+WITH_COMMANDS = [page for page in PAGES if blocks(page, "console")]
+
+
+def unexplained(tree: ast.Module) -> list[str]:
+    """Public modules, classes, functions and methods without a docstring; what is inside a function is private."""
+    found = [] if ast.get_docstring(tree) else ["the module"]
+    todo: list[tuple[str, ast.AST]] = [("", node) for node in tree.body]
+    while todo:
+        prefix, node = todo.pop()
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+            name = prefix + node.name
+            if not ast.get_docstring(node):
+                found.append(name)
+            if isinstance(node, ast.ClassDef):
+                todo += [(f"{name}.", inner) for inner in node.body]
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=ids)
+def test_everything_public_is_explained(path):
+    assert not unexplained(ast.parse(path.read_text()))
+
+
+def test_what_is_not_explained_is_found():
+    source = '"""A module."""\nclass Cell:\n    """One."""\n    def area(self): ...\n    def _side(self): ...\n'
+    assert unexplained(ast.parse(source)) == ["Cell.area"]
+
+
+def test_every_public_name_is_on_the_page_of_the_interface():
+    page = (ROOT / "docs" / "api.md").read_text()
+    assert not [name for name in hazemap.__all__ if not re.search(rf"\b{name}\b", page)]
+
+
+def test_every_part_of_the_package_is_on_the_page_of_the_design():
+    page = (ROOT / "docs" / "design.md").read_text()
+    parts = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in MODULES} - {"__init__"}
+    assert not [part for part in sorted(parts) if f"`{part}`" not in page]
+
+
+def test_the_changelog_knows_the_version():
+    assert f"\n## [{hazemap.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_links_lead_somewhere(page):
+    targets = LINK.findall(re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL))
+    assert not [target for target in targets if not (page.parent / target).exists()]
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch, home, points):
+    """A folder with a small table of people who do not exist, and a ledger of its own."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {"user": points["person"], "lon": points["lon"], "lat": points["lat"]}
+    pq.write_table(pa.table(columns), tmp_path / "visits.parquet")
+    monkeypatch.chdir(tmp_path)
+    return home
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=ids)
+def test_marked_examples_run(page, desk):
+    names: dict[str, object] = {"__name__": "example"}
+    for block in blocks(page, "python", marked=True):
+        code = "\n" * (block.line - 1) + block.text  # so that a traceback names the page's line
+        exec(compile(code, str(page), "exec"), names)
+
+
+def commands(page: Path) -> list[list[str]]:
+    """Every `$ hazemap …` of a page, as words; a line that ends in a backslash goes on."""
+    return [
+        shlex.split(line.removeprefix("$ "), comments=True)[1:]
+        for block in blocks(page, "console")
+        for line in block.text.replace("\\\n", " ").splitlines()
+        if re.match(r"\$ (?:\S+=\S+ )*hazemap\b", line)
+    ]
+
+
+def misunderstood(words: list[str]) -> str:
+    """What the command line does not know of a command: a name or an option; empty where it knows it all."""
+    from typer.main import get_command
+
+    from hazemap.cli.main import app
+
+    command = get_command(app)
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+        if words[0] not in command.commands:
+            return words[0]
+        command, words = command.commands[words[0]], words[1:]
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    known |= {"--help", "-h"}
+    used = [word.partition("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word)]
+    return " ".join(option for option in used if option not in known)
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=ids)
+def test_commands_are_ones_that_the_command_line_knows(page):
+    assert not [unknown for words in commands(page) if (unknown := misunderstood(words))]
+
+
+@pytest.mark.parametrize("wrong", ["realise a.parquet", "release a.parquet --epsylon=1", "ledger limit nyc 1"])
+def test_a_command_that_is_not_there_is_found(wrong):
+    assert misunderstood(wrong.split())
