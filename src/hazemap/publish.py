@@ -42,7 +42,7 @@ SUFFIXES = (".parquet", ".tif")
 ASSUMPTIONS = (
     "the curator sees every row, keeps the table and the noise to itself, and uses the system's randomness",
     "the table gives each person one id",
-    "whoever reads the release does not see how long the run took",
+    "nobody who reads the release also watches the run (its time, its memory)",
 )
 
 
