@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import pytest
 from hazemap import __version__
 from hazemap.cli import main as entry
 from hazemap.cli.output import progress
+from hazemap.privacy.ledger import Ledger
 
 COMMANDS = ["demo", "release", "ask", "show", "plan", "inspect", "export"]
 LEDGER = [["ledger", name] for name in ("list", "cap", "history")]
@@ -111,6 +113,33 @@ def test_the_installed_command_works_from_a_shell(visits, tmp_path):
     refused = shell("release", "visits.parquet", "--epsilon", "0", "-o", "new.parquet")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == "error: epsilon must be above 0, not 0\n"
+
+
+def test_a_terminal_without_greek_letters_is_no_reason_to_fail(release, tmp_path):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    for option in ([], ["--json"]):
+        command = [sys.executable, "-c", "from hazemap.cli.main import run; run()", "ask", "map.parquet", *option]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["counted"] == "people"
+
+
+def test_an_interrupt_after_the_charge_says_that_it_stands(visits, tmp_path):
+    program = (
+        "import time\nfrom hazemap.trust import Curator\nfrom hazemap.cli.main import run\n"
+        "Curator.answer = lambda *_: (print('asked', flush=True), time.sleep(60))\nrun()"
+    )
+    arguments = ["release", "visits.parquet", "-e", "1", "--ledger", "ledger.sqlite", "-o", "map.parquet"]
+    command = [sys.executable, "-c", program, *arguments]
+    started = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert started.stdout.readline() == "asked\n"
+    started.send_signal(signal.SIGINT)
+    out, err = started.communicate(timeout=60)
+    assert (started.returncode, out) == (130, "")
+    assert err == "error: interrupted; a charge that was made stands\n"
+    assert not (tmp_path / "map.parquet").exists()
+    [record] = Ledger(tmp_path / "ledger.sqlite").history()
+    assert not record.released
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ Exit codes: 0 done · 1 the system refused, or a bug · 2 wrong options or data 
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from hazemap.cli import ask, demo, export, inspect, ledger, plan, release, show
 from hazemap.cli.output import complain
 from hazemap.errors import HazemapError
 
+INTERRUPTED = 130
 BUG = "this is a bug in hazemap, not in what you asked; please report it with the lines above"
 
 app = typer.Typer(
@@ -59,6 +61,8 @@ def main(arguments: Sequence[str]) -> int:
     machine = "--json" in arguments
     try:
         code = app(list(arguments), prog_name="hazemap", standalone_mode=False)
+        if code == INTERRUPTED:  # typer has caught Ctrl-C
+            raise KeyboardInterrupt
     except HazemapError as error:
         complain(type(error).__name__, str(error), machine)
         return error.exit_code
@@ -69,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     except (typer.Abort, KeyboardInterrupt):
         complain("Interrupted", "interrupted; a charge that was made stands", machine)
-        return 130
+        return INTERRUPTED
     except OSError as error:
         complain("SystemError", f"the system refused: {error}", machine)
         return 1
@@ -78,6 +82,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def run() -> None:
     """The entry point of the `hazemap` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ± or ε shows a question mark, not a traceback
     try:
         code = main(sys.argv[1:])
     except Exception as error:
