@@ -1,5 +1,7 @@
 """Plans: made of public numbers alone, and right about what they promise."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -54,10 +56,17 @@ def test_adaptive_is_expected_to_misplace_fewer_people_than_the_best_flat_map():
         assert all(0 < level.misplaced < 1 for level in made.levels)
 
 
+def test_a_box_that_reaches_beyond_the_map_is_planned_as_far_as_the_map_goes():
+    made = plan("-10,84,10,89", people=10_000, epsilon=1)
+    assert all(
+        coarser.metres == pytest.approx(2 * finer.metres, rel=0.1) for coarser, finer in pairwise(made.levels[4:])
+    )
+
+
 def test_hexagons_are_planned_by_resolution():
     made = plan(Box.parse(BOX), people=50_000, epsilon=1, cells="h3:6-9", bounding=AtMostRows(2))
     assert [level.name for level in made.levels] == [f"resolution {r}" for r in range(6, 10)]
-    assert all(finer.metres < coarser.metres / 2 for coarser, finer in zip(made.levels, made.levels[1:], strict=False))
+    assert all(finer.metres < coarser.metres / 2 for coarser, finer in pairwise(made.levels))
 
 
 @pytest.mark.parametrize(

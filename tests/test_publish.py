@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hazemap
-from hazemap.errors import CapExceeded, FileError, HazemapError, InputError, TableError
+from hazemap.errors import CapExceeded, FileError, HazemapError, InputError, LedgerError, TableError
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.stream import Stream
 from hazemap.publish import named_after, release
@@ -96,6 +96,7 @@ def test_a_release_that_stays_in_memory_is_noted_without_a_file(table, ledger):
         ({"bounding": "three rows"}, InputError, "one of: one row, rows:K"),
         ({"bounding": "rows:0"}, InputError, "at least 1"),
         ({"bounding": "rows are people"}, InputError, "it can only be one of them"),
+        ({"value": "lat"}, InputError, "choose 'one vote'"),
         ({"outside": "elsewhere"}, InputError, "drop or count"),
         ({"since": "yesterday"}, TableError, "known to hold the time"),
         ({"output": "map.xlsx"}, FileError, "ends in .parquet or .tif"),
@@ -150,6 +151,48 @@ def test_a_failure_after_the_charge_says_that_the_charge_stands(file, tmp_path, 
         release(file, epsilon=1, box=BOX, ledger=ledger, output=goal)
     [record] = ledger.history()
     assert (record.released, goal.exists()) == (False, False)
+
+
+def test_a_bug_after_the_charge_is_shown_as_it_is_with_a_note(table, ledger, monkeypatch):
+    monkeypatch.setattr(Curator, "answer", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as found:
+        release(table, epsilon=1, box=BOX, ledger=ledger)
+    assert "and the charge stands" in found.value.__notes__[0]
+
+
+def test_a_full_memory_or_disk_after_the_charge_is_said_with_its_price(table, ledger, monkeypatch):
+    def refused(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Curator, "answer", refused)
+    with pytest.raises(HazemapError, match=r"No space left.*the charge stands"):
+        release(table, epsilon=1, box=BOX, ledger=ledger)
+
+
+def test_a_ledger_that_breaks_in_the_end_leaves_a_whole_file(file, tmp_path, ledger, monkeypatch):
+    def broken(*_):
+        raise LedgerError("the ledger is damaged")
+
+    monkeypatch.setattr(Ledger, "released", broken)
+    goal = tmp_path / "map.parquet"
+    with pytest.raises(LedgerError, match=r"damaged.*The release is whole"):
+        release(file, epsilon=1, box=BOX, ledger=ledger, output=goal)
+    assert Release.open(goal).statement.dataset == "visits"
+
+
+def test_weights_share_out_the_vote_of_a_person(points, ledger):
+    """Everybody has a row of weight 3 in the east and rows of weight 0 in the west."""
+    east = points["lon"] > 13.4
+    table = pa.table({**points, "hours": np.where(east, 3.0, 0.0)})
+    made = release(table, epsilon=1, box=BOX, ledger=ledger, bounding="one vote", value="hours")
+    assert abs(made.count(hazemap.Box(13.2, 52.4, 13.39, 52.6)).value) < 100
+    assert made.total().value > 2500
+    assert "the weight of a row: its 'hours'" in made.statement.public
+
+
+def test_a_name_is_the_same_data_set_however_it_is_spaced(table, ledger):
+    made = release(table, epsilon=1, box=BOX, ledger=ledger, dataset="  my   trips ")
+    assert made.statement.dataset == "my trips" == ledger.datasets()[0].name
 
 
 def test_a_cap_refuses_before_any_answer_and_names_what_is_left(table, ledger, monkeypatch):

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from hazemap import __version__
 from hazemap.algorithms import Flat, FoundBox, UniformGrid
 from hazemap.domains import Box, Quadtree
-from hazemap.errors import FileError, HazemapError, InputError
+from hazemap.errors import FileError, HazemapError, InputError, LedgerError
 from hazemap.privacy.budget import Budget, Number, PureDP
 from hazemap.privacy.ledger import Account, Ledger
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
@@ -28,7 +28,7 @@ from hazemap.spelling import Hexes, Squares
 from hazemap.spelling import bounding as spelled_bounding
 from hazemap.spelling import budget as spelled_budget
 from hazemap.spelling import cells as spelled_cells
-from hazemap.tables import RowIsPerson, open_table
+from hazemap.tables import OneVote, RowIsPerson, open_table
 from hazemap.tables.bounding import Bounding
 from hazemap.trust import Curator
 from hazemap.ways import Way, reach, way
@@ -99,11 +99,11 @@ def release(
     money = spelled_budget(epsilon, delta, rho)
     frame = Box.parse(box) if isinstance(box, str) else box
     kind = spelled_cells(cells)
-    rule = _rule(bounding, person, outside)
+    rule = _rule(bounding, person, value, outside)
     algorithm = way(method, kind, frame, rule)
     goal = None if output is None else _goal(Path(output), source, overwrite, algorithm)
-    name = dataset or named_after(source)
-    account = (ledger or Ledger.default()).account(name, f"{method} map" + (f" in {goal.name}" if goal else ""))
+    book = ledger or Ledger.default()
+    account = book.account(dataset or named_after(source), f"{method} map" + (f" in {goal.name}" if goal else ""))
 
     say("opening the table", None)
     table = open_table(
@@ -122,18 +122,20 @@ def release(
     trust = Curator(table, stream or Stream.from_os())
     _read(trust, algorithm, money)
     try:
-        result = run(algorithm, _Told(trust, say), money, account)
-        told = Told(method, kind, frame, since, until)
-        made = Release(result.value, _statement(name, money, rule, told), algorithm, result.transcript)
+        result = run(algorithm, _Announced(trust, say), money, account)
+        order = Order(method, kind, frame, since, until, value)
+        made = Release(result.value, _statement(account.dataset, money, rule, order), algorithm, result.transcript)
         if goal:
             say("writing the file", None)
             made.save(goal)
+        _note(account, made, goal)
     except (HazemapError, OSError, MemoryError) as error:
         if account.receipt is None:
             raise
         raise _paid(error, account, money) from error
-    if account.receipt is not None:
-        account.ledger.released(account.receipt, made.statement, str(goal.absolute()) if goal else None)
+    except Exception as error:
+        error.add_note(_stands(account, money))
+        raise
     return made
 
 
@@ -149,7 +151,7 @@ def named_after(source: Any) -> str:
     return parts[-1].lstrip(".").partition(".")[0] or "memory"
 
 
-def _rule(bounding: Bounding | str, person: str | None, outside: str) -> Bounding:
+def _rule(bounding: Bounding | str, person: str | None, value: str | None, outside: str) -> Bounding:
     if outside not in ("drop", "count"):
         raise InputError(f"rows outside the map are dropped or counted: say drop or count, not {outside!r}")
     rule = spelled_bounding(bounding) if isinstance(bounding, str) else bounding
@@ -157,6 +159,8 @@ def _rule(bounding: Bounding | str, person: str | None, outside: str) -> Boundin
         raise InputError(
             f"each row is a person of its own, and the column {person!r} names the person: it can only be one of them"
         )
+    if value is not None and not isinstance(rule, OneVote):
+        raise InputError(f"the column {value!r} weighs rows, but with {rule} rows have no weight: choose 'one vote'")
     return replace(rule, nowhere=True) if outside == "count" else rule
 
 
@@ -194,7 +198,7 @@ def _read(trust: Curator, algorithm: Way | FoundBox, money: Budget) -> None:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Announced:
     """A trust model that tells which question it is answering."""
 
     trust: Trust
@@ -212,28 +216,30 @@ class _Told:
         return self.trust.answer(question, price)
 
 
-class Told(NamedTuple):
-    """What was asked for, in words and in public."""
+class Order(NamedTuple):
+    """What was ordered, all of it public."""
 
     method: str
     cells: Squares | Hexes
     box: Box | None
     since: str | None
     until: str | None
+    value: str | None
 
 
-def _statement(name: str, money: Budget, rule: Bounding, told: Told) -> Statement:
-    window = [f"{word} {time}" for word, time in (("from", told.since), ("until before", told.until)) if time]
+def _statement(name: str, money: Budget, rule: Bounding, order: Order) -> Statement:
+    window = [f"{word} {time}" for word, time in (("from", order.since), ("until before", order.until)) if time]
     public = [
-        f"the box {told.box}, as declared" if told.box else "",
-        f"the cells: {told.cells}",
-        f"the method: {told.method}, with the parameters in the file",
+        f"the box {order.box}, as declared" if order.box else "",
+        f"the cells: {order.cells}",
+        f"the method: {order.method}, with the parameters in the file",
         f"the time: {' '.join(window)}" if window else "",
+        f"the weight of a row: its {order.value!r}" if order.value else "",
         "the names and types of the table's columns",
     ]
     charged = [
-        "" if told.box else "the box, found by two coarse grids of the world",
-        "the number of people" if told.method == "uniform" else "",
+        "" if order.box else "the box, found by two coarse grids of the world",
+        "the number of people" if order.method == "uniform" else "",
         "how fine the cells are, and every number in them",
     ]
     return Statement(
@@ -247,17 +253,33 @@ def _statement(name: str, money: Budget, rule: Bounding, told: Told) -> Statemen
         noise="discrete Laplace" if isinstance(money, PureDP) else "discrete Gaussian",
         public=tuple(filter(None, public)),
         charged=tuple(filter(None, charged)),
-        method=f"{told.method}, {told.cells}",
+        method=f"{order.method}, {order.cells}",
         created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         version=__version__,
     )
 
 
+def _note(account: Account, made: Release, goal: Path | None) -> None:
+    """Tell the ledger what the charge was spent on."""
+    if account.receipt is None:
+        raise LedgerError("a run ended without having paid, so its result must not be published")
+    try:
+        account.ledger.released(account.receipt, made.statement, None if goal is None else str(goal.absolute()))
+    except LedgerError as error:
+        raise LedgerError(f"{error}. The release is whole; only the ledger does not know of it") from error
+
+
 def _paid(error: Exception, account: Account, money: Budget) -> HazemapError:
     """The same error, and that the money is gone."""
-    kind = type(error) if isinstance(error, HazemapError) else HazemapError
-    what = str(error) or type(error).__name__
-    return kind(
-        f"{what}. The data set {account.dataset!r} has paid {money} for this (charge {account.receipt}), and the "
-        f"charge stands: see `hazemap ledger history {account.dataset}`"
+    if isinstance(error, HazemapError):
+        return type(error)(f"{error}. {_stands(account, money)}")
+    return HazemapError(f"the system refused ({error or type(error).__name__}). {_stands(account, money)}")
+
+
+def _stands(account: Account, money: Budget) -> str:
+    if account.receipt is None:
+        return f"The data set {account.dataset!r} has paid nothing for this"
+    return (
+        f"The data set {account.dataset!r} has paid {money} for this (charge {account.receipt}), and the charge "
+        f"stands: see `hazemap ledger history {account.dataset}`"
     )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hazemap.cells import Cells, Tree
 from hazemap.city import City, Floats, Quarter
 from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.domains.boxes import MERCATOR_LATITUDE
 from hazemap.privacy.stream import Stream
 from hazemap.tables.bounding import Bounding
 from hazemap.tables.votes import Votes
@@ -92,9 +93,10 @@ def median(sizes: Floats, weights: NDArray[Any]) -> float:
 
 
 def middle(tree: Tree, box: Box, level: int) -> Cells:
-    """The cell of a level in the middle of a box."""
-    lon, lat = np.array([(box.west + box.east) / 2]), np.array([(box.south + box.north) / 2])
-    return tree.cell_at({"lon": lon, "lat": lat}, level)
+    """The cell of a level in the middle of what a web map shows of a box."""
+    south, north = np.clip([box.south, box.north], -MERCATOR_LATITUDE, MERCATOR_LATITUDE)
+    columns = {"lon": np.array([(box.west + box.east) / 2]), "lat": np.array([(south + north) / 2])}
+    return tree.cell_at(columns, level)
 
 
 def _no_finer(tree: Quadtree | Hexagons, area: float, box: Box) -> Quadtree | Hexagons:

@@ -45,3 +45,12 @@ def test_a_folder_that_cannot_be_made_is_said(hazemap, tmp_path):
     done = hazemap("demo", "--folder", "file/demo")
     assert (done.code, done.out) == (2, "")
     assert "file/demo cannot be made" in done.err
+
+
+def test_files_that_no_demo_made_are_left_alone(hazemap, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "map.parquet").write_bytes(b"mine")
+    done = hazemap("demo", "--folder", "mine")
+    assert (done.code, done.out) == (2, "")
+    assert "has a map.parquet that no demo made" in done.err
+    assert (tmp_path / "mine" / "map.parquet").read_bytes() == b"mine"

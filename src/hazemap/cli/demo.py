@@ -53,6 +53,9 @@ def demo(
     table, file = folder / "city.parquet", folder / "map.parquet"
     pictures, harbour = (folder / "map.png", folder / "truth.png"), folder / "harbour.geojson"
     ledger = Ledger(folder / "ledger.sqlite")
+    others = [path.name for path in (table, file, harbour, *pictures) if path.exists() and not ledger.path.exists()]
+    if others:
+        raise InputError(f"the folder {folder} has a {others[0]} that no demo made: name another with --folder")
     with progress() as tell:
         tell("making a city up", None)
         city = DemoCity(people, seed)
