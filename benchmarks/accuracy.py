@@ -23,7 +23,7 @@ METHODS = {
     "flat, level 7": Flat(TREE, 7, ROWS),
     "flat, level 8": Flat(TREE, 8, ROWS),
     "uniform grid": UniformGrid(TREE, ROWS),
-    "prefix tree, as published": PrefixTree(TREE, ROWS, rounds_read="last", reading=Reading.UNBIASED),
+    "prefix tree, as published": PrefixTree(TREE, ROWS, reading=Reading.UNBIASED),
     "adaptive": Adaptive(TREE, ROWS),
 }
 EPSILONS = ("0.1", "0.3", "0.5")

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from hazemap.algorithms import Adaptive, Flat, FoundBox, Locate, PrefixTree, UniformGrid
-from hazemap.algorithms.adaptive import cut
+from hazemap.algorithms.adaptive import above, cut
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.errors import InputError
+from hazemap.estimate import Measurement, consistent
 from hazemap.privacy.budget import PureDP
 from hazemap.rounds import Answer
 from hazemap.session import Unrecorded, run
@@ -81,7 +82,7 @@ EVERY = [
     UniformGrid(TREE),
     Adaptive(TREE),
     PrefixTree(TREE),
-    PrefixTree(TREE, people=50_000, rounds_read="last"),
+    PrefixTree(TREE, people=50_000, reading=Reading.NONNEGATIVE),
 ]
 OVER_HEXAGONS = [Flat(HEXAGONS, 1), UniformGrid(HEXAGONS), Adaptive(HEXAGONS), PrefixTree(HEXAGONS)]
 
@@ -124,10 +125,24 @@ def test_the_adaptive_tree_is_finer_where_people_are():
 
 
 def test_a_cell_is_cut_until_its_parts_hold_what_was_asked():
-    halves = Leaves(TREE, TREE.children(TREE.root))
-    known = CellMap.independent(halves, np.array([1600.0, 400.0, 99.0, -50.0]), np.ones(4), 0.0)
-    parts = cut(known, 100.0)
+    quarters = Leaves(TREE, TREE.children(TREE.root))
+    numbers = np.array([1600.0, 400.0, 99.0, -50.0])
+    parts = cut(consistent([Measurement(quarters, numbers, np.ones(4), 0.0)], quarters), 100.0)
     assert np.bincount(TREE.level(parts.cells)).tolist() == [0, 2, 4, 16]
+
+
+def test_the_cells_above_tile_as_the_cells_do():
+    cells = Leaves(TREE, np.append(TREE.children(np.array([4, 5, 6, 28], dtype=np.uint64)), [29, 30, 31, NOWHERE]))
+    assert sorted(above(cells, 1).cells.tolist()) == [0, 4, 5, 6, 7]
+    assert sorted(above(cells, 9).cells.tolist()) == [0, 1]
+    assert above(cells, 0) is cells
+
+
+def test_the_cells_are_asked_first_and_then_coarser_ones():
+    trust = town()
+    result = run(Adaptive(TREE), trust, PureDP(1), Unrecorded())
+    sizes = [question.encoder.size for question in trust.asked]
+    assert sizes[3] == result.value.cells.size > sizes[4] > sizes[5]
 
 
 def test_a_prior_replaces_the_first_grid():
@@ -226,9 +241,10 @@ def test_a_reading_changes_the_best_guess_and_never_the_unbiased_estimate(readin
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Adaptive(TREE, shares=(Fraction(1),), fullness=(5,)),
-        lambda: Adaptive(TREE, shares=(Fraction(1, 2),), fullness=()),
-        lambda: PrefixTree(TREE, rounds_read="none"),
+        lambda: Adaptive(TREE, deciding=(Fraction(1),), fullness=(5,)),
+        lambda: Adaptive(TREE, deciding=(Fraction(1, 2),), fullness=()),
+        lambda: Adaptive(TREE, coarser=((1, Fraction(0)),)),
+        lambda: PrefixTree(TREE, c0=Fraction(0)),
         lambda: PrefixTree(TREE, most_rounds=0),
     ],
 )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hazemap.algorithms import Adaptive, Flat, FoundBox, PrefixTree, UniformGrid
+from hazemap.cellmap import Reading
 from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.privacy.budget import PureDP
 from hazemap.releases import Release
@@ -26,7 +27,7 @@ METHODS = {
     "adaptive": Adaptive(SQUARES, KEPT),
     "adaptive hexagons": Adaptive(HEXAGONS, OneVote()),
     "prefix tree": PrefixTree(SQUARES, KEPT, c0=Fraction(1, 2)),
-    "last round of a prefix tree": PrefixTree(HEXAGONS, rounds_read="last", c0=Fraction(1, 2)),
+    "last round of a prefix tree": PrefixTree(HEXAGONS, reading=Reading.UNBIASED, c0=Fraction(1, 2)),
 }
 
 

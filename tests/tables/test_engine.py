@@ -139,6 +139,27 @@ def test_the_rows_are_read_once_for_each_rule_and_tree(monkeypatch):
         rows.votes(QUADTREE, AtMostRows(2))
 
 
+def test_a_read_that_fails_half_way_leaves_the_table_usable(monkeypatch):
+    monkeypatch.setattr(connection, "BATCH", 2048)
+    ids = np.append(np.arange(20_000.0), [0.5, 1.5])
+    rows = open_table(pa.table({"user": ids, "lon": np.full(20_002, 13.3), "lat": np.full(20_002, 52.5)}))
+    for _ in range(2):
+        with pytest.raises(TableError, match="whole numbers") as failure:
+            rows.votes(QUADTREE, AtMostRows(1))
+        assert failure.traceback  # whoever keeps the error keeps its frames alive
+        assert rows.votes(QUADTREE, RowIsPerson()).weights.tolist() == [20_002]
+
+
+def test_rows_of_many_row_groups_stay_in_order(tmp_path):
+    memory = crowd(5_000, 300_000)
+    for part in range(3):
+        rows = arrow(memory).slice(part * 100_000, 100_000)
+        parquet.write_table(rows, tmp_path / f"{part}.parquet", row_group_size=7_000)
+    for threads in (1, 4):
+        table = open_table(tmp_path, key=memory.key, threads=threads)
+        assert same(table.votes(QUADTREE, AtMostRows(2)), memory.votes(QUADTREE, AtMostRows(2)))
+
+
 def test_progress_rises_to_one(monkeypatch):
     monkeypatch.setattr(connection, "BATCH", 2048)
     for rule in (RowIsPerson(), AtMostRows(1), OneVote()):

@@ -7,59 +7,85 @@ import numpy as np
 
 from hazemap.algorithms.asking import with_nowhere
 from hazemap.cellmap import CellMap, Reading
-from hazemap.cells import Cells, Leaves, Tree
+from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate import read
+from hazemap.estimate import Consistent, consistent, measurements, read
 from hazemap.rounds import Answer, Prices, Query, Question, Rounds
 from hazemap.tables.bounding import AtMostRows, Bounding
 
 
 @dataclass(frozen=True)
 class Adaptive:
-    """Ask a coarse grid; cut every cell until its parts hold no more than some standard errors; ask again.
+    """First decide on the cells with a small part of the budget, then count them with the rest.
 
-    Bagdasaryan et al. (2022) cut what stands out of the noise and end with cells of nearly equal area. This
-    aims at cells of equal *count*: before round i a cell of count c is cut k times, b^k ≈ c/(fullness_i σ_i),
-    where b is the tree's fan-out and σ_i the noise that `Prices` tells for that round. All rounds are combined by
-    exact least squares. Shares and fullness were chosen on synthetic maps (docs/adaptive.md).
+    *Decide.* Ask a coarse grid; cut every cell until its parts hold no more than some standard errors of the next
+    round; ask again. Bagdasaryan et al. (2022) cut what stands out of the noise and end with cells of nearly equal
+    area. This aims at cells of equal *count*: a cell of count c is cut k times, b^k ≈ c/(fullness σ), where b is the
+    tree's fan-out and σ the noise that `Prices` tells for the next round.
+
+    *Count.* Ask the cells, then coarser cells made of them (`coarser`: how many levels up, with which share), which
+    are known better together than one by one. The cells are fixed by then, so these answers give unbiased numbers
+    and intervals for every union of cells, by exact least squares (`estimate.read`); the picture may use all rounds.
+    The parameters were chosen on synthetic maps (docs/adaptive.md).
 
     The first grid is the coarsest level with `first_cells` cells; `prior` replaces it by any disjoint cells: last
     year's map, or one of the buildings.
 
     >>> from hazemap.domains import Quadtree
-    >>> Adaptive(Quadtree.world(depth=10)).shares[0]
-    Fraction(1, 25)
+    >>> Adaptive(Quadtree.world(depth=10)).share
+    Fraction(17, 25)
     """
 
     tree: Tree
     bounding: Bounding = AtMostRows(1)
     first_cells: int = 64
-    shares: tuple[Fraction, ...] = (Fraction(1, 25), Fraction(1, 10), Fraction(1, 4))
-    fullness: tuple[int, ...] = (20, 6, 7)
+    deciding: tuple[Fraction, ...] = (Fraction(1, 100), Fraction(3, 100), Fraction(8, 100))
+    fullness: tuple[int, ...] = (20, 6, 6)
+    coarser: tuple[tuple[int, Fraction], ...] = ((2, Fraction(3, 20)), (4, Fraction(1, 20)))
     prior: Leaves | None = None
     reading: Reading = Reading.SHRUNK
 
     def __post_init__(self) -> None:
-        if len(self.shares) != len(self.fullness) or min(self.shares, default=1) <= 0 or sum(self.shares) >= 1:
-            raise InputError("an adaptive tree has one fullness a share, and shares that leave some for the last round")
+        shares = (*self.deciding, *(share for _, share in self.coarser), self.share)
+        if len(self.deciding) != len(self.fullness) or min(shares) <= 0:
+            raise InputError(
+                "an adaptive tree has one fullness for each deciding share, and shares that add up to less than 1"
+            )
         if self.prior and (self.prior.tree != self.tree or self.prior.nested):
             raise InputError("a prior is made of cells of the same tree, none inside another")
 
+    @property
+    def share(self) -> Fraction:
+        """What is left for the cells themselves."""
+        return 1 - sum(self.deciding, Fraction(0)) - sum((share for _, share in self.coarser), Fraction(0))
+
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
-        """One query more than there are shares; the last one spends the rest."""
-        cells = self.prior or coarsest(self.tree, self.first_cells)
+        """One query for each deciding share, one for the cells, one for each coarser level."""
+        cells = with_nowhere(self.prior or coarsest(self.tree, self.first_cells), self.bounding)
         transcript: list[tuple[Question, Answer]] = []
-        for share, fullness in zip((*self.shares, 1 - sum(self.shares, Fraction(0))), (0, *self.fullness), strict=True):
-            if transcript:
-                known = read(transcript, cells, Reading.UNBIASED)
-                noise = prices.stddev(Counts(cells, self.bounding), share) / self.bounding.unit
-                cells = cut(known, fullness * noise)
-            cells = with_nowhere(cells, self.bounding)
+        for share, fullness, following in zip(
+            self.deciding, self.fullness, (*self.deciding[1:], self.share), strict=True
+        ):
             query = Query(Counts(cells, self.bounding), share)
-            answer = yield query
-            transcript.append((query, answer))
+            transcript.append((query, (yield query)))
+            noise = prices.stddev(query.encoder, following) / self.bounding.unit
+            known = consistent(measurements(transcript, cells), cells)
+            cells = with_nowhere(cut(known, fullness * noise), self.bounding)
+        for levels, share in ((0, self.share), *self.coarser):
+            query = Query(Counts(above(cells, levels), self.bounding), share)
+            transcript.append((query, (yield query)))
         return read(transcript, cells, self.reading)
+
+
+def above(cells: Leaves, levels: int) -> Leaves:
+    """The ancestors so many levels up (or at the root), without those inside others: they tile as the cells do."""
+    tree, found = cells.tree, cells.cells
+    for _ in range(levels):
+        lower = (found != NOWHERE) & (Leaves(tree, found).levels > 0)
+        found = np.unique(np.concatenate([found[~lower], tree.parent(found[lower])]))
+    every = Leaves(tree, found)
+    return Leaves(tree, found[every.holder < 0]) if levels else cells
 
 
 def coarsest(tree: Tree, cells: int) -> Leaves:
@@ -70,12 +96,12 @@ def coarsest(tree: Tree, cells: int) -> Leaves:
     return grid
 
 
-def cut(cells: CellMap, fullness: float) -> Leaves:
+def cut(known: Consistent, fullness: float) -> Leaves:
     """Each cell replaced by its descendants k levels down, k so that one of them holds about `fullness`."""
-    tree = cells.cells.tree
-    todo: Cells = cells.cells.cells[cells.places]
+    tree, places = known.leaves.tree, known.leaves.cells != NOWHERE
+    todo: Cells = known.leaves.cells[places]
     fan_out = _fan_out(tree)
-    parts = np.maximum(cells.unbiased[cells.places] / fullness, 1.0)
+    parts = np.maximum(known.numbers[places] / fullness, 1.0)
     times = np.rint(np.log(parts) / np.log(fan_out)).astype(np.int64)
     times = np.minimum(times, tree.depth - tree.level(todo))
     done: list[Cells] = []

@@ -27,8 +27,8 @@ class PrefixTree:
       with some children reports the rest; children of a collapsed cell stay, orphaned, below their grandparent.
 
     `people` is n where it is public; otherwise `share_of_number` of the budget buys it. `split_above` is a fixed T.
-    `prior` is a first tree. Every round asks the whole tree anew; `rounds_read` chooses whether earlier rounds
-    are combined with the last one ("all", by least squares) or thrown away, as published ("last").
+    `prior` is a first tree. Every round asks the whole tree anew. As published, earlier rounds are thrown away: that
+    is the unbiased reading; the others combine all rounds for the picture.
 
     >>> from hazemap.domains import Quadtree
     >>> PrefixTree(Quadtree.world(depth=10)).c0
@@ -46,12 +46,9 @@ class PrefixTree:
     collapse: Fraction = Fraction(1, 4)
     most_rounds: int = 12
     prior: Leaves | None = None
-    rounds_read: str = "all"
     reading: Reading = Reading.SHRUNK
 
     def __post_init__(self) -> None:
-        if self.rounds_read not in ("all", "last"):
-            raise InputError(f"rounds_read is 'all' or 'last', not {self.rounds_read!r}")
         if self.most_rounds < 1 or self.c0 <= 0 or not 0 <= self.collapse < 1:
             raise InputError("a prefix tree needs c0 above 0, collapse in [0, 1) and at least one round")
 
@@ -83,8 +80,7 @@ class PrefixTree:
                 grown,
                 not np.array_equal(np.sort(grown.cells), np.sort(cells.cells[cells.cells != NOWHERE])),
             )
-        used = transcript if self.rounds_read == "all" else transcript[-1:]
-        return read(used, cells, self.reading)
+        return read(transcript, cells, self.reading)
 
     def _grown(self, cells: Leaves, answer: Answer, noise: float) -> Leaves:
         """The next tree: split, collapse, and drop cells that own nothing any more."""

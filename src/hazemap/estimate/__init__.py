@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
-from hazemap.estimate.consistent import Consistent, Measurement, consistent, unbiased
+from hazemap.estimate.consistent import Consistent, Measurement, consistent
 from hazemap.estimate.nonnegative import nonnegative
 from hazemap.estimate.read import read
 from hazemap.estimate.shrink import shrunk
@@ -21,7 +21,6 @@ __all__ = [
     "nonnegative",
     "read",
     "shrunk",
-    "unbiased",
 ]
 
 

@@ -9,12 +9,8 @@ downward, what the parent knows better is shared out: ẑ_c = z̃_c + s_c (ẑ_r
 generalised least squares estimate, O(regions). Any linear function of it is linear in the measurements; its
 weights come from the same passes run backwards, and give its variance and kurtosis exactly.
 
-**Who chose the regions matters.** An adaptive method cuts a cell because its noisy number was high, so U_r, and with
-it the weight of that very number, depends on its noise: least squares are then biased upward, by several standard
-errors for a whole map (benchmarks/intervals.py). `unbiased` therefore gives all cells of one level of one round
-the same weight, from the mean of their U_r: no number chooses its own weight, so a region fixed beforehand is
-estimated without bias, whatever was asked adaptively (a sum of martingale differences, up to 1/cells of a level).
-For a tree that was fixed beforehand the two are the same, level by level; `consistent` keeps the exact weights.
+The estimate is unbiased if the regions were fixed before their noise was drawn. They are not where a noisy number
+decided what was asked below it: `read.py` says what is done about that.
 """
 
 from collections.abc import Sequence
@@ -26,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cellmap import Spread
-from hazemap.cells import NOWHERE, Leaves
+from hazemap.cells import Leaves
 from hazemap.errors import InputError
 from hazemap.estimate.forest import Forest, forest
 
@@ -49,7 +45,6 @@ class Regions(NamedTuple):
     numbers: Floats  # y
     measured: Floats  # m
     kurtosis: Floats
-    group: NDArray[np.int64]  # one number for each level of each round
     at: NDArray[np.int64]  # where the cells of the result are among them
 
 
@@ -85,30 +80,25 @@ class Consistent:
         return Spread(variance**0.5, fourth / variance**2 if variance else 0.0)
 
 
-def consistent(measurements: Sequence[Measurement], leaves: Leaves) -> Consistent:
+def consistent(measurements: Sequence[Measurement], leaves: Leaves, total: float | None = None) -> Consistent:
     """Exact least squares from measurements, oldest first, for the cells of `leaves`.
 
-    `InputError` if nothing is known of some of them.
+    `total` is the number of everything, where that is to be kept. `InputError` if nothing is known of some cells.
     """
-    regions = _regions(measurements, leaves)
-    return _solved(regions, leaves, np.full(len(regions.numbers), np.nan))
-
-
-def unbiased(measurements: Sequence[Measurement], leaves: Leaves) -> Consistent:
-    """The same with weights that no number chose for itself: unbiased under adaptive rounds."""
-    regions = _regions(measurements, leaves)
+    regions = _regions(measurements, leaves, total)
     parent, missing = regions.forest.parent, regions.forest.missing
-    _, _, around = _loops().weigh(parent, missing, regions.measured, np.full(len(parent), np.nan))
-    some = np.isfinite(around)
-    size = np.bincount(regions.group[some], minlength=int(regions.group.max()) + 1)
-    mean = np.bincount(regions.group[some], around[some], len(size)) / np.maximum(size, 1)
-    return _solved(regions, leaves, mean[regions.group])
+    own, given = _loops().weigh(parent, missing, regions.measured)
+    below, whole, variance = _loops().apply(parent, regions.numbers, regions.measured, own, given)
+    if not np.isfinite(variance[regions.at]).all():
+        raise InputError("some cells of the result were never asked for, so nothing is known of them")
+    return Consistent(leaves, regions, own, given, below, whole, variance)
 
 
-def _regions(measurements: Sequence[Measurement], leaves: Leaves) -> Regions:
+def _regions(measurements: Sequence[Measurement], leaves: Leaves, total: float | None) -> Regions:
     """Everything that was measured, the cells of the result, and the whole domain."""
     unknown = Measurement(leaves, np.zeros(leaves.size), np.full(leaves.size, np.inf), 0.0)
     parts = [*measurements, unknown]
+    everything = ([0.0], [np.inf]) if total is None else ([total], [0.0])
     woods = forest([part.cells for part in parts])
     rows = sum(part.cells.size for part in parts)
     place = np.full(rows + 1, -1)
@@ -116,33 +106,13 @@ def _regions(measurements: Sequence[Measurement], leaves: Leaves) -> Regions:
     at = place[rows - leaves.size : rows]
     if (at < 0).any():
         raise InputError("some cells of the result cut across what was asked for, so nothing is known of them")
-    levels = leaves.tree.depth + 2
-    groups = [turn * levels + _level(part.cells) for turn, part in enumerate(parts)]
     return Regions(
         woods,
-        np.concatenate([*(part.numbers for part in parts), [0.0]])[woods.row],
-        np.concatenate([*(part.variances for part in parts), [np.inf]])[woods.row],
+        np.concatenate([*(part.numbers for part in parts), everything[0]])[woods.row],
+        np.concatenate([*(part.variances for part in parts), everything[1]])[woods.row],
         np.concatenate([*(np.full(part.cells.size, part.kurtosis) for part in parts), [0.0]])[woods.row],
-        np.concatenate([*groups, [len(parts) * levels]])[woods.row],
         at,
     )
-
-
-def _level(cells: Leaves) -> NDArray[np.int64]:
-    """The level of each cell; one more than the deepest for `NOWHERE`."""
-    level = np.full(cells.size, cells.tree.depth + 1)
-    real = cells.cells != NOWHERE
-    level[real] = cells.tree.level(cells.cells[real])
-    return level
-
-
-def _solved(regions: Regions, leaves: Leaves, pooled: Floats) -> Consistent:
-    parent, missing = regions.forest.parent, regions.forest.missing
-    own, given, _ = _loops().weigh(parent, missing, regions.measured, pooled)
-    below, whole, variance = _loops().apply(parent, regions.numbers, regions.measured, own, given)
-    if not np.isfinite(variance[regions.at]).all():
-        raise InputError("some cells of the result were never asked for, so nothing is known of them")
-    return Consistent(leaves, regions, own, given, below, whole, variance)
 
 
 class _Loops(NamedTuple):

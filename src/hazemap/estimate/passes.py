@@ -7,27 +7,21 @@ Regions stand with parents before their children. `consistent.py` has the formul
 import numpy as np
 
 
-def weigh(parent, missing, measured, pooled):  # noqa: PLR0912 - one loop up, one down
-    """Weights ω of each region's own number and shares s of its parent's, and U of those that children cover.
-
-    `pooled` replaces U of a measured region where it is not NaN. U is NaN where no U is known.
-    """
+def weigh(parent, missing, measured):  # noqa: PLR0912 - one loop up, one down
+    """The weight ω of each region's own number, and the share s it gets of what its parent knows better."""
     n = len(parent)
-    own, given, around = np.ones(n), np.zeros(n), np.full(n, np.nan)
+    own, given = np.ones(n), np.zeros(n)
     spread, unknown, leaf = np.zeros(n), np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.bool_)
-    below = np.empty(n)
+    below = measured.copy()
     for i in range(n):
         if parent[i] >= 0:
             leaf[parent[i]] = False
     for i in range(n - 1, -1, -1):
-        below[i] = measured[i]
         if not leaf[i] and not missing[i] and unknown[i] == 0:
             if np.isinf(measured[i]):
                 own[i], below[i] = 0.0, spread[i]
-            else:
-                around[i] = spread[i]
-                u = spread[i] if np.isnan(pooled[i]) else pooled[i]
-                own[i] = u / (measured[i] + u) if measured[i] + u > 0 else 1.0
+            elif measured[i] + spread[i] > 0:
+                own[i] = spread[i] / (measured[i] + spread[i])
                 below[i] = own[i] * measured[i]
         if parent[i] >= 0:
             if np.isinf(below[i]):
@@ -41,7 +35,7 @@ def weigh(parent, missing, measured, pooled):  # noqa: PLR0912 - one loop up, on
                 given[i] = below[i] / spread[above]
             elif unknown[above] == 1 and np.isinf(below[i]):  # the only unknown one is what the others leave
                 given[i] = 1.0
-    return own, given, around
+    return own, given
 
 
 def apply(parent, numbers, measured, own, given):

@@ -1,10 +1,20 @@
-"""How the numbers of a map are read off its answers."""
+"""How the numbers of a map are read off its answers.
+
+An adaptive method cuts a cell because its noisy number was high. That number cannot then speak for the cells
+without bias: with all rounds, least squares put the total of a map 3 to 5 standard errors too high, and 95 %
+intervals of large unions held the truth 75 % of the time. So the unbiased estimate, and every interval, comes from
+the answers that were given once the cells were fixed: from the first query that asks for exactly these cells on.
+Their noise is fresh, so it is unbiased for every union of cells, whatever the noise before has chosen.
+
+The best guess that a picture shows may use all rounds: it has no interval, and keeps the unbiased total.
+"""
 
 from collections.abc import Iterable
 
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
-from hazemap.estimate.consistent import unbiased
+from hazemap.errors import InputError
+from hazemap.estimate.consistent import consistent
 from hazemap.estimate.nonnegative import nonnegative
 from hazemap.estimate.shrink import shrunk
 from hazemap.estimate.transcripts import measurements
@@ -12,9 +22,14 @@ from hazemap.rounds import Answer, Question
 
 
 def read(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, reading: Reading) -> CellMap:
-    """A map of these cells from all answers: O(cells asked · depth)."""
-    estimate = unbiased(measurements(transcript, cells), cells)
-    values = shrunk(estimate) if reading is Reading.SHRUNK else estimate.numbers
+    """A map of these cells from all answers: O(cells asked · depth). `InputError` if they were never asked for."""
+    asked = measurements(transcript, cells)
+    fixed = next((turn for turn, part in enumerate(asked) if part.cells == cells), None)
+    if fixed is None:
+        raise InputError("the cells of the result were never asked for, so nothing is known of them")
+    plain = consistent(asked[fixed:], cells)
+    values = plain.numbers
     if reading is not Reading.UNBIASED:
-        values = nonnegative(estimate, values)
-    return CellMap(cells, values, estimate.numbers, estimate.stddev, estimate)
+        guess = consistent(asked, cells, float(plain.numbers[cells.levels >= 0].sum()))
+        values = nonnegative(guess, shrunk(guess) if reading is Reading.SHRUNK else guess.numbers)
+    return CellMap(cells, values, plain.numbers, plain.stddev, plain)

@@ -111,8 +111,7 @@ def _method(data: Any) -> object:
 class Remembered:
     """The noise of a stored map, worked out from its transcript when it is first asked for.
 
-    It must give the standard errors that are stored beside it. A method that threw its first rounds away is
-    read by its last one.
+    It must give the standard errors that are stored beside it.
     """
 
     transcript: Transcript
@@ -123,10 +122,9 @@ class Remembered:
     def _noise(self) -> Noise:
         from hazemap.estimate import from_transcript
 
-        for answers in (self.transcript, self.transcript[-1:]):
-            found = from_transcript(answers, self.leaves)
-            if np.allclose(found.stddev, self.stddev, rtol=1e-6, atol=0):
-                return found.noise
+        found = from_transcript(self.transcript, self.leaves)
+        if np.allclose(found.stddev, self.stddev, rtol=1e-6, atol=0):
+            return found.noise
         raise TranscriptMismatch(
             "the answers in this file do not give the error bars in it: another version of hazemap estimated"
             " them in another way; open it with the version in its statement"

@@ -1,9 +1,11 @@
 """One DuckDB, private to one table: nothing is fetched, nothing is left on disk."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from tempfile import TemporaryDirectory
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
+from weakref import finalize
 
 from hazemap.errors import FileError, TableError
 
@@ -22,12 +24,12 @@ class Connection:
     def __init__(self, memory_limit: int, threads: int) -> None:
         import duckdb
 
-        self._spill = TemporaryDirectory(prefix="hazemap-")
+        spill = mkdtemp(prefix="hazemap-")
         self._duckdb: Any = duckdb.connect(
             config={
                 "memory_limit": f"{memory_limit // 1024}KiB",
                 "threads": threads,
-                "temp_directory": self._spill.name,
+                "temp_directory": spill,
                 "preserve_insertion_order": True,  # samples of rows go by their order
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
@@ -36,6 +38,7 @@ class Connection:
         self._duckdb.execute("SET python_enable_replacements = false")  # a name in SQL is never a variable of ours
         self._duckdb.execute("SET enable_geoparquet_conversion = false")  # geometries as they are stored: as bytes
         self._duckdb.execute("SET TimeZone = 'UTC'")
+        finalize(self, _closed, self._duckdb, spill)
 
     def register(self, name: str, rows: Any) -> None:
         """Give Arrow data a name in SQL."""
@@ -54,10 +57,15 @@ class Connection:
             described = self._duckdb.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()  # noqa: S608 - quoted
         return {str(column): str(kind) for column, kind, *_ in described}
 
-    def stream(self, query: str, name: str) -> Iterator[Any]:
-        """Arrow record batches of a query, in the order of the rows."""
-        with explained(name):
-            yield from self._duckdb.sql(query).to_arrow_reader(BATCH)
+    def stream(self, query: str, name: str) -> Generator[Any, None, None]:
+        """Arrow record batches of a query, in the order of the rows. Close it before asking anything else."""
+        with explained(name), closing(self._duckdb.sql(query).to_arrow_reader(BATCH)) as reader:
+            yield from reader
+
+
+def _closed(database: Any, spill: str) -> None:
+    database.close()
+    rmtree(spill, ignore_errors=True)
 
 
 @contextmanager

@@ -6,9 +6,9 @@ batch. So memory is O(cells + people) or the limit, never O(rows), and the votes
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from threading import Lock
@@ -112,8 +112,8 @@ class EngineTable:
             free.put(tally)
             return len(cells), len(cells) - int(np.count_nonzero(cells))
 
-        with ThreadPoolExecutor(self._threads) as threads:
-            for rows, nowhere in in_order(count, self._batches(bounding), threads, 2 * self._threads):
+        with ThreadPoolExecutor(self._threads) as threads, closing(self._batches(bounding)) as batches:
+            for rows, nowhere in in_order(count, batches, threads, 2 * self._threads):
                 self._report = ReadReport(self._report.rows + rows, 0, self._report.nowhere + nowhere, 1)
                 self._tell(self._report.rows, lambda part: part)
         return gathered(tallies)
@@ -138,7 +138,8 @@ class EngineTable:
             threads = stack.enter_context(ThreadPoolExecutor(self._threads))
             workers = [(stack.enter_context(ThreadPoolExecutor(1)), group) for group in groups]
             while any(group.busy for group in groups):
-                self._show(in_order(code, self._batches(bounding), threads, 2 * self._threads), workers)
+                with closing(self._batches(bounding)) as batches:
+                    self._show(in_order(code, batches, threads, 2 * self._threads), workers)
                 _finish([worker.submit(group.finish) for worker, group in workers])
                 self._report = replace(self._report, passes=self._report.passes + 1)
         return gathered([group.tally for group in groups])
@@ -165,10 +166,11 @@ class EngineTable:
             self._told = max(self._told, min(1.0, progress(rows / self._layout.rows)))  # it never falls back
             self._progress(self._told)
 
-    def _batches(self, bounding: Bounding) -> Iterator[list[Any]]:
+    def _batches(self, bounding: Bounding) -> Generator[list[Any], None, None]:
         """The columns that a rule needs, batch by batch, as Arrow arrays."""
-        for batch in self._connection.stream(self._layout.select(bounding), self._layout.name):
-            yield batch.columns
+        with closing(self._connection.stream(self._layout.select(bounding), self._layout.name)) as batches:
+            for batch in batches:
+                yield batch.columns
 
     def _cells(self, points: list[Any], tree: Tree, bounding: Bounding) -> Cells:
         lon, lat = self._layout.points.lonlat(points)

@@ -100,7 +100,7 @@ class TextIds:
         from hazemap.tables.people import Texts
 
         known = column.is_valid().to_numpy(zero_copy_only=False)
-        _, ends, letters = column.buffers()
+        _, ends, letters = column.cast("binary").buffers()
         offsets = np.frombuffer(ends, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
         data = np.frombuffer(letters, dtype=np.uint8) if letters and letters.size else np.zeros(1, dtype=np.uint8)
         return Coded(seeds_of_texts(data, offsets, *words), known, Texts(data, offsets))

@@ -203,13 +203,13 @@ def _enter_texts(
         length = np.int64(offsets[rows[i] + 1]) - start
         at = np.int64(seed & last)
         while table[at, 1] != 0:
-            place = np.int64(table[at, 1]) - 1
-            begin = ends[place - 1] if place > 0 else 0
-            same = table[at, 0] == seed and ends[place] - begin == length
-            j = 0
-            while same and j < length:
-                same = letters[begin + j] == data[start + j]
-                j += 1
+            place, same, j = np.int64(table[at, 1]) - 1, table[at, 0] == seed, 0
+            if same:
+                begin = ends[place - 1] if place > 0 else 0
+                same = ends[place] - begin == length
+                while same and j < length:
+                    same = letters[begin + j] == data[start + j]
+                    j += 1
             if same:
                 break
             at = (at + 1) & np.int64(last)
