@@ -9,9 +9,10 @@ import pytest
 
 import hazemap
 from hazemap.errors import CapExceeded, FileError, HazemapError, InputError, LedgerError, TableError
+from hazemap.orders import named_after
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.stream import Stream
-from hazemap.publish import named_after, release
+from hazemap.publish import release
 from hazemap.releases import Release
 from hazemap.tables import AtMostRows
 from hazemap.trust import Curator
@@ -221,6 +222,8 @@ def test_the_statement_says_what_was_declared_and_what_was_bought(table, ledger)
     assert not any("box" in line for line in found.public)
     assert "the box, found by two coarse grids of the world" in found.charged
     assert "the number of people" in found.charged
+    flat = release(table, epsilon=1, box=BOX, ledger=ledger, method="flat:3").statement
+    assert flat.charged == ("every number in the cells",)
 
 
 @pytest.mark.parametrize(

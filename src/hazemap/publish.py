@@ -7,28 +7,24 @@ then the ledger notes it. A run that fails after its charge has paid for nothing
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from hazemap import __version__
-from hazemap.algorithms import Flat, FoundBox, UniformGrid
-from hazemap.domains import Box, Quadtree
-from hazemap.errors import FileError, HazemapError, InputError, LedgerError
-from hazemap.privacy.budget import Budget, Number, PureDP
+from hazemap.algorithms import FoundBox
+from hazemap.domains import Box
+from hazemap.errors import HazemapError, LedgerError
+from hazemap.orders import Order, free_place, named_after, rule_of
+from hazemap.privacy.budget import Budget, Number
 from hazemap.privacy.ledger import Account, Ledger
-from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
 from hazemap.privacy.stream import Stream
 from hazemap.releases import Release
 from hazemap.rounds import Answer, Prices, Query, Question, Trust
 from hazemap.session import run
-from hazemap.spelling import Hexes, Squares
-from hazemap.spelling import bounding as spelled_bounding
 from hazemap.spelling import budget as spelled_budget
 from hazemap.spelling import cells as spelled_cells
-from hazemap.tables import OneVote, RowIsPerson, open_table
+from hazemap.tables import open_table
 from hazemap.tables.bounding import Bounding
 from hazemap.trust import Curator
 from hazemap.ways import Way, reach, way
@@ -36,14 +32,6 @@ from hazemap.ways import Way, reach, way
 AnyPath = str | os.PathLike[str]
 Progress = Callable[[str, float | None], None]
 """Is told what is being done now, and which part of it is done, 0 to 1, where that is known."""
-
-SUFFIXES = (".parquet", ".tif")
-
-ASSUMPTIONS = (
-    "the curator sees every row, keeps the table and the noise to itself, and uses the system's randomness",
-    "the table gives each person one id",
-    "nobody who reads the release also watches the run (its time, its memory)",
-)
 
 
 def release(
@@ -99,11 +87,12 @@ def release(
     money = spelled_budget(epsilon, delta, rho)
     frame = Box.parse(box) if isinstance(box, str) else box
     kind = spelled_cells(cells)
-    rule = _rule(bounding, person, value, outside)
+    rule = rule_of(bounding, person, value, outside)
     algorithm = way(method, kind, frame, rule)
-    goal = None if output is None else _goal(Path(output), source, overwrite, algorithm)
+    goal = None if output is None else free_place(Path(output), source, overwrite, algorithm)
     book = ledger or Ledger.default()
     account = book.account(dataset or named_after(source), f"{method} map" + (f" in {goal.name}" if goal else ""))
+    order = Order(account.dataset, money, rule, method, kind, frame, since, until, value)
 
     say("opening the table", None)
     table = open_table(
@@ -123,8 +112,7 @@ def release(
     _read(trust, algorithm, money)
     try:
         result = run(algorithm, _Announced(trust, say), money, account)
-        order = Order(method, kind, frame, since, until, value)
-        made = Release(result.value, _statement(account.dataset, money, rule, order), algorithm, result.transcript)
+        made = Release(result.value, order.statement(), algorithm, result.transcript)
         if goal:
             say("writing the file", None)
             made.save(goal)
@@ -137,54 +125,6 @@ def release(
         error.add_note(_stands(account, money))
         raise
     return made
-
-
-def named_after(source: Any) -> str:
-    """The data set that a source belongs to, unless somebody says otherwise: its file's or folder's name.
-
-    >>> named_after("data/nyc.csv.gz"), named_after("trips/*.parquet"), named_after([])
-    ('nyc', 'trips', 'memory')
-    """
-    if not isinstance(source, str | os.PathLike):
-        return "memory"
-    parts = [part for part in Path(source).absolute().parts if not set("*?[") & set(part)]
-    return parts[-1].lstrip(".").partition(".")[0] or "memory"
-
-
-def _rule(bounding: Bounding | str, person: str | None, value: str | None, outside: str) -> Bounding:
-    if outside not in ("drop", "count"):
-        raise InputError(f"rows outside the map are dropped or counted: say drop or count, not {outside!r}")
-    rule = spelled_bounding(bounding) if isinstance(bounding, str) else bounding
-    if isinstance(rule, RowIsPerson) and person is not None:
-        raise InputError(
-            f"each row is a person of its own, and the column {person!r} names the person: it can only be one of them"
-        )
-    if value is not None and not isinstance(rule, OneVote):
-        raise InputError(f"the column {value!r} weighs rows, but with {rule} rows have no weight: choose 'one vote'")
-    return replace(rule, nowhere=True) if outside == "count" else rule
-
-
-def _goal(path: Path, source: Any, overwrite: bool, algorithm: Way | FoundBox) -> Path:
-    """Where the file will be; whatever would keep it from being there is found out now, before anything is paid."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise FileError(f"a release is a file that ends in {' or '.join(SUFFIXES)}; found {path.name!r}")
-    inner = algorithm.method if isinstance(algorithm, FoundBox) else algorithm
-    if path.suffix.lower() == ".tif" and not (
-        isinstance(inner, Flat | UniformGrid) and isinstance(inner.tree, Quadtree)
-    ):
-        raise FileError("a .tif holds a regular grid of squares: ask for the method flat or uniform, or for a .parquet")
-    if not path.parent.is_dir():
-        raise FileError(f"there is no folder {path.parent} to write {path.name} to: make it first")
-    if not os.access(path.parent, os.W_OK | os.X_OK) or path.is_dir():
-        raise FileError(f"{path} cannot be written: choose a file in a folder that you may write to")
-    if path.exists():
-        if isinstance(source, str | os.PathLike) and Path(source).exists() and path.samefile(source):
-            raise FileError(f"{path} is the table itself: write the release elsewhere")
-        if not overwrite:
-            raise FileError(
-                f"{path} is there already: choose another name, or allow it to be replaced (--force, overwrite=True)"
-            )
-    return path
 
 
 def _read(trust: Curator, algorithm: Way | FoundBox, money: Budget) -> None:
@@ -214,49 +154,6 @@ class _Announced:
     def answer(self, question: Question, price: Budget) -> Answer:
         self.say(f"answering query {next(self.number)}", None)
         return self.trust.answer(question, price)
-
-
-class Order(NamedTuple):
-    """What was ordered, all of it public."""
-
-    method: str
-    cells: Squares | Hexes
-    box: Box | None
-    since: str | None
-    until: str | None
-    value: str | None
-
-
-def _statement(name: str, money: Budget, rule: Bounding, order: Order) -> Statement:
-    window = [f"{word} {time}" for word, time in (("from", order.since), ("until before", order.until)) if time]
-    public = [
-        f"the box {order.box}, as declared" if order.box else "",
-        f"the cells: {order.cells}",
-        f"the method: {order.method}, with the parameters in the file",
-        f"the time: {' '.join(window)}" if window else "",
-        f"the weight of a row: its {order.value!r}" if order.value else "",
-        "the names and types of the table's columns",
-    ]
-    charged = [
-        "" if order.box else "the box, found by two coarse grids of the world",
-        "the number of people" if order.method == "uniform" else "",
-        "how fine the cells are, and every number in them",
-    ]
-    return Statement(
-        dataset=name,
-        unit=A_ROW if isinstance(rule, RowIsPerson) else A_PERSON,
-        neighbours="one of them added or removed",
-        budget=money,
-        bounding=rule,
-        trust="curator",
-        assumptions=ASSUMPTIONS,
-        noise="discrete Laplace" if isinstance(money, PureDP) else "discrete Gaussian",
-        public=tuple(filter(None, public)),
-        charged=tuple(filter(None, charged)),
-        method=f"{order.method}, {order.cells}",
-        created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        version=__version__,
-    )
 
 
 def _note(account: Account, made: Release, goal: Path | None) -> None:
