@@ -88,6 +88,21 @@ def test_csv_with_words_among_the_numbers_and_ids_that_turn_into_text_late(tmp_p
     assert people(tmp_path / "rows.csv") == 30_001
 
 
+def test_csv_of_other_systems(tmp_path):
+    (tmp_path / "rows.csv").write_bytes('\ufeff"User";"Lon" ; Lat\r\n"ä";" 13.3";52.5\r\nb;13.3;52.5 \r\n'.encode())
+    assert people(tmp_path / "rows.csv") == 2
+    (tmp_path / "rows.tsv").write_text("User\tLon\tLat\n1\t13.3\t52.5\n")
+    assert people(tmp_path / "rows.tsv") == 1
+
+
+def test_csv_tells_no_progress_because_it_has_no_number_of_rows(tmp_path):
+    csv.write_csv(ROWS, tmp_path / "rows.csv")
+    told: list[float] = []
+    table = open_table(tmp_path / "rows.csv", progress=told.append)
+    table.votes(QUADTREE, RULE)
+    assert told == [] and table.report.rows == 4_000
+
+
 def test_csv_files_of_a_folder(tmp_path):
     csv.write_csv(ROWS.slice(0, 2_500), tmp_path / "a.csv")
     csv.write_csv(ROWS.slice(2_500).select(["lat", "lon", "weight", "user"]), tmp_path / "b.csv")

@@ -37,10 +37,10 @@ class Ballots:
 
     def count(self, pile: Pile, seeds: NDArray[np.uint64], tally: Tally) -> None:
         """Divide each person's vote over a folded pile and count it."""
-        parts = np.empty(pile.size, dtype=np.int64)
-        _divide(pile.place, pile.value, pile.size, seeds, self._scale, parts)
-        some = parts > 0
-        tally.add(pile.word[: pile.size][some], parts[some])
+        _divide(pile.place, pile.value, pile.size, seeds, self._scale)
+        for piece in pile.pieces():
+            some = pile.value[piece] > 0
+            tally.add(pile.word[piece][some], pile.value[piece][some].view(np.int64))
 
 
 @njit(nogil=True, cache=True)
@@ -81,9 +81,8 @@ def _divide(
     size: int,
     seeds: NDArray[np.uint64],
     scale: int,
-    parts: NDArray[np.int64],
 ) -> None:
-    """The twin of `memory.divided`, person by person."""
+    """Put in the stead of each weight its part of the vote, person by person: the twin of `memory.divided`."""
     begin = 0
     while begin < size:
         end, total = begin, np.uint64(0)
@@ -95,7 +94,7 @@ def _divide(
         for i in range(begin, end):
             until = min(until + weight[i], LARGEST_TOTAL)
             mark = _mark(scale, until, total, start)
-            parts[i] = mark - before
+            weight[i] = mark - before
             before = mark
         begin = end
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hazemap.cells import NOWHERE, Cells, Tree
+from hazemap.tables.arrays import floats
 from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson, whole_weights
 from hazemap.tables.connection import Connection
 from hazemap.tables.draws import KeyWords, SamplingKey
@@ -205,7 +206,7 @@ class EngineTable:
             counts = counts & (cells != NOWHERE)
         weights = np.ones(len(cells), dtype=np.int64)
         if weight:
-            weights = whole_weights(weight[0].to_numpy(zero_copy_only=False))
+            weights = whole_weights(floats(weight[0]))
             counts = counts & (weights > 0)
         return Batch(seeds, cells, weights, counts, texts, len(known) - int(known.sum()))
 

@@ -16,6 +16,9 @@ MOST_BITS = 16
 FULL = 2 / 3
 """A pile that is fuller than this after folding is crowded."""
 
+HEADROOM = 9 / 10
+"""What a growing pile takes of what is affordable: people still to come need room too."""
+
 WORTHWHILE = 5 / 4
 """A crowded pile grows by at least this factor, or not at all."""
 
@@ -131,7 +134,7 @@ class Group:
         """Fold the pile; where that leaves too much, let it grow, else put half of the people off."""
         self._fold()
         while self._pile.size > FULL * self._pile.capacity:
-            capacity = min(2 * self._pile.capacity, self._affordable())
+            capacity = min(2 * self._pile.capacity, int(HEADROOM * self._affordable()))
             if capacity >= WORTHWHILE * self._pile.capacity:
                 return self._pile.grow(capacity)
             if not self._halved():

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import TableError
+from hazemap.tables.arrays import floats, numbers, valid
 from hazemap.tables.draws import KeyWords
 
 if TYPE_CHECKING:
@@ -48,10 +49,7 @@ class WholeNumbers:
         """The seeds of the people in an Arrow array."""
         from hazemap.tables.hashes import seeds_of_numbers
 
-        known = column.is_valid().to_numpy(zero_copy_only=False)
-        if column.null_count:
-            column = column.fill_null(0)
-        return Coded(seeds_of_numbers(column.to_numpy().view(np.uint64), *words), known, None)
+        return Coded(seeds_of_numbers(numbers(column, np.uint64), *words), valid(column), None)
 
     def places(self) -> "Places":
         """An empty group of such people."""
@@ -71,7 +69,7 @@ class FloatingNumbers:
         """The seeds of the people in an Arrow array; `TableError` for ids that are not whole numbers."""
         from hazemap.tables.hashes import seeds_of_numbers
 
-        values = column.to_numpy(zero_copy_only=False)
+        values = floats(column)
         known = ~np.isnan(values)
         ids = np.where(known, values, 0.0)
         if not ((np.abs(ids) <= 2.0**self.digits) & (np.floor(ids) == ids)).all():
@@ -99,11 +97,11 @@ class TextIds:
         from hazemap.tables.hashes import seeds_of_texts
         from hazemap.tables.people import Texts
 
-        known = column.is_valid().to_numpy(zero_copy_only=False)
-        _, ends, letters = column.cast("binary").buffers()
-        offsets = np.frombuffer(ends, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+        texts = column.cast("binary")
+        _, ends, letters = texts.buffers()
+        offsets = np.frombuffer(ends, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
         data = np.frombuffer(letters, dtype=np.uint8) if letters and letters.size else np.zeros(1, dtype=np.uint8)
-        return Coded(seeds_of_texts(data, offsets, *words), known, Texts(data, offsets))
+        return Coded(seeds_of_texts(data, offsets, *words), valid(column), Texts(data, offsets))
 
     def places(self) -> "Places":
         """An empty group of such people."""

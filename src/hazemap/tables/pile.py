@@ -4,6 +4,7 @@ Appending costs nothing but the write; putting in order (a counting sort by plac
 place) lets a rule fold away what it no longer needs. This module imports numba.
 """
 
+from collections.abc import Iterator
 from typing import TypeVar
 
 import numpy as np
@@ -14,6 +15,7 @@ BYTES_EACH = 28
 """Memory for one entry: 20 bytes, and 8 more for one column at a time while the pile is put in order."""
 
 SMALLEST = 1 << 12
+PIECE = 1 << 18
 
 
 Kind = TypeVar("Kind", bound=np.generic)
@@ -39,6 +41,11 @@ class Pile:
     def capacity(self) -> int:
         """How many entries there is room for."""
         return len(self.place)
+
+    def pieces(self) -> Iterator[slice]:
+        """The entries in pieces that are worth copying."""
+        for begin in range(0, self.size, PIECE):
+            yield slice(begin, min(begin + PIECE, self.size))
 
     def arrange(self, people: int) -> None:
         """Put all entries in order by place, then by word; equal ones stay in the order they came."""

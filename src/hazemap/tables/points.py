@@ -6,6 +6,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.tables.arrays import floats
+
 LonLat = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -30,7 +32,7 @@ class TwoColumns:
 
     def lonlat(self, columns: list[Any]) -> LonLat:
         """Longitude and latitude; NaN where there is none."""
-        lon, lat = (column.to_numpy(zero_copy_only=False) for column in columns)
+        lon, lat = (floats(column) for column in columns)
         return lon, lat
 
 

@@ -42,7 +42,8 @@ class Sample(ABC):
 
     def count(self, pile: Pile, seeds: NDArray[np.uint64], tally: Tally) -> None:  # noqa: ARG002 - nothing is left to draw
         """Count one vote for everything kept."""
-        tally.count(pile.value[: pile.size])
+        for piece in pile.pieces():
+            tally.count(pile.value[piece])
 
 
 @final
