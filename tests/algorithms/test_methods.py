@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hazemap.algorithms import Adaptive, Flat, FoundBox, Locate, PrefixTree, UniformGrid
-from hazemap.algorithms.adaptive import above, cut
+from hazemap.algorithms.adaptive import cut
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.domains import Box, Hexagons, Quadtree
@@ -133,9 +133,9 @@ def test_a_cell_is_cut_until_its_parts_hold_what_was_asked():
 
 def test_the_cells_above_tile_as_the_cells_do():
     cells = Leaves(TREE, np.append(TREE.children(np.array([4, 5, 6, 28], dtype=np.uint64)), [29, 30, 31, NOWHERE]))
-    assert sorted(above(cells, 1).cells.tolist()) == [0, 4, 5, 6, 7]
-    assert sorted(above(cells, 9).cells.tolist()) == [0, 1]
-    assert above(cells, 0) is cells
+    assert sorted(cells.above(1).cells.tolist()) == [0, 4, 5, 6, 7]
+    assert sorted(cells.above(9).cells.tolist()) == [0, 1]
+    assert cells.above(0) is cells
 
 
 def test_the_cells_are_asked_first_and_then_coarser_ones():

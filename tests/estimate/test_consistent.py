@@ -137,15 +137,15 @@ def test_nowhere_is_a_region_of_its_own():
     cells = Leaves(TREE, np.append(TREE.children(TREE.root), NOWHERE))
     estimate = consistent([Measurement(cells, np.arange(5.0), np.ones(5), 0.0)], cells)
     assert estimate.numbers.tolist() == [0, 1, 2, 3, 4]
-    assert nonnegative(estimate, estimate.numbers)[4] == pytest.approx(4)
+    assert nonnegative(estimate.leaves, estimate.numbers)[4] == pytest.approx(4)
 
 
 def test_nowhere_may_be_asked_twice_and_hold_less_than_nobody():
     cells = Leaves(TREE, np.append(TREE.children(TREE.root), NOWHERE))
     once = Measurement(cells, np.array([1.0, 2, 3, 4, -5]), np.ones(5), 0.0)
     estimate = consistent([once, once], cells)
-    assert np.allclose(nonnegative(estimate, estimate.numbers), [1, 2, 3, 4, -5])
-    assert nonnegative(estimate, shrunk(estimate))[4] == -5
+    assert np.allclose(nonnegative(estimate.leaves, estimate.numbers), [1, 2, 3, 4, -5])
+    assert nonnegative(estimate.leaves, shrunk(estimate))[4] == -5
 
 
 @settings(max_examples=40, deadline=None)
@@ -155,7 +155,7 @@ def test_shrinking_and_the_loss_of_minus_signs_keep_the_totals(last, first, seed
     estimate = consistent([measured(first, rng), measured(last, rng)], last)
     calm = shrunk(estimate)
     assert calm.sum() == pytest.approx(estimate.numbers.sum())
-    plain = nonnegative(estimate, calm)
+    plain = nonnegative(estimate.leaves, calm)
     assert plain.sum() == pytest.approx(estimate.numbers.sum())
     if estimate.numbers.sum() > 0:
         assert plain.min() >= 0
@@ -168,7 +168,7 @@ def test_clamping_instead_inflates_a_sparse_map_many_times():
     noise = rng.normal(0, 10, 64)
     estimate = consistent([Measurement(cells, 0.5 + noise - noise.mean(), np.full(64, 100.0), 0.0)], cells)
     assert np.maximum(estimate.numbers, 0).sum() > 4 * estimate.numbers.sum() > 0
-    assert nonnegative(estimate, estimate.numbers).sum() == pytest.approx(estimate.numbers.sum())
+    assert nonnegative(estimate.leaves, estimate.numbers).sum() == pytest.approx(estimate.numbers.sum())
 
 
 def test_evenly_spread_people_are_shrunk_to_one_density():

@@ -73,19 +73,9 @@ class Adaptive:
             known = consistent(measurements(transcript, cells), cells)
             cells = with_nowhere(cut(known, fullness * noise), self.bounding)
         for levels, share in ((0, self.share), *self.coarser):
-            query = Query(Counts(above(cells, levels), self.bounding), share)
+            query = Query(Counts(cells.above(levels), self.bounding), share)
             transcript.append((query, (yield query)))
         return read(transcript, cells, self.reading)
-
-
-def above(cells: Leaves, levels: int) -> Leaves:
-    """The ancestors so many levels up (or at the root), without those inside others: they tile as the cells do."""
-    tree, found = cells.tree, cells.cells
-    for _ in range(levels):
-        lower = (found != NOWHERE) & (Leaves(tree, found).levels > 0)
-        found = np.unique(np.concatenate([found[~lower], tree.parent(found[lower])]))
-    every = Leaves(tree, found)
-    return Leaves(tree, found[every.holder < 0]) if levels else cells
 
 
 def coarsest(tree: Tree, cells: int) -> Leaves:

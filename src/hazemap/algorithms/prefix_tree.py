@@ -7,7 +7,7 @@ import numpy as np
 
 from hazemap.algorithms.asking import with_nowhere
 from hazemap.cellmap import CellMap, Reading
-from hazemap.cells import NOWHERE, Leaves, Tree
+from hazemap.cells import NOWHERE, Leaves, Tree, distinct
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
@@ -93,7 +93,7 @@ class PrefixTree:
         collapsed = (counts <= float(self.collapse) * threshold) & (level > 1) & ~split
         kept = asked[~split & ~collapsed]
         heirs = tree.parent(asked[collapsed])  # take in the people of collapsed cells
-        nodes = np.unique(np.concatenate([kept, tree.children(asked[split]), heirs]))
+        nodes = distinct(np.concatenate([kept, tree.children(asked[split]), heirs]))
         grown = Leaves(tree, nodes)
         first, last = grown.spans
         room = grown.own((last - first).astype(np.float64) + 1)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import Cells, Leaves
+from hazemap.cells import Cells, Leaves, distinct
 
 Indices = NDArray[np.int64]
 
@@ -79,7 +79,7 @@ def _ranges(partitions: Sequence[Leaves]) -> Ranges:
     tree = partitions[0].tree
     begin, end = tree.span(tree.root)
     first, last, holder = np.concatenate(firsts), np.concatenate(lasts), np.concatenate(holders)
-    edges: Cells = np.unique(np.concatenate([first, last + np.uint64(1), begin, end + np.uint64(1)]))
+    edges: Cells = distinct(np.concatenate([first, last + np.uint64(1), begin, end + np.uint64(1)]))
     low, high = np.searchsorted(edges, first), np.searchsorted(edges, last + np.uint64(1))
     holes = np.flatnonzero(holder >= 0)
     # A region with holes runs from its start to the first hole, between holes, and from the last hole to its end.

@@ -6,27 +6,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.estimate.consistent import Consistent
+from hazemap.cells import Leaves, distinct
+from hazemap.estimate.forest import forest
 
 Floats = NDArray[np.float64]
 
 
-def nonnegative(estimate: Consistent, values: Floats) -> Floats:
-    """The nearest non-negative numbers with the same totals wherever a region's total is positive, float64[cells].
+def nonnegative(cells: Leaves, values: Floats) -> Floats:
+    """The nearest non-negative numbers with the same totals, level by level of the tree, float64[cells].
 
-    Clamping each cell at zero raises the total of a sparse map many times over. Here, from the top down, the
-    children of a region are projected (in L2) on {x ≥ 0, Σ x = the region's number}; a region whose own number
-    is not positive keeps it, shared out by area, so the totals of the top regions (the coarsest that were
-    asked) stay exactly what they were: unbiased. `values` are the cells' numbers, shrunk or not. O(regions · log).
+    Clamping each cell at zero raises the total of a sparse map many times over. Here, from the whole domain down, the
+    parts of a cell are projected (in L2) on {x ≥ 0, Σ x = the cell's number}, so that what empty places gain is
+    taken from their neighbours and from nobody far away. The total stays exactly what it was, so unbiased; so does
+    every coarser total, but for those that were negative. A whole domain (or `NOWHERE`) that is not positive keeps its
+    number, shared out by area. O(cells · depth).
     """
-    areas = np.zeros(len(estimate.whole))
-    areas[estimate.regions.at] = estimate.leaves.areas
-    start = np.zeros(len(estimate.whole))
-    start[estimate.regions.at] = values
-    above = np.zeros(len(areas), dtype=np.bool_)
-    above[estimate.regions.at] = True
-    result: Floats = _compiled()(estimate.regions.forest.parent, start, areas, above)
-    return result[estimate.regions.at]
+    ancestors = _ancestors(cells)
+    woods = forest([*ancestors, cells])
+    rows = sum(part.size for part in ancestors) + cells.size
+    place = np.full(rows + 1, -1)
+    place[woods.row] = np.arange(len(woods.row))
+    at = place[rows - cells.size : rows]
+    start, areas, ours = np.zeros(len(woods.row)), np.zeros(len(woods.row)), np.zeros(len(woods.row), dtype=np.bool_)
+    start[at], areas[at], ours[at] = values, cells.areas, True
+    result: Floats = _compiled()(woods.parent, start, areas, ours)[at]
+    return result
+
+
+def _ancestors(cells: Leaves) -> list[Leaves]:
+    """All cells above, a partition a level, coarsest first."""
+    tree, levels, found = cells.tree, cells.levels, cells.cells[:0]
+    ancestors = []
+    for level in range(int(levels.max(initial=0)), 0, -1):
+        found = distinct(tree.parent(np.concatenate([cells.cells[levels == level], found])))
+        ancestors.append(Leaves(tree, found))
+    return ancestors[::-1]
 
 
 @cache

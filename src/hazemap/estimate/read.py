@@ -31,5 +31,5 @@ def read(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, reading: 
     values = plain.numbers
     if reading is not Reading.UNBIASED:
         guess = consistent(asked, cells, float(plain.numbers[cells.levels >= 0].sum()))
-        values = nonnegative(guess, shrunk(guess) if reading is Reading.SHRUNK else guess.numbers)
+        values = nonnegative(cells, shrunk(guess) if reading is Reading.SHRUNK else guess.numbers)
     return CellMap(cells, values, plain.numbers, plain.stddev, plain)
