@@ -170,6 +170,26 @@ def test_progress_rises_to_one(monkeypatch):
         assert told == sorted(told)
 
 
+def test_progress_ends_at_one_where_a_filter_leaves_few_rows():
+    told: list[float] = []
+    engine(crowd(30, 3_000), box=Box(13.3, 52.4, 13.31, 52.6), progress=told.append).votes(QUADTREE, RowIsPerson())
+    assert told[-1] == 1.0 and told == sorted(told)
+
+
+@pytest.mark.parametrize("rule", [RowIsPerson(), AtMostRows(1)], ids=repr)
+def test_a_tree_that_fails_stops_the_read(rule, monkeypatch):
+    class Broken:
+        depth, root = 3, QUADTREE.root
+        span = staticmethod(QUADTREE.span)
+
+        def cell_at(self, columns, level):
+            return np.full(len(columns["lon"]), 7, dtype=np.uint64)
+
+    monkeypatch.setattr(connection, "BATCH", 2048)
+    with pytest.raises(ValueError, match="outside the span"):
+        engine(crowd(30, 60_000), threads=2).votes(Broken(), rule)
+
+
 def test_nothing_exact_shows_when_a_table_is_printed():
     rows = engine(crowd(20, 200))
     rows.votes(QUADTREE, AtMostRows(1))

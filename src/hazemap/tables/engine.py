@@ -91,6 +91,7 @@ class EngineTable:
                 self._report, self._told = ReadReport(), 0.0
                 read = self._read_rows if isinstance(bounding, RowIsPerson) else self._read_people
                 votes = read(tree, bounding)
+                self._tell(self._layout.rows or 0, lambda _: 1.0)  # a filter leaves fewer rows than there are
                 somewhere = votes.cells != NOWHERE
                 if not bounding.nowhere and not somewhere.all():
                     votes = Votes(votes.cells[somewhere], votes.weights[somewhere])
@@ -99,9 +100,9 @@ class EngineTable:
 
     def _read_rows(self, tree: Tree, bounding: Bounding) -> Votes:
         """Every row counts, so no batch waits for another."""
-        from hazemap.tables.tally import gathered, tally_for
+        from hazemap.tables.tally import gathered, tallies_for
 
-        tallies = [tally_for(tree) for _ in range(self._threads)]
+        tallies = tallies_for(tree, self._threads)
         free: SimpleQueue[Tally] = SimpleQueue()
         for tally in tallies:
             free.put(tally)
@@ -109,8 +110,10 @@ class EngineTable:
         def count(columns: list[Any]) -> tuple[int, int]:
             cells = self._cells(columns, tree, bounding)
             tally = free.get()
-            tally.count(cells)
-            free.put(tally)
+            try:
+                tally.count(cells)
+            finally:
+                free.put(tally)
             return len(cells), len(cells) - int(np.count_nonzero(cells))
 
         with ThreadPoolExecutor(self._threads) as threads, closing(self._batches(bounding)) as batches:
@@ -122,14 +125,14 @@ class EngineTable:
     def _read_people(self, tree: Tree, bounding: Bounding) -> Votes:
         """Every group takes in its own people's rows, in as many passes as the fullest group needs."""
         from hazemap.tables.group import Group
-        from hazemap.tables.tally import gathered, tally_for
+        from hazemap.tables.tally import gathered, tallies_for
 
         ids = self._layout.need_ids()
         words = KeyWords.expanded(self._key, type(bounding).__name__)
         limit = self._memory_limit // self._threads
         groups = [
-            Group(i, self._threads, limit, ids.places, lambda: _at_work(bounding), tally_for(tree))
-            for i in range(self._threads)
+            Group(i, self._threads, limit, ids.places, lambda: _at_work(bounding), tally)
+            for i, tally in enumerate(tallies_for(tree, self._threads))
         ]
 
         def code(columns: list[Any]) -> "Batch":
@@ -204,7 +207,7 @@ class EngineTable:
             cells = self._cells(points, tree, bounding)
         if not bounding.nowhere:
             counts = counts & (cells != NOWHERE)
-        weights = np.ones(len(cells), dtype=np.int64)
+        weights = np.ones(len(cells) if isinstance(bounding, OneVote) else 0, dtype=np.int64)
         if weight:
             weights = whole_weights(floats(weight[0]))
             counts = counts & (weights > 0)

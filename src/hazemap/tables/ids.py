@@ -63,7 +63,7 @@ class FloatingNumbers:
     """Whole numbers that a file holds as floating point, as pandas does where some are missing."""
 
     sql: str
-    digits: int  # binary digits of the type: above 2^digits, ids next to each other are the same number
+    digits: int  # binary digits of the type: from 2^digits on, ids next to each other are the same number
 
     def coded(self, column: Any, words: KeyWords) -> Coded:
         """The seeds of the people in an Arrow array; `TableError` for ids that are not whole numbers."""
@@ -72,9 +72,9 @@ class FloatingNumbers:
         values = floats(column)
         known = ~np.isnan(values)
         ids = np.where(known, values, 0.0)
-        if not ((np.abs(ids) <= 2.0**self.digits) & (np.floor(ids) == ids)).all():
+        if not ((np.abs(ids) < 2.0**self.digits) & (np.floor(ids) == ids)).all():
             raise TableError(
-                f"ids of people that are floating point must be whole numbers up to 2^{self.digits}, or two people"
+                f"ids of people that are floating point must be whole numbers below 2^{self.digits}, or two people"
                 " could have the same; store them as integers or text"
             )
         return Coded(seeds_of_numbers(ids.astype(np.int64).view(np.uint64), *words), known, None)

@@ -26,7 +26,10 @@ class Texts(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Rows on their way to be counted: the seed of the person, the base cell, the weight; and which count."""
+    """Rows on their way to be counted: the seed of the person, the base cell, the weight; and which count.
+
+    Only rules that weigh rows get weights; for the others there are none.
+    """
 
     seeds: NDArray[np.uint64]
     cells: Cells

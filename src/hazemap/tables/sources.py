@@ -31,8 +31,10 @@ MEMORY_LIMIT = 1 << 30
 LEAST_MEMORY = 1 << 16
 LEAST_FOR_DUCKDB = 1 << 28
 FIRST_ROWS = 1 << 16
-NUMBERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE"}
-NUMBERS |= {f"U{kind}" for kind in NUMBERS if kind.endswith("INT") or kind == "INTEGER"}
+NUMBERS = {
+    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE"),
+    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"),
+}
 
 
 def open_table(
@@ -54,7 +56,8 @@ def open_table(
     """A table from a path, a folder, a pattern or a data frame; columns that are not named are guessed.
 
     `box` and the times `since <= t < until` (ISO 8601, UTC unless they say otherwise) choose rows; without
-    `key` each table draws samples of its own; `memory_limit` is in bytes, 1 GiB unless given. Errors:
+    `key` each table draws samples of its own; `memory_limit` is in bytes, 1 GiB unless given. Ids in CSV files
+    are texts as they are written, so 7 and 07 are two people; rows without an id are dropped. Errors:
     `FileError` for a file that is missing or damaged, `TableError` for columns that are missing, ambiguous
     or of a wrong type, for a table without rows, and for coordinates that are swapped or not degrees.
 
@@ -93,11 +96,11 @@ def _ids(source: Source, person: str | None) -> Ids | str:
     """How to read the ids; without any, why: it matters only to rules that need them."""
     try:
         column = PERSON.column(source.kinds, person)
+        return ids_of(column, quoted(column), source.kinds[column])
     except TableError as error:
         if person is not None:
             raise
         return f"{error}; or say that each row is a person of its own"
-    return ids_of(column, quoted(column), source.kinds[column])
 
 
 def _number(source: Source, role: Role, wanted: str | None) -> str:

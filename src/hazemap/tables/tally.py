@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hazemap.cells import NOWHERE, Cells, Tree
 from hazemap.tables.votes import Votes
 
-DENSE = 1 << 24
-"""A tree with at most so many base cells gets one counter for each."""
+DENSE = 1 << 25
+"""So many counters, of all threads together, may stand for every base cell that a tree can have: 256 MiB."""
 
 FEW = 1 << 20
 """So many cells may wait before they are added up."""
@@ -35,11 +35,12 @@ class Tally(Protocol):
         ...
 
 
-def tally_for(tree: Tree) -> Tally:
-    """Counters that suit the number of base cells that the tree can have."""
+def tallies_for(tree: Tree, threads: int) -> list[Tally]:
+    """Counters for each thread, that suit the number of base cells that the tree can have."""
     first, last = tree.span(tree.root)
     size = int(last.max()) - int(first.min()) + 1
-    return DenseTally(int(first.min()), size) if size <= DENSE else SparseTally()
+    dense = size * threads <= DENSE
+    return [DenseTally(int(first.min()), size) if dense else SparseTally() for _ in range(threads)]
 
 
 def gathered(tallies: list[Tally]) -> Votes:
