@@ -41,6 +41,7 @@ clean:
 
 .venv/base: .venv/bin/python pyproject.toml constraints/python.txt
 	$(PIP_INSTALL) --editable .
+	$(BIN)/hazemap plan --box=13,52,14,53 --people 1000 --epsilon 1 >/dev/null  # compiles the loops, once
 	touch $@
 
 .venv/test: .venv/base

@@ -23,8 +23,8 @@ FLOORS = [
     "algorithms | trust",
     "draw",
     "releases",
-    "city | spelling",
-    "plan | publish",
+    "orders",
+    "planning | publish",
     "cli",
 ]
 RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor.split(" | ")}

@@ -9,7 +9,7 @@ import pytest
 
 import hazemap
 from hazemap.errors import CapExceeded, FileError, HazemapError, InputError, LedgerError, TableError
-from hazemap.orders import named_after
+from hazemap.orders.order import named_after
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.stream import Stream
 from hazemap.publish import release

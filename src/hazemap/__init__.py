@@ -14,13 +14,12 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hazemap.algorithms import Adaptive, Flat, FoundBox, Locate, PrefixTree, UniformGrid
-    from hazemap.cellmap import CellMap
+    from hazemap.cellmap import CellMap, Reading
     from hazemap.cells import Leaves
     from hazemap.domains import Box, Hexagons, Quadtree
     from hazemap.encoders import Counts
     from hazemap.errors import HazemapError
-    from hazemap.estimate import Reading
-    from hazemap.planning import plan
+    from hazemap.planning.plan import plan
     from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
     from hazemap.privacy.ledger import Ledger
     from hazemap.privacy.statement import Statement
@@ -76,13 +75,12 @@ __all__ = [
 
 _HOMES = {
     "algorithms": ("Adaptive", "Flat", "FoundBox", "Locate", "PrefixTree", "UniformGrid"),
-    "cellmap": ("CellMap",),
+    "cellmap": ("CellMap", "Reading"),
     "cells": ("Leaves",),
     "domains": ("Box", "Hexagons", "Quadtree"),
     "encoders": ("Counts",),
     "errors": ("HazemapError",),
-    "estimate": ("Reading",),
-    "planning": ("plan",),
+    "planning.plan": ("plan",),
     "privacy.budget": ("ApproxDP", "PureDP", "ZCDP"),
     "privacy.ledger": ("Ledger",),
     "privacy.statement": ("Statement",),

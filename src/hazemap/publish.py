@@ -15,19 +15,19 @@ from typing import Any, Literal
 from hazemap.algorithms import FoundBox
 from hazemap.domains import Box
 from hazemap.errors import HazemapError, LedgerError
-from hazemap.orders import Order, free_place, named_after, rule_of
+from hazemap.orders.order import Order, free_place, named_after, rule_of
+from hazemap.orders.spelling import budget as spelled_budget
+from hazemap.orders.spelling import cells as spelled_cells
+from hazemap.orders.ways import Way, reach, way
 from hazemap.privacy.budget import Budget, Number
 from hazemap.privacy.ledger import Account, Ledger
 from hazemap.privacy.stream import Stream
 from hazemap.releases import Release
 from hazemap.rounds import Answer, Prices, Query, Question, Trust
 from hazemap.session import run
-from hazemap.spelling import budget as spelled_budget
-from hazemap.spelling import cells as spelled_cells
 from hazemap.tables import open_table
 from hazemap.tables.bounding import Bounding
 from hazemap.trust import Curator
-from hazemap.ways import Way, reach, way
 
 AnyPath = str | os.PathLike[str]
 Progress = Callable[[str, float | None], None]

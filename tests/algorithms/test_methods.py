@@ -225,6 +225,13 @@ def test_a_found_box_costs_its_share_and_the_method_spends_the_rest():
     assert hexagons.value.unbiased.sum() == pytest.approx(50_000, rel=0.02)
 
 
+def test_hexagons_start_coarser_where_the_found_box_holds_too_many():
+    far = FoundBox(Flat(Hexagons(Box(0, 0, 1e-5, 1e-5), 9, 9), 0))
+    assert far.tree(Box(13, 52, 13.5, 52.5)).coarsest == 9
+    wide = far.tree(Box(-170, -60, 170, 70))
+    assert (wide.coarsest, wide.finest) == (4, 9)
+
+
 def test_nobody_is_found_in_an_empty_table():
     with pytest.raises(InputError, match="no place stands out"):
         run(Locate(), Seeded(np.zeros(0), np.zeros(0)), PureDP(1), Unrecorded())

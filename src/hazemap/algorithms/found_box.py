@@ -1,5 +1,6 @@
 """Where are the people at all? A small share of the budget finds the box that nobody declared."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, log, log2, sqrt
@@ -76,7 +77,7 @@ class FoundBox:
     """Find a box with a share of the budget, then run a method inside it with the rest.
 
     The method's tree says of what kind: a quadtree of the found box is as deep as its cells stay at least
-    `finest` metres wide; hexagons keep their resolutions.
+    `finest` metres wide; hexagons keep their resolutions, but start coarser where the box holds too many.
 
     >>> FoundBox(Adaptive(Quadtree.world(depth=0))).share
     Fraction(1, 25)
@@ -97,7 +98,7 @@ class FoundBox:
         """The tree of the method's kind over a box."""
         tree = self.method.tree
         if isinstance(tree, Hexagons):
-            return Hexagons(box, tree.coarsest, tree.finest)
+            return hexagons_over(box, tree)
         return over(box, self.finest, self.method.level if isinstance(self.method, Flat) else 0)
 
 
@@ -105,6 +106,14 @@ def over(box: Box, finest: int, least: int = 0) -> Quadtree:
     """A quadtree around a box, as deep (but at least `least`) as its cells stay `finest` metres wide on the equator."""
     side = Quadtree.around(box, 0).side * EQUATOR
     return Quadtree.around(box, max(least, min(20, int(log2(max(1.0, side / finest))))))
+
+
+def hexagons_over(box: Box, tree: Hexagons) -> Hexagons:
+    """Hexagons of the same finest resolution over a box that was paid for, from the coarsest that it can hold."""
+    for coarsest in range(tree.coarsest, 0, -1):
+        with suppress(InputError):
+            return Hexagons(box, coarsest, tree.finest)
+    return Hexagons(box, 0, tree.finest)
 
 
 @dataclass(frozen=True)

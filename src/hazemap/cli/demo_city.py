@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.city import City, Floats, Places, Quarter, normal, uniform
 from hazemap.domains import Box, Quadtree
+from hazemap.planning.city import City, Floats, Places, Quarter, normal, uniform
 from hazemap.privacy.stream import Stream
 from hazemap.whole import whole
 

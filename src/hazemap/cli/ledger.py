@@ -43,7 +43,7 @@ def cap(
     as_json: AsJson = False,
 ) -> None:
     """Set all that a data set may ever spend, what it has spent already included."""
-    from hazemap.spelling import budget
+    from hazemap.orders.spelling import budget
 
     status = ledger_at(ledger).cap(dataset, budget(epsilon, delta, rho))
     limit, spent, left = _shown(status)

@@ -12,7 +12,7 @@ from hazemap.cli.output import deliver
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hazemap.planning import Plan
+    from hazemap.planning.plan import Plan
 
 EXAMPLE = "Example: [bold]hazemap plan --box=-74.1,40.6,-73.8,40.9 --people 100000 --epsilon 1[/bold]"
 
@@ -36,7 +36,7 @@ def plan(
 
     Error bars are exact. What hangs on where people are was tried on a made-up city of so many people.
     """
-    from hazemap.planning import plan as planned
+    from hazemap.planning.plan import plan as planned
 
     made = planned(box, people=people, epsilon=epsilon, delta=delta, rho=rho, cells=cells, bounding=bounding)
     if picture:

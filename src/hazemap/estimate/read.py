@@ -11,6 +11,8 @@ The best guess that a picture shows may use all rounds: it has no interval, and 
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
 from hazemap.errors import InputError
@@ -24,7 +26,8 @@ from hazemap.rounds import Answer, Question
 def read(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, reading: Reading) -> CellMap:
     """A map of these cells from all answers: O(cells asked · depth). `InputError` if they were never asked for."""
     asked = measurements(transcript, cells)
-    fixed = next((turn for turn, part in enumerate(asked) if part.cells == cells), None)
+    wanted = np.sort(cells.cells)
+    fixed = next((turn for turn, part in enumerate(asked) if np.array_equal(np.sort(part.cells.cells), wanted)), None)
     if fixed is None:
         raise InputError("the cells of the result were never asked for, so nothing is known of them")
     plain = consistent(asked[fixed:], cells)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hazemap.city import City, Quarter, normal, uniform
+from hazemap.planning.city import City, Quarter, normal, uniform
 from hazemap.privacy.stream import Stream
 
 

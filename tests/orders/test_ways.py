@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hazemap.algorithms import Adaptive, Flat, FoundBox, PrefixTree, UniformGrid
 from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.errors import InputError
-from hazemap.spelling import Hexes, Squares
+from hazemap.orders.spelling import Hexes, Squares
+from hazemap.orders.ways import FINEST, domain, reach, way
 from hazemap.tables import AtMostRows, OneVote
-from hazemap.ways import FINEST, domain, reach, way
 
 PARIS = Box(2.2, 48.8, 2.5, 48.9)
 

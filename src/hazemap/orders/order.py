@@ -10,12 +10,12 @@ from hazemap import __version__
 from hazemap.algorithms import Flat, FoundBox, UniformGrid
 from hazemap.domains import Box, Quadtree
 from hazemap.errors import FileError, InputError
+from hazemap.orders.spelling import Hexes, Squares
+from hazemap.orders.spelling import bounding as spelled_bounding
+from hazemap.orders.ways import Way
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
-from hazemap.spelling import Hexes, Squares
-from hazemap.spelling import bounding as spelled_bounding
 from hazemap.tables.bounding import Bounding, OneVote, RowIsPerson
-from hazemap.ways import Way
 
 SUFFIXES = (".parquet", ".tif")
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 
 from hazemap.errors import InputError
+from hazemap.orders.spelling import Hexes, Squares, bounding, budget, cells
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
-from hazemap.spelling import Hexes, Squares, bounding, budget, cells
 from hazemap.tables import AtMostCells, AtMostRows, OneVote, RowIsPerson
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import Cells, Tree
-from hazemap.city import City, Floats, Quarter
 from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.domains.boxes import MERCATOR_LATITUDE
+from hazemap.planning.city import City, Floats, Quarter
 from hazemap.privacy.stream import Stream
 from hazemap.tables.bounding import Bounding
 from hazemap.tables.votes import Votes

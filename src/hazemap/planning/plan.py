@@ -14,20 +14,20 @@ from hazemap.cells import Leaves, Tree
 from hazemap.domains import Box, Hexagons
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
+from hazemap.orders.spelling import Hexes, Squares
+from hazemap.orders.spelling import bounding as spelled_bounding
+from hazemap.orders.spelling import budget as spelled_budget
+from hazemap.orders.spelling import cells as spelled_cells
+from hazemap.orders.ways import domain
+from hazemap.planning.trial import Layer, Trial, median, middle
 from hazemap.privacy.budget import Budget, Number
 from hazemap.privacy.mechanisms import Noise, noise_for
 from hazemap.privacy.stream import Stream
 from hazemap.releases.questions import reach
 from hazemap.rounds import Answer, Prices, Query, Question
 from hazemap.session import Unrecorded, run
-from hazemap.spelling import Hexes, Squares
-from hazemap.spelling import bounding as spelled_bounding
-from hazemap.spelling import budget as spelled_budget
-from hazemap.spelling import cells as spelled_cells
 from hazemap.tables.bounding import Bounding
-from hazemap.trial import Layer, Trial, median, middle
 from hazemap.trust import Curator
-from hazemap.ways import domain
 
 FEWEST, MOST = 100, 10**10
 """People that a plan is for."""

@@ -9,7 +9,7 @@ from hazemap.cells import MOST_CELLS
 from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.domains.hexagons import REACH
 from hazemap.errors import InputError
-from hazemap.spelling import Hexes, Squares, refuse
+from hazemap.orders.spelling import Hexes, Squares, refuse
 from hazemap.tables.bounding import Bounding
 
 METHODS = "adaptive, uniform, flat, flat:LEVEL, prefix"

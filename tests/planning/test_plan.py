@@ -9,7 +9,7 @@ import pytest
 import hazemap
 from hazemap.domains import Box
 from hazemap.errors import InputError
-from hazemap.planning import plan
+from hazemap.planning.plan import plan
 from hazemap.privacy.ledger import Ledger
 from hazemap.tables import AtMostRows
 
