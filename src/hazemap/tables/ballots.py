@@ -1,10 +1,10 @@
 """One vote a person, divided over their cells by weight. This module imports numba."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hazemap.cells import Cells
+from hazemap.compiled import compiled
 from hazemap.tables import bounding
 from hazemap.tables.hashes import high_product, number
 from hazemap.tables.people import Batch
@@ -43,7 +43,7 @@ class Ballots:
             tally.add(pile.word[piece][some], pile.value[piece][some].view(np.int64))
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _append(
     cells: Cells,
     weights: NDArray[np.int64],
@@ -62,7 +62,7 @@ def _append(
     return rows.size, size
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _fold(place: NDArray[np.uint32], word: NDArray[np.uint64], value: NDArray[np.uint64], size: int) -> int:
     kept = 0
     for i in range(size):
@@ -74,7 +74,7 @@ def _fold(place: NDArray[np.uint32], word: NDArray[np.uint64], value: NDArray[np
     return kept
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _divide(
     place: NDArray[np.uint32],
     weight: NDArray[np.uint64],
@@ -99,7 +99,7 @@ def _divide(
         begin = end
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _mark(scale: int, until: np.uint64, total: np.uint64, start: np.uint64) -> int:
     """⌊(scale·until + start) / total⌋, where until <= total < 2⁶² and start < total: never overflows."""
     if total < PLAIN:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hazemap.compiled import compiled
 from hazemap.tables import pile
 from hazemap.tables.people import Batch, Places
 from hazemap.tables.pile import Pile
@@ -163,12 +163,12 @@ class Group:
 # Of a seed, the upper 16 bits choose the group, the next 16 the pass, the lower 32 the row of a table.
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _within(seed: np.uint64, bits: int, value: int) -> bool:
     return int(seed >> np.uint64(32)) & ((1 << bits) - 1) == value
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _wanted(seeds: NDArray[np.uint64], buckets: NDArray[np.int64]) -> NDArray[np.bool_]:
     wanted = np.empty(seeds.size, dtype=np.bool_)
     for i in range(seeds.size):
@@ -177,12 +177,12 @@ def _wanted(seeds: NDArray[np.uint64], buckets: NDArray[np.int64]) -> NDArray[np
     return wanted
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _group(seed: np.uint64, groups: int) -> int:
     return int(seed >> np.uint64(48)) % groups
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _inside(seeds: NDArray[np.uint64], bits: int, value: int) -> NDArray[np.bool_]:
     inside = np.empty(seeds.size, dtype=np.bool_)
     for i in range(seeds.size):
@@ -190,7 +190,7 @@ def _inside(seeds: NDArray[np.uint64], bits: int, value: int) -> NDArray[np.bool
     return inside
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _chosen(
     seeds: NDArray[np.uint64], counts: NDArray[np.bool_], index: int, groups: int, bits: int, value: int
 ) -> NDArray[np.int64]:

@@ -6,22 +6,22 @@ This module imports numba; whoever uses it imports it inside a function.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hazemap.compiled import compiled
 from hazemap.tables import draws
 
-mix: Any = njit(nogil=True, cache=True)(draws.mix)  # the same lines, for one word instead of many
+mix: Any = compiled(draws.mix)  # the same lines, for one word instead of many
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def number(seed: np.uint64, word: np.uint64) -> np.uint64:
     """What a seed draws for a word: the twin of `draws.numbers`."""
     drawn: np.uint64 = mix(mix(word ^ seed) + seed)
     return drawn
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def seeds_of_numbers(people: NDArray[np.uint64], first: np.uint64, second: np.uint64) -> NDArray[np.uint64]:
     """A seed for each person: the twin of `draws.seeds`."""
     seeds = np.empty(people.size, dtype=np.uint64)
@@ -30,7 +30,7 @@ def seeds_of_numbers(people: NDArray[np.uint64], first: np.uint64, second: np.ui
     return seeds
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def text_code(data: NDArray[np.uint8], start: int, stop: int) -> np.uint64:
     """64 bits of a text: its length, then eight bytes at a time, little end first."""
     code = np.uint64(stop - start)
@@ -42,7 +42,7 @@ def text_code(data: NDArray[np.uint8], start: int, stop: int) -> np.uint64:
     return code
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def seeds_of_texts(
     data: NDArray[np.uint8], offsets: NDArray[np.int32], first: np.uint64, second: np.uint64
 ) -> NDArray[np.uint64]:
@@ -53,7 +53,7 @@ def seeds_of_texts(
     return seeds
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def high_product(a: np.uint64, b: np.uint64) -> np.uint64:
     """The upper 64 bits of a·b: a uniform number below b, where a is uniform below 2⁶⁴."""
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)

@@ -8,10 +8,10 @@ on what one person contributes. This module imports numba.
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hazemap.cells import Cells
+from hazemap.compiled import compiled
 from hazemap.tables.pile import Kind, enlarged
 
 BYTES_EACH = 96
@@ -152,7 +152,7 @@ def roomy(table: NDArray[np.uint64], seeds: NDArray[np.uint64], count: int, more
 # A row of the table is a seed and its place + 1, or zeros; a seed stands at its lower bits or after them.
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _fill(table: NDArray[np.uint64], seeds: NDArray[np.uint64], count: int) -> None:
     last = np.uint64(len(table) - 1)
     for place in range(count):
@@ -163,7 +163,7 @@ def _fill(table: NDArray[np.uint64], seeds: NDArray[np.uint64], count: int) -> N
         table[at, 1] = place + 1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _enter_numbers(
     batch: NDArray[np.uint64],
     rows: NDArray[np.int64],
@@ -187,7 +187,7 @@ def _enter_numbers(
     return count
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _enter_texts(
     batch: NDArray[np.uint64],
     rows: NDArray[np.int64],

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from hazemap.compiled import compiled
 
 BYTES_EACH = 28
 """Memory for one entry: 20 bytes, and 8 more for one column at a time while the pile is put in order."""
@@ -70,7 +71,7 @@ class Pile:
         self.size = size
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _aim(place: NDArray[np.uint32], size: int, people: int) -> NDArray[np.int64]:
     """Put in the stead of each entry's place where the entry belongs; returns where each place then ends."""
     ends = np.zeros(people + 1, dtype=np.int64)
@@ -85,7 +86,7 @@ def _aim(place: NDArray[np.uint32], size: int, people: int) -> NDArray[np.int64]
     return ends[:people]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _moved(column: NDArray[np.uint64], to: NDArray[np.uint32], size: int) -> NDArray[np.uint64]:
     moved = np.empty_like(column)
     for i in range(size):
@@ -93,7 +94,7 @@ def _moved(column: NDArray[np.uint64], to: NDArray[np.uint32], size: int) -> NDA
     return moved
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _order(
     place: NDArray[np.uint32], word: NDArray[np.uint64], value: NDArray[np.uint64], ends: NDArray[np.int64]
 ) -> None:
@@ -104,7 +105,7 @@ def _order(
         begin = ends[p]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _sort(word: NDArray[np.uint64], value: NDArray[np.uint64]) -> None:
     """Sort both by word: by insertion where they are few, else by merging."""
     if word.size <= 32:

@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 from typing import final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hazemap.cells import Cells
+from hazemap.compiled import compiled
 from hazemap.tables.hashes import number
 from hazemap.tables.people import Batch
 from hazemap.tables.pile import Pile
@@ -93,7 +93,7 @@ def _enlarged(people: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
     return np.concatenate([people, _unseen(max(count, count // 2 * 3) - len(people))])
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _append_rows(
     seeds: NDArray[np.uint64],
     cells: Cells,
@@ -120,7 +120,7 @@ def _append_rows(
     return rows.size, size
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _append_cells(
     seeds: NDArray[np.uint64],
     cells: Cells,
@@ -142,7 +142,7 @@ def _append_cells(
     return rows.size, size
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _fold(
     place: NDArray[np.uint32],
     word: NDArray[np.uint64],

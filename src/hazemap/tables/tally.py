@@ -6,10 +6,10 @@ This module imports numba.
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Tree
+from hazemap.compiled import compiled
 from hazemap.tables.votes import Votes
 
 DENSE = 1 << 25
@@ -106,19 +106,19 @@ class SparseTally:
         )
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _count(cells: Cells, first: np.uint64, counters: NDArray[np.int64]) -> None:
     for i in range(cells.size):
         counters[_at(cells[i], first, counters.size)] += 1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _add(cells: Cells, weights: NDArray[np.int64], first: np.uint64, counters: NDArray[np.int64]) -> None:
     for i in range(cells.size):
         counters[_at(cells[i], first, counters.size)] += weights[i]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _at(cell: np.uint64, first: np.uint64, size: int) -> int:
     if cell == 0:
         return 0
