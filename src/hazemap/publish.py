@@ -93,6 +93,7 @@ def release(
     book = ledger or Ledger.default()
     account = book.account(dataset or named_after(source), f"{method} map" + (f" in {goal.name}" if goal else ""))
     order = Order(account.dataset, money, rule, method, kind, frame, since, until, value)
+    account.check(money)  # a cap that is spent is said before hours of reading; the charge below decides
 
     say("opening the table", None)
     table = open_table(

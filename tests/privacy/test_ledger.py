@@ -345,3 +345,14 @@ def test_threads_share_a_ledger(ledger: Ledger) -> None:
     for thread in threads:
         thread.join()
     assert ledger.datasets()[0].remaining == Amount("ε", Fraction(0))
+
+
+def test_a_check_refuses_what_a_charge_would_and_pays_nothing(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.account("nyc", "a map").check(PureDP(5))  # unknown and uncapped: anything goes
+    assert not ledger.path.exists()
+    ledger.cap("nyc", PureDP(1))
+    ledger.account("nyc", "a map").check(PureDP(1))
+    with pytest.raises(CapExceeded, match="nyc"):
+        ledger.account("nyc", "a map").check(PureDP(2))
+    assert ledger.history() == []

@@ -109,6 +109,10 @@ class Account:
             )
         self._charges.append(self.ledger.charge(self.dataset, price, self.what))
 
+    def check(self, price: Budget) -> None:
+        """Raise `CapExceeded` now if a charge would; nothing is paid or promised, others may spend what is left."""
+        self.ledger.check(self.dataset, price)
+
     @property
     def receipt(self) -> int | None:
         """The id of the charge, once it is paid."""
@@ -166,6 +170,12 @@ class Ledger:
             db.execute("INSERT INTO charges (dataset, price, rho, time, what) VALUES (?, ?, ?, ?, ?)", row)
             [number] = db.execute("SELECT last_insert_rowid()").fetchone()
         return Charge(number, name, price, line, time)
+
+    def check(self, dataset: str, price: Budget) -> None:
+        """Raise `CapExceeded` where a charge would; nothing is paid or promised."""
+        with self._file.reading() as db:
+            if db.execute("SELECT 1 FROM datasets WHERE name = ?", (_name(dataset),)).fetchone():
+                _check(_status(db, _name(dataset)), price)
 
     def account(self, dataset: str, what: str) -> Account:
         """Who pays for one run."""
