@@ -19,12 +19,12 @@ from hazemap.tables.bounding import AtMostRows, Bounding
 class Adaptive:
     """First decide on the cells with a small part of the budget, then count them with the rest.
 
-    *Decide.* Ask a coarse grid; cut every cell until its parts hold no more than some standard errors of the next
+    Deciding: ask a coarse grid; cut every cell until its parts hold no more than some standard errors of the next
     round; ask again. Bagdasaryan et al. (2022) cut what stands out of the noise and end with cells of nearly equal
-    area. This aims at cells of equal *count*: a cell of count c is cut k times, b^k ≈ c/(fullness σ), where b is the
+    area. This aims at cells of equal count: a cell of count c is cut k times, b^k ≈ c/(fullness σ), where b is the
     tree's fan-out and σ the noise that `Prices` tells for the next round.
 
-    *Count.* Ask the cells, then coarser cells made of them (`coarser`: how many levels up, with which share), which
+    Counting: ask the cells, then coarser cells made of them (`coarser`: how many levels up, with which share), which
     are known better together than one by one. The cells are fixed by then, so these answers give unbiased numbers
     and intervals for every union of cells, by exact least squares (`estimate.read`); the picture may use all rounds.
     The parameters were chosen on synthetic maps (docs/adaptive.md).
