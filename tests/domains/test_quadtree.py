@@ -150,3 +150,24 @@ def test_importing_trees_loads_nothing_heavy() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "tree", [Quadtree.world(4), Quadtree.world(9), Quadtree.around(Box(115.7, 39.5, 117.2, 40.5), 10)]
+)
+def test_many_points_at_once_lie_in_the_same_cells_as_few(tree):
+    """Large batches look rows up in a table; on and beside every edge the two ways must agree."""
+    rng = np.random.default_rng(9)
+    west, south, east, north = (float(edge[0]) for edge in tree.bounds(tree.root))
+    cells = tree.grid(tree.depth)
+    edges_y = np.concatenate([tree.bounds(cells[:, 0])[3], [south]])
+    edges_x = np.concatenate([tree.bounds(cells[0])[0], [east]])
+    near_y = np.concatenate([edges_y, np.nextafter(edges_y, 90), np.nextafter(edges_y, -90)])
+    near_x = np.concatenate([edges_x, np.nextafter(edges_x, 180), np.nextafter(edges_x, -180)])
+    size = max(20 * 2**tree.depth, 8 * len(near_y))
+    lon, lat = rng.uniform(west, east, size), rng.uniform(south, north, size)
+    lon[: len(near_x)], lat[-len(near_y) :] = near_x, near_y
+    many = tree.cell_at({"lon": lon, "lat": lat}, tree.depth)
+    step = 8 * 2**tree.depth
+    few = [tree.cell_at({"lon": lon[i : i + step], "lat": lat[i : i + step]}, tree.depth) for i in range(0, size, step)]
+    assert np.array_equal(many, np.concatenate(few))

@@ -30,7 +30,6 @@ class Connection:
                 "memory_limit": f"{memory_limit // 1024}KiB",
                 "threads": threads,
                 "temp_directory": spill,
-                "preserve_insertion_order": True,  # samples of rows go by their order
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
             }
@@ -59,6 +58,14 @@ class Connection:
 
     def stream(self, query: str, name: str) -> Generator[Any, None, None]:
         """Arrow record batches of a query, in the order of the rows. Close it before asking anything else."""
+        yield from self._stream(query, name, "true")
+
+    def stream_in_any_order(self, query: str, name: str) -> Generator[Any, None, None]:
+        """The same, a little faster, where nothing is drawn by the order of the rows."""
+        yield from self._stream(query, name, "false")
+
+    def _stream(self, query: str, name: str, ordered: str) -> Generator[Any, None, None]:
+        self._duckdb.execute(f"SET preserve_insertion_order = {ordered}")
         with explained(name), closing(self._duckdb.sql(query).to_arrow_reader(BATCH)) as reader:
             yield from reader
 

@@ -172,7 +172,9 @@ class EngineTable:
 
     def _batches(self, bounding: Bounding) -> Generator[list[Any], None, None]:
         """The columns that a rule needs, batch by batch, as Arrow arrays."""
-        with closing(self._connection.stream(self._layout.select(bounding), self._layout.name)) as batches:
+        free = isinstance(bounding, RowIsPerson)  # all others draw a row by its rank among its person's rows
+        stream = self._connection.stream_in_any_order if free else self._connection.stream
+        with closing(stream(self._layout.select(bounding), self._layout.name)) as batches:
             for batch in batches:
                 yield batch.columns
 
