@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hazemap.cells import Leaves
 from hazemap.domains import Quadtree
-from hazemap.tables.sources import open_table
+from hazemap.tables.opening.sources import open_table
 
 SHARED = Path(__file__).parents[1] / ".." / "shared"
 TREE = Quadtree(0.2939453125, 0.3759765625, 2.0**-10, 10)  # a tile of level 10 near New York

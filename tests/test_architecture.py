@@ -28,10 +28,12 @@ FLOORS = [
     "cli",
 ]
 RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor.split(" | ")}
+ROWS = {"tables.memory", "tables.engine", "tables.opening", "tables.counting"}
+NOISE = {"privacy.samplers", "privacy.stream", "trust"}
 NEVER = {
-    "algorithms": {"tables.memory", "tables.engine", "tables.sources", "privacy.samplers", "privacy.stream", "trust"},
-    "estimate": {"tables.memory", "tables.engine", "tables.sources", "privacy.samplers", "privacy.stream", "trust"},
-    "releases": {"tables.memory", "tables.engine", "tables.sources", "privacy.samplers", "privacy.stream", "trust"},
+    "algorithms": ROWS | NOISE,
+    "estimate": ROWS | NOISE,
+    "releases": ROWS | NOISE,
     "draw": {"tables", "privacy", "trust", "releases"},
 }
 NO_CHANCE = {"algorithms", "estimate", "releases", "draw"}

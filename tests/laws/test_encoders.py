@@ -24,8 +24,8 @@ from hazemap.tables import (
     RowIsPerson,
     Sensitivity,
     open_table,
-    sources,
 )
+from hazemap.tables.opening import sources
 
 BOX = Box(13.0, 52.3, 13.8, 52.7)
 QUADTREE, HEXAGONS = Quadtree.around(BOX, 3), Hexagons(BOX, 4, 6)

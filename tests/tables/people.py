@@ -16,8 +16,8 @@ from hazemap.tables import (
     RowIsPerson,
     Votes,
     open_table,
-    sources,
 )
+from hazemap.tables.opening import sources
 
 BOX = Box(13.0, 52.3, 13.8, 52.7)
 QUADTREE = Quadtree.around(BOX, 3)

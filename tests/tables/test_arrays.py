@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.tables.arrays import floats, numbers, valid
+from hazemap.tables.opening.arrays import floats, numbers, valid
 
 
 @given(st.lists(st.none() | st.floats(allow_nan=False), max_size=40), st.integers(0, 40), st.integers(0, 40))

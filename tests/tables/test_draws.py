@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, hashes, memory
+from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, memory
+from hazemap.tables.counting import hashes
 from hazemap.tables.draws import KeyWords, mix, numbers, seeds
 
 from .people import QUADTREE, keys

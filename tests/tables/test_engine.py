@@ -15,12 +15,11 @@ from hazemap.tables import (
     MemoryTable,
     OneVote,
     RowIsPerson,
-    connection,
-    hashes,
     open_table,
-    tally,
 )
-from hazemap.tables.tally import SparseTally
+from hazemap.tables.counting import hashes, tally
+from hazemap.tables.counting.tally import SparseTally
+from hazemap.tables.opening import connection
 
 from .people import DEEP, HEXAGONS, PERSONAL, QUADTREE, RULES, TREES, arrow, crowd, engine, same, tables
 

@@ -3,7 +3,7 @@
 from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson, Sensitivity
 from hazemap.tables.engine import EngineTable, ReadReport
 from hazemap.tables.memory import MemoryTable
-from hazemap.tables.sources import open_table
+from hazemap.tables.opening.sources import open_table
 from hazemap.tables.votes import Table, Votes
 
 __all__ = [

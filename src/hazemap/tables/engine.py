@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hazemap.cells import NOWHERE, Cells, Tree
-from hazemap.tables.arrays import floats
 from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson, whole_weights
-from hazemap.tables.connection import Connection
+from hazemap.tables.counting.parallel import in_order
 from hazemap.tables.draws import KeyWords, SamplingKey
-from hazemap.tables.ids import Ids
-from hazemap.tables.layout import Layout
-from hazemap.tables.parallel import in_order
+from hazemap.tables.opening.arrays import floats
+from hazemap.tables.opening.connection import Connection
+from hazemap.tables.opening.ids import Ids
+from hazemap.tables.opening.layout import Layout
 from hazemap.tables.votes import Votes
 
 if TYPE_CHECKING:
-    from hazemap.tables.group import Group, Rule
-    from hazemap.tables.people import Batch
-    from hazemap.tables.tally import Tally
+    from hazemap.tables.counting.group import Group, Rule
+    from hazemap.tables.counting.people import Batch
+    from hazemap.tables.counting.tally import Tally
 
 Progress = Callable[[float], None]
 """Told again and again which part of a read is done, where the number of rows is known."""
@@ -100,7 +100,7 @@ class EngineTable:
 
     def _read_rows(self, tree: Tree, bounding: Bounding) -> Votes:
         """Every row counts, so no batch waits for another."""
-        from hazemap.tables.tally import gathered, tallies_for
+        from hazemap.tables.counting.tally import gathered, tallies_for
 
         tallies = tallies_for(tree, self._threads)
         free: SimpleQueue[Tally] = SimpleQueue()
@@ -124,8 +124,8 @@ class EngineTable:
 
     def _read_people(self, tree: Tree, bounding: Bounding) -> Votes:
         """Every group takes in its own people's rows, in as many passes as the fullest group needs."""
-        from hazemap.tables.group import Group
-        from hazemap.tables.tally import gathered, tallies_for
+        from hazemap.tables.counting.group import Group
+        from hazemap.tables.counting.tally import gathered, tallies_for
 
         ids = self._layout.need_ids()
         words = KeyWords.expanded(self._key, type(bounding).__name__)
@@ -193,8 +193,8 @@ class EngineTable:
         """Rows ready for the groups. Only the first pass looks at everybody's."""
         import pyarrow
 
-        from hazemap.tables.group import wanted
-        from hazemap.tables.people import Batch
+        from hazemap.tables.counting.group import wanted
+        from hazemap.tables.counting.people import Batch
 
         width = 1 + len(self._layout.points.sql)
         points, weight = columns[1:width], columns[width:]
@@ -218,8 +218,8 @@ class EngineTable:
 
 def _at_work(bounding: Bounding) -> "Rule":
     """The compiled form of a rule about people."""
-    from hazemap.tables.ballots import Ballots
-    from hazemap.tables.samples import CellSample, RowSample
+    from hazemap.tables.counting.ballots import Ballots
+    from hazemap.tables.counting.samples import CellSample, RowSample
 
     match bounding:
         case AtMostRows(most=most):

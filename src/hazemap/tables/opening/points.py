@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.tables.arrays import floats
+from hazemap.tables.opening.arrays import floats
 
 LonLat = tuple[NDArray[np.float64], NDArray[np.float64]]
 

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from hazemap.errors import TableError
-from hazemap.tables.connection import Connection
-from hazemap.tables.source import Geometry, Source
+from hazemap.tables.opening.connection import Connection
+from hazemap.tables.opening.source import Geometry, Source
 
 NAME = "the table"
 POINTS = {"geoarrow.wkb": "WKB", "geoarrow.point": "point"}

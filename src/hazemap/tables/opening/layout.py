@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hazemap.domains.boxes import Box
 from hazemap.errors import TableError
 from hazemap.tables.bounding import Bounding, OneVote, RowIsPerson
-from hazemap.tables.ids import Ids
-from hazemap.tables.points import Points, TwoColumns
+from hazemap.tables.opening.ids import Ids
+from hazemap.tables.opening.points import Points, TwoColumns
 
 
 @dataclass(frozen=True)

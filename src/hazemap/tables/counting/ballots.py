@@ -6,10 +6,10 @@ from numpy.typing import NDArray
 from hazemap.cells import Cells
 from hazemap.compiled import compiled
 from hazemap.tables import bounding
-from hazemap.tables.hashes import high_product, number
-from hazemap.tables.people import Batch
-from hazemap.tables.pile import Pile
-from hazemap.tables.tally import Tally
+from hazemap.tables.counting.hashes import high_product, number
+from hazemap.tables.counting.people import Batch
+from hazemap.tables.counting.pile import Pile
+from hazemap.tables.counting.tally import Tally
 
 LARGEST_TOTAL = np.uint64(bounding.LARGEST_TOTAL)
 PLAIN = np.uint64(1 << 46)  # 2¹⁶ micro-votes times a total below this, plus a total, fits 64 bits

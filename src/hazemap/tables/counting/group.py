@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.compiled import compiled
-from hazemap.tables import pile
-from hazemap.tables.people import Batch, Places
-from hazemap.tables.pile import Pile
-from hazemap.tables.tally import Tally
+from hazemap.tables.counting import pile
+from hazemap.tables.counting.people import Batch, Places
+from hazemap.tables.counting.pile import Pile
+from hazemap.tables.counting.tally import Tally
 
 MOST_BITS = 16
 FULL = 2 / 3

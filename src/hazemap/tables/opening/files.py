@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from hazemap.errors import FileError, TableError
-from hazemap.tables.connection import Connection, literal
-from hazemap.tables.source import Geometry, Source
+from hazemap.tables.opening.connection import Connection, literal
+from hazemap.tables.opening.source import Geometry, Source
 
 PARQUET = (".parquet", ".pq", ".parq", ".geoparquet")
 CSV = tuple(kind + packed for kind in (".csv", ".tsv", ".txt") for packed in ("", ".gz", ".zst"))

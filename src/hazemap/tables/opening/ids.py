@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import TableError
-from hazemap.tables.arrays import floats, numbers, valid
 from hazemap.tables.draws import KeyWords
+from hazemap.tables.opening.arrays import floats, numbers, valid
 
 if TYPE_CHECKING:
-    from hazemap.tables.people import Places, Texts
+    from hazemap.tables.counting.people import Places, Texts
 
 
 class Coded(NamedTuple):
@@ -47,13 +47,13 @@ class WholeNumbers:
 
     def coded(self, column: Any, words: KeyWords) -> Coded:
         """The seeds of the people in an Arrow array."""
-        from hazemap.tables.hashes import seeds_of_numbers
+        from hazemap.tables.counting.hashes import seeds_of_numbers
 
         return Coded(seeds_of_numbers(numbers(column, np.uint64), *words), valid(column), None)
 
     def places(self) -> "Places":
         """An empty group of such people."""
-        from hazemap.tables.people import People
+        from hazemap.tables.counting.people import People
 
         return People()
 
@@ -67,7 +67,7 @@ class FloatingNumbers:
 
     def coded(self, column: Any, words: KeyWords) -> Coded:
         """The seeds of the people in an Arrow array; `TableError` for ids that are not whole numbers."""
-        from hazemap.tables.hashes import seeds_of_numbers
+        from hazemap.tables.counting.hashes import seeds_of_numbers
 
         values = floats(column)
         known = ~np.isnan(values)
@@ -81,7 +81,7 @@ class FloatingNumbers:
 
     def places(self) -> "Places":
         """An empty group of such people."""
-        from hazemap.tables.people import People
+        from hazemap.tables.counting.people import People
 
         return People()
 
@@ -94,8 +94,8 @@ class TextIds:
 
     def coded(self, column: Any, words: KeyWords) -> Coded:
         """The seeds of the people in an Arrow array."""
-        from hazemap.tables.hashes import seeds_of_texts
-        from hazemap.tables.people import Texts
+        from hazemap.tables.counting.hashes import seeds_of_texts
+        from hazemap.tables.counting.people import Texts
 
         texts = column.cast("binary")
         _, ends, letters = texts.buffers()
@@ -105,7 +105,7 @@ class TextIds:
 
     def places(self) -> "Places":
         """An empty group of such people."""
-        from hazemap.tables.people import Names
+        from hazemap.tables.counting.people import Names
 
         return Names()
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from hazemap.cells import Cells
 from hazemap.compiled import compiled
-from hazemap.tables.hashes import number
-from hazemap.tables.people import Batch
-from hazemap.tables.pile import Pile
-from hazemap.tables.tally import Tally
+from hazemap.tables.counting.hashes import number
+from hazemap.tables.counting.people import Batch
+from hazemap.tables.counting.pile import Pile
+from hazemap.tables.counting.tally import Tally
 
 SEEN, LIMIT = 0, 1
 ANY = np.uint64(2**64 - 1)

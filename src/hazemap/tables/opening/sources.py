@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from hazemap.domains.boxes import Box
 from hazemap.errors import InputError, TableError
-from hazemap.tables.columns import LAT, LON, PERSON, TIME, VALUE, Role
-from hazemap.tables.connection import Connection, quoted
 from hazemap.tables.draws import SamplingKey
 from hazemap.tables.engine import EngineTable, Progress
-from hazemap.tables.files import open_files
-from hazemap.tables.frames import open_frame
-from hazemap.tables.ids import Ids, ids_of
-from hazemap.tables.layout import Layout
-from hazemap.tables.points import Points, Reprojected, TwoColumns, WellKnownBinary
-from hazemap.tables.source import Geometry, Source
+from hazemap.tables.opening.columns import LAT, LON, PERSON, TIME, VALUE, Role
+from hazemap.tables.opening.connection import Connection, quoted
+from hazemap.tables.opening.files import open_files
+from hazemap.tables.opening.frames import open_frame
+from hazemap.tables.opening.ids import Ids, ids_of
+from hazemap.tables.opening.layout import Layout
+from hazemap.tables.opening.points import Points, Reprojected, TwoColumns, WellKnownBinary
+from hazemap.tables.opening.source import Geometry, Source
 
 MEMORY_LIMIT = 1 << 30
 LEAST_MEMORY = 1 << 16

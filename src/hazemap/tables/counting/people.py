@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hazemap.cells import Cells
 from hazemap.compiled import compiled
-from hazemap.tables.pile import Kind, enlarged
+from hazemap.tables.counting.pile import Kind, enlarged
 
 BYTES_EACH = 96
 """Memory for one person at most, with room to grow: seed 12, table 4 × 16, what a rule remembers 20."""
