@@ -45,11 +45,11 @@ clean:
 	touch $@
 
 .venv/test: .venv/base
-	$(PIP_INSTALL) --editable ".[test,lint]"
+	$(PIP_INSTALL) --editable ".[server,test,lint]"
 	touch $@
 
 .venv/docs: .venv/base
-	$(PIP_INSTALL) --editable ".[docs]"
+	$(PIP_INSTALL) --editable ".[server,docs]"
 	touch $@
 
 system:  # GDAL's own tools open what we write; without them (and without root) those tests skip and say so

@@ -19,12 +19,13 @@ FLOORS = [
     "rounds",
     "codec",
     "session",
-    "estimate",
+    "estimate | wire",
     "algorithms | trust",
     "draw",
     "releases",
     "orders",
     "planning | publish",
+    "device | server",
     "cli",
 ]
 RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor.split(" | ")}
@@ -35,9 +36,12 @@ NEVER = {
     "estimate": ROWS | NOISE,
     "releases": ROWS | NOISE,
     "draw": {"tables", "privacy", "trust", "releases"},
+    "device": {"algorithms", "estimate", "releases"},
+    "server": ROWS | {"privacy.samplers"},
 }
 NO_CHANCE = {"algorithms", "estimate", "releases", "draw"}
 CHANCE = {"random", "secrets", "time", "numpy.random"}
+NETWORK = {"socket", "ssl", "http", "urllib", "asyncio", "httpx", "uvicorn", "starlette", "sqlite3"}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
@@ -92,6 +96,11 @@ def test_whoever_decides_neither_draws_lots_nor_looks_at_the_clock(path):
 @pytest.mark.parametrize("path", MODULES, ids=ids)
 def test_a_file_is_short_enough_to_be_one_noun(path):
     assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if floor_of(p) in {"wire", "trust"}], ids=ids)
+def test_protocols_and_trust_models_open_no_socket(path):
+    assert not {name.partition(".")[0] for name in imports(path)} & NETWORK
 
 
 def test_no_folder_is_called_by_what_it_is_not():

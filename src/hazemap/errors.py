@@ -10,7 +10,9 @@
     ├── ConversationError       a program's: the two sides do not fit
     │   ├── TranscriptMismatch  stored answers belong to other queries
     │   ├── Unanswerable        this trust model cannot answer this query
-    │   └── CodecError          JSON that no version of hazemap wrote
+    │   ├── Refused             the other side broke a protocol's rules, or asks for less than one's own floors
+    │   ├── NotOpened           too few people answered: nothing was opened, nothing learned
+    │   └── CodecError          JSON or bytes that no version of hazemap wrote
     └── LedgerError             the ledger cannot be read or written
 
 A message says what was asked, what was found and what to do. It never holds a row or a secret.
@@ -65,8 +67,16 @@ class Unanswerable(ConversationError):
     """The trust model in use does not answer this type of query."""
 
 
+class Refused(ConversationError):
+    """The other side of a protocol broke its rules, or asks for less protection than this side accepts."""
+
+
+class NotOpened(ConversationError):
+    """Too few people answered, so a secure sum was not opened and nothing was learned."""
+
+
 class CodecError(ConversationError):
-    """JSON that does not describe anything on hazemap's closed list."""
+    """JSON or bytes that do not describe anything on hazemap's closed list."""
 
 
 class LedgerError(HazemapError):

@@ -73,7 +73,8 @@ class Answer:
     """Unbiased noisy sums, int64[size], and what is publicly known of their noise.
 
     `stddev` is float64[size] or float64[1] (the same for all); `kurtosis` is the excess kurtosis of each
-    sum's noise (discrete Laplace about 3, discrete Gaussian 0), which intervals need.
+    sum's noise (discrete Laplace about 3, discrete Gaussian 0), which intervals need. `people` is how many
+    people the sums are over, where that is public: devices that answered, of those that were asked.
 
     >>> Answer(np.array([3, -1]), np.array([1.4])).stddev
     array([1.4])
@@ -82,6 +83,7 @@ class Answer:
     sums: NDArray[np.int64]
     stddev: NDArray[np.float64]
     kurtosis: float = 0.0
+    people: int | None = None
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -89,6 +91,7 @@ class Answer:
             and np.array_equal(self.sums, other.sums)
             and np.array_equal(self.stddev, other.stddev)
             and self.kurtosis == other.kurtosis
+            and self.people == other.people
         )
 
     def __hash__(self) -> int:
