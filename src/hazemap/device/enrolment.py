@@ -1,0 +1,76 @@
+"""Who a device is: its identity, the secret that draws its samples, and the server it answers."""
+
+import json
+import os
+from dataclasses import dataclass, field, replace
+
+from hazemap.device.store import Store, Write
+from hazemap.wire.identities import Identity
+
+
+@dataclass(frozen=True)
+class Enrolment:
+    """What a device knows of itself; all of it secret but the server's address.
+
+    `sampling` draws which rows count where there are too many; a device that is not enrolled yet has no `server`.
+
+    >>> Enrolment.create().server is None
+    True
+    """
+
+    identity: bytes = field(repr=False)
+    sampling: bytes = field(repr=False)
+    server: str | None = None
+    name: str | None = None
+    ticket: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def create(cls) -> "Enrolment":
+        """A new identity, enrolled nowhere."""
+        return cls(Identity.create().to_bytes(), os.urandom(32))
+
+    def enrolled(self, server: str, token: str, name: str, ticket: str) -> "Enrolment":
+        """The same device, known to a server."""
+        return replace(self, server=server, token=token, name=name, ticket=ticket)
+
+    def to_bytes(self) -> bytes:
+        """As it is sealed."""
+        secrets = {"identity": self.identity.hex(), "sampling": self.sampling.hex()}
+        return json.dumps({**vars(self), **secrets}).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Enrolment":
+        """What `to_bytes` wrote."""
+        fields = json.loads(data)
+        secrets = {name: bytes.fromhex(fields[name]) for name in ("identity", "sampling")}
+        return cls(**{**fields, **secrets})
+
+
+def devices(store: Store) -> list[int]:
+    """The numbers of all devices of a store."""
+    return [device for (device,) in store.read("SELECT device FROM devices ORDER BY device")]
+
+
+def add(store: Store, number: int = 1) -> list[int]:
+    """So many new devices, in one transaction."""
+    with store.writing() as database:
+        added = []
+        for _ in range(number):
+            database.execute("INSERT INTO devices (sealed) VALUES (x'')")
+            [device] = database.execute("SELECT last_insert_rowid()").fetchone()
+            database.execute(*saved(store, device, Enrolment.create()))
+            added.append(int(device))
+    return added
+
+
+def saved(store: Store, device: int, enrolment: Enrolment) -> Write:
+    """The statement that keeps what a device knows of itself."""
+    sealed = store.seal("devices", device, 0, enrolment.to_bytes())
+    return Write("UPDATE devices SET sealed = ? WHERE device = ?", (sealed, device))
+
+
+def read(store: Store, device: int) -> Enrolment:
+    """What a device knows of itself."""
+    [(sealed,)] = store.read("SELECT sealed FROM devices WHERE device = ?", device)
+    return Enrolment.from_bytes(store.unseal("devices", device, 0, sealed))

@@ -1,0 +1,76 @@
+"""What a query asks, read off its encoder: its cells, its rules, and a sentence for a person."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import NOWHERE, Leaves
+from hazemap.encoders import Encoder, Stack
+from hazemap.errors import Refused
+from hazemap.tables.bounding import Bounding
+from hazemap.tables.memory import MemoryTable
+from hazemap.trust.tasks import Task
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a device weighs before it answers: how many numbers, over how fine cells, by which rules.
+
+    `side` is the side in metres of a square as large as the smallest cell.
+    """
+
+    size: int
+    side: float
+    rules: tuple[Bounding, ...]
+
+    def __str__(self) -> str:
+        counted = " and ".join(dict.fromkeys(rule.counted for rule in self.rules))
+        rules = "; ".join(dict.fromkeys(str(rule) for rule in self.rules))
+        return (
+            f"how many {counted} are in each of {self.size:,} cells, the smallest {_metres(self.side)} wide ({rules})"
+        )
+
+
+@lru_cache(maxsize=64)
+def asked(task: Task) -> Asked:
+    """What a task asks; `Refused` for a kind of question that devices do not know. Many devices ask at once."""
+    each = list(_parts(task.question.encoder))
+    side = sqrt(min((_smallest(cells) for cells, _ in each), default=0.0))
+    return Asked(task.question.encoder.size, side, tuple(rule for _, rule in each))
+
+
+def vector(task: Task, table: MemoryTable) -> tuple[NDArray[np.int64], int]:
+    """What one person says, int64[size], and how many of its numbers their rows touch. Zeros for no rows."""
+    entries = task.question.encoder.encode(table)
+    sums = np.zeros(task.question.encoder.size, dtype=np.int64)
+    np.add.at(sums, entries.position, entries.value)
+    return sums, int(np.count_nonzero(sums))
+
+
+def _parts(encoder: Encoder) -> Iterator[tuple[Leaves, Bounding]]:
+    """The cells that are counted, each with its rule."""
+    if isinstance(encoder, Stack):
+        for part in encoder.parts:
+            yield from _parts(part)
+        return
+    cells, rule = getattr(encoder, "cells", None), getattr(encoder, "bounding", None)
+    if not isinstance(cells, Leaves) or not isinstance(rule, Bounding):
+        raise Refused(f"this device does not know how to judge a question of type {type(encoder).__name__}")
+    yield cells, rule
+
+
+def _smallest(leaves: Leaves) -> float:
+    """The area of the smallest cell in square metres, for cells of which others are cut as well.
+
+    What a cell owns beside the cells within it is made of siblings of these, so it is no smaller than they are.
+    """
+    real = leaves.cells[leaves.cells != NOWHERE]
+    return float(leaves.tree.area(real).min(initial=np.inf))
+
+
+def _metres(side: float) -> str:
+    return f"{side / 1000:,.3g} km" if side >= 1000 else f"{side:.3g} m"
