@@ -2,6 +2,7 @@
 
 from hazemap.domains.boxes import WORLD, Box
 from hazemap.domains.hexagons import Hexagons
+from hazemap.domains.marked import Marked, Sides
 from hazemap.domains.quadtree import Quadtree
 
-__all__ = ["WORLD", "Box", "Hexagons", "Quadtree"]
+__all__ = ["WORLD", "Box", "Hexagons", "Marked", "Quadtree", "Sides"]

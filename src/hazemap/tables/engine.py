@@ -178,9 +178,10 @@ class EngineTable:
             for batch in batches:
                 yield batch.columns
 
-    def _cells(self, points: list[Any], tree: Tree, bounding: Bounding) -> Cells:
-        lon, lat = self._layout.points.lonlat(points)
-        cells = tree.cell_at({"lon": lon, "lat": lat}, tree.depth)
+    def _cells(self, places: list[Any], tree: Tree, bounding: Bounding) -> Cells:
+        columns = self._layout.columns(places)
+        lon, lat = columns["lon"], columns["lat"]
+        cells = tree.cell_at(columns, tree.depth)
         box = self._layout.masked(bounding)
         if box is not None:
             inside = (box.west <= lon) & (lon <= box.east) & (box.south <= lat) & (lat <= box.north)
@@ -196,7 +197,7 @@ class EngineTable:
         from hazemap.tables.counting.group import wanted
         from hazemap.tables.counting.people import Batch
 
-        width = 1 + len(self._layout.points.sql)
+        width = 1 + len(self._layout.places)
         points, weight = columns[1:width], columns[width:]
         seeds, known, texts = ids.coded(columns[0], words)
         counts = known

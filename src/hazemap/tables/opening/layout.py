@@ -1,10 +1,15 @@
 """What to read from a source, in SQL: whose rows, where they are, how much they weigh, and which of them."""
 
 from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
 
 from hazemap.domains.boxes import Box
+from hazemap.domains.marked import MARK
 from hazemap.errors import TableError
 from hazemap.tables.bounding import Bounding, OneVote, RowIsPerson
+from hazemap.tables.opening.arrays import floats
 from hazemap.tables.opening.ids import Ids
 from hazemap.tables.opening.points import Points, TwoColumns
 
@@ -19,6 +24,7 @@ class Layout:
     ids: Ids | str  # or why there are none
     points: Points
     weight: str | None
+    mark: str | None
     where: tuple[str, ...]
     box: Box | None
 
@@ -28,13 +34,23 @@ class Layout:
             raise TableError(self.ids)
         return self.ids
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The columns that say in which cell a row is: its coordinates and perhaps its mark."""
+        return self.points.sql + (() if self.mark is None else (self.mark,))
+
+    def columns(self, places: list[Any]) -> dict[str, NDArray[Any]]:
+        """What a tree looks at, from the columns `places` as Arrow arrays."""
+        lon, lat = self.points.lonlat(places[: len(self.points.sql)])
+        return {"lon": lon, "lat": lat} | ({} if self.mark is None else {MARK: floats(places[-1])})
+
     def masked(self, bounding: Bounding) -> Box | None:
         """The box, where the query does not leave out what lies outside: such rows are `NOWHERE`."""
         return None if self._pushed(bounding) else self.box
 
     def select(self, bounding: Bounding) -> str:
-        """The query for the rows that a rule weighs: perhaps ids, the coordinates, perhaps weights."""
-        columns = list(self.points.sql)
+        """The query for the rows that a rule weighs: perhaps ids, the places, perhaps weights."""
+        columns = list(self.places)
         if not isinstance(bounding, RowIsPerson):
             columns.insert(0, self.need_ids().sql)
         if isinstance(bounding, OneVote) and self.weight:

@@ -18,7 +18,7 @@ from hazemap.domains.boxes import Box
 from hazemap.errors import InputError, TableError
 from hazemap.tables.draws import SamplingKey
 from hazemap.tables.engine import EngineTable, Progress
-from hazemap.tables.opening.columns import LAT, LON, PERSON, TIME, VALUE, Role
+from hazemap.tables.opening.columns import LAT, LON, MARK, PERSON, TIME, VALUE, Role
 from hazemap.tables.opening.connection import Connection, quoted
 from hazemap.tables.opening.files import open_files
 from hazemap.tables.opening.frames import open_frame
@@ -45,6 +45,7 @@ def open_table(
     lat: str | None = None,
     time: str | None = None,
     value: str | None = None,
+    mark: str | None = None,
     box: Box | None = None,
     since: datetime | str | None = None,
     until: datetime | str | None = None,
@@ -55,8 +56,9 @@ def open_table(
 ) -> EngineTable:
     """A table from a path, a folder, a pattern or a data frame; columns that are not named are guessed.
 
-    `box` and the times `since <= t < until` (ISO 8601, UTC unless they say otherwise) choose rows; without
-    `key` each table draws samples of its own; `memory_limit` is in bytes, 1 GiB unless given. Ids in CSV files
+    `mark` is a column of yes or no, for proportions. `box` and the times `since <= t < until` (ISO 8601, UTC unless
+    they say otherwise) choose rows; without `key` each table draws samples of its own; `memory_limit` is in bytes, 1
+    GiB unless given. Ids in CSV files
     are texts as they are written, so 7 and 07 are two people; rows without an id are dropped. Errors:
     `FileError` for a file that is missing or damaged, `TableError` for columns that are missing, ambiguous
     or of a wrong type, for a table without rows, and for coordinates that are swapped or not degrees.
@@ -80,6 +82,7 @@ def open_table(
         ids=_ids(opened, person),
         points=_points(opened, lon, lat),
         weight=None if value is None else _number(opened, VALUE, value),
+        mark=None if mark is None else _yes_or_no(opened, mark),
         where=_times(connection, opened, time, since, until),
         box=box,
     )
@@ -114,6 +117,16 @@ def _number(source: Source, role: Role, wanted: str | None) -> str:
     if kind == "VARCHAR" and source.numbers_as_text:
         return f"TRY_CAST(trim({name}) AS DOUBLE)"  # without trim, DuckDB 2.0 fails on words (its issue 23818)
     raise TableError(f"the {role.what} must be numbers; the column {column!r} is {kind}")
+
+
+def _yes_or_no(source: Source, wanted: str) -> str:
+    """A column of marks, as DOUBLE: 1 for yes, 0 for no; rows with anything else have no mark."""
+    column = MARK.column(source.kinds, wanted)
+    if source.kinds[column] == "BOOLEAN":
+        return f"CAST({quoted(column)} AS DOUBLE)"
+    if source.kinds[column] == "VARCHAR":
+        return f"CAST(TRY_CAST(trim({quoted(column)}) AS BOOLEAN) AS DOUBLE)"
+    return _number(source, MARK, wanted)
 
 
 def _points(source: Source, lon: str | None, lat: str | None) -> Points:
