@@ -1,0 +1,100 @@
+"""Noise that many people make together, so that no one of them and no server knows it."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.errors import InputError
+from hazemap.privacy.mechanisms import DiscreteLaplace
+from hazemap.privacy.samplers.coins import exp_bounds
+from hazemap.privacy.samplers.laplace import LARGEST_SCALE, shown
+from hazemap.privacy.samplers.polya import polya_difference
+from hazemap.privacy.stream import Stream
+
+LIKELY = 40
+"""A sum leaves its modulus with probability below 2^−40: once in a million million openings."""
+
+_TILTS = 16  # Chernoff's bound is tried at κ = 1/16, 2/16, …, 15/16
+
+
+@dataclass(frozen=True)
+class NoiseShares:
+    """Discrete Laplace noise of `scale` that `parties` people make together, each a Pólya share.
+
+    A share is X − Y a place, X and Y from Pólya(1/N, r), r = e^(−1/scale), N = `parties`; N shares sum to discrete
+    Laplace noise (Bagdasaryan et al. 2022, section 3). N is the number of people whose share is certain to be in the
+    sum: shares of more people are more noise, and do not weaken the privacy that N of them give.
+
+    >>> shares = NoiseShares(Fraction(20), parties=800)
+    >>> shares.share(Stream.from_os(), 4).shape, round(shares.stddev(900), 2), shares.bits(1000, 1, 65_536)
+    ((4,), 30.0, 12)
+    """
+
+    scale: Fraction
+    parties: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scale <= LARGEST_SCALE:
+            raise InputError(f"noise needs a scale above 0 and at most 2^50, not {shown(self.scale)}")
+        if not 1 <= self.parties < 1 << 40:
+            raise InputError(f"noise is made by 1 to 2^40 people together, not by {self.parties}")
+
+    def share(self, stream: Stream, size: int) -> NDArray[np.int64]:
+        """One person's share for `size` sums: exact. Touches only the places that are not 0: 0.1 ms for 65,536."""
+        return polya_difference(stream, Fraction(1, self.parties), self.scale, size)
+
+    def together(self, stream: Stream, size: int, people: int) -> NDArray[np.int64]:
+        """The sum of the shares of `people` for `size` sums, drawn at once: its law is theirs, exactly."""
+        return polya_difference(stream, self._shape(people), self.scale, size)
+
+    def stddev(self, people: int) -> float:
+        """Standard deviation of the noise of this many people: √(people/N) times that of discrete Laplace."""
+        return DiscreteLaplace(self.scale).stddev * math.sqrt(self._shape(people))
+
+    def kurtosis(self, people: int) -> float:
+        """Excess kurtosis of the noise of this many people: that of discrete Laplace times N/people."""
+        return DiscreteLaplace(self.scale).kurtosis / float(self._shape(people))
+
+    def bits(self, people: int, most: int, size: int) -> int:
+        """Digits b of a modulus 2^b in which `size` noisy sums of `people` fit, but for a chance below 2^−40.
+
+        Each person adds 0 … `most` to a sum, and noise. b is the least for which Chernoff's bound shows that no sum
+        leaves −2^(b−1) … 2^(b−1) − 1 with that probability. Rationals only, so that all sides find the same b.
+
+        The noise Z of a = people/N has E e^(κZ/s) = f^a, f = (cosh 1/s − 1)/(cosh 1/s − cosh κ/s), for 0 < κ < 1. As
+        cosh κx − 1 = Σ (κx)^2n/(2n)! ≤ κ² (cosh x − 1), f ≤ 1/(1 − κ²); so P(Z ≥ t) ≤ (1 − κ²)^−a e^(−κt/s), and the
+        same for −Z. For the broken part of a, g^a ≤ 1 + a (g − 1) (Bernoulli).
+        """
+        if most < 0 or size < 1:
+            raise InputError(f"a modulus is for 1 sum or more of numbers from 0 on, not {size} of at most {most}")
+        return _bits(self.scale, self._shape(people), people * most, size)
+
+    def _shape(self, people: int) -> Fraction:
+        if people < 1:
+            raise InputError(f"noise is made by 1 person or more, not by {people}")
+        return Fraction(people, self.parties)
+
+
+@lru_cache(maxsize=1024)
+def _bits(scale: Fraction, shape: Fraction, largest: int, size: int) -> int:
+    """The least b with size · (P(Z ≥ 2^(b−1) − largest) + P(−Z ≥ 2^(b−1) + 1)) < 2^−40 by Chernoff's bound."""
+    whole, rest = divmod(shape, 1)
+    tilts = []
+    for k in range(1, _TILTS):
+        tilt = Fraction(k, _TILTS)
+        moment = 1 / (1 - tilt**2)
+        tilts.append((tilt / scale, size * moment**whole * (1 + rest * (moment - 1))))
+    b = largest.bit_length() + 1
+    while not any(_unlikely(rate, factor, ((1 << b - 1) - largest, (1 << b - 1) + 1)) for rate, factor in tilts):
+        b += 1
+    return b
+
+
+def _unlikely(rate: Fraction, factor: Fraction, ends: tuple[int, int]) -> bool:
+    """Whether factor · Σ e^(−rate · end) < 2^−40, for ends above 0."""
+    bits = LIKELY + 64 + int(factor).bit_length()
+    return factor * sum(exp_bounds(rate * end, bits)[1] for end in ends) < 1 << bits - LIKELY
