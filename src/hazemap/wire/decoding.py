@@ -6,7 +6,7 @@ others. Runs on attack only, in Python's integers: O(m²), some 20 ms at m = 100
 
 from collections.abc import Mapping
 
-from hazemap.errors import NotOpened
+from hazemap.errors import InputError, NotOpened
 from hazemap.wire.field import POINTS, PRIME
 from hazemap.wire.shamir import SECRET, is_share
 
@@ -25,6 +25,8 @@ def join_with_errors(shares: Mapping[int, bytes], threshold: int) -> tuple[bytes
     >>> join_with_errors(shares | {3: bytes(33)}, 2) == (b"s" * 32, (3,))
     True
     """
+    if threshold < 1:
+        raise InputError(f"a secret is told by 1 share or more, not {threshold}")
     values = {
         point: int.from_bytes(share, "big")
         for point, share in sorted(shares.items())

@@ -45,7 +45,7 @@ def limbs_of(elements: NDArray[np.uint8]) -> Limbs:
 @compiled
 def _settled(limbs: Limbs) -> None:
     """Loose limbs, in place, as the element itself, below p."""
-    for _ in range(2):  # the first round may carry into the top, the second cannot
+    for _ in range(2):  # the second round folds at most once more, into a number too small to carry
         carry = np.uint64(0)
         for i in range(_LIMBS):
             value = limbs[i] + carry

@@ -2,8 +2,9 @@
 
 A mask is the AES-128 counter-mode keystream of a key (NIST SP 800-38A, counter from zero), read as little-endian
 words of the vector's own width; adding wraps, so a vector and its masks live modulo 2¹⁶ or 2³². A key is used for
-one vector only. Whoever does not know the key tells n blocks of the mask from uniform words with an advantage of
-at most n²/2¹²⁹ over that against AES-128 as a permutation (Bellare et al. 1997): 2⁻¹⁰¹ for 65,536 words of 32 bits.
+one vector only: two vectors under one mask tell their difference. Whoever does not know the key tells n blocks of
+a mask from uniform words with an advantage of at most n²/2¹²⁹ over that against AES-128 as a permutation (Bellare
+et al. 1997): 2⁻¹⁰¹ for 65,536 words of 32 bits.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ from hazemap.wire.modular import Words
 
 KEY = 16
 
-_PIECE = 1 << 15  # bytes of keystream at a time: it, the zeros and the vector's piece stay in the first two caches
+_PIECE = 1 << 16  # bytes of keystream at a time: it, the zeros and the vector's piece stay in the second cache
 _ZEROS = memoryview(bytes(_PIECE))
 _START = modes.CTR(bytes(16))
 
@@ -41,9 +42,11 @@ def subtract_mask(vector: Words, key: bytes) -> None:
 def _apply(operation: np.ufunc, vector: Words, key: bytes) -> None:
     if len(key) != KEY:
         raise InputError(f"a mask has a key of {KEY} bytes, not {len(key)}")
-    if vector.dtype not in (np.uint16, np.uint32) or vector.ndim != 1 or not vector.flags.c_contiguous:
+    flags = vector.flags
+    if vector.dtype not in (np.uint16, np.uint32) or vector.ndim != 1 or not (flags.c_contiguous and flags.writeable):
         raise InputError(
-            f"a mask is for one contiguous row of uint16 or uint32, not {vector.dtype} of shape {vector.shape}"
+            "a mask is for one contiguous row of uint16 or uint32 that can be written to, "
+            f"not {vector.dtype} of shape {vector.shape}"
         )
     keystream = Cipher(algorithms.AES128(key), _START).encryptor()
     words = np.empty(min(_PIECE, vector.nbytes) // vector.itemsize, dtype=vector.dtype.newbyteorder("<"))
