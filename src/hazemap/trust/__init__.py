@@ -1,5 +1,20 @@
 """Who answers: the only side that sees rows, and the only one that adds noise."""
 
+from hazemap.trust.cohorts import Cohort, Sampling
 from hazemap.trust.curator import Curator
+from hazemap.trust.prices import SecureSumPrices
+from hazemap.trust.simulated import SimulatedSecureSum
+from hazemap.trust.tasks import Task, check, terms_for
+from hazemap.trust.turnout import Turnout
 
-__all__ = ["Curator"]
+__all__ = [
+    "Cohort",
+    "Curator",
+    "Sampling",
+    "SecureSumPrices",
+    "SimulatedSecureSum",
+    "Task",
+    "Turnout",
+    "check",
+    "terms_for",
+]

@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import floor
 
 from hazemap.errors import InputError
+from hazemap.wire.degrees import degree_and_threshold, together
 from hazemap.wire.terms import Mode
 
 
@@ -23,7 +24,8 @@ class Cohort:
     A shard is one secure sum. It is opened only if at least `survivors` of its people sent their vector, so at most
     `dropout` of it may be missing. Of those, at most the part `corrupt` of the shard works with the server and may
     leave its noise out. What remains, `honest`, is the number N of people whose noise is certain to be in the sum:
-    each adds a Pólya(1/N) share, and N shares are the noise that was paid for (Bagdasaryan et al. 2022, section 3).
+    each adds a Pólya(1/N) share, and N shares are the noise that was paid for (Bagdasaryan et al. 2022, section 3). A
+    server that breaks the rules may open a sum over a part of a shard; then N is what `wire.degrees.together` proves.
 
     >>> cohort = Cohort(people=25_000, shard=10_000, dropout=Fraction(1, 10), corrupt=Fraction(1, 20))
     >>> cohort.shards, cohort.survivors(8_333), cohort.honest(8_333)
@@ -68,19 +70,27 @@ class Cohort:
                 f"survive, and {floor(size * self.corrupt)} may work with the server; ask for larger shards, or assume "
                 "less of both"
             )
+        if self.mode is Mode.MALICIOUS:
+            degree, threshold = self.degree_and_threshold(size)
+            return min(honest, together(size, degree, threshold, self.corrupt, self.dropout))
         return honest
+
+    def degree_and_threshold(self, size: int) -> tuple[int, int]:
+        """How many peers hold shares of a secret in a shard of this size, and how many of them tell it."""
+        return degree_and_threshold(size, self.corrupt, self.dropout, self.mode)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a statement has to say about these rules."""
         size = min(self.shards)
-        either = "the server follows the protocol" if self.mode is Mode.SEMI_HONEST else "the server may break the rules"
+        follows = self.mode is Mode.SEMI_HONEST
+        server = "the server follows the protocol" if follows else "the server may break the protocol's rules"
         every = {
             Sampling.ONE: "the same people are asked in every round, so each of them pays for all rounds",
             Sampling.FRESH: "each round asks people drawn anew; who happens to be asked in every round pays the whole",
         }
         return (
-            f"{either}, and at most {_percent(self.corrupt)} of a shard work with it",
+            f"{server}, and at most {_percent(self.corrupt)} of a shard work with it",
             f"a shard of {size:,} people is opened only if {self.survivors(size):,} of them answered; the noise of "
             f"{self.honest(size):,} of them is enough",
             "an enrolled device is a person",

@@ -7,13 +7,15 @@ again by every device before it answers.
 
 from dataclasses import dataclass, fields
 
+from hazemap.cells import Leaves
 from hazemap.codec import digest
+from hazemap.encoders import Counts, Stack
 from hazemap.errors import InputError, Refused
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.shares import NoiseShares
 from hazemap.rounds import Query
+from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote
 from hazemap.trust.cohorts import Cohort, Sampling
-from hazemap.wire.degrees import degree_and_threshold
 from hazemap.wire.terms import Mode, Terms
 
 
@@ -30,7 +32,7 @@ class Task:
     >>> from hazemap.encoders import Counts
     >>> tree = Quadtree.world(depth=3)
     >>> query = Query(Counts(Leaves(tree, tree.children(tree.root))), Fraction(1, 20))
-    >>> task = Task("commuters", "a map of where people live", 1, query, PureDP("0.05"), PureDP(1), Cohort(1_000, 1_000))
+    >>> task = Task("homes", "a map of where people live", 1, query, PureDP("0.05"), PureDP(1), Cohort(1_000, 1_000))
     >>> task.noise(1_000)
     NoiseShares(scale=Fraction(20, 1), parties=800)
     """
@@ -46,9 +48,13 @@ class Task:
     def __post_init__(self) -> None:
         types = ((self.campaign, str), (self.purpose, str), (self.round, int), (self.question, Query))
         if not all(isinstance(value, kind) for value, kind in types) or not isinstance(self.cohort, Cohort):
-            raise InputError("a task has a campaign and a purpose in words, the number of a round, a query and a cohort")
+            raise InputError("a task has a campaign and a purpose in words, a round's number, a query and a cohort")
         if self.round < 1 or not self.campaign:
             raise InputError("a task names its campaign, and counts its rounds from 1")
+        if not askable(self.question.encoder):
+            raise InputError(
+                "a device counts in listed cells, or several such counts side by side, by a rule that bounds its rows"
+            )
         pure(self.price)
         if self.price != pure(self.budget).part(self.question.share):
             raise InputError(
@@ -68,6 +74,14 @@ class Task:
 
 KNOWN = (Task, Cohort, Sampling, Mode)
 """What a task adds to the codec's closed list."""
+
+
+def askable(encoder: object) -> bool:
+    """Whether a device answers this: counts on the closed list, all the way down, that bound a person's rows."""
+    if isinstance(encoder, Stack):
+        return isinstance(encoder.parts, tuple) and all(askable(part) for part in encoder.parts)
+    rules = AtMostRows | AtMostCells | OneVote
+    return isinstance(encoder, Counts) and isinstance(encoder.cells, Leaves) and isinstance(encoder.bounding, rules)
 
 
 def noise_shares(question: Query, price: PureDP, cohort: Cohort, clients: int) -> NoiseShares:
@@ -92,7 +106,7 @@ def terms_for(task: Task, roster: bytes, clients: int, graph: bytes, nonce: byte
     """
     cohort, encoder = task.cohort, task.question.encoder
     noise = task.noise(clients)
-    degree, threshold = degree_and_threshold(clients, cohort.corrupt, cohort.dropout, cohort.mode)
+    degree, threshold = cohort.degree_and_threshold(clients)
     return Terms(
         mode=cohort.mode,
         task=task.digest,
