@@ -137,19 +137,21 @@ def test_of_a_batch_each_device_is_written_whole_or_not_at_all(path):
 
 
 def test_a_transaction_that_fails_leaves_nothing(path):
-    with Store.opened(path, create=True) as store:
-        with pytest.raises(KeyboardInterrupt), store.writing() as database:
+    def fail(store):
+        with store.writing() as database:
             database.execute("INSERT INTO log VALUES (1, 1, x'')")
             raise KeyboardInterrupt
+
+    with Store.opened(path, create=True) as store:
+        with pytest.raises(KeyboardInterrupt):
+            fail(store)
         assert store.read("SELECT * FROM log") == []
 
 
 def test_rows_come_back_as_a_table_of_one_person(path):
     with Store.opened(path, create=True) as store:
         first, second = enrolment.add(store, 2)
-        places = Places(
-            np.array([0.0, 86_400, 10]), np.array([1.0, 2, 3]), np.array([4.0, 5, 6]), np.array([1, 2, 0.5])
-        )
+        places = Places(*np.array([[0.0, 86_400, 10], [1, 2, 3], [4, 5, 6], [1, 2, 0.5], [0, 1, np.nan]]))
         rows.added(store, {first: places, second: Places.of([9.0], [9.0], 0)}, None)
         table = Rows(store, first).table(b"secret", "campaign")
         assert table.columns["lon"].tolist() == [1, 3, 2]
@@ -169,7 +171,7 @@ def test_a_device_without_rows_has_an_empty_table(path):
 def test_rows_are_deleted_for_good_when_they_are_old(path):
     with Store.opened(path, create=True) as store:
         [device] = enrolment.add(store)
-        Rows(store, device).add(Places(*np.array([[0.0, 5 * 86_400], [1, 2], [3, 4], [1, 1]])), keep=2)
+        Rows(store, device).add(Places(*np.array([[0.0, 5 * 86_400], [1, 2], [3, 4], [1, 1], [0, 1]])), keep=2)
         sealed = [each for (each,) in store.read("SELECT sealed FROM rows ORDER BY sequence")]
         assert rows.expire(store, now=3 * 86_400 - 1) == 0
         assert rows.expire(store, now=3 * 86_400) == 1

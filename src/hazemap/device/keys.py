@@ -22,7 +22,7 @@ class Origin(Enum):
     """Where a store's key comes from; written in the store, so that whoever opens it is asked for the right thing."""
 
     FILE = "a key file"
-    PASSPHRASE = "a passphrase"
+    PASSPHRASE = "a passphrase"  # noqa: S105 - the name of a kind
     GIVEN = "a key"
 
 

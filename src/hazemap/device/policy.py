@@ -31,9 +31,9 @@ LONGEST_NAME, LONGEST_PURPOSE = 200, 2_000
 
 @dataclass(frozen=True)
 class Policy:
-    """A person's rules. ε's are exact rationals; `finest` is in metres; patterns are written as for file names.
+    r"""A person's rules. ε's are exact rationals; `finest` is in metres; patterns are written as for file names.
 
-    >>> Policy().campaign, Policy.parse("[budget]\\ncampaign = 0.5").campaign
+    >>> Policy().campaign, Policy.parse("[budget]\ncampaign = 0.5").campaign
     (Fraction(1, 1), Fraction(1, 2))
     """
 
@@ -47,6 +47,7 @@ class Policy:
     longest: int = 1 << 20
     finest: float = 10.0
     rules: tuple[str, ...] = ("rows", "cells", "one vote")
+    marks: bool = True
     campaigns: tuple[str, ...] = ("*",)
     no_campaigns: tuple[str, ...] = ()
     purposes: tuple[str, ...] = ("*",)
@@ -67,6 +68,8 @@ class Policy:
                 raise InputError(f"{name} is a whole number of at least 1, not {getattr(self, name)!r}")
         if not isinstance(self.finest, int | float) or not self.finest >= 0:
             raise InputError(f"the finest cell has a side in metres of 0 or more, not {self.finest!r}")
+        if not isinstance(self.marks, bool):
+            raise InputError(f"marks is true or false, not {self.marks!r}")
         for name, known in (("modes", MODES.values()), ("rules", RULES.values())):
             if strange := set(getattr(self, name)) - set(known):
                 raise InputError(f"{name} are some of {', '.join(known)}; found {', '.join(sorted(strange))}")
@@ -157,8 +160,8 @@ class Policy:
             return f"{terms.survivors} answers would be opened, but they must be at least {self.survivors}"
         if task.cohort.corrupt < self.corrupt:
             return (
-                f"the campaign assumes that at most {float(100 * task.cohort.corrupt):.3g} % of the others work with the"
-                f" server, but this device assumes {float(100 * self.corrupt):.3g} %"
+                f"the campaign assumes that at most {float(100 * task.cohort.corrupt):.3g} % of the others work with"
+                f" the server, but this device assumes {float(100 * self.corrupt):.3g} %"
             )
         return None
 
@@ -171,6 +174,8 @@ class Policy:
                 return f"the rule {str(rule)!r} is not one of: {', '.join(self.rules)}"
         if question.side < self.finest:
             return f"the smallest cell is {question.side:.3g} m wide, but cells must be at least {self.finest:g} m wide"
+        if question.marked and not self.marks:
+            return "this device does not tell its marks"
         return None
 
 
@@ -189,11 +194,8 @@ _PAGE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "question": (
         ("longest", "longest", "The most numbers in one answer."),
         ("finest", "finest", "The side of the smallest cell, in metres."),
-        (
-            "rules",
-            "rules",
-            "What one person may contribute: 'rows', 'cells', 'one vote'; 'rows are people' protects rows",
-        ),
+        ("rules", "rules", "What one person may contribute: 'rows', 'cells', 'one vote' or 'rows are people'."),
+        ("marks", "marks", "Whether rows with a mark may be counted apart from those without."),
     ),
     "campaigns": (
         ("allowed", "campaigns", "Campaigns by name; * stands for any letters."),
@@ -220,12 +222,16 @@ def _value(key: str, field: str, value: Any) -> Any:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise InputError(f"{key} is a list of texts, not {value!r}")
         return tuple(value)
+    if kind is bool and isinstance(value, bool):
+        return value
     if isinstance(value, bool | list | dict):
         raise InputError(f"{key} is a number, not {value!r}")
     return value
 
 
 def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, tuple):
         return "[" + ", ".join(_quoted(item) for item in value) + "]"
     if isinstance(value, Fraction):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Leaves
+from hazemap.domains import Marked, Sides
 from hazemap.encoders import Encoder, Stack
 from hazemap.errors import Refused
 from hazemap.tables.bounding import Bounding
@@ -20,18 +21,22 @@ from hazemap.trust.tasks import Task
 class Asked:
     """What a device weighs before it answers: how many numbers, over how fine cells, by which rules.
 
-    `side` is the side in metres of a square as large as the smallest cell.
+    `side` is the side in metres of a square as large as the smallest cell; `marked` whether rows with a mark are
+    counted apart from those without.
     """
 
     size: int
     side: float
+    marked: bool
     rules: tuple[Bounding, ...]
 
     def __str__(self) -> str:
         counted = " and ".join(dict.fromkeys(rule.counted for rule in self.rules))
         rules = "; ".join(dict.fromkeys(str(rule) for rule in self.rules))
+        apart = ", those with your mark apart from those without" if self.marked else ""
         return (
-            f"how many {counted} are in each of {self.size:,} cells, the smallest {_metres(self.side)} wide ({rules})"
+            f"how many {counted} are in each of {self.size:,} cells{apart}, the smallest {_metres(self.side)} wide"
+            f" ({rules})"
         )
 
 
@@ -40,7 +45,8 @@ def asked(task: Task) -> Asked:
     """What a task asks; `Refused` for a kind of question that devices do not know. Many devices ask at once."""
     each = list(_parts(task.question.encoder))
     side = sqrt(min((_smallest(cells) for cells, _ in each), default=0.0))
-    return Asked(task.question.encoder.size, side, tuple(rule for _, rule in each))
+    marked = any(isinstance(cells, Sides) or isinstance(cells.tree, Marked) for cells, _ in each)
+    return Asked(task.question.encoder.size, side, marked, tuple(rule for _, rule in each))
 
 
 def vector(task: Task, table: MemoryTable) -> tuple[NDArray[np.int64], int]:
@@ -51,23 +57,24 @@ def vector(task: Task, table: MemoryTable) -> tuple[NDArray[np.int64], int]:
     return sums, int(np.count_nonzero(sums))
 
 
-def _parts(encoder: Encoder) -> Iterator[tuple[Leaves, Bounding]]:
+def _parts(encoder: Encoder) -> Iterator[tuple[Leaves | Sides, Bounding]]:
     """The cells that are counted, each with its rule."""
     if isinstance(encoder, Stack):
         for part in encoder.parts:
             yield from _parts(part)
         return
     cells, rule = getattr(encoder, "cells", None), getattr(encoder, "bounding", None)
-    if not isinstance(cells, Leaves) or not isinstance(rule, Bounding):
+    if not isinstance(cells, Leaves | Sides) or not isinstance(rule, Bounding):
         raise Refused(f"this device does not know how to judge a question of type {type(encoder).__name__}")
     yield cells, rule
 
 
-def _smallest(leaves: Leaves) -> float:
+def _smallest(asked_for: Leaves | Sides) -> float:
     """The area of the smallest cell in square metres, for cells of which others are cut as well.
 
     What a cell owns beside the cells within it is made of siblings of these, so it is no smaller than they are.
     """
+    leaves = asked_for.cells if isinstance(asked_for, Sides) else asked_for
     real = leaves.cells[leaves.cells != NOWHERE]
     return float(leaves.tree.area(real).min(initial=np.inf))
 

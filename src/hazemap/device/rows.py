@@ -12,14 +12,16 @@ from hazemap.errors import InputError
 from hazemap.tables.memory import MemoryTable
 
 DAY = 86_400
-COLUMNS = ("time", "lon", "lat", "weight")
+COLUMNS = ("time", "lon", "lat", "weight", "mark")
 NEVER = 1 << 40
 """The day on which rows expire that are kept for good."""
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where one person was: seconds since 1970 (UTC), degrees, and how much each row weighs. All float64.
+    """Where one person was: seconds since 1970 (UTC), degrees, how much each row weighs, and its mark. All float64.
+
+    A mark is 1 for yes and 0 for no (see `domains.Marked`), NaN where a row has none.
 
     >>> Places.of([2.35], [48.85], time=0).weight
     array([1.])
@@ -29,16 +31,17 @@ class Places:
     lon: NDArray[np.float64]
     lat: NDArray[np.float64]
     weight: NDArray[np.float64]
+    mark: NDArray[np.float64]
 
     def __post_init__(self) -> None:
         if len({column.shape for column in vars(self).values()}) != 1 or self.lon.ndim != 1:
-            raise InputError("rows have a time, a longitude, a latitude and a weight each")
+            raise InputError("rows have a time, a longitude, a latitude, a weight and a mark each")
 
     @classmethod
     def of(cls, lon: object, lat: object, time: float) -> "Places":
-        """Places of one time, each of weight 1."""
+        """Places of one time, each of weight 1 and without a mark."""
         x, y = (np.asarray(column, dtype=np.float64) for column in (lon, lat))
-        return cls(np.full(x.shape, float(time)), x, y, np.ones(x.shape))
+        return cls(np.full(x.shape, float(time)), x, y, np.ones(x.shape), np.full(x.shape, np.nan))
 
     def __len__(self) -> int:
         return len(self.lon)

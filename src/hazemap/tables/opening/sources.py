@@ -74,20 +74,56 @@ def open_table(
     if workers < 1:
         raise InputError(f"at least one thread has to work; found {workers}")
     connection = Connection(max(limit, LEAST_FOR_DUCKDB), workers)
-    opened = (open_files if isinstance(source, str | os.PathLike) else open_frame)(connection, source)
+    opened = source_of(connection, source)
+    layout = layout_of(
+        connection,
+        opened,
+        person=person,
+        lon=lon,
+        lat=lat,
+        time=time,
+        value=value,
+        mark=mark,
+        box=box,
+        since=since,
+        until=until,
+    )
+    return EngineTable(connection, layout, os.urandom(16) if key is None else key, limit, workers, progress)
+
+
+def source_of(connection: Connection, source: Any) -> Source:
+    """What a path, a folder, a pattern or a data frame holds."""
+    return (open_files if isinstance(source, str | os.PathLike) else open_frame)(connection, source)
+
+
+def layout_of(
+    connection: Connection,
+    source: Source,
+    *,
+    person: str | None = None,
+    lon: str | None = None,
+    lat: str | None = None,
+    time: str | None = None,
+    value: str | None = None,
+    mark: str | None = None,
+    box: Box | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+) -> Layout:
+    """The roles of the columns of a source, as in `open_table`, once its first rows have been looked at."""
     layout = Layout(
-        name=opened.name,
-        relation=opened.relation,
-        rows=opened.rows,
-        ids=_ids(opened, person),
-        points=_points(opened, lon, lat),
-        weight=None if value is None else _number(opened, VALUE, value),
-        mark=None if mark is None else _yes_or_no(opened, mark),
-        where=_times(connection, opened, time, since, until),
+        name=source.name,
+        relation=source.relation,
+        rows=source.rows,
+        ids=_ids(source, person),
+        points=_points(source, lon, lat),
+        weight=None if value is None else _number(source, VALUE, value),
+        mark=None if mark is None else _yes_or_no(source, mark),
+        where=_times(connection, source, time, since, until),
         box=box,
     )
     _refuse_what_misleads(connection, layout)
-    return EngineTable(connection, layout, os.urandom(16) if key is None else key, limit, workers, progress)
+    return layout
 
 
 def _processors() -> int:
@@ -163,6 +199,17 @@ def _times(
     """The conditions on the time, in SQL."""
     if time is None and since is None and until is None:
         return ()
+    moment, zoned = moment_of(connection, source, time)
+    kind, zone = ("TIMESTAMPTZ", "+00") if zoned else ("TIMESTAMP", "")
+    return tuple(
+        f"{moment} {sign} {kind} '{_utc(limit):%Y-%m-%d %H:%M:%S.%f}{zone}'"
+        for sign, limit in ((">=", since), ("<", until))
+        if limit is not None
+    )
+
+
+def moment_of(connection: Connection, source: Source, time: str | None) -> tuple[str, bool]:
+    """The time of a row in SQL, and whether it is TIMESTAMPTZ; else it is TIMESTAMP, in UTC."""
     column = TIME.column(source.kinds, time)
     kind, name = source.kinds[column], quoted(column)
     if kind == "VARCHAR":
@@ -170,14 +217,8 @@ def _times(
         _refuse_unknown_times(connection, source, column, text, name)
     if not kind.startswith(("DATE", "TIMESTAMP")):
         raise TableError(f"the time must be dates or timestamps; the column {column!r} is {kind}")
-    zone = "+00" if kind == "TIMESTAMP WITH TIME ZONE" else ""
-    kind = "TIMESTAMPTZ" if zone else "TIMESTAMP"
-    moment = name if zone else f"CAST({name} AS TIMESTAMP)"
-    return tuple(
-        f"{moment} {sign} {kind} '{_utc(limit):%Y-%m-%d %H:%M:%S.%f}{zone}'"
-        for sign, limit in ((">=", since), ("<", until))
-        if limit is not None
-    )
+    zoned = kind == "TIMESTAMP WITH TIME ZONE"
+    return (name if zoned else f"CAST({name} AS TIMESTAMP)"), zoned
 
 
 def _utc(text: datetime | str) -> datetime:
