@@ -18,6 +18,9 @@ from hazemap.errors import CodecError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.rounds import Answer, Choice, Query
 from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson
+from hazemap.trust import Cohort, Sampling, Task
+from hazemap.trust.tasks import KNOWN
+from hazemap.wire.terms import Mode
 
 GOLDEN = Path(__file__).parent / "vectors" / "codec"
 TREE = Quadtree(0.25, 0.5, 0.125, 6)
@@ -32,6 +35,16 @@ THINGS = {
     "query-over-hexagons": Query(Counts(Leaves(HEXAGONS, HEXAGONS.root), RowIsPerson()), Fraction(1, 2)),
     "choice": Choice(Quantiles(QUARTERS, (Fraction(1, 2), Fraction(9, 10)), AtMostRows(1)), Fraction(1, 7)),
     "answer": Answer(np.array([5, -3, 2**40, 0, 1]), np.array([1.4142135623730951]), 3.0),
+    "answer-of-devices": Answer(np.array([7, -2]), np.array([1.5, 2.5]), 0.5, people=8_750),
+    "task": Task(
+        "homes",
+        "A map of where people live, for the bus lines of 2027.",
+        3,
+        Query(Counts(QUARTERS, AtMostRows(3)), Fraction(1, 20)),
+        PureDP("0.1"),
+        PureDP(2),
+        Cohort(100_000, 1_000, Fraction(1, 5), Fraction(1, 20), Sampling.ONE, Mode.MALICIOUS),
+    ),
     "budgets": (PureDP("0.1"), ZCDP("0.5"), ApproxDP(1, "1e-6")),
     "adaptive": Adaptive(TREE, OneVote(), prior=Leaves(TREE, TREE.children(TREE.root))),
     "methods": (Flat(TREE, 3), UniformGrid(TREE), PrefixTree(TREE), Locate(), FoundBox(Adaptive(TREE))),
@@ -45,7 +58,7 @@ def test_a_thing_is_written_as_its_golden_file_says(name):
 
 @pytest.mark.parametrize("name", THINGS)
 def test_a_thing_survives_the_wire(name):
-    back = codec.loads(codec.dumps(THINGS[name]), METHODS)
+    back = codec.loads(codec.dumps(THINGS[name]), (*METHODS, *KNOWN))
     assert back == THINGS[name]
     assert codec.digest(back) == codec.digest(THINGS[name])
 
