@@ -4,9 +4,9 @@ An element travels as 33 bytes, big-endian, less than p. In loops it is 11 limbs
 that a limb times a point below 2³² and a column of products both fit 64 bits, and carries may wait: 2²⁵⁷ ≡ 93
 and 2²⁶⁴ ≡ 93 · 2⁷ fold what runs over. "Loose" limbs are an element plus a small multiple of p, each below 2²⁵.
 
-Nothing branches on an element but the last subtraction of p, yet machine code and Python's integers promise no
-constant time. That is accepted: a client shares a secret once, in one session, where nobody can time it
-repeatedly; the server's secrets are the ones it is entitled to learn.
+No step here branches on an element, yet machine code made by a compiler, and the Python around it, promise no
+constant time. That is accepted: a client deals a secret once, in one session, where nobody can time it again and
+again; a server joins only secrets that it is entitled to learn.
 """
 
 import numpy as np
