@@ -13,7 +13,8 @@
     │   ├── Refused             the other side broke a protocol's rules, or asks for less than one's own floors
     │   ├── NotOpened           too few people answered: nothing was opened, nothing learned
     │   └── CodecError          JSON or bytes that no version of hazemap wrote
-    └── LedgerError             the ledger cannot be read or written
+    ├── LedgerError             the ledger cannot be read or written
+    └── StoreError              the server's database cannot be read or written
 
 A message says what was asked, what was found and what to do. It never holds a row or a secret.
 """
@@ -81,6 +82,12 @@ class CodecError(ConversationError):
 
 class LedgerError(HazemapError):
     """The ledger cannot be read or written; nothing was released."""
+
+    exit_code = 5
+
+
+class StoreError(HazemapError):
+    """The server's database cannot be read or written; nothing more is acknowledged."""
 
     exit_code = 5
 

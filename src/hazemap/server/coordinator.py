@@ -1,0 +1,188 @@
+"""The server's heart, without HTTP: enrolled devices, running campaigns, and their store."""
+
+import asyncio
+import logging
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hazemap.cellmap import CellMap
+from hazemap.codec import dumps, loads
+from hazemap.errors import CodecError, InputError
+from hazemap.privacy.ledger import Ledger
+from hazemap.releases import Release
+from hazemap.server import status
+from hazemap.server.accounts import CampaignAccount
+from hazemap.server.campaigns import KNOWN, Campaign
+from hazemap.server.devices import Devices
+from hazemap.server.enrolment import Enrolled
+from hazemap.server.maps import so_far
+from hazemap.server.pace import Pace
+from hazemap.server.seating import Seating
+from hazemap.server.store import Store, Write
+from hazemap.server.workers import Worker, now
+from hazemap.wire.degrees import degree_and_threshold
+
+log = logging.getLogger("hazemap.server")
+
+SWITCH = 0.001
+"""Seconds after which a thread that computes lets another one go on: devices do not wait for an unmasking."""
+
+_RUNNING = "SELECT name, id, text FROM campaigns WHERE state = 'running' ORDER BY created, name"
+_ONE = "SELECT text, state, reason, created, ended FROM campaigns WHERE name = ?"
+_ALL = "SELECT name, state, reason, created, ended FROM campaigns ORDER BY created, name"
+_NEW = "INSERT INTO campaigns (name, id, text, state, reason, created) VALUES (?, ?, ?, 'running', '', ?)"
+
+
+class Unknown(InputError):
+    """A campaign that the server does not know."""
+
+
+class Taken(InputError):
+    """A campaign that cannot be begun or stopped in this state."""
+
+
+@dataclass
+class _Running:
+    worker: Worker
+    task: "asyncio.Task[None]"
+
+
+class Coordinator:
+    """Everything the server does, for one folder: campaigns go on where they were when it is started again."""
+
+    def __init__(self, store: Store, folder: Path, ledger: Ledger, token: str | None, pace: Pace | None = None) -> None:
+        self.store, self.folder, self.ledger = store, folder, ledger
+        self.pace = pace or Pace()
+        self.enrolled = Enrolled(store, token)
+        self.pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="shards")
+        self.seating = Seating(store, self.enrolled, self.pool)
+        self._campaigns: dict[str, _Running] = {}
+
+    @property
+    def asking(self) -> int:
+        """How many campaigns are running."""
+        return len(self._campaigns)
+
+    async def start(self) -> None:
+        """Go on with every campaign that was running."""
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH))
+        for name, identifier, text in self.store.read(_RUNNING):
+            log.info("%s goes on", name)
+            self._run(loads(text, KNOWN), identifier)
+
+    async def stop(self) -> None:
+        """Leave everything as it is stored; nothing is ended."""
+        running = list(self._campaigns.values())
+        for each in running:
+            each.task.cancel()
+        await asyncio.gather(*(each.task for each in running), return_exceptions=True)
+        self.pool.shutdown()
+
+    async def begin(self, campaign: Campaign) -> None:
+        """Begin a campaign: on the disk when this returns. Raises what is wrong with it, and then nothing is paid."""
+        if self.store.read(_ONE, campaign.name):
+            raise Taken(f"there is a campaign {campaign.name!r} already: each has a name of its own")
+        cohort = campaign.cohort
+        for size in {min(cohort.shards), max(cohort.shards)}:
+            degree_and_threshold(size, cohort.corrupt, cohort.dropout, cohort.mode)
+        await asyncio.to_thread(self.ledger.check, campaign.dataset, campaign.budget)
+        identifier = os.urandom(8).hex()
+        await self.store.write(Write(_NEW, (campaign.name, identifier, dumps(campaign), now())))
+        log.info("%s begins: %s of %r", campaign.name, campaign.budget, campaign.dataset)
+        self._run(campaign, identifier)
+
+    async def end(self, name: str) -> None:
+        """Stop a campaign for good: what it has paid stays paid, and nothing is released."""
+        running = self._campaigns.get(name)
+        if running is None:
+            self._row(name)
+            raise Taken(f"the campaign {name!r} is not running, so it cannot be stopped")
+        running.task.cancel()
+        await asyncio.gather(running.task, return_exceptions=True)
+        await running.worker.end("stopped", "stopped by the operator")
+
+    def _run(self, campaign: Campaign, identifier: str) -> None:
+        devices = Devices(campaign, self.store, self.enrolled, self.seating, self.pool, self.pace)
+        account = CampaignAccount(self.ledger, campaign.dataset, f"campaign {campaign.name} {identifier}")
+        worker = Worker(devices, account, self.file(campaign.name))
+        task = asyncio.get_running_loop().create_task(worker.run(), name=campaign.name)
+        self._campaigns[campaign.name] = _Running(worker, task)
+        task.add_done_callback(lambda done: self._ended(campaign.name, done))
+
+    def _ended(self, name: str, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and task.exception():
+            return  # the store or the ledger cannot be used: the campaign is stuck, and its status says so
+        del self._campaigns[name]
+
+    def file(self, name: str) -> Path:
+        """Where the release of a campaign is, or will be."""
+        folder = self.folder / "releases"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder / f"{name}.parquet"
+
+    def all(self) -> list[dict[str, Any]]:
+        """Every campaign, the oldest first."""
+        names = ("name", "state", "reason", "created", "ended")
+        return [dict(zip(names, row, strict=True)) for row in self.store.read(_ALL)]
+
+    def status(self, name: str) -> dict[str, Any]:
+        """All about one campaign."""
+        campaign, state, reason, created, ended = self._row(name)
+        running = self._campaigns.get(name)
+        told = status.rounds(self.store, campaign)
+        stuck = running and running.task.done() and running.task.exception()
+        question = running.worker.session.question if running and running.worker.session else None
+        return {
+            **status.facts(campaign),
+            "state": state,
+            "reason": str(stuck) if stuck else reason,
+            "created": created,
+            "ended": ended,
+            "spent": status.spent(told),
+            "asking": question.encoder.size if question is not None and hasattr(question, "encoder") else None,
+            "rounds": told,
+            "running": status.running(s for s in self.seating.running.values() if s.plan.campaign == name),
+            "missing": running.worker.devices.missing if running else 0,
+            "devices": self.devices(),
+        }
+
+    def devices(self) -> dict[str, int]:
+        """How many are enrolled, and how many were heard of lately."""
+        recent = self.enrolled.recent(self.pace.recent(len(self.enrolled)))
+        return {"enrolled": len(self.enrolled), "recent": len(recent)}
+
+    def map(self, name: str) -> CellMap:
+        """The map so far, or the one that was released. `InputError` where there is none."""
+        _, state, *_ = self._row(name)
+        running = self._campaigns.get(name)
+        if running and running.worker.session:
+            return so_far(running.worker.session.transcript)
+        if state != "done":
+            raise InputError(f"the campaign {name!r} is {state}: it has no map")
+        return Release.open(self.file(name)).map
+
+    def release(self, name: str) -> Path:
+        """The file of a campaign that is done."""
+        _, state, reason, *_ = self._row(name)
+        if state != "done":
+            raise Taken(f"the campaign {name!r} is {state}{f' ({reason})' if reason else ''}: it has no release")
+        return self.file(name)
+
+    def _row(self, name: str) -> tuple[Campaign, str, str, str, str | None]:
+        rows = self.store.read(_ONE, name)
+        if not rows:
+            raise Unknown(f"the server knows no campaign {name!r}")
+        [(text, state, reason, created, ended)] = rows
+        return loads(text, KNOWN), state, reason, created, ended
+
+
+def ordered(text: bytes) -> Campaign:
+    """A campaign as an operator sends it: the codec's JSON; `CodecError` for anything else."""
+    campaign = loads(text, KNOWN)
+    if not isinstance(campaign, Campaign):
+        raise CodecError(f"a campaign is ordered by a Campaign, not by a {type(campaign).__name__}")
+    return campaign

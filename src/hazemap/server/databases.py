@@ -1,0 +1,198 @@
+"""SQLite and PostgreSQL behind one small face: the store's SQL is the same for both.
+
+Our SQL is what both understand, with `?` for a value and BLOB for bytes; PostgreSQL is told `%s` and BYTEA. A
+database belongs to one server at a time: whoever is second is refused, and a server that was killed holds nothing.
+"""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from hazemap.errors import InputError, StoreError
+
+_APPLICATION = 0x48415A53  # "HAZS", in SQLite's header
+_OWNER = 0x48415A45  # the key of PostgreSQL's advisory lock
+BUSY = "is in use by another server: a database belongs to one server at a time"
+
+
+class Connection(Protocol):
+    """The part of DB-API that SQLite and psycopg share. Transactions are begun and ended by SQL."""
+
+    def execute(self, sql: Any, values: Any = ..., /) -> Any:
+        """One statement."""
+        ...
+
+    def cursor(self) -> Any:
+        """For many rows at once."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class Database(Protocol):
+    """Where a store lives."""
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """What its driver raises."""
+        ...
+
+    @property
+    def contradictions(self) -> tuple[type[Exception], ...]:
+        """Those of the failures that say that a row contradicts others."""
+        ...
+
+    def connect(self) -> Connection:
+        """A connection for one thread at a time."""
+        ...
+
+    def own(self) -> Connection:
+        """The connection that writes: while it is open nobody else owns the database. `StoreError` if another does."""
+        ...
+
+    def spelled(self, sql: str) -> str:
+        """Our SQL as this database spells it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sqlite:
+    """A file beside the server: write-ahead log, and every commit is on the disk before it counts.
+
+    >>> Sqlite(Path("server.sqlite")).spelled("SELECT ?")
+    'SELECT ?'
+    """
+
+    path: Path
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """What its driver raises."""
+        return (sqlite3.Error, OSError)
+
+    @property
+    def contradictions(self) -> tuple[type[Exception], ...]:
+        """A key that is there already."""
+        return (sqlite3.IntegrityError,)
+
+    def connect(self) -> Connection:
+        """Readers see the last commit and wait for nobody."""
+        db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=60)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        return db
+
+    def own(self) -> Connection:
+        """A lock on a file beside it: the system frees it when the process ends, however it ends."""
+        handle = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(handle)
+            raise StoreError(f"{self.path} {BUSY}") from error
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            with closing(sqlite3.connect(self.path)) as looked_at:
+                [(application,)] = looked_at.execute("PRAGMA application_id").fetchall()
+                [(tables,)] = looked_at.execute("SELECT count(*) FROM sqlite_master").fetchall()
+                if application != _APPLICATION and (application or tables):
+                    raise StoreError(f"{self.path} is a database, but no hazemap server's: choose another folder")
+                looked_at.execute(f"PRAGMA application_id = {_APPLICATION}")
+            return _Locked(self.connect(), handle)
+        except BaseException:
+            os.close(handle)
+            raise
+
+    def spelled(self, sql: str) -> str:
+        """As it is."""
+        return sql
+
+
+@dataclass(frozen=True)
+class _Locked:
+    """A connection that holds the lock of its file."""
+
+    db: Connection
+    handle: int
+
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> Any:
+        return self.db.execute(sql, values)
+
+    def cursor(self) -> Any:
+        return self.db.cursor()
+
+    def close(self) -> None:
+        self.db.close()
+        with suppress(OSError):
+            os.close(self.handle)
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """A database of a PostgreSQL server, by URL; psycopg 3 speaks to it.
+
+    >>> Postgres("postgresql:///hazemap").spelled("CREATE TABLE t (b BLOB)")
+    'CREATE TABLE t (b BYTEA)'
+    """
+
+    url: str
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """What its driver raises."""
+        import psycopg
+
+        return (psycopg.Error, OSError)
+
+    @property
+    def contradictions(self) -> tuple[type[Exception], ...]:
+        """A key that is there already."""
+        import psycopg
+
+        return (psycopg.IntegrityError,)
+
+    def connect(self) -> Connection:
+        """Each statement on its own until a transaction is begun."""
+        import psycopg
+
+        try:
+            return psycopg.connect(self.url, autocommit=True)
+        except psycopg.OperationalError as error:
+            raise StoreError(
+                "the PostgreSQL database cannot be reached: see that its server runs, and that --database names a "
+                f"host, a database and a user that may use it ({type(error).__name__})"
+            ) from error
+
+    def own(self) -> Connection:
+        """An advisory lock: it lasts as long as the connection."""
+        db = self.connect()
+        if db.execute("SELECT pg_try_advisory_lock(%s)", (_OWNER,)).fetchall() != [(True,)]:
+            db.close()
+            raise StoreError(f"the PostgreSQL database {BUSY}")
+        db.execute("SET synchronous_commit = on")
+        return db
+
+    def spelled(self, sql: str) -> str:
+        """Its placeholders, and its name for bytes."""
+        return sql.replace("?", "%s").replace(" BLOB", " BYTEA")
+
+
+def database(place: str | Path) -> Sqlite | Postgres:
+    """The database of a URL (`postgresql://…`) or of a path.
+
+    >>> database("postgresql://localhost/maps")
+    Postgres(url='postgresql://localhost/maps')
+    """
+    text = str(place)
+    if text.startswith(("postgresql://", "postgres://")):
+        return Postgres(text)
+    if "://" in text:
+        raise InputError("a database is a file (SQLite) or a URL that begins with postgresql://")
+    return Sqlite(Path(text))

@@ -1,0 +1,71 @@
+"""A secure sum that is about to begin: all that its server is made of, now and after a crash."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hazemap.codec import dumps
+from hazemap.server.outcomes import Outcome
+from hazemap.server.store import Write
+from hazemap.trust.tasks import Task, terms_for
+from hazemap.wire.graph import commitment
+from hazemap.wire.identities import KEY
+from hazemap.wire.roster import root
+from hazemap.wire.server import Server
+from hazemap.wire.terms import Mode, Terms
+
+COLUMNS = "campaign, round, number, attempt, terms, seed, roster, task"
+_BEGIN = f"INSERT INTO shards (session, state, {COLUMNS}) VALUES (?, 'open', ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_END = "UPDATE shards SET state = ?, sums = ?, people = ?, summary = ?, task = '' WHERE session = ?"
+_FORGET = "DELETE FROM events WHERE session = ?"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Shard `number` of a round, at its `attempt`, among the identities of a roster.
+
+    `task` is the codec's JSON, as devices are shown it; `seed` makes the graph in semi-honest mode and is empty in the
+    other.
+    """
+
+    campaign: str
+    round: int
+    number: int
+    attempt: int
+    terms: Terms
+    seed: bytes
+    roster: tuple[bytes, ...]
+    task: str
+
+    @classmethod
+    def formed(cls, task: Task, number: int, attempt: int, roster: Sequence[bytes]) -> "Plan":
+        """A new session among these, with a nonce and a graph of its own: O(people) hashes."""
+        seed = os.urandom(32) if task.cohort.mode is Mode.SEMI_HONEST else b""
+        graph = commitment(seed) if seed else bytes(32)
+        terms = terms_for(task, root(roster), len(roster), graph, os.urandom(32))
+        return cls(task.campaign, task.round, number, attempt, terms, seed, tuple(roster), dumps(task))
+
+    @classmethod
+    def read(cls, row: Sequence[Any]) -> "Plan":
+        """From the store's `COLUMNS`."""
+        campaign, round_, number, attempt, terms, seed, roster, task = row
+        ids = bytes(roster)
+        identities = tuple(ids[at : at + KEY] for at in range(0, len(ids), KEY))
+        return cls(campaign, round_, number, attempt, Terms.from_bytes(bytes(terms)), bytes(seed), identities, task)
+
+    def server(self) -> Server:
+        """The wire's server, before any message."""
+        return Server(self.terms, self.roster, self.seed or None)
+
+    def begin(self) -> Write:
+        """Store it."""
+        row = (self.campaign, self.round, self.number, self.attempt, self.terms.to_bytes(), self.seed)
+        return Write(_BEGIN, (self.terms.session, *row, b"".join(self.roster), self.task))
+
+    def end(self, outcome: Outcome) -> tuple[Write, ...]:
+        """Store what became of it, and forget every message."""
+        sums = None if outcome.sums is None else outcome.sums.astype("<i8").tobytes()
+        state = "lost" if sums is None else "opened"
+        row = (state, sums, outcome.people, outcome.summary.text(), self.terms.session)
+        return Write(_END, row), Write(_FORGET, (self.terms.session,))

@@ -1,0 +1,49 @@
+"""Which devices have a place in which running shard."""
+
+from collections.abc import Iterable
+from concurrent.futures import Executor
+
+from hazemap.server.campaigns import Deadlines
+from hazemap.server.enrolment import Device, Enrolled
+from hazemap.server.outcomes import Outcome
+from hazemap.server.plans import Plan
+from hazemap.server.seats import Seat, Work
+from hazemap.server.shards import Event, Shard
+from hazemap.server.store import Store
+
+
+class Seating:
+    """The running shards of all campaigns. A device has at most one seat in each; it may have several in all."""
+
+    def __init__(self, store: Store, enrolled: Enrolled, pool: Executor) -> None:
+        self.running: dict[bytes, Shard] = {}
+        self.people = 0
+        self._store, self._enrolled, self._pool = store, enrolled, pool
+
+    async def run(self, plan: Plan, deadlines: Deadlines, events: Iterable[Event] = ()) -> Outcome:
+        """Run a shard to its end, with those of its roster that are enrolled."""
+        session = plan.terms.session
+        shard = Shard(plan, deadlines, self._store, self._pool)
+        seated = []
+        for position, identity in enumerate(plan.roster):
+            device = self._enrolled.device(identity)
+            device.seats[session] = Seat(shard, position)
+            seated.append(device)
+        self.running[session] = shard
+        self.people += len(seated)
+        try:
+            return await shard.run(events)
+        finally:
+            self.people -= len(seated)
+            del self.running[session]
+            for device in seated:
+                device.seats.pop(session, None)
+
+    @staticmethod
+    def work(device: Device) -> tuple[Seat, Work] | None:
+        """The first thing that a device is asked, if anything."""
+        for seat in device.seats.values():
+            work = seat.shard.work(seat.position)
+            if work:
+                return seat, work
+        return None

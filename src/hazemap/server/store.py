@@ -1,0 +1,213 @@
+"""What the server must not forget: one writer that commits for many at once.
+
+Whoever writes waits for the disk, and a disk bears a few hundred commits a second. So one thread takes all that
+waits, commits it together and then wakes everybody: thousands of uploads cost a handful of commits. Jobs are
+committed, and those who wait are told, in the order in which they were handed in.
+
+A write that fails, other than by contradicting what is there, ends the store: what is on the disk is no longer
+known, so nothing more is acknowledged until the server is started again and reads it.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+from hazemap.errors import StoreError
+from hazemap.server.databases import Connection, Database, Sqlite, database
+from hazemap.server.schema import TABLES, VERSION
+
+MOST = 2_000
+"""Jobs of one commit."""
+
+Done = Callable[[StoreError | None], None]
+
+
+class Write(NamedTuple):
+    """One statement and its values."""
+
+    sql: str
+    values: tuple[Any, ...] = ()
+
+
+class _Job(NamedTuple):
+    writes: Sequence[Write]
+    done: Done
+    loop: asyncio.AbstractEventLoop | None
+
+
+class Store:
+    """A database, and the thread that alone writes to it.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     store = Store(Path(folder) / "server.sqlite")
+    ...     store.write_now(Write("INSERT INTO facts VALUES (?, ?)", ("colour", "green")))
+    ...     found = store.read("SELECT value FROM facts WHERE name = ?", "colour")
+    ...     store.close()
+    >>> found
+    [('green',)]
+    """
+
+    def __init__(self, place: str | Path | Database) -> None:
+        self._database = database(place) if isinstance(place, str | Path) else place
+        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._broken: StoreError | None = None
+        self._reading = threading.Lock()
+        try:
+            self._writer = self._database.own()
+            try:
+                self._recognise()
+                self._reader = self._database.connect()
+            except BaseException:
+                self._writer.close()
+                raise
+        except self._database.failures as error:
+            where = f" {self._database.path}" if isinstance(self._database, Sqlite) else ""
+            raise StoreError(
+                f"the database{where} cannot be opened ({type(error).__name__}): see that it is there, whole and yours"
+            ) from error
+        self._thread = threading.Thread(target=self._write, name="store", daemon=True)
+        self._thread.start()
+
+    def read(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Rows, as of the last commit."""
+        try:
+            with self._reading:
+                rows: list[tuple[Any, ...]] = self._reader.execute(self._database.spelled(sql), values).fetchall()
+        except self._database.failures as error:
+            raise StoreError(f"the server's database cannot be read ({type(error).__name__})") from error
+        return rows
+
+    def submit(self, writes: Sequence[Write], done: Done, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Commit these together, some time soon; `done` is then told, by this loop or else by the store's own thread.
+
+        Those of one loop are told in order of submission.
+        """
+        self._queue.put(_Job(writes, done, loop))
+
+    async def write(self, *writes: Write) -> None:
+        """Commit these together; on the disk when this returns."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        self.submit(writes, partial(_settle, future), loop)
+        await future
+
+    def write_now(self, *writes: Write) -> None:
+        """`write`, for code without an event loop."""
+        finished, errors = threading.Event(), list[StoreError]()
+
+        def done(error: StoreError | None) -> None:
+            errors.extend([error] if error else [])
+            finished.set()
+
+        self.submit(writes, done)
+        finished.wait()
+        if errors:
+            raise errors[0]
+
+    def close(self) -> None:
+        """Write what was handed in, then let go of the database."""
+        self._queue.put(None)
+        self._thread.join()
+        for connection in (self._writer, self._reader):
+            with suppress(*self._database.failures):
+                connection.close()
+
+    def _recognise(self) -> None:
+        """Make the tables where there are none; refuse those of another version."""
+        db = self._writer
+        _begin(db)
+        try:
+            rows = db.execute(self._database.spelled("SELECT value FROM facts WHERE name = ?"), ("version",)).fetchall()
+        except self._database.failures:
+            db.execute("ROLLBACK")
+            _begin(db)
+            for table in TABLES:
+                db.execute(self._database.spelled(table))
+            rows = [(str(VERSION),)]
+            db.execute(self._database.spelled("INSERT INTO facts VALUES (?, ?)"), ("version", str(VERSION)))
+        db.execute("COMMIT")
+        if rows != [(str(VERSION),)]:
+            raise StoreError(
+                f"the server's database has version {rows[0][0] if rows else 'none'!r:.20}; this hazemap reads version "
+                f"{VERSION}: start the hazemap that wrote it, or use another database"
+            )
+
+    def _write(self) -> None:
+        while True:
+            job = self._queue.get()
+            jobs, ends = [], job is None
+            while job is not None:
+                jobs.append(job)
+                if len(jobs) == MOST:
+                    break
+                try:
+                    job = self._queue.get_nowait()
+                except Empty:
+                    break
+                ends = job is None
+            outcomes = self._committed(jobs)
+            for loop, group in groupby(zip(jobs, outcomes, strict=True), key=lambda pair: pair[0].loop):
+                tell = partial(_tell, [(job.done, error) for job, error in group])
+                if loop is None:
+                    tell()
+                    continue
+                with suppress(RuntimeError):  # the event loop has ended: nobody waits any more
+                    loop.call_soon_threadsafe(tell)
+            if ends:
+                return
+
+    def _committed(self, jobs: list[_Job]) -> list[StoreError | None]:
+        """Commit all jobs together, or, where one of them contradicts what is there, each on its own."""
+        if self._broken or not jobs:
+            return [self._broken] * len(jobs)
+        try:
+            self._transaction([write for job in jobs for write in job.writes])
+        except self._database.contradictions as error:
+            if len(jobs) > 1:
+                return [outcome for job in jobs for outcome in self._committed([job])]
+            return [StoreError(f"this contradicts what the server's database holds ({type(error).__name__})")]
+        except self._database.failures as error:
+            self._broken = StoreError(
+                f"the server's database cannot be written ({type(error).__name__}): nothing more is acknowledged; "
+                "see to its disk, then start the server again"
+            )
+            return [self._broken] * len(jobs)
+        return [None] * len(jobs)
+
+    def _transaction(self, writes: list[Write]) -> None:
+        db = self._writer
+        _begin(db)
+        try:
+            for sql, group in groupby(writes, key=lambda write: write.sql):
+                rows = [write.values for write in group]
+                db.cursor().executemany(self._database.spelled(sql), rows)
+            db.execute("COMMIT")
+        except BaseException:
+            with suppress(*self._database.failures):
+                db.execute("ROLLBACK")
+            raise
+
+
+def _begin(db: Connection) -> None:
+    db.execute("BEGIN")
+
+
+def _settle(future: "asyncio.Future[None]", error: StoreError | None) -> None:
+    if future.done():  # who waited has gone
+        return
+    if error:
+        future.set_exception(error)
+    else:
+        future.set_result(None)
+
+
+def _tell(outcomes: list[tuple[Done, StoreError | None]]) -> None:
+    for done, error in outcomes:
+        done(error)
