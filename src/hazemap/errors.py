@@ -12,6 +12,7 @@
     │   ├── Unanswerable        this trust model cannot answer this query
     │   ├── Refused             the other side broke a protocol's rules, or asks for less than one's own floors
     │   ├── NotOpened           too few people answered: nothing was opened, nothing learned
+    │   ├── Unreachable         the other side does not answer, or not now
     │   └── CodecError          JSON or bytes that no version of hazemap wrote
     ├── LedgerError             the ledger cannot be read or written
     └── StoreError              the server's database cannot be read or written
@@ -74,6 +75,14 @@ class Refused(ConversationError):
 
 class NotOpened(ConversationError):
     """Too few people answered, so a secure sum was not opened and nothing was learned."""
+
+
+class Unreachable(ConversationError):
+    """The other side does not answer, or not now; `wait` is how many seconds it asks to be left alone."""
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
 
 
 class CodecError(ConversationError):

@@ -128,7 +128,11 @@ class Policy:
         """What the wire client insists on."""
         modes = frozenset(mode for mode, name in MODES.items() if name in self.modes)
         return Floors(
-            clients=self.people, survivors=self.survivors, corrupt=self.corrupt, longest=self.longest, modes=modes
+            clients=max(self.people, self.survivors),
+            survivors=self.survivors,
+            corrupt=self.corrupt,
+            longest=self.longest,
+            modes=modes,
         )
 
     def _who(self, task: Task) -> str | None:

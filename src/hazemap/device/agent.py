@@ -1,0 +1,157 @@
+"""A device at work: it asks its server for work, answers it, and waits; for as long as it is told to."""
+
+import asyncio
+import json
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from hazemap.device.answering import SENT, Answering, Step
+from hazemap.device.commits import Commits
+from hazemap.device.courier import Answered, Courier
+from hazemap.device.enrolling import enrolled
+from hazemap.device.enrolment import Enrolment, saved
+from hazemap.device.policy import Policy
+from hazemap.device.store import Store, Write
+from hazemap.device.work import Work
+from hazemap.errors import CodecError, FileError, InputError, Refused, Unreachable
+from hazemap.privacy.stream import Stream
+from hazemap.wire.stages import Stage
+
+logger = logging.getLogger("hazemap.device")
+
+ASK = 30.0
+"""Seconds between two questions where the server does not say."""
+AGAIN = 0.5
+"""Seconds after an answer."""
+LONGEST = 3_600.0
+"""Seconds: however long a server says to wait."""
+SWEEP = 3_600.0
+"""Seconds between two looks for sessions that no server came back to."""
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """How long to leave a server alone after so many failures in a row: doubling, up to `most`, with jitter.
+
+    >>> 0.5 <= Backoff().wait(1) <= 1.5, 150 <= Backoff().wait(1_000) <= 450
+    (True, True)
+    """
+
+    first: float = 1.0
+    most: float = 300.0
+
+    def wait(self, failures: int) -> float:
+        """Seconds: half to one and a half of first · 2^(failures − 1)."""
+        return jittered(min(self.most, self.first * 2.0 ** min(failures - 1, 32)))
+
+
+def jittered(seconds: float) -> float:
+    """Half to one and a half as long, so that devices that failed together do not come back together."""
+    return seconds * (0.5 + int.from_bytes(os.urandom(2), "big") / 65_536)
+
+
+def _always_there(_: Work) -> bool:
+    return True
+
+
+@dataclass(eq=False)
+class Agent:
+    """One device. `there` says whether it answers a message: tests let devices fall silent; `heard` is the time
+    (monotonic) at which the server last had work for it.
+    """
+
+    store: Store
+    device: int
+    enrolment: Enrolment
+    policy: Policy
+    courier: Courier
+    commits: Commits
+    stream: Stream
+    there: Callable[[Work], bool] = _always_there
+    backoff: Backoff = field(default_factory=Backoff)
+    heard: float = 0.0
+    failures: int = 0
+    _swept: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._answering = Answering(self.store, self.device, self.enrolment, self.policy, self.stream)
+
+    async def run(self) -> None:
+        """Ask and answer until the task is cancelled."""
+        while True:
+            await asyncio.sleep(await self.step())
+
+    async def step(self) -> float:
+        """One question and what follows from it; the seconds to wait before the next."""
+        try:
+            wait = await self._step()
+        except Unreachable as error:
+            self.failures += 1
+            level = logging.WARNING if self.failures == 1 else logging.DEBUG
+            logger.log(level, "device %d: %s", self.device, error)
+            return max(self.backoff.wait(self.failures), min(error.wait or 0.0, LONGEST))
+        except (CodecError, FileError) as error:
+            self.failures += 1
+            logger.warning("device %d: %s", self.device, error)
+            return self.backoff.wait(self.failures)
+        self.failures = 0
+        return min(wait, LONGEST)
+
+    async def _step(self) -> float:
+        if time.monotonic() - self._swept > SWEEP or not self._swept:
+            self._swept = time.monotonic()
+            await self.commits.write(self._answering.forsaken(_now()))
+        answer = await self.courier.send("GET", "/v1/work", self.enrolment.ticket or "")
+        if answer.status == 204:
+            return jittered(ASK) if answer.wait is None else answer.wait
+        if answer.status == 401:
+            await self._enrol_again()
+            return jittered(AGAIN)
+        if answer.status != 200:
+            raise Unreachable(f"the server gave no work, but HTTP {answer.status}", answer.wait)
+        work = Work.from_json(answer.content)
+        self.heard = time.monotonic()
+        if not self.there(work):
+            return jittered(max(AGAIN, 1.0))
+        step = self._answering.answer(work, _now())
+        await self.commits.write(step.writes)
+        await self._send(work, step)
+        return jittered(AGAIN)
+
+    async def _send(self, work: Work, step: Step) -> None:
+        """What is on the disk goes out; what becomes of it is noted."""
+        path = f"/v1/work/{work.session.hex()}"
+        ticket = self.enrolment.ticket or ""
+        if step.refusal is not None:
+            content = json.dumps({"reason": step.refusal}).encode()
+            await self.courier.send("POST", f"{path}/refusal", ticket, content, "application/json")
+        if step.reply is not None:
+            answer = await self.courier.send("POST", path, ticket, step.reply, "application/octet-stream")
+            await self.commits.write(self._outcome(work, step, answer))
+
+    def _outcome(self, work: Work, step: Step, answer: Answered) -> tuple[Write, ...]:
+        """What became of an answer. A 409 may be about bytes that had arrived before, so the session stays open."""
+        if 200 <= answer.status < 300:
+            return self._answering.ended(work.session, SENT[Stage.UNMASK]) if step.last else ()
+        if answer.status == 409:
+            return self._answering.noted(work.session, "the server took no more answers to this stage")
+        return self._answering.ended(work.session, f"the server did not accept an answer (HTTP {answer.status})")
+
+    async def _enrol_again(self) -> None:
+        """The server does not know the ticket any more: the same identity gets a new one."""
+        if self.enrolment.server is None or self.enrolment.token is None:
+            raise Unreachable("the server does not know this device: enrol it with `hazemap device enrol`")
+        try:
+            enrolment = await enrolled(self.enrolment, self.courier, self.enrolment.server, self.enrolment.token)
+        except (Refused, InputError) as error:
+            raise Unreachable(f"the server does not enrol this device again: {error}") from error
+        await self.commits.write((saved(self.store, self.device, enrolment),))
+        self.enrolment = enrolment
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

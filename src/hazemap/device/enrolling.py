@@ -1,0 +1,31 @@
+"""How a device makes itself known to a server: with a token that somebody handed out, and proof of its identity."""
+
+import json
+
+from hazemap.device.courier import Courier
+from hazemap.device.enrolment import Enrolment
+from hazemap.errors import CodecError, Refused, Unreachable
+from hazemap.wire.identities import Identity
+
+PROOF = b"hazemap enrol 1"
+
+
+async def enrolled(enrolment: Enrolment, courier: Courier, server: str, token: str) -> Enrolment:
+    """The device as this server knows it, with a ticket; `Refused` where the server does not take it.
+
+    The signature is over `PROOF` ‖ token ‖ identity: nobody enrols an identity whose key they do not hold.
+    """
+    identity = Identity.from_bytes(enrolment.identity)
+    proof = identity.sign(PROOF + token.encode() + identity.public)
+    content = {"identity": identity.public.hex(), "token": token, "signature": proof.hex()}
+    answer = await courier.send("POST", "/v1/enrol", content=json.dumps(content).encode(), kind="application/json")
+    if answer.status == 403:
+        raise Refused("the server does not know this token: ask whoever runs the campaign for one")
+    if answer.status != 201:
+        raise Unreachable(f"the server did not enrol this device (HTTP {answer.status})", answer.wait)
+    try:
+        fields = json.loads(answer.content)
+        name, ticket = str(fields["device"]), str(fields["ticket"])
+    except (ValueError, KeyError, TypeError):
+        raise CodecError("the server's word on the enrolment is not written as agreed") from None
+    return enrolment.enrolled(server, token, name, ticket)
