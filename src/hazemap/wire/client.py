@@ -1,0 +1,335 @@
+"""A person's side of a secure sum: one answer to each stage, and none to a server that asks for anything else."""
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.errors import CodecError, InputError, Refused
+from hazemap.privacy.stream import Stream
+from hazemap.wire import roster
+from hazemap.wire.agreement import KeyPair
+from hazemap.wire.bindings import assent_statement, commitment, keys_statement, letter_key, pair_mask, self_mask
+from hazemap.wire.floors import Judge
+from hazemap.wire.graph import drawn_neighbours
+from hazemap.wire.identities import Identity, verified
+from hazemap.wire.masks import add_mask, subtract_mask
+from hazemap.wire.memory import DEALS, HOLDS, SHARED, Acquaintance, Memory
+from hazemap.wire.messages import (
+    Assent,
+    Assents,
+    Inbox,
+    InSession,
+    Invitation,
+    Keys,
+    Masked,
+    Message,
+    Neighbours,
+    Picks,
+    PublicKeys,
+    Roll,
+    Sealed,
+    Survivors,
+    Unmask,
+    decode,
+)
+from hazemap.wire.modular import reduced
+from hazemap.wire.neighbourhood import check_distinct, check_neighbours, check_peer, check_roll
+from hazemap.wire.packing import pack
+from hazemap.wire.sealing import associated, seal, unseal
+from hazemap.wire.shamir import SHARE, is_share, split_all
+from hazemap.wire.stages import Stage
+from hazemap.wire.terms import Mode, Terms
+
+LOG = logging.getLogger("hazemap.wire")
+
+Contribution = Callable[[Terms], NDArray[np.int64]]
+"""The exact sums of this person for these terms, int64[size]; raises Refused to stay out."""
+
+
+class Client:
+    """Answers the messages of one session (Bonawitz et al. 2017, with the neighbours of Bell et al. 2020).
+
+    What a server may count on is little; what a person may count on is this:
+
+    * A stage is answered once. The same message again gets the same reply; any other is Refused. With `save`, the
+      whole state and the reply are saved before the reply is returned, so it holds through a crash as well.
+    * Of a peer one share is told, never both: for there is one answer to UNMASK, about one set of survivors. With
+      2t > k + c, c of the k holders corrupt, nobody else puts both secrets of an honest client together.
+    * What is told at UNMASK is told after t of one's own holders have signed the same survivors. So the masking key
+      of an honest client that answered UNMASK stays secret, whatever the server told others: fewer than t of its
+      holders are left to give it away.
+    * Keys and seeds are fresh, bound to the session, and forgotten once they were used.
+
+    A refused message changes nothing: the stage stays open, and the reason is logged. `contribution` is called at
+    MASKED, after everything else was checked, once, or again if the process died before `save` returned: whoever
+    charges in it does so by session. `seen` tells whether a session was answered before, by another client object.
+
+    `receive` costs 30 ms of CPU in all stages together with 100 neighbours, most of it their signatures.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        floors: Judge,
+        contribution: Contribution,
+        save: Callable[[bytes], None] | None = None,
+        random: Callable[[int], bytes] = os.urandom,
+        stream: Stream | None = None,
+        seen: Callable[[bytes], bool] | None = None,
+    ) -> None:
+        self._identity = identity
+        self._floors = floors
+        self._contribution = contribution
+        self._save = save
+        self._random = random
+        self._stream = stream
+        self._seen = seen
+        self._memory: Memory | None = None
+
+    @classmethod
+    def resume(
+        cls,
+        state: bytes,
+        identity: Identity,
+        floors: Judge,
+        contribution: Contribution,
+        save: Callable[[bytes], None] | None = None,
+        random: Callable[[int], bytes] = os.urandom,
+        stream: Stream | None = None,
+    ) -> "Client":
+        """The client whose state was saved, after a crash; its `reply` is to be sent again, in case it was not.
+
+        CodecError for bytes that `save` was never given, InputError for those of another identity. Of two clients
+        resumed from one state only one may go on.
+        """
+        client = cls(identity, floors, contribution, save, random, stream)
+        client._memory = Memory.from_bytes(state)
+        if client._memory.identity != identity.public:
+            raise InputError("this is the state of another identity's client")
+        return client
+
+    @property
+    def session(self) -> bytes | None:
+        """The name of the session; None before an invitation was accepted."""
+        return self._memory.terms.session if self._memory else None
+
+    @property
+    def terms(self) -> Terms | None:
+        """What the session is about; None before an invitation was accepted."""
+        return self._memory.terms if self._memory else None
+
+    @property
+    def stage(self) -> Stage | None:
+        """The stage that was answered last; None before the first."""
+        return self._memory.stage if self._memory else None
+
+    @property
+    def reply(self) -> bytes | None:
+        """The last answer."""
+        return self._memory.reply if self._memory else None
+
+    def receive(self, message: bytes) -> bytes:
+        """The one reply to the message of this stage; Refused or CodecError (and nothing changes) if it gets none."""
+        asked = sha256(message).digest()
+        if self._memory is not None and asked == self._memory.asked:
+            return self._memory.reply
+        try:
+            memory, reply = self._answer(decode(message))
+        except (Refused, CodecError) as error:
+            where = f"in session {self.session.hex()[:16]}" if self.session else "before any session"
+            LOG.warning("a client %s refuses a message: %s", where, error)
+            raise
+        memory = replace(memory, stage=_due(self._memory), asked=asked, reply=reply.encode())
+        if self._save is not None:
+            self._save(memory.to_bytes())
+        self._memory = memory
+        LOG.debug("a client in session %s answers %s", memory.terms.session.hex()[:16], memory.stage.name)
+        return memory.reply
+
+    def _answer(self, message: Message) -> tuple[Memory, InSession]:
+        """What to remember and what to say, if it is this message's turn."""
+        memory = self._memory
+        if isinstance(message, Invitation) and memory is None:
+            return self._keys(message)
+        if memory is None:
+            raise Refused(f"{type(message).__name__} came before an invitation")
+        if not isinstance(message, InSession | Invitation) or message.session != memory.terms.session:
+            raise Refused(f"{type(message).__name__} belongs to another session")
+        if memory.stage is Stage.UNMASK or message.stage < (due := _due(memory)):
+            raise Refused(f"{message.stage.name} is asked a second time, otherwise: a stage has one answer")
+        if message.stage > due:
+            raise Refused(f"{message.stage.name} is asked before {due.name}")
+        match message:
+            case Roll():
+                return self._picks(memory, message)
+            case Neighbours():
+                return self._shares(memory, message)
+            case Inbox():
+                return self._masked(memory, message)
+            case Survivors():
+                return self._assent(memory, message)
+            case Assents():
+                return self._unmask(memory, message)
+        raise Refused(f"{type(message).__name__} is what a client says, not a server")
+
+    def _keys(self, message: Invitation) -> tuple[Memory, Keys]:
+        terms, position, public = message.terms, message.position, self._identity.public
+        self._floors.check(terms)
+        if not roster.belongs(terms.roster, terms.clients, position, public, message.proof):
+            raise Refused(f"this client's identity is not at position {position} of the roster")
+        session = terms.session
+        if self._seen is not None and self._seen(session):
+            raise Refused("this session was answered before: it is not answered twice")
+        sealing, masking, seed = KeyPair.create(self._random), KeyPair.create(self._random), self._random(32)
+        promise = commitment(session, position, seed)
+        statement = keys_statement(session, position, sealing.public, masking.public, promise)
+        keys = PublicKeys(sealing.public, masking.public, promise, self._identity.sign(statement))
+        memory = Memory(Stage.KEYS, terms, position, public, b"", b"", sealing.to_bytes(), masking.to_bytes(), seed)
+        return memory, Keys(session, keys)
+
+    def _picks(self, memory: Memory, message: Roll) -> tuple[Memory, Picks]:
+        terms = memory.terms
+        check_roll(message.roll, terms, memory.position)
+        members = message.roll.positions()
+        picks = tuple(drawn_neighbours(self._random, members, memory.position, terms.degree).tolist())
+        return replace(memory, roll=message.roll.bits, picks=picks), Picks(terms.session, picks)
+
+    def _shares(self, memory: Memory, message: Neighbours) -> tuple[Memory, Sealed]:
+        terms, own, session = memory.terms, memory.position, memory.terms.session
+        check_roll(message.roll, terms, own)
+        if terms.mode is Mode.MALICIOUS and message.roll.bits != memory.roll:
+            raise Refused("the roll is not the one that neighbours were drawn from")
+        holders = check_neighbours(terms, own, memory.picks, message)
+        sealing, masking = KeyPair.from_bytes(memory.sealing), KeyPair.from_bytes(memory.masking)
+        check_distinct((memory.identity, sealing.public, masking.public), message.peers)
+        acquaintances = []
+        for peer in message.peers:
+            check_peer(terms, peer)
+            roles = HOLDS if peer.position in holders else DEALS
+            letter = letter_key(sealing, peer.keys.sealing, session)
+            acquaintances.append(Acquaintance(peer.position, roles, peer.identity, letter, peer.keys.masking))
+        points = [holder + 1 for holder in holders]
+        shares = split_all([memory.masking, memory.seed], terms.threshold, points, self._random)
+        both = dict(zip(holders, map(b"".join, zip(*shares, strict=True)), strict=True))
+        letters = {
+            peer.position: seal(peer.letter, associated(session, own, peer.position, Stage.SHARES), both[peer.position])
+            for peer in acquaintances
+            if peer.roles & HOLDS
+        }
+        memory = replace(memory, roll=message.roll.bits, picks=(), sealing=b"")
+        return memory.acquainted(acquaintances), Sealed(session, letters)
+
+    def _masked(self, memory: Memory, message: Inbox) -> tuple[Memory, Masked]:
+        terms, own, session = memory.terms, memory.position, memory.terms.session
+        peers = _in_session(memory, message)
+        shares = {}
+        for peer in peers:
+            address = associated(session, peer.position, own, Stage.SHARES)
+            if peer.roles & DEALS and (both := _opened(peer, address, message.letters[peer.position])) is not None:
+                shares[peer.position] = both
+        private = KeyPair.from_bytes(memory.masking)
+        masks = {p.position: pair_mask(private, p.masking, session) for p in peers if p.roles & SHARED}
+        exact = _checked(self._contribution(terms), terms)
+        vector = reduced(exact + terms.noise.share(self._stream or Stream.from_os(), terms.size), terms.bits)
+        add_mask(vector, self_mask(memory.seed, session))
+        for position, key in masks.items():
+            (add_mask if own < position else subtract_mask)(vector, key)
+        memory = memory.acquainted(peers).holding(shares)
+        return memory, Masked(session, pack(vector, terms.bits))
+
+    def _assent(self, memory: Memory, message: Survivors) -> tuple[Memory, Assent]:
+        terms, own, survivors = memory.terms, memory.position, message.survivors
+        if survivors.size != terms.clients:
+            raise Refused(f"the survivors are of {survivors.size} clients, in a session of {terms.clients}")
+        if own not in survivors:
+            raise Refused("this client is not among the survivors: it has nothing to say about them")
+        if len(survivors) < terms.survivors:
+            raise Refused(f"{len(survivors)} clients survive, fewer than the {terms.survivors} agreed on")
+        if int.from_bytes(survivors.bits, "big") & ~int.from_bytes(memory.roll, "big"):
+            raise Refused("among the survivors is a client that has sent no keys")
+        alive = [peer for peer in memory.known() if peer.position in survivors]
+        if any(not peer.roles & SHARED for peer in alive):
+            raise Refused("among the survivors is a neighbour that was said to have shared nothing")
+        if (holders := sum(bool(peer.roles & HOLDS) for peer in alive)) < terms.threshold:
+            raise Refused(f"{holders} of this client's holders survive, fewer than the threshold {terms.threshold}")
+        signature = self._identity.sign(assent_statement(terms.session, own, survivors))
+        return replace(memory, survivors=survivors.bits), Assent(terms.session, signature)
+
+    def _unmask(self, memory: Memory, message: Assents) -> tuple[Memory, Unmask]:
+        terms, survivors = memory.terms, memory.bitmap(memory.survivors)
+        holders = {peer.position: peer.identity for peer in memory.known() if peer.roles & HOLDS}
+        if any(position not in holders or position not in survivors for position in message.signatures):
+            raise Refused("an assent was presented of a client that holds no shares of this one, or did not survive")
+        if len(message.signatures) < terms.threshold:
+            raise Refused(f"{len(message.signatures)} holders assent, fewer than the threshold {terms.threshold}")
+        for position, signature in list(message.signatures.items())[: terms.threshold]:  # as many as count
+            if not verified(holders[position], signature, assent_statement(terms.session, position, survivors)):
+                raise Refused(f"client {position} did not assent to the survivors that this client assented to")
+        seeds, keys = {}, {}
+        for dealer, (key, seed) in memory.dealt().items():
+            if dealer in survivors:
+                seeds[dealer] = seed
+            else:
+                keys[dealer] = key
+        return replace(memory, shares=b"", acquaintances=b""), Unmask(terms.session, seeds, keys)
+
+
+def _due(memory: Memory | None) -> Stage:
+    """The stage that is to be answered next, after any but the last."""
+    if memory is None:
+        return Stage.KEYS
+    if memory.stage is Stage.KEYS and memory.terms.mode is Mode.SEMI_HONEST:
+        return Stage.SHARES
+    return Stage(memory.stage + 1)
+
+
+def _in_session(memory: Memory, message: Inbox) -> list[Acquaintance]:
+    """The neighbours with the roles that they have now; Refused if the inbox cannot be this client's."""
+    peers, shared = memory.known(), set(message.shared)
+    known = {peer.position for peer in peers}
+    if not shared <= known:
+        raise Refused("somebody is said to have shared who is not a neighbour")
+    dealers = known if memory.terms.mode is Mode.SEMI_HONEST else {p.position for p in peers if not p.roles & HOLDS}
+    if not message.letters.keys() <= shared or not shared & dealers <= message.letters.keys():
+        raise Refused("the letters are not those of the neighbours that have shared with this client")
+    holders = sum(bool(peer.roles & HOLDS) for peer in peers if peer.position in shared)
+    if holders < memory.terms.threshold:
+        raise Refused(
+            f"{holders} of this client's holders have shared, fewer than the threshold {memory.terms.threshold}"
+        )
+    return [
+        peer._replace(
+            roles=peer.roles & HOLDS
+            | (SHARED if peer.position in shared else 0)
+            | (DEALS if peer.position in message.letters else 0)
+        )
+        for peer in peers
+    ]
+
+
+def _opened(peer: Acquaintance, address: bytes, letter: bytes) -> bytes | None:
+    """The two shares in a letter. One that cannot be read is the dealer's loss, and no reason to leave the session."""
+    try:
+        both = unseal(peer.letter, address, letter)
+    except Refused as error:
+        LOG.warning("the shares of client %d are left out: %s", peer.position, error)
+        return None
+    if not is_share(both[:SHARE]) or not is_share(both[SHARE:]):
+        LOG.warning("the shares of client %d are left out: they are not written as they should be", peer.position)
+        return None
+    return both
+
+
+def _checked(exact: NDArray[np.int64], terms: Terms) -> NDArray[np.int64]:
+    """A person's contribution, if it fits the session: what does not is the device's fault, not the server's."""
+    half = 1 << (terms.bits - 1)
+    if not isinstance(exact, np.ndarray) or exact.dtype != np.int64 or exact.shape != (terms.size,):
+        raise InputError(f"a contribution to this session is int64[{terms.size}]")
+    if exact.min() < -half or exact.max() >= half:
+        raise InputError(f"a contribution to this session has numbers of {terms.bits} bits")
+    return exact

@@ -1,0 +1,74 @@
+"""Whether the neighbours that a server presents are who a client's graph, roster and signatures say they are."""
+
+from hazemap.errors import Refused
+from hazemap.wire import roster
+from hazemap.wire.bindings import keys_statement
+from hazemap.wire.bitmap import Bitmap
+from hazemap.wire.graph import commitment, ring_neighbours_of
+from hazemap.wire.identities import verified
+from hazemap.wire.messages import Neighbours, Peer
+from hazemap.wire.terms import Mode, Terms
+
+
+def check_roll(roll: Bitmap, terms: Terms, position: int) -> None:
+    """Refused unless enough clients have sent keys, this one among them.
+
+    Fewer than may be opened in the end is no session; and neighbours drawn from few would mostly be the corrupt.
+    """
+    if roll.size != terms.clients:
+        raise Refused(f"a roll of {roll.size} clients was sent in a session of {terms.clients}")
+    if position not in roll:
+        raise Refused("the roll says that this client has sent no keys")
+    if len(roll) < terms.survivors:
+        raise Refused(f"{len(roll)} clients sent keys, fewer than the {terms.survivors} that must survive")
+
+
+def check_neighbours(terms: Terms, position: int, picks: tuple[int, ...], message: Neighbours) -> tuple[int, ...]:
+    """Who is to hold this client's shares; Refused unless the neighbours are exactly its own.
+
+    Semi-honest: the ring of those who sent keys, in the order that the server was committed to. Malicious: those it
+    drew, and whoever drew it. The latter are some `degree`; more than 3 · degree + 32 of a fair draw are rarer than
+    2⁻⁶⁰ (Chernoff), and nobody has to work for more than that.
+    """
+    known = {peer.position for peer in message.peers}
+    if position in known:
+        raise Refused("this client was presented as its own neighbour")
+    if any(peer not in message.roll for peer in known):
+        raise Refused("a neighbour was presented that has sent no keys")
+    if terms.mode is Mode.SEMI_HONEST:
+        if commitment(message.seed) != terms.graph:
+            raise Refused("the seed of the ring is not the one that was committed to")
+        ring = ring_neighbours_of(message.seed, message.roll.positions(), terms.degree, position)
+        holders: tuple[int, ...] = tuple(ring.tolist())
+        if known != set(holders):
+            raise Refused("the neighbours are not those on the ring")
+    else:
+        holders = picks
+        if any(message.seed) or not known.issuperset(holders):
+            raise Refused("the neighbours are not those that were drawn")
+        if len(known) - len(holders) > 3 * terms.degree + 32:
+            raise Refused(
+                f"{len(known) - len(holders)} clients are said to have drawn this one: no fair draw does that"
+            )
+    if len(holders) < terms.threshold:
+        raise Refused(f"{len(holders)} neighbours cannot hold shares of which {terms.threshold} tell a secret")
+    return holders
+
+
+def check_peer(terms: Terms, peer: Peer) -> None:
+    """Refused unless the roster has this identity at this position, and it signed these keys for this session."""
+    if not roster.belongs(terms.roster, terms.clients, peer.position, peer.identity, peer.proof):
+        raise Refused(f"the identity of client {peer.position} is not the one in the roster")
+    keys = peer.keys
+    statement = keys_statement(terms.session, peer.position, keys.sealing, keys.masking, keys.commitment)
+    if not verified(peer.identity, keys.signature, statement):
+        raise Refused(f"the keys of client {peer.position} are not signed by it for this session")
+
+
+def check_distinct(own: tuple[bytes, ...], peers: tuple[Peer, ...]) -> None:
+    """Refused if two clients, or a client and this one, show the same identity or the same key."""
+    keys = [*own]
+    for peer in peers:
+        keys += (peer.identity, peer.keys.sealing, peer.keys.masking)
+    if len(set(keys)) != len(keys):
+        raise Refused("two clients were presented with the same identity or key")
