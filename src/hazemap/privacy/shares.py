@@ -15,10 +15,8 @@ from hazemap.privacy.samplers.laplace import LARGEST_SCALE, shown
 from hazemap.privacy.samplers.polya import polya_difference
 from hazemap.privacy.stream import Stream
 
-LIKELY = 40
-"""A sum leaves its modulus with probability below 2^−40: once in a million million openings."""
-
-_TILTS = 16  # Chernoff's bound is tried at κ = 1/16, 2/16, …, 15/16
+_LIKELY = 40  # a sum leaves its modulus with probability below 2^−40
+_TILTS = tuple(Fraction(k, 16) for k in range(1, 16))  # the κ that Chernoff's bound is tried at
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class NoiseShares:
 
         The noise Z of a = people/N has E e^(κZ/s) = f^a, f = (cosh 1/s − 1)/(cosh 1/s − cosh κ/s), for 0 < κ < 1. As
         cosh κx − 1 = Σ (κx)^2n/(2n)! ≤ κ² (cosh x − 1), f ≤ 1/(1 − κ²); so P(Z ≥ t) ≤ (1 − κ²)^−a e^(−κt/s), and the
-        same for −Z. For the broken part of a, g^a ≤ 1 + a (g − 1) (Bernoulli).
+        same for −Z. This is summed over both ends and all sums, and the best κ counts.
         """
         if most < 0 or size < 1:
             raise InputError(f"a modulus is for 1 sum or more of numbers from 0 on, not {size} of at most {most}")
@@ -82,19 +80,26 @@ class NoiseShares:
 @lru_cache(maxsize=1024)
 def _bits(scale: Fraction, shape: Fraction, largest: int, size: int) -> int:
     """The least b with size · (P(Z ≥ 2^(b−1) − largest) + P(−Z ≥ 2^(b−1) + 1)) < 2^−40 by Chernoff's bound."""
-    whole, rest = divmod(shape, 1)
-    tilts = []
-    for k in range(1, _TILTS):
-        tilt = Fraction(k, _TILTS)
-        moment = 1 / (1 - tilt**2)
-        tilts.append((tilt / scale, size * moment**whole * (1 + rest * (moment - 1))))
     b = largest.bit_length() + 1
-    while not any(_unlikely(rate, factor, ((1 << b - 1) - largest, (1 << b - 1) + 1)) for rate, factor in tilts):
+    while not any(_fits(tilt, scale, shape, ((1 << b - 1) - largest, (1 << b - 1) + 1), size) for tilt in _TILTS):
         b += 1
     return b
 
 
-def _unlikely(rate: Fraction, factor: Fraction, ends: tuple[int, int]) -> bool:
-    """Whether factor · Σ e^(−rate · end) < 2^−40, for ends above 0."""
-    bits = LIKELY + 64 + int(factor).bit_length()
-    return factor * sum(exp_bounds(rate * end, bits)[1] for end in ends) < 1 << bits - LIKELY
+def _fits(tilt: Fraction, scale: Fraction, shape: Fraction, ends: tuple[int, int], size: int) -> bool:
+    exponents = [tilt * end / scale - shape * _moment(tilt) for end in ends]
+    if min(exponents) < 27:  # e^−27 > 2^−40
+        return False
+    bits = _LIKELY + 64
+    return size * sum(exp_bounds(exponent, bits)[1] for exponent in exponents) < 1 << bits - _LIKELY
+
+
+@lru_cache(maxsize=len(_TILTS))
+def _moment(tilt: Fraction) -> Fraction:
+    """The least multiple c of 2^−20 with e^−c ≤ 1 − κ²: hardly above −ln(1 − κ²)."""
+    low, high = 0, 4 << 20  # e^−4 < 1 − (15/16)²
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = exp_bounds(Fraction(middle, 1 << 20), 64)[1] <= (1 - tilt**2) * (1 << 64)
+        low, high = (low, middle) if enough else (middle, high)
+    return Fraction(high, 1 << 20)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hazemap.errors import InputError
 from hazemap.privacy.samplers.coins import exp_bounds
+from hazemap.privacy.samplers.laplace import shown
 from hazemap.privacy.stream import Stream
 
 LARGEST_MEAN = 1 << 10
@@ -27,7 +28,7 @@ def poisson(stream: Stream, mean: Fraction, size: int) -> NDArray[np.int64]:
     dtype('int64')
     """
     if not 0 < mean <= LARGEST_MEAN:
-        raise InputError(f"a Poisson number is drawn for a mean above 0 and at most {LARGEST_MEAN}, not another one")
+        raise InputError(f"a Poisson number has a mean above 0 and at most {LARGEST_MEAN} here, not {shown(mean)}")
     if size < 0:
         raise InputError(f"a sampler draws 0 numbers or more, not {size}")
     table = _first_word(mean)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,14 +78,13 @@ def _add_jumps(stream: Stream, shape: Fraction, scale: Fraction, drawn: Integers
         sign = 1 - 2 * (cell & 1)
         last = np.flatnonzero(level == powers.last)
         level[last] += _heads(stream, len(last))
-        near = level <= powers.top
-        if not near.all():
-            for far in np.flatnonzero(~near):
-                _add_far(stream, powers, int(level[far]), drawn[place[far] :], int(sign[far]))
-            place, level, sign = place[near], level[near], sign[near]
-        length = (stream.words(len(level)) >> 1 >> (63 - level).view(np.uint64)).view(np.int64) | 1 << level
-        stays = _stays(stream, powers, level, length)
-        np.add.at(drawn, place[stays], (sign * length)[stays])
+        for far in np.flatnonzero(level > powers.top):
+            np.add.at(drawn, place[far], _far_jump(stream, powers, int(level[far]), int(sign[far])))
+        near = np.flatnonzero(level <= powers.top)
+        place, level, sign = place[near], level[near], sign[near]
+        length = (stream.words(len(near)) >> 1 >> (63 - level).view(np.uint64)).view(np.int64) | 1 << level
+        stays = np.flatnonzero(_stays(stream, powers, level, length))
+        np.add.at(drawn, place[stays], sign[stays] * length[stays])
 
 
 def _points(stream: Stream, rate: Fraction, cells: int) -> Iterator[Integers]:
@@ -92,9 +92,7 @@ def _points(stream: Stream, rate: Fraction, cells: int) -> Iterator[Integers]:
 
     Points fall on blocks of 2^m cells, each on any cell of its block; those beyond the last cell are dropped.
     """
-    m = 0
-    while rate * (1 << m) < _CROWD and 1 << m < cells:
-        m += 1
+    m = min(ceil(_CROWD / rate - 1).bit_length(), max(cells - 1, 0).bit_length())
     blocks = -(-cells >> m)
     for start in range(0, blocks, _BLOCKS):
         counts = poisson(stream, rate * (1 << m), min(_BLOCKS, blocks - start))
@@ -131,14 +129,13 @@ def _powers(scale: Fraction) -> _Powers:
     while 10 << last < 7 * scale:  # r^(2^K) ≤ e^−0.7 < 1/2
         last += 1
     octets = -(-(last + _RARE) // 8)
-    table = np.zeros((octets, 256), dtype=np.uint64)
-    table[:, 0] = 1 << _POINT
+    table = np.empty((octets, 256), dtype=np.uint64)
+    bits = _POINT + 64
     for d in range(octets):
-        for v in range(1, 256):
-            x = (v << 8 * d) / scale
-            if x > 22:  # e^−22 < 2^−31
-                break
-            table[d, v] = exp_bounds(x, _POINT + 32)[0] >> 32
+        factor, power = exp_bounds((1 << 8 * d) / scale, bits)[0], 1 << bits
+        for v in range(256):
+            table[d, v] = power >> 64
+            power = power * factor >> bits  # low by less than 4 · 256, in units of 2^−95
     return _Powers(scale, last, min(8 * octets, _FAST) - 1, table)
 
 
@@ -178,9 +175,9 @@ def _stays_once(stream: Stream, powers: _Powers, level: int, length: int, unifor
         n += 64
 
 
-def _add_far(stream: Stream, powers: _Powers, level: int, drawn: Integers, sign: int) -> None:
-    """Add to the first of `drawn` the jump of a level beyond those that are computed for everyone, if it stays."""
+def _far_jump(stream: Stream, powers: _Powers, level: int, sign: int) -> np.int64:
+    """A jump of a level beyond those that are computed for everyone, modulo 2⁶⁴; 0 if it does not stay."""
     length = (1 << level) + stream.below(1 << level)
-    if _stays_once(stream, powers, level, length, int(stream.words(1)[0])):
-        jump = np.array([sign * length % (1 << 64)], dtype=np.uint64)
-        drawn[:1] += jump.view(np.int64)
+    if not _stays_once(stream, powers, level, length, int(stream.words(1)[0])):
+        return np.int64(0)
+    return np.uint64(sign * length % (1 << 64)).astype(np.int64)
