@@ -6,6 +6,7 @@ import pytest
 
 from hazemap.errors import StoreError
 from hazemap.server.store import Store, Write
+
 from .postgres import cluster
 
 FACT = "INSERT INTO facts VALUES (?, ?)"

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from hazemap.cli import ask, demo, export, inspect, ledger, plan, release, show
+from hazemap.cli import ask, campaign, demo, export, inspect, ledger, plan, release, server, show
 from hazemap.cli.output import complain
 from hazemap.errors import HazemapError
 
@@ -36,6 +36,8 @@ app.command(epilog=show.EXAMPLE)(show.show)
 app.command(epilog=plan.EXAMPLE)(plan.plan)
 app.command(epilog=inspect.EXAMPLE)(inspect.inspect)
 app.command(epilog=export.EXAMPLE)(export.export)
+app.command(epilog=server.EXAMPLE)(server.server)
+app.add_typer(campaign.app)
 app.add_typer(ledger.app)
 
 

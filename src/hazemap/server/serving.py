@@ -43,7 +43,7 @@ class Serving:
     behind_proxy: bool = False
     open: bool = False
     ledger: Ledger | None = None
-    pace: Pace = Pace()
+    pace: Pace | None = None
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):

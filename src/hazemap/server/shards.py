@@ -29,7 +29,8 @@ from hazemap.server.outcomes import Outcome, Summary
 from hazemap.server.plans import Plan
 from hazemap.server.seats import Late, Work
 from hazemap.server.store import Store, Write
-from hazemap.wire.server import Stage
+from hazemap.wire.messages import MESSAGES
+from hazemap.wire.stages import Stage
 
 log = logging.getLogger("hazemap.server")
 
@@ -37,11 +38,25 @@ END_OF_STAGE = -1
 _EVENT = "INSERT INTO events (session, seq, position, message) VALUES (?, ?, ?, ?)"
 
 
+_REPLIES = {message.stage: message.kind for message in MESSAGES}
+"""The type of the message that answers each stage: of the two of a stage it comes second."""
+
+
 class Event(NamedTuple):
-    """A message of a position, or the end of a stage (position -1)."""
+    """A message of a position; or, of position -2 - p, why the device at p leaves; or (-1) the end of a stage."""
 
     position: int
     message: bytes
+
+    @classmethod
+    def leaving(cls, position: int, reason: str) -> "Event":
+        """The device at this position will not answer."""
+        return cls(-2 - position, reason.encode())
+
+    @property
+    def who(self) -> int:
+        """Whose event it is; -1 for the end of a stage."""
+        return self.position if self.position >= END_OF_STAGE else -2 - self.position
 
 
 Acknowledged = asyncio.Future[None]
@@ -56,7 +71,6 @@ class Shard:
         self.refusals: dict[int, str] = {}
         self.up = np.zeros(plan.terms.clients, dtype=np.int64)
         self.down = np.zeros(plan.terms.clients, dtype=np.int64)
-        self.dropped: Counter[str] = Counter()
         self._deadlines, self._store, self._pool = deadlines, store, pool
         self._server = plan.server()
         self._lock = threading.Lock()
@@ -65,7 +79,6 @@ class Shard:
         self._busy, self._closing = False, True
         self._replies: dict[int, tuple[bytes, Acknowledged]] = {}
         self._before: dict[int, bytes] = {}
-        self._declined: set[int] = set()
         self._unmasking = False
         self._reason = ""
         self._timer: asyncio.TimerHandle | None = None
@@ -86,7 +99,12 @@ class Shard:
     @property
     def waiting(self) -> int:
         """Devices whose answer may still come in this stage."""
-        return 0 if self._closing else self._server.waiting - len(self._declined)
+        return 0 if self._closing else self._server.waiting
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many were lost in each stage."""
+        return dict(Counter(stage.name.lower() for stage in tuple(self._server.dropped.values())))
 
     @property
     def longest(self) -> int:
@@ -109,10 +127,7 @@ class Shard:
 
     def work(self, position: int) -> Work | None:
         """What the device at this position is to answer now, if anything. O(its message)."""
-        if self._closing or position in self._replies or position in self._declined:
-            return None
-        with self._lock:
-            message = self._server.message_for(position)
+        message = self._asked(position)
         if message is None:
             return None
         task = self.plan.task if self.stage is Stage.KEYS else None
@@ -129,20 +144,28 @@ class Shard:
             return await asyncio.shield(stored[1])
         if self._before.get(position) == digest:
             return None
-        if stored or self._closing or position in self._declined or not self._server.asks(position):
+        early = len(message) < 2 or message[1] < _REPLIES[self.stage]
+        if stored or early or self._asked(position) is None:
             raise Late("this was not asked for, or it came too late: ask for work again")
-        acknowledged = self._loop.create_future()
-        self._replies[position] = digest, acknowledged
-        self._submit(Event(position, message), acknowledged)
-        return await asyncio.shield(acknowledged)
+        return await self._happens(Event(position, message), digest)
 
-    def decline(self, position: int, reason: str) -> None:
+    async def decline(self, position: int, reason: str) -> None:
         """A device will not answer: it counts as dropped, and nobody waits for it."""
-        if self._closing or position in self._replies or not self._server.asks(position):
-            raise Late("nothing was asked that could be declined")
-        self.refusals[position] = reason
-        self._declined.add(position)
-        self._end_if_all_came()
+        if self._asked(position) is None:
+            raise Late("nothing is asked that could be declined")
+        await self._happens(Event.leaving(position, reason), b"")
+
+    def _asked(self, position: int) -> bytes | None:
+        if self._closing or position in self._replies:
+            return None
+        with self._lock:
+            return self._server.message_for(position)
+
+    async def _happens(self, event: Event, digest: bytes) -> None:
+        acknowledged = self._loop.create_future()
+        self._replies[event.who] = digest, acknowledged
+        self._submit(event, acknowledged)
+        await asyncio.shield(acknowledged)
 
     def _end_if_all_came(self) -> None:
         if not self._busy and not self._closing and self.waiting <= 0:
@@ -186,13 +209,16 @@ class Shard:
     def _act(self, event: Event) -> Exception | None:
         try:
             if event.position == END_OF_STAGE:
-                self.dropped[self._server.stage.name.lower()] += self._server.waiting
                 self._server.advance()
                 self._unmasking |= self._server.stage is Stage.UNMASK
-            else:
-                with self._lock:
-                    self.up[event.position] += len(event.message)
-                    self._server.receive(event.position, event.message)
+                return None
+            self.up[event.who] += len(event.message)
+            with self._lock:
+                if event.position == event.who:
+                    self._server.receive(event.who, event.message)
+                else:
+                    self._server.leave(event.who)
+                    self.refusals[event.who] = event.message.decode()
         except NotOpened as error:
             self._reason = str(error)
             return error
@@ -232,13 +258,12 @@ class Shard:
                 _fail(reply, error)
             else:
                 reply.set_result(None)
-            self._replies[event.position] = sha256(event.message).digest(), reply
+            self._replies[event.who] = sha256(event.message).digest(), reply
         self._number = len(events)
 
     def _forget(self) -> None:
         self._before |= {position: digest for position, (digest, _) in self._replies.items()}
         self._replies.clear()
-        self._declined.clear()
 
     def _turned(self) -> None:
         """A stage begins, or the last one has ended."""
@@ -261,7 +286,7 @@ class Shard:
             clients=self.plan.terms.clients,
             reason="" if opened else self._reason or "too few answered",
             safe=not opened and not self._unmasking,
-            dropped=dict(self.dropped),
+            dropped=self.dropped,
             refusals=dict(Counter(self.refusals.values())),
             culprits={named(roster[position]): why for position, why in server.culprits.items()},
             out=tuple(sorted({*server.culprits, *server.dropped, *self.refusals})),

@@ -86,7 +86,7 @@ def running(shards: Iterable[Shard]) -> list[dict[str, Any]]:
             "stage": shard.stage.name.lower(),
             "waiting": shard.waiting,
             "until": instant(shard.until),
-            "dropped": {stage: number for stage, number in shard.dropped.items() if number},
+            "dropped": shard.dropped,
             "refusals": dict(Counter(shard.refusals.values())),
         }
         for shard in shards

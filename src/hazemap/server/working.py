@@ -85,7 +85,7 @@ class Working:
         if content is None:
             return
         if refusal:
-            seat.shard.decline(seat.position, said(content))
+            await seat.shard.decline(seat.position, said(content))
         else:
             await seat.shard.answer(seat.position, content)
         await reply(send, 204)

@@ -1,0 +1,244 @@
+"""`hazemap campaign`: order a map from people's devices, watch it being made, fetch it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hazemap.cli.operator import LOCAL, Authority, Server, TokenFile, operator
+from hazemap.cli.options import BOX, AsJson
+from hazemap.cli.output import deliver, progress
+from hazemap.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    from hazemap.trust.cohorts import Sampling
+    from hazemap.wire.terms import Mode
+
+app = typer.Typer(
+    name="campaign",
+    help="Order a map from people's devices, watch it being made, fetch it.",
+    epilog="Example: [bold]hazemap campaign watch commuters --token-file operator.token[/bold]",
+    no_args_is_help=True,
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign's name.")]
+ORDER, MAP, PEOPLE, TIME = "The order", "The map", "The people", "Time"
+
+
+@app.command(
+    epilog="Example: [bold]hazemap campaign start --name commuters --purpose 'where people live' "
+    "--box=-74.02,40.70,-73.93,40.80 --epsilon 1 --people 2000 --token-file operator.token[/bold]"
+)
+def start(
+    token_file: TokenFile,
+    name: Annotated[str, typer.Option(metavar="NAME", rich_help_panel=ORDER, help="The campaign's own, used once.")],
+    purpose: Annotated[
+        str, typer.Option(metavar="TEXT", rich_help_panel=ORDER, help="What for: every person is shown it.")
+    ],
+    epsilon: Annotated[
+        str, typer.Option("-e", "--epsilon", metavar="ε", rich_help_panel=ORDER, help="The price of all rounds, in ε.")
+    ],
+    people: Annotated[int, typer.Option(min=2, rich_help_panel=PEOPLE, help="How many are asked in a round.")],
+    server: Server = LOCAL,
+    authority: Authority = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=ORDER, help="Who pays; by default the campaign's name"),
+    ] = None,
+    box: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=MAP, help=f"The smallest square around it is mapped: {BOX}. Found where left out."
+        ),
+    ] = None,
+    cells: Annotated[
+        str, typer.Option(metavar="CELLS", rich_help_panel=MAP, help="quadtree, quadtree:DEPTH or h3:COARSEST-FINEST.")
+    ] = "quadtree",
+    method: Annotated[
+        str, typer.Option(metavar="METHOD", rich_help_panel=MAP, help="adaptive, uniform, flat:LEVEL or prefix.")
+    ] = "adaptive",
+    bounding: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE",
+            rich_help_panel=MAP,
+            help="What one person gives: 'one row', rows:K, cells:K, 'one vote'.",
+        ),
+    ] = "one row",
+    shard: Annotated[
+        int | None, typer.Option(min=2, rich_help_panel=PEOPLE, help="People in one secure sum. By default 1000.")
+    ] = None,
+    dropout: Annotated[
+        str, typer.Option(metavar="PART", rich_help_panel=PEOPLE, help="The part of a shard that may drop out.")
+    ] = "0.2",
+    corrupt: Annotated[
+        str, typer.Option(metavar="PART", rich_help_panel=PEOPLE, help="The part that may work with the server.")
+    ] = "0.1",
+    sampling: Annotated[
+        str, typer.Option(metavar="one|fresh", rich_help_panel=PEOPLE, help="The same people in all rounds, or others.")
+    ] = "fresh",
+    mode: Annotated[
+        str,
+        typer.Option(
+            metavar="semi-honest|malicious",
+            rich_help_panel=PEOPLE,
+            help="What the server is believed capable of.",
+        ),
+    ] = "semi-honest",
+    stage: Annotated[
+        float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long devices have for each stage.")
+    ] = 120.0,
+    upload: Annotated[
+        float | None, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long to send their vector.")
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long a round waits for its people.")
+    ] = 3600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a campaign: its price is charged at once, for good, and its devices are asked."""
+    from dataclasses import replace
+
+    from hazemap.codec import dumps
+    from hazemap.domains import Box
+    from hazemap.orders.spelling import bounding as spelled_bounding
+    from hazemap.orders.spelling import cells as spelled_cells
+    from hazemap.orders.ways import way
+    from hazemap.privacy.budget import PureDP, exact
+    from hazemap.server.campaigns import Campaign, Deadlines
+    from hazemap.trust.cohorts import Cohort
+
+    rule = spelled_bounding(bounding)
+    cohort = Cohort(
+        people,
+        min(people, shard or 1000),
+        dropout=exact(dropout, "--dropout"),
+        corrupt=exact(corrupt, "--corrupt"),
+        sampling=_sampling(sampling),
+        mode=_mode(mode),
+    )
+    campaign = Campaign(
+        name,
+        purpose,
+        dataset or name,
+        way(method, spelled_cells(cells), Box.parse(box) if box else None, rule),
+        PureDP(epsilon),
+        cohort,
+        replace(Deadlines.all(stage), masked=upload or stage),
+        wait,
+    )
+    with operator(server, token_file, authority) as line:
+        line.post("/v1/campaigns", dumps(campaign).encode())
+    facts = {"campaign": name, "server": server, "people": people, "shards": len(cohort.shards)}
+    deliver(
+        facts,
+        as_json,
+        f"{name}: {campaign.budget} from {people:,} people a round, in {len(cohort.shards):,} shards",
+        *(f"  {line}" for line in cohort.assumptions),
+        f"Watch it: hazemap campaign watch {name}",
+    )
+
+
+@app.command("list", epilog="Example: [bold]hazemap campaign list --token-file operator.token[/bold]")
+def list_(token_file: TokenFile, server: Server = LOCAL, authority: Authority = None, as_json: AsJson = False) -> None:
+    """List every campaign of a server."""
+    from rich.table import Table
+
+    with operator(server, token_file, authority) as line:
+        facts = line.get("/v1/campaigns")
+    table = Table("campaign", "state", "begun", "ended", "why", box=None)
+    for each in facts["campaigns"]:
+        table.add_row(each["name"], each["state"], each["created"], each["ended"] or "", each["reason"])
+    devices = facts["devices"]
+    deliver(
+        facts, as_json, table, f"{devices['enrolled']:,} devices are enrolled; {devices['recent']:,} were here lately"
+    )
+
+
+@app.command(epilog="Example: [bold]hazemap campaign watch commuters --token-file operator.token[/bold]")
+def watch(
+    name: Name,
+    token_file: TokenFile,
+    server: Server = LOCAL,
+    authority: Authority = None,
+    once: Annotated[bool, typer.Option("--once", help="Show how things stand now, and stop.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 1.0,
+    as_json: AsJson = False,
+) -> None:
+    """Watch rounds, cells, people, dropouts and budget, and a map that sharpens, until the campaign is over."""
+    from hazemap.cli.watching import watched
+
+    with operator(server, token_file, authority) as line:
+        status = watched(line, name, once, every, quiet=as_json)
+    if as_json:
+        deliver(status, as_json)
+
+
+@app.command(
+    epilog="Example: [bold]hazemap campaign release commuters -o map.parquet --token-file operator.token[/bold]"
+)
+def release(
+    name: Name,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The file: .parquet.")],
+    token_file: TokenFile,
+    server: Server = LOCAL,
+    authority: Authority = None,
+    picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it, too: .png, .svg or .pdf.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch the release of a campaign that is done, and show its privacy statement."""
+    from hazemap.releases import Release
+    from hazemap.whole import write_whole
+
+    if output.suffix.lower() != ".parquet":
+        raise FileError(f"the release of a campaign is a .parquet; found {output.name!r}")
+    for file in (output, picture):
+        if file is not None and file.exists() and not force:
+            raise FileError(f"{file} is there already: choose another name, or allow it to be replaced with --force")
+    with operator(server, token_file, authority) as line, progress() as tell:
+        tell("fetching the release", None)
+        write_whole(output, line.content(f"/v1/campaigns/{name}/release"))
+        made = Release.open(output)
+        if picture is not None:
+            tell("drawing", None)
+            from hazemap.draw import save
+
+            save(made.plot(), picture)
+    facts = {
+        "file": str(output),
+        "picture": None if picture is None else str(picture),
+        "cells": made.map.cells.size,
+        "statement": made.statement.to_json(),
+    }
+    deliver(
+        facts, as_json, f"{output}: {made.map.cells.size:,} cells, {made.total()} in all", "", made.statement.text()
+    )
+
+
+@app.command(epilog="Example: [bold]hazemap campaign stop commuters --token-file operator.token[/bold]")
+def stop(
+    name: Name, token_file: TokenFile, server: Server = LOCAL, authority: Authority = None, as_json: AsJson = False
+) -> None:
+    """Stop a campaign for good: nothing is released, and what was charged stays charged."""
+    with operator(server, token_file, authority) as line:
+        line.post(f"/v1/campaigns/{name}/stop")
+    deliver({"campaign": name, "state": "stopped"}, as_json, f"{name} is stopped; what it has paid stays paid")
+
+
+def _sampling(text: str) -> "Sampling":
+    from hazemap.trust.cohorts import Sampling
+
+    found = {each.name.lower(): each for each in Sampling}.get(text)
+    if found is None:
+        raise InputError(f"--sampling is one (the same people in all rounds) or fresh (others in each); found {text!r}")
+    return found
+
+
+def _mode(text: str) -> "Mode":
+    from hazemap.wire.terms import Mode
+
+    found = {each.name.lower().replace("_", "-"): each for each in Mode}.get(text)
+    if found is None:
+        raise InputError(f"--mode is semi-honest or malicious; found {text!r}")
+    return found

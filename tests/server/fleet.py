@@ -1,0 +1,163 @@
+"""Made-up devices that speak HTTP to a coordinator in the same process, one thought at a time."""
+
+import asyncio
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from hazemap.codec import dumps, loads
+from hazemap.encoders.encoder import total
+from hazemap.privacy.ledger import Ledger
+from hazemap.server.app import Application
+from hazemap.server.campaigns import Campaign
+from hazemap.server.coordinator import Coordinator
+from hazemap.server.enrolment import PROOF
+from hazemap.server.store import Store
+from hazemap.tables import MemoryTable
+from hazemap.trust.tasks import KNOWN, Task, check
+from hazemap.wire.client import Client
+from hazemap.wire.identities import Identity
+from hazemap.wire.terms import Terms
+
+TOKEN, OPERATOR = "enrolment token of the tests", "operator token of the tests"
+AS_OPERATOR = {"Authorization": f"Bearer {OPERATOR}"}
+
+
+class Anything:
+    """Floors that let tests run sessions of a few people."""
+
+    def check(self, terms: Terms) -> None:
+        pass
+
+
+@dataclass
+class FakeDevice:
+    """One person with one row. `silent` names the stage (1 … 6) from which it says nothing more."""
+
+    lon: float
+    lat: float
+    identity: Identity = field(default_factory=Identity.create)
+    ticket: str = ""
+    name: str = ""
+    silent: int = 99
+    declines: str = ""
+    broken: Callable[[int, bytes], bytes] | None = None
+    clients: dict[str, Client] = field(default_factory=dict)
+    answered: list[tuple[str, int]] = field(default_factory=list)
+    unmasked: set[tuple[str, int]] = field(default_factory=set)
+    contributed: list[tuple[str, int]] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.ticket}"}
+
+    async def enrol(self, http: httpx.AsyncClient, token: str = TOKEN) -> httpx.Response:
+        proof = self.identity.sign(PROOF + token.encode() + self.identity.public)
+        body = {"identity": self.identity.public.hex(), "token": token, "signature": proof.hex()}
+        done = await http.post("/v1/enrol", json=body)
+        if done.status_code == 201:
+            self.ticket, self.name = done.json()["ticket"], done.json()["device"]
+        return done
+
+    async def step(self, http: httpx.AsyncClient) -> bool:
+        """Ask once, and answer; False where there was nothing to do."""
+        found = await http.get("/v1/work", headers=self.headers)
+        if found.status_code != 200:
+            assert found.status_code == 204, found.text
+            assert float(found.headers["retry-after"]) > 0
+            return False
+        work = found.json()
+        session, stage = work["session"], work["stage"]
+        if stage >= self.silent:
+            return False
+        if self.declines:
+            done = await http.post(f"/v1/work/{session}/refusal", headers=self.headers, json={"reason": self.declines})
+            self.statuses.append(done.status_code)
+            return True
+        if work["task"]:
+            self.clients[session] = self._client(loads(work["task"], KNOWN))
+        reply = self.clients[session].receive(base64.b64decode(work["message"]))
+        if self.broken:
+            reply = self.broken(stage, reply)
+        done = await http.post(f"/v1/work/{session}", headers=self.headers, content=reply)
+        self.statuses.append(done.status_code)
+        self.answered.append((session, stage))
+        return True
+
+    def _client(self, task: Task) -> Client:
+        table = MemoryTable(np.array([0]), {"lon": np.array([self.lon]), "lat": np.array([self.lat])})
+
+        def contribution(terms: Terms) -> np.ndarray:
+            check(task, terms)
+            self.contributed.append((task.campaign, task.round))
+            return total(task.question.encoder, table)
+
+        return Client(self.identity, Anything(), contribution)
+
+
+@dataclass
+class Town:
+    """A coordinator with its folder and devices; `restart` throws away everything but the folder."""
+
+    folder: Path
+    devices: list[FakeDevice]
+    pace: object = None
+    database: str | None = None
+
+    async def __aenter__(self) -> "Town":
+        self.ledger = Ledger(self.folder / "ledger.sqlite")
+        await self._start()
+        for device in self.devices:
+            if not device.ticket:
+                assert (await device.enrol(self.http)).status_code == 201
+        return self
+
+    async def _start(self) -> None:
+        self.store = Store(self.database or self.folder / "server.sqlite")
+        self.coordinator = Coordinator(self.store, self.folder, self.ledger, TOKEN, self.pace)
+        application = Application(self.coordinator, OPERATOR)
+        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://town")
+        await self.coordinator.start()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.coordinator.stop()
+        await self.http.aclose()
+        self.store.close()
+
+    async def restart(self) -> None:
+        await self.__aexit__()
+        await self._start()
+
+    async def begin(self, campaign: Campaign) -> httpx.Response:
+        return await self.http.post("/v1/campaigns", headers=AS_OPERATOR, content=dumps(campaign).encode())
+
+    async def status(self, name: str) -> dict:
+        return (await self.http.get(f"/v1/campaigns/{name}", headers=AS_OPERATOR)).json()
+
+    async def live(self, name: str, seconds: float = 60, each: Callable[[], object] | None = None) -> dict:
+        """Let every device ask again and again until the campaign is over."""
+        until = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < until:
+            busy = False
+            for device in self.devices:
+                busy |= await device.step(self.http)
+                if each:
+                    each()
+            found = await self.status(name)
+            if found["state"] != "running":
+                return found
+            await asyncio.sleep(0 if busy else 0.02)
+        raise AssertionError(f"the campaign did not end: {await self.status(name)}")
+
+
+def crowd(number: int, seed: int = 1) -> list[FakeDevice]:
+    """People around two places of a Berlin-sized box."""
+    rng = np.random.default_rng(seed)
+    centre = np.where(rng.random(number) < 0.7, 0.3, 0.8)
+    spots = np.clip(centre[:, None] + rng.normal(0, 0.05, (number, 2)), 0, 1 - 1e-9)
+    return [FakeDevice(13.2 + 0.4 * x, 52.4 + 0.2 * y) for x, y in spots.tolist()]
