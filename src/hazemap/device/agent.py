@@ -61,7 +61,7 @@ def _always_there(_: Work) -> bool:
 @dataclass(eq=False)
 class Agent:
     """One device. `there` says whether it answers a message: tests let devices fall silent; `heard` is the time
-    (monotonic) at which the server last had work for it.
+    (monotonic) at which the server last had work for it; the counters are for `running.Tally`.
     """
 
     store: Store
@@ -75,6 +75,11 @@ class Agent:
     backoff: Backoff = field(default_factory=Backoff)
     heard: float = 0.0
     failures: int = 0
+    failed: int = 0
+    answers: int = 0
+    finished: int = 0
+    refusals: int = 0
+    sent: int = 0
     _swept: float = 0.0
 
     def __post_init__(self) -> None:
@@ -91,11 +96,13 @@ class Agent:
             wait = await self._step()
         except Unreachable as error:
             self.failures += 1
+            self.failed += 1
             level = logging.WARNING if self.failures == 1 else logging.DEBUG
             logger.log(level, "device %d: %s", self.device, error)
             return max(self.backoff.wait(self.failures), min(error.wait or 0.0, LONGEST))
         except (CodecError, FileError) as error:
             self.failures += 1
+            self.failed += 1
             logger.warning("device %d: %s", self.device, error)
             return self.backoff.wait(self.failures)
         self.failures = 0
@@ -129,8 +136,12 @@ class Agent:
         if step.refusal is not None:
             content = json.dumps({"reason": step.refusal}).encode()
             await self.courier.send("POST", f"{path}/refusal", ticket, content, "application/json")
+            self.refusals += 1
         if step.reply is not None:
             answer = await self.courier.send("POST", path, ticket, step.reply, "application/octet-stream")
+            self.answers += 1
+            self.sent += len(step.reply)
+            self.finished += step.last and answer.status < 300
             await self.commits.write(self._outcome(work, step, answer))
 
     def _outcome(self, work: Work, step: Step, answer: Answered) -> tuple[Write, ...]:

@@ -1,5 +1,6 @@
 """How a device reaches its server: HTTPS, or plain HTTP to this same machine; one shared client for many devices."""
 
+import asyncio
 import ipaddress
 import logging
 import ssl
@@ -71,6 +72,8 @@ class HttpCourier:
     """
 
     client: "httpx.AsyncClient"
+    turns: asyncio.Semaphore
+    """The client's own queue is searched by each request: it is kept short."""
 
     @classmethod
     def to(cls, server: str, certificate: Path | None = None, connections: int = 32) -> "HttpCourier":
@@ -92,7 +95,7 @@ class HttpCourier:
             follow_redirects=False,
             headers={"Accept-Encoding": "gzip"},
         )
-        return cls(client)
+        return cls(client, asyncio.Semaphore(connections))
 
     async def send(self, method: str, path: str, ticket: str = "", content: bytes = b"", kind: str = "") -> Answered:
         """One request; `Unreachable` where there is no answer, or one that means: not now."""
@@ -102,7 +105,10 @@ class HttpCourier:
         if kind:
             headers["Content-Type"] = kind
         try:
-            async with self.client.stream(method, path, headers=headers, content=content or None) as response:
+            async with (
+                self.turns,
+                self.client.stream(method, path, headers=headers, content=content or None) as response,
+            ):
                 wait = _seconds(response.headers.get("retry-after"))
                 parts, size = [], 0
                 async for part in response.aiter_raw():

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import NOWHERE, Leaves
+from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.domains import Marked, Sides
-from hazemap.encoders import Encoder, Stack
+from hazemap.encoders import Counts, Encoder, Stack
 from hazemap.errors import Refused
 from hazemap.tables.bounding import Bounding
 from hazemap.tables.memory import MemoryTable
@@ -44,9 +45,9 @@ class Asked:
 def asked(task: Task) -> Asked:
     """What a task asks; `Refused` for a kind of question that devices do not know. Many devices ask at once."""
     each = list(_parts(task.question.encoder))
-    side = sqrt(min((_smallest(cells) for cells, _ in each), default=0.0))
-    marked = any(isinstance(cells, Sides) or isinstance(cells.tree, Marked) for cells, _ in each)
-    return Asked(task.question.encoder.size, side, marked, tuple(rule for _, rule in each))
+    side = sqrt(min(part.area for part in each))
+    marked = any(isinstance(part.tree, Marked) for part in each)
+    return Asked(task.question.encoder.size, side, marked, tuple(part.rule for part in each))
 
 
 def vector(task: Task, table: MemoryTable) -> tuple[NDArray[np.int64], int]:
@@ -57,24 +58,32 @@ def vector(task: Task, table: MemoryTable) -> tuple[NDArray[np.int64], int]:
     return sums, int(np.count_nonzero(sums))
 
 
-def _parts(encoder: Encoder) -> Iterator[tuple[Leaves | Sides, Bounding]]:
-    """The cells that are counted, each with its rule."""
-    if isinstance(encoder, Stack):
-        for part in encoder.parts:
-            yield from _parts(part)
-        return
-    cells, rule = getattr(encoder, "cells", None), getattr(encoder, "bounding", None)
-    if not isinstance(cells, Leaves | Sides) or not isinstance(rule, Bounding):
-        raise Refused(f"this device does not know how to judge a question of type {type(encoder).__name__}")
-    yield cells, rule
+class _Part(NamedTuple):
+    """One vector of cells that is asked for: the area of the smallest of them, their tree, and the rule."""
+
+    area: float
+    tree: Tree
+    rule: Bounding
 
 
-def _smallest(asked_for: Leaves | Sides) -> float:
+def _parts(encoder: Encoder) -> Iterator[_Part]:
+    match encoder:
+        case Stack():
+            for part in encoder.parts:
+                yield from _parts(part)
+        case Counts(cells=Leaves() as leaves):
+            yield _Part(_smallest(leaves), leaves.tree, encoder.bounding)
+        case Counts(cells=Sides() as sides):
+            yield _Part(_smallest(sides.cells), sides.tree, encoder.bounding)
+        case _:
+            raise Refused(f"this device does not know how to judge a question of type {type(encoder).__name__}")
+
+
+def _smallest(leaves: Leaves) -> float:
     """The area of the smallest cell in square metres, for cells of which others are cut as well.
 
     What a cell owns beside the cells within it is made of siblings of these, so it is no smaller than they are.
     """
-    leaves = asked_for.cells if isinstance(asked_for, Sides) else asked_for
     real = leaves.cells[leaves.cells != NOWHERE]
     return float(leaves.tree.area(real).min(initial=np.inf))
 
