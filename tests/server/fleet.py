@@ -110,6 +110,7 @@ class Town:
     database: str | None = None
 
     async def __aenter__(self) -> "Town":
+        self.folder.mkdir(exist_ok=True)
         self.ledger = Ledger(self.folder / "ledger.sqlite")
         await self._start()
         for device in self.devices:

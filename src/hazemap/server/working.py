@@ -111,4 +111,5 @@ def said(content: bytes) -> str:
         raise CodecError('a refusal is JSON: {"reason": "…"}') from error
     if not isinstance(reason, str):
         raise CodecError("the reason of a refusal is text")
-    return "".join(letter for letter in " ".join(reason.split()) if letter.isprintable())[:200] or "no reason given"
+    plain = "".join(letter if letter.isprintable() else " " for letter in reason)
+    return " ".join(plain.split())[:200] or "no reason given"
