@@ -3,6 +3,7 @@
 from hazemap.trust.cohorts import Cohort, Sampling
 from hazemap.trust.curator import Curator
 from hazemap.trust.prices import SecureSumPrices
+from hazemap.trust.secure_sum import SecureSum
 from hazemap.trust.simulated import SimulatedSecureSum
 from hazemap.trust.tasks import Task, check, terms_for
 from hazemap.trust.turnout import Turnout
@@ -11,6 +12,7 @@ __all__ = [
     "Cohort",
     "Curator",
     "Sampling",
+    "SecureSum",
     "SecureSumPrices",
     "SimulatedSecureSum",
     "Task",
