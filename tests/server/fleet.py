@@ -119,11 +119,28 @@ class Town:
         return self
 
     async def _start(self) -> None:
-        self.store = Store(self.database or self.folder / "server.sqlite")
+        self.store = self.make_store()
         self.coordinator = Coordinator(self.store, self.folder, self.ledger, TOKEN, self.pace)
         application = Application(self.coordinator, OPERATOR)
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://town")
         await self.coordinator.start()
+
+    def make_store(self) -> Store:
+        return Store(self.database or self.folder / "server.sqlite")
+
+    async def kill(self) -> None:
+        """As `kill -9` would: no last wish is granted. (The lock is freed, as the system does.)"""
+        for running in self.coordinator._campaigns.values():
+            running.task.cancel()
+        await asyncio.gather(
+            *(running.task for running in self.coordinator._campaigns.values()), return_exceptions=True
+        )
+        self.coordinator.pool.shutdown()
+        await self.http.aclose()
+        self.store._queue.put(None)
+        self.store._thread.join()
+        for connection in (self.store._writer, self.store._reader):
+            connection.close()
 
     async def __aexit__(self, *_: object) -> None:
         await self.coordinator.stop()
