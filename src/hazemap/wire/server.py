@@ -153,7 +153,7 @@ class Server:
                 case _:
                     raise InputError("the session is over: there is no stage to close")
         except NotOpened as error:
-            self.stage = Stage.FAILED
+            self.stage, self._asked, self._unmasking = Stage.FAILED, set(), None
             LOG.warning("session %s ends after %s: %s", self.terms.session.hex()[:16], stage.name, error)
             raise
         LOG.info("session %s: %s is over, %d to answer", self.terms.session.hex()[:16], stage.name, self.waiting)

@@ -92,7 +92,7 @@ class Unmasking:
         self.culprits |= blamed(self._quarrels)
         unfit = [dealer for dealer in dealers if dealer not in secrets] if not few else []
         for dealer in unfit:
-            self.culprits[dealer] = "dealt shares that fit no secret it was committed to"
+            self.culprits[dealer] = "dealt shares that fit no secret it was committed to (or too many of their holders lied)"
         if few or unfit:
             what = (
                 f"the shares of {len(few)} clients are too few" if few else f"{len(unfit)} clients dealt wrong shares"
