@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import Cells, Columns
+from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.domains.boxes import MERCATOR_LATITUDE, Box, coordinates
 from hazemap.domains.geodesy import latitude, longitude, mercator_rectangles
 from hazemap.errors import InputError
@@ -96,6 +96,23 @@ class Quadtree:
     def parent(self, cells: Cells) -> Cells:
         """The square that each cell is a quarter of."""
         return _numbers(cells) >> np.uint64(2)
+
+    def neighbours(self, cells: Cells) -> Cells:
+        """The squares west, east, north and south of each cell, uint64[cells, 4]; `NOWHERE` beyond the root.
+
+        The bits of a column are every other bit of a number: with the bits between them set, a carry runs through.
+        """
+        one = np.uint64(1)
+        first = one << (2 * self.level(cells)).astype(np.uint64)
+        place = _numbers(cells) - first
+        columns = (first - one) // np.uint64(3)
+        found = []
+        for own, other in ((columns, columns << one), (columns << one, columns)):
+            mine, step = place & own, one if own is columns else one << one
+            before = np.where(mine != 0, first | (mine - step) & own | place & other, NOWHERE)
+            after = np.where(mine != own, first | ((mine | other) + step) & own | place & other, NOWHERE)
+            found += [before, after]
+        return np.stack(found, axis=1)
 
     def level(self, cells: Cells) -> NDArray[np.int64]:
         """How often the root was cut: the first cell of level l is 4^l."""

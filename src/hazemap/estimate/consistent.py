@@ -29,6 +29,13 @@ from hazemap.estimate.forest import Forest, forest
 Floats = NDArray[np.float64]
 
 
+class Sample(NamedTuple):
+    """Numbers are of people who answered, scaled to `people`; in that scale each adds at most `each` to a number."""
+
+    people: int
+    each: float
+
+
 class Measurement(NamedTuple):
     """Unbiased numbers of the cells of a partition, their variances and excess kurtosis; float64[size]."""
 
@@ -36,6 +43,7 @@ class Measurement(NamedTuple):
     numbers: Floats
     variances: Floats
     kurtosis: float
+    sample: Sample | None = None
 
 
 class Regions(NamedTuple):

@@ -1,0 +1,30 @@
+"""Answers over samples: scaled to each other, and with the error that a sample has beside its noise."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hazemap.estimate.consistent import Consistent, Measurement
+
+
+def with_sampling(measurements: Sequence[Measurement], guess: Consistent) -> list[Measurement]:
+    """The same measurements, each variance raised by what a sample errs as a picture of everybody.
+
+    Of n people drawn, those in a region number c in the mean, with variance at most m·c(1 − c/n), where a person adds
+    at most m to a count. c is read off `guess`, one estimate from all rounds, so that what the noise of one round did
+    to its own number does not decide how much that number is believed. Measurements that do not say over how many
+    people they are stay as they are. `guess` must come from the same measurements.
+    """
+    rows = sum(part.cells.size for part in measurements)
+    numbers, woods = np.zeros(rows), guess.regions.forest
+    ours = woods.row < rows
+    numbers[woods.row[ours]] = guess.whole[ours]
+    found, start = [], 0
+    for part in measurements:
+        own, start = numbers[start : start + part.cells.size], start + part.cells.size
+        if part.sample is not None:
+            people = part.sample.people
+            count = np.clip(own, 0, people)
+            part = part._replace(variances=part.variances + part.sample.each * count * (1 - count / people))
+        found.append(part)
+    return found

@@ -1,0 +1,97 @@
+"""What lies around a cell says something about it: numbers drawn toward the density of their neighbours."""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import NOWHERE, Cells, Leaves
+
+Floats = NDArray[np.float64]
+
+OWN = 2  # neighbours that a cell itself is worth, in the mean over what surrounds it
+_SLIVER = 1e-6  # parts of an area below this are rounding
+
+
+@runtime_checkable
+class Adjoining(Protocol):
+    """A tree that knows which cells touch each other."""
+
+    def neighbours(self, cells: Cells) -> Cells:
+        """The cells of the same level that share an edge with each, uint64[cells, k]; `NOWHERE` where there is none."""
+        ...
+
+
+def drawn_together(cells: Leaves, values: Floats, variances: Floats) -> Floats:
+    """Each number drawn toward what the density around its cell predicts, as far as noise explains the difference.
+
+    A cell of area a is predicted to hold p = a · (2d + Σ d_k)/(2 + k), d its own density and d_k that of the k cells of
+    its size on its sides, from these very numbers. It becomes p + max(0, 1 − v/(x − p)²)(x − p), x its number and v
+    the number's variance (James and Stein 1961, in one dimension). Then the numbers in each cell a level up are
+    brought back to their total, so that nobody moves far. Where people are a sample, neighbours tell more of a place
+    than the few who were drawn from it. float64[cells], O(cells · log cells); unchanged where a tree does not know
+    who touches whom.
+    """
+    tree, places = cells.tree, cells.cells != NOWHERE
+    if not isinstance(tree, Adjoining) or not places.any():
+        return values
+    around = tree.neighbours(cells.cells[places])
+    there = around != NOWHERE
+    mass, area = np.zeros(around.shape), np.zeros(around.shape)
+    mass[there], area[there] = _held(cells, values, around[there])
+    known = area > 0
+    density = np.divide(mass, area, out=np.zeros(around.shape), where=known)
+    own, number, spread = cells.areas[places], values[places], variances[places]
+    predicted = (OWN * number + own * density.sum(axis=1)) / (OWN + known.sum(axis=1))
+    apart = number - predicted
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kept = np.where(spread > 0, np.maximum(0, 1 - spread / apart**2), 1.0)
+    drawn = values.copy()
+    drawn[places] = predicted + np.where(apart == 0, 0, kept * apart)
+    return _restored(cells, drawn, values, places)
+
+
+def _restored(cells: Leaves, drawn: Floats, values: Floats, places: NDArray[np.bool_]) -> Floats:
+    """The numbers in each cell a level up scaled back to their total, where both totals are positive."""
+    real = Leaves(cells.tree, cells.cells[places])
+    upper = real.above(1)
+    group = upper.locate(real.spans[0])
+    goal = np.bincount(group, values[places], upper.size)
+    found = np.bincount(group, drawn[places], upper.size)
+    fine = (goal > 0) & (found > 0)
+    factor = np.divide(goal, found, out=np.ones(upper.size), where=fine)
+    result = drawn.copy()
+    result[places] = np.where(fine[group], drawn[places] * factor[group], values[places])
+    return result
+
+
+class _Held(NamedTuple):
+    mass: Floats
+    area: Floats
+
+
+def _held(cells: Leaves, values: Floats, asked: Cells) -> _Held:
+    """How much of the map lies in each of some cells of the tree, and on how much of their area anything is known.
+
+    A cell that is asked for holds cells of the map, or lies in one, or (where cells are nested) both.
+    """
+    tree, order = cells.tree, cells.order
+    starts, ends = (edges[order] for edges in cells.spans)
+    masses = np.concatenate([[0], np.cumsum(values[order])])
+    areas = np.concatenate([[0], np.cumsum(cells.areas[order])])
+    first, last = tree.span(asked)
+    begin, end = np.searchsorted(starts, first, "left"), np.searchsorted(starts, last, "right")
+    padded = np.append(ends, np.uint64(0))
+    while (wider := (begin < end) & (padded[begin] > last)).any():  # cells around that begin at the same place
+        begin[wider] += 1
+    mass, area = masses[end] - masses[begin], areas[end] - areas[begin]
+    whole = tree.area(asked)
+    free = np.where(whole - area > _SLIVER * whole, whole - area, 0)
+    holder = cells.locate(first)
+    padded = np.append(cells.spans[1], np.uint64(np.iinfo(np.uint64).max))  # the last place is -1: nobody
+    while (inner := (holder >= 0) & (padded[holder] <= last)).any():
+        holder[inner] = cells.holder[holder[inner]]
+    inside = holder >= 0
+    room = cells.areas[holder]
+    lent = np.where(inside & (room > 0), free / np.where(room > 0, room, 1), 0)
+    return _Held(mass + lent * values[holder], area + np.where(inside, free, 0))
