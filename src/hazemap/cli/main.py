@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from hazemap.cli import ask, campaign, demo, export, inspect, ledger, plan, release, server, show
+from hazemap.cli import ask, campaign, demo, device, export, inspect, ledger, plan, release, server, show
 from hazemap.cli.output import complain
 from hazemap.errors import HazemapError
 
@@ -38,6 +38,7 @@ app.command(epilog=inspect.EXAMPLE)(inspect.inspect)
 app.command(epilog=export.EXAMPLE)(export.export)
 app.command(epilog=server.EXAMPLE)(server.server)
 app.add_typer(campaign.app)
+app.add_typer(device.app)
 app.add_typer(ledger.app)
 
 

@@ -1,0 +1,331 @@
+"""`hazemap device`: a person's own rows, answering from where they are."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hazemap.cli.device_options import (
+    TABLE,
+    TESTS,
+    Ask,
+    Certificate,
+    EnrolmentFile,
+    Lat,
+    Lon,
+    Mark,
+    Number,
+    PolicyFile,
+    StoreFile,
+    Time,
+    Token,
+    Value,
+    chosen,
+    opened,
+    policy_at,
+    policy_file,
+    store_at,
+    token_of,
+)
+from hazemap.cli.operator import LOCAL, Server
+from hazemap.cli.options import AsJson
+from hazemap.cli.output import deliver, note
+from hazemap.errors import InputError
+
+if TYPE_CHECKING:
+    from hazemap.device.store import Store
+
+
+class _RunByDefault(TyperGroup):
+    """`hazemap device --many …` is `hazemap device run --many …`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    name="device",
+    cls=_RunByDefault,
+    help="Keep a person's rows, and answer campaigns without showing one.",
+    epilog="Example: [bold]hazemap device --many 1000 --table people.parquet --token-file enrolment.token[/bold]",
+    no_args_is_help=True,
+)
+
+
+@app.command(epilog="Example: [bold]hazemap device enrol --server https://maps.example --token-file token[/bold]")
+def enrol(
+    server: Server = LOCAL,
+    token: Token = None,
+    token_file: EnrolmentFile = None,
+    certificate: Certificate = None,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make this device known to a server: a new identity where there is none, the same one where there is."""
+    import asyncio
+
+    from hazemap.device.courier import checked
+    from hazemap.device.enrolment import add, devices, read
+    from hazemap.device.running import Running
+
+    server = checked(server)
+    with opened(store, passphrase, create=True) as file:
+        if not devices(file):
+            add(file)
+        running = Running(file, policy_at(None, store), certificate)
+        new = asyncio.run(running.enrol(server, token_of(token, token_file)))
+        names = [read(file, device).name for device in devices(file)]
+    who = f"{names[0]} is" if len(names) == 1 else f"{len(names):,} devices are"
+    facts = {"server": server, "devices": names, "new": new}
+    deliver(facts, as_json, f"{who} enrolled at {server}; `hazemap device run` answers it")
+
+
+@app.command(epilog="Example: [bold]hazemap device add visits.csv --keep 30[/bold]")
+def add(
+    source: Annotated[
+        str, typer.Argument(metavar="TABLE", help="Parquet, CSV or GeoParquet with rows of this one person.")
+    ],
+    lon: Lon = None,
+    lat: Lat = None,
+    time: Time = None,
+    value: Value = None,
+    mark: Mark = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            metavar="DAYS",
+            min=1,
+            rich_help_panel=TABLE,
+            help="How long each row is kept. By default as the policy says.",
+        ),
+    ] = None,
+    device: Number = None,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+    as_json: AsJson = False,
+) -> None:
+    """Keep rows, sealed: they are read to answer, and deleted for good when they are old."""
+    from time import time as now
+
+    from hazemap.device import enrolment
+    from hazemap.device.people import own
+    from hazemap.device.rows import Rows, expire
+
+    places = own(source, lon=lon, lat=lat, time=time, value=value, mark=mark)
+    days = keep or policy_at(None, store).keep
+    with opened(store, passphrase, create=True) as file:
+        if not enrolment.devices(file):
+            enrolment.add(file)
+        rows = Rows(file, chosen(file, device))
+        before = len(rows)
+        rows.add(places, days)
+        expire(file, now())
+        kept = len(rows)
+    old = before + len(places) - kept
+    also = f"; {old:,} were older than that and are gone" if old else ""
+    facts = {"added": len(places), "rows": kept, "older": old, "days": days}
+    deliver(facts, as_json, f"{len(places):,} rows read, {kept:,} kept now, each for {days:,} days{also}")
+
+
+@app.command(epilog="Example: [bold]hazemap device run --until-idle 600[/bold]")
+def run(
+    many: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, rich_help_panel=TESTS, help="So many devices: the first people of --table."),
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="TABLE", rich_help_panel=TESTS, help="Parquet or CSV: the people of --many.")
+    ] = None,
+    person: Annotated[
+        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TESTS, help="Whose row it is. Guessed.")
+    ] = None,
+    each_row: Annotated[
+        bool, typer.Option("--each-row", rich_help_panel=TESTS, help="Each row of the table is a person of its own.")
+    ] = False,
+    drop: Annotated[
+        str,
+        typer.Option(metavar="PART", rich_help_panel=TESTS, help="The part that falls silent, anywhere in a session."),
+    ] = "0",
+    lon: Lon = None,
+    lat: Lat = None,
+    time: Time = None,
+    value: Value = None,
+    mark: Mark = None,
+    server: Server = LOCAL,
+    token: Token = None,
+    token_file: EnrolmentFile = None,
+    certificate: Certificate = None,
+    connections: Annotated[
+        int, typer.Option(min=1, max=1024, rich_help_panel=TESTS, help="Connections that devices share.")
+    ] = 32,
+    until_idle: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="End when nothing was asked for so long. By default never."),
+    ] = None,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+    policy: PolicyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the server for work and answer it, for as long as the policy and its budget allow, until Ctrl-C.
+
+    With --many each person of a table gets a device. Without --store these devices are forgotten at the end.
+    """
+    import asyncio
+    import logging
+    from contextlib import ExitStack
+    from dataclasses import asdict
+    from tempfile import TemporaryDirectory
+
+    from hazemap.device.running import Running
+    from hazemap.privacy.budget import exact
+
+    part = exact(drop, "--drop")
+    if not 0 <= part <= 1:
+        raise InputError(f"--drop is a part of the devices, 0 to 1; found {drop}")
+    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.WARNING)
+    logging.getLogger("hazemap.device").setLevel(logging.ERROR if many else logging.INFO)
+    with ExitStack() as stack:
+        if many and store is None:
+            store = Path(stack.enter_context(TemporaryDirectory(prefix="hazemap-devices-"))) / "devices.sqlite"
+        file = stack.enter_context(opened(store, passphrase, create=bool(many)))
+        running = Running(
+            file,
+            policy_at(policy, store),
+            certificate,
+            connections,
+            part,
+            until_idle,
+            tell=lambda tally: note(str(tally)) if many and not as_json else None,
+        )
+        if many:
+            settle(file, many, table, person, each_row, lon=lon, lat=lat, time=time, value=value, mark=mark)
+            asyncio.run(running.enrol(server, token_of(token, token_file)))
+        tally = asyncio.run(running.run())
+    deliver(asdict(tally), as_json, str(tally))
+
+
+def settle(
+    file: "Store", many: int, table: str | None, person: str | None, each_row: bool, **columns: str | None
+) -> None:
+    """A device for each of the first people of a table, unless the store has its devices already."""
+    from hazemap.device import enrolment
+    from hazemap.device.people import people
+    from hazemap.device.rows import added
+
+    there = len(enrolment.devices(file))
+    if there:
+        if there != many:
+            raise InputError(f"the store has {there:,} devices, not {many:,}: name another with --store")
+        return
+    if table is None:
+        raise InputError("--many needs --table: each of its people gets a device")
+    found = people(table, many, person, each_row, **columns)
+    if len(found) < many:
+        raise InputError(f"{table} has {len(found):,} people, too few for {many:,} devices")
+    added(file, dict(zip(enrolment.add(file, many), found, strict=True)), None)
+
+
+@app.command(epilog="Example: [bold]hazemap device log[/bold]")
+def log(device: Number = None, store: StoreFile = None, passphrase: Ask = False, as_json: AsJson = False) -> None:
+    """Show everything this device was ever asked, what it sent, what that cost, and what it refused."""
+    from hazemap.device.log import Log
+
+    with opened(store, passphrase) as file:
+        lines = Log(file, chosen(file, device)).lines()
+    facts = [line.to_json() for line in lines]
+    deliver({"log": facts}, as_json, *(map(str, lines) if lines else ["nothing was ever asked, and nothing sent"]))
+
+
+@app.command(epilog="Example: [bold]hazemap device policy --write[/bold]")
+def policy(
+    write: Annotated[bool, typer.Option("--write", help="Write policy.toml beside the store, to be edited.")] = False,
+    file: PolicyFile = None,
+    store: StoreFile = None,
+) -> None:
+    """Print the rules that this device goes by, each with what it means; a file with them is TOML."""
+    from hazemap.whole import write_whole
+
+    text = policy_at(file, store).to_toml()
+    if not write:
+        typer.echo(text, nl=False)
+        return
+    goal = policy_file(store)
+    if goal.exists():
+        raise InputError(f"there is {goal} already: edit it, or remove it first")
+    goal.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(goal, text.encode())
+    note(f"{goal}: edit it; the device reads it when it starts")
+
+
+@app.command(epilog="Example: [bold]hazemap device status[/bold]")
+def status(
+    device: Number = None,
+    policy: PolicyFile = None,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the device keeps, where it is enrolled, and what it has spent."""
+    from datetime import UTC, datetime, timedelta
+
+    from hazemap.device import enrolment
+    from hazemap.device.account import Account, shown, spent
+    from hazemap.device.rows import Rows
+
+    rules = policy_at(policy, store)
+    with opened(store, passphrase) as file:
+        devices = len(enrolment.devices(file))
+        number = chosen(file, device)
+        known, rows = enrolment.read(file, number), len(Rows(file, number))
+        charges = Account(file, number).charges()
+    recent = spent(charges, since=datetime.now(UTC) - timedelta(days=rules.days))
+    campaigns = {name: spent(charges, campaign=name) for name in dict.fromkeys(each.campaign for each in charges)}
+    facts = {
+        "store": str(store_at(store)),
+        "devices": devices,
+        "device": number,
+        "name": known.name,
+        "server": known.server,
+        "rows": rows,
+        "spent": str(recent),
+        "period": str(rules.period),
+        "days": rules.days,
+        "campaigns": {name: str(each) for name, each in campaigns.items()},
+    }
+    who = f"{known.name} at {known.server}" if known.server else "a device that is not enrolled"
+    deliver(
+        facts,
+        as_json,
+        f"{who}: {rows:,} rows",
+        f"spent ε = {shown(recent)} of {shown(rules.period)} in the last {rules.days} days",
+        *(f"  {name}: ε = {shown(each)} of {shown(rules.campaign)}" for name, each in campaigns.items()),
+    )
+
+
+@app.command(epilog="Example: [bold]hazemap device forget --yes[/bold]")
+def forget(
+    everything: Annotated[
+        bool,
+        typer.Option("--everything", help="The identity, account, log and key as well: the whole file."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+) -> None:
+    """Delete all rows for good; what was sent in sums cannot be taken back."""
+    from hazemap.device.rows import forget as forget_rows
+
+    what = "the rows, identity, account and log" if everything else "all rows"
+    with opened(store, passphrase) as file:
+        if not yes and not typer.confirm(f"Delete {what} in {file.path} for good?"):
+            raise typer.Abort
+        if everything:
+            file.forgotten()
+        else:
+            forget_rows(file)
+    note(f"{what} are gone from {store_at(store)}; copies and backups are yours to look after")

@@ -1,0 +1,128 @@
+"""Options that the commands of `hazemap device` share, and what they open."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hazemap.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    from hazemap.device.keys import Secret
+    from hazemap.device.policy import Policy
+    from hazemap.device.store import Store
+
+TABLE, REACH, TESTS = "The table", "How the server is reached", "Many devices, for tests and loads"
+
+StoreFile = Annotated[
+    Path | None,
+    typer.Option("--store", metavar="FILE", help="The device's file, instead of device.sqlite in HAZEMAP_HOME."),
+]
+Ask = Annotated[bool, typer.Option("--passphrase", help="Ask for the passphrase that opens the store.")]
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option("--policy", metavar="FILE", help="The person's rules, instead of policy.toml beside the store."),
+]
+Certificate = Annotated[
+    Path | None,
+    typer.Option(
+        "--trust-certificate",
+        metavar="PEM",
+        rich_help_panel=REACH,
+        help="TLS: who signed the server's certificate, if unusual.",
+    ),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        metavar="TEXT",
+        envvar="HAZEMAP_ENROLMENT_TOKEN",
+        rich_help_panel=REACH,
+        help="What lets devices enrol: ask whoever runs the campaign.",
+    ),
+]
+EnrolmentFile = Annotated[
+    Path | None,
+    typer.Option("--token-file", metavar="FILE", rich_help_panel=REACH, help="A file with the token, instead."),
+]
+Lon = Annotated[
+    str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Longitude in degrees. Guessed.")
+]
+Lat = Annotated[str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Latitude in degrees. Guessed.")]
+Time = Annotated[
+    str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="When: rows are kept from then on. Guessed.")
+]
+Value = Annotated[
+    str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Weight of a row, for 'one vote'.")
+]
+Mark = Annotated[str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Yes or no, for proportions.")]
+Number = Annotated[int | None, typer.Option("--device", metavar="N", help="Which device, where the store has many.")]
+
+
+def store_at(path: Path | None) -> Path:
+    """The file of an option, or the one in the folder HAZEMAP_HOME, or in the platform's folder for a user's data."""
+    if path is not None:
+        return path
+    home = os.environ.get("HAZEMAP_HOME")
+    if not home:
+        import platformdirs
+
+        home = platformdirs.user_data_dir("hazemap", appauthor=False)
+    return Path(home) / "device.sqlite"
+
+
+def opened(path: Path | None, ask: bool, create: bool = False) -> "Store":
+    """The store of an option, with the secret from the environment or the keyboard."""
+    from hazemap.device.store import Store
+
+    return Store.opened(store_at(path), secret(ask, confirm=create and not store_at(path).exists()), create)
+
+
+def secret(ask: bool, confirm: bool = False) -> "Secret":
+    """What opens a store."""
+    from hazemap.device.keys import Secret
+
+    if ask:
+        return Secret(typer.prompt("passphrase", hide_input=True, confirmation_prompt=confirm))
+    return Secret.from_environment(os.environ)
+
+
+def policy_at(path: Path | None, store: Path | None) -> "Policy":
+    """The rules of an option, or those beside the store, or the ones that everybody starts with."""
+    from hazemap.device.policy import Policy
+
+    beside = policy_file(store)
+    if path is None and not beside.exists():
+        return Policy()
+    return Policy.read(path or beside)
+
+
+def policy_file(store: Path | None) -> Path:
+    """Where the rules of a store are."""
+    return store_at(store).with_name("policy.toml")
+
+
+def token_of(text: str | None, file: Path | None) -> str:
+    """The enrolment token, from an option or a file; nothing for a server that enrols everybody."""
+    if text is not None and file is not None:
+        raise InputError("give --token or --token-file, not both")
+    if file is None:
+        return text or ""
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise FileError(f"the token file {file} cannot be read") from None
+
+
+def chosen(store: "Store", device: int | None) -> int:
+    """The device of an option; it need not be given where the store has one."""
+    from hazemap.device.enrolment import devices
+
+    every = devices(store)
+    if device is not None and device not in every:
+        raise InputError(f"this store has no device {device}; it has {len(every)}")
+    if device is None and len(every) != 1:
+        raise InputError(f"this store has {len(every)} devices: name one with --device")
+    return every[0] if device is None else device

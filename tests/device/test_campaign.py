@@ -1,0 +1,161 @@
+"""Whole campaigns among devices as people have them, against the real server: HTTP, protocol, stores, ledger."""
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+
+import httpx
+import numpy as np
+import pytest
+
+from hazemap.algorithms import Flat, PrefixTree
+from hazemap.codec import dumps
+from hazemap.device import agent as agents
+from hazemap.device import enrolment, rows
+from hazemap.device.account import Account
+from hazemap.device.courier import HttpCourier
+from hazemap.device.log import Log
+from hazemap.device.policy import Policy
+from hazemap.device.rows import Places
+from hazemap.device.running import Running
+from hazemap.device.store import Store
+from hazemap.domains import Box, Quadtree
+from hazemap.privacy.budget import PureDP
+from hazemap.privacy.ledger import Ledger
+from hazemap.releases import Release
+from hazemap.server.app import Application
+from hazemap.server.campaigns import Campaign, Deadlines
+from hazemap.server.coordinator import Coordinator
+from hazemap.server.pace import Pace
+from hazemap.server.store import Store as ServerStore
+from hazemap.trust.cohorts import Cohort, Sampling
+
+PEOPLE = 30
+TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 5)
+SERVER = "http://127.0.0.1:8470"
+TOKEN = "token of the tests"
+POLICY = Policy(campaign=Fraction(2_000), period=Fraction(2_000), people=20, survivors=14, finest=0)
+QUICK = Pace(busy=100_000, idle=100_000, least=0.1, most=0.3, calm=0.1)
+
+
+def campaign(**changes):
+    options = {
+        "name": "berlin",
+        "purpose": "a map of a town that does not exist",
+        "dataset": "town",
+        "algorithm": Flat(TREE, 2),
+        "budget": PureDP(1_000),  # noise that is nearly always nothing: sums can be compared with the truth
+        "cohort": Cohort(PEOPLE, PEOPLE, dropout=Fraction(1, 4), corrupt=Fraction(1, 10), sampling=Sampling.ONE),
+        "deadlines": Deadlines.all(60),
+        "wait": 20,
+    }
+    return Campaign(**{**options, **changes})
+
+
+def spots():
+    rng = np.random.default_rng(3)
+    return np.column_stack([rng.uniform(13.2, 13.6, PEOPLE), rng.uniform(52.4, 52.6, PEOPLE)])
+
+
+def truth(level):
+    lon, lat = spots().T
+    return Counter(TREE.cell_at({"lon": lon, "lat": lat}, level).tolist())
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.opened(tmp_path / "devices.sqlite", create=True) as store:
+        devices = enrolment.add(store, PEOPLE)
+        rows.added(store, {d: Places.of([x], [y], 0.0) for d, (x, y) in zip(devices, spots(), strict=True)}, None)
+        yield store
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(agents, "AGAIN", 0.05)
+
+
+def courier(application):
+    transport = httpx.ASGITransport(application)
+    return HttpCourier(httpx.AsyncClient(transport=transport, base_url=SERVER), asyncio.Semaphore(8))
+
+
+def played(folder, store, ordered, running=None, seconds=60):
+    """Run a campaign among the devices of a store: its last status, the release, what the devices did."""
+
+    async def play():
+        (folder / "server").mkdir(exist_ok=True)
+        ledger = Ledger(folder / "ledger.sqlite")
+        server = ServerStore(folder / "server.sqlite")
+        coordinator = Coordinator(server, folder / "server", ledger, TOKEN, QUICK)
+        application = Application(coordinator, "operator")
+        await coordinator.start()
+        crowd = running or Running(store, POLICY)
+        try:
+            async with courier(application) as carried:
+                await crowd.enrol(SERVER, TOKEN, carried)
+                work = asyncio.create_task(crowd.run(carried))
+                order = dumps(ordered).encode()
+                begun = await carried.send("POST", "/v1/campaigns", "operator", order, "application/json")
+                assert begun.status == 201, begun.content
+                async with asyncio.timeout(seconds):
+                    while coordinator.status(ordered.name)["state"] == "running":
+                        await asyncio.sleep(0.05)
+                await asyncio.sleep(0.3)  # for the devices' last notes
+                status = coordinator.status(ordered.name)
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
+        finally:
+            await coordinator.stop()
+            server.close()
+        file = folder / "server" / "releases" / f"{ordered.name}.parquet"
+        return status, Release.open(file) if file.exists() else None
+
+    return asyncio.run(play())
+
+
+def test_a_campaign_of_one_round_counts_everybody_once(tmp_path, store):
+    status, release = played(tmp_path, store, campaign())
+    assert status["state"] == "done", status["reason"]
+    counts = dict(
+        zip(release.map.cells.cells.tolist(), np.rint(release.map.unbiased).astype(int).tolist(), strict=True)
+    )
+    assert {cell: count for cell, count in counts.items() if count} == dict(truth(2))
+    for device in enrolment.devices(store):
+        [charge] = Account(store, device).charges()
+        assert (charge.campaign, charge.round, charge.epsilon) == ("berlin", 1, 1_000)
+        [line] = Log(store, device).lines()
+        assert line.outcome == "answered to the end"
+        assert "your rows touch 1 of the 16 numbers" in line.question
+
+
+def test_every_round_is_charged_to_those_who_answered_it(tmp_path, store):
+    status, release = played(tmp_path, store, campaign(algorithm=PrefixTree(TREE, most_rounds=2)))
+    assert status["state"] == "done", status["reason"]
+    rounds = len(status["rounds"])
+    assert rounds >= 2
+    for device in enrolment.devices(store):
+        charges = Account(store, device).charges()
+        assert [charge.round for charge in charges] == list(range(1, rounds + 1))
+        assert sum(charge.epsilon for charge in charges) <= 1_000
+    assert release is not None
+
+
+def test_devices_that_fall_silent_do_not_stop_the_others(tmp_path, store):
+    running = Running(store, POLICY, drop=Fraction(1, 10))
+    ordered = campaign(deadlines=Deadlines.all(1.5), cohort=replace(campaign().cohort, dropout=Fraction(13, 30)))
+    # More than 13 of 30 fall silent with probability below 1e-6
+    status, release = played(tmp_path, store, ordered, running)
+    assert status["state"] == "done", status["reason"]
+    assert sum(release.map.unbiased) <= PEOPLE + 1
+
+
+def test_devices_whose_policy_says_no_tell_why_and_pay_nothing(tmp_path, store):
+    running = Running(store, replace(POLICY, no_campaigns=("berlin",)))
+    status, release = played(tmp_path, store, campaign(wait=1, attempts=1), running)
+    assert status["state"] != "done" and release is None
+    assert "does not answer the campaign" in str(status)
+    for device in enrolment.devices(store):
+        assert Account(store, device).charges() == []
+        assert "refused: this device does not answer" in Log(store, device).lines()[0].outcome
