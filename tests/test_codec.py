@@ -10,10 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap import codec
-from hazemap.algorithms import METHODS, Adaptive, Flat, FoundBox, Locate, PrefixTree, UniformGrid
+from hazemap.algorithms import (
+    METHODS,
+    Adaptive,
+    AdaptiveGrid,
+    BestLevel,
+    CountMin,
+    Flat,
+    FoundBox,
+    Geometric,
+    Hierarchical,
+    Locate,
+    PrefixTree,
+    UniformGrid,
+)
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.domains import Box, Hexagons, Quadtree
-from hazemap.encoders import Counts, Quantiles, Stack
+from hazemap.domains import Box, Grids, Hexagons, Quadtree
+from hazemap.encoders import Counts, Quantiles, Sketch, Stack
 from hazemap.errors import CodecError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.rounds import Answer, Choice, Query
@@ -47,6 +60,16 @@ THINGS = {
     ),
     "budgets": (PureDP("0.1"), ZCDP("0.5"), ApproxDP(1, "1e-6")),
     "adaptive": Adaptive(TREE, OneVote(), prior=Leaves(TREE, TREE.children(TREE.root))),
+    "query-of-a-sketch": Query(
+        Stack((COUNTS, Sketch(TREE, 5, width=100, rows=3, bounding=OneVote(), key=7)), (1, 1)), Fraction(1, 2)
+    ),
+    "query-over-grids": Query(
+        Counts(Leaves.at_level(Grids(0.25, 0.5, 0.125, 2, np.array([1, 3, 2, 1])), 2), AtMostRows(2)), Fraction(49, 100)
+    ),
+    "baselines": (
+        *(AdaptiveGrid(TREE, people=1000), BestLevel(TREE, 3), CountMin(TREE, width=50)),
+        *(Geometric(TREE, 4), Hierarchical(TREE, 5)),
+    ),
     "methods": (Flat(TREE, 3), UniformGrid(TREE), PrefixTree(TREE), Locate(), FoundBox(Adaptive(TREE))),
 }
 

@@ -13,10 +13,22 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from hazemap.algorithms import Adaptive, Flat, FoundBox, Locate, PrefixTree, UniformGrid
+    from hazemap.algorithms import (
+        Adaptive,
+        AdaptiveGrid,
+        BestLevel,
+        CountMin,
+        Flat,
+        FoundBox,
+        Geometric,
+        Hierarchical,
+        Locate,
+        PrefixTree,
+        UniformGrid,
+    )
     from hazemap.cellmap import CellMap, Reading
     from hazemap.cells import Leaves
-    from hazemap.domains import Box, Hexagons, Quadtree
+    from hazemap.domains import Box, Grids, Hexagons, Quadtree
     from hazemap.encoders import Counts
     from hazemap.errors import HazemapError
     from hazemap.planning.plan import plan
@@ -35,19 +47,25 @@ if TYPE_CHECKING:
 __all__ = [
     "ZCDP",
     "Adaptive",
+    "AdaptiveGrid",
     "Answer",
     "ApproxDP",
     "AtMostCells",
     "AtMostRows",
+    "BestLevel",
     "Box",
     "CellMap",
+    "CountMin",
     "Counts",
     "Curator",
     "Estimate",
     "Flat",
     "FoundBox",
+    "Geometric",
+    "Grids",
     "HazemapError",
     "Hexagons",
+    "Hierarchical",
     "Leaves",
     "Ledger",
     "Locate",
@@ -74,10 +92,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "algorithms": ("Adaptive", "Flat", "FoundBox", "Locate", "PrefixTree", "UniformGrid"),
+    "algorithms": (
+        *("Adaptive", "AdaptiveGrid", "BestLevel", "CountMin", "Flat", "FoundBox", "Geometric", "Hierarchical"),
+        *("Locate", "PrefixTree", "UniformGrid"),
+    ),
     "cellmap": ("CellMap", "Reading"),
     "cells": ("Leaves",),
-    "domains": ("Box", "Hexagons", "Quadtree"),
+    "domains": ("Box", "Grids", "Hexagons", "Quadtree"),
     "encoders": ("Counts",),
     "errors": ("HazemapError",),
     "planning.plan": ("plan",),

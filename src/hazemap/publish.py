@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hazemap.algorithms import FoundBox
+from hazemap.algorithms.found_box import Way
 from hazemap.domains import Box
 from hazemap.errors import HazemapError, LedgerError
 from hazemap.orders.order import Order, free_place, named_after, rule_of
 from hazemap.orders.spelling import budget as spelled_budget
 from hazemap.orders.spelling import cells as spelled_cells
-from hazemap.orders.ways import Way, reach, way
+from hazemap.orders.ways import reach, way
 from hazemap.privacy.budget import Budget, Number
 from hazemap.privacy.ledger import Account, Ledger
 from hazemap.privacy.stream import Stream

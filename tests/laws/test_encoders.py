@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.domains import Box, Hexagons, Quadtree
-from hazemap.encoders import Counts, Encoder, Quantiles, Stack, total
+from hazemap.encoders import Counts, Encoder, Quantiles, Sketch, Stack, total
 from hazemap.tables import (
     AtMostCells,
     AtMostRows,
@@ -72,7 +72,12 @@ def encoders(tree: Tree, rule) -> dict[str, Encoder]:
     }
     if rule in PERSONAL:
         stacks["stack of rules"] = Stack((*alone, Counts(partitions["base"], AtMostCells(2))), (1, 2, 5))
-    return counts | stacks
+    sketches = {
+        "sketch": Sketch(tree, 1, width=5, rows=2, bounding=rule),
+        "sketch of base cells": Sketch(tree, tree.depth, width=4, rows=3, bounding=rule, key=8),
+        "stack of a sketch": Stack((Sketch(tree, 2, width=3, rows=2, bounding=rule), counts["root"]), (2, 1)),
+    }
+    return counts | stacks | sketches
 
 
 ENCODERS = [
@@ -189,6 +194,12 @@ def test_a_stack_that_forgot_its_weights_is_found_out():
     stack, flat = Stack((counts, counts), (1, 2)), Stack((counts, counts), (1, 1))
     moved = stack.total(full_house())
     assert is_within(stack.sensitivity, moved) and not is_within(flat.sensitivity, moved)
+
+
+def test_a_sketch_that_forgot_its_rows_is_found_out():
+    sketch, one_row = (Sketch(QUADTREE, 0, width=4, rows=rows, bounding=AtMostRows(3)) for rows in (3, 1))
+    moved = sketch.total(full_house())
+    assert is_within(sketch.sensitivity, moved) and not is_within(one_row.sensitivity, moved)
 
 
 @pytest.mark.parametrize("rule", PERSONAL, ids=repr)

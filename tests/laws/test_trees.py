@@ -1,4 +1,4 @@
-"""The laws of `Tree`, over both trees of places: a city, the equator, the far north, the world, a pentagon."""
+"""The laws of `Tree`, over all trees of places: a city, the equator, the far north, the world, a pentagon."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.cells import NOWHERE, Cells, Columns, Tree
-from hazemap.domains import WORLD, Box, Hexagons, Quadtree
+from hazemap.domains import WORLD, Box, Grids, Hexagons, Quadtree
 from hazemap.errors import InputError, TableError
 
 CITY = Box(-74.05, 40.68, -73.90, 40.80)
@@ -38,7 +38,24 @@ HEXAGONS = {
     "pentagon deep": (Hexagons(PENTAGON, 4, 9), PENTAGON),
     "east": (Hexagons(EAST, 3, 8), EAST),
 }
+
+
+def grids(box: Box, first: int, most: int) -> Grids:
+    """A grid of grids around a box, its blocks cut in up to `most` parts each way."""
+    second = np.random.default_rng(first).integers(1, most + 1, first * first)
+    return Grids.regular(Quadtree.around(box, 0), first).cut(second)
+
+
+GRIDS = {
+    "world": (grids(WORLD, 7, 30), WORLD),
+    "one block": (grids(CITY, 1, 1), CITY),
+    "city": (grids(CITY, 79, 9), CITY),
+    "no block cut": (grids(EQUATOR, 10, 1), EQUATOR),
+    "arctic": (grids(ARCTIC, 3, 50), ARCTIC),
+    "east": (grids(EAST, 13, 6), EAST),
+}
 TREES = [
+    *(pytest.param(*case, id=f"grids, {name}") for name, case in GRIDS.items()),
     *(pytest.param(*case, id=f"quadtree, {name}") for name, case in QUADTREES.items()),
     *(pytest.param(*case, id=f"hexagons, {name}") for name, case in HEXAGONS.items()),
 ]

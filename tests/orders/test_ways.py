@@ -5,7 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.algorithms import Adaptive, Flat, FoundBox, PrefixTree, UniformGrid
+from hazemap.algorithms import (
+    Adaptive,
+    AdaptiveGrid,
+    CountMin,
+    Flat,
+    FoundBox,
+    Geometric,
+    Hierarchical,
+    PrefixTree,
+    UniformGrid,
+)
 from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.errors import InputError
 from hazemap.orders.spelling import Hexes, Squares
@@ -17,7 +27,10 @@ PARIS = Box(2.2, 48.8, 2.5, 48.9)
 
 @pytest.mark.parametrize(
     ("name", "method"),
-    [("adaptive", Adaptive), ("uniform", UniformGrid), ("prefix", PrefixTree), ("flat:5", Flat)],
+    [
+        *(("adaptive", Adaptive), ("uniform", UniformGrid), ("prefix", PrefixTree), ("flat:5", Flat)),
+        *(("grid", AdaptiveGrid), ("sketch", CountMin), ("hierarchical:5", Hierarchical), ("geometric:5", Geometric)),
+    ],
 )
 def test_a_name_gives_its_method_over_the_box_with_the_rule(name, method):
     made = way(name, Squares(None), PARIS, OneVote())
@@ -46,13 +59,29 @@ def test_a_flat_map_counts_levels_of_squares_and_resolutions_of_hexagons():
     assert way("flat", Hexes(7, 10), PARIS, AtMostRows(1)).level == 3
 
 
+def test_maps_of_many_levels_are_told_their_finest():
+    for name in ("hierarchical", "geometric"):
+        assert way(f"{name}:5", Squares(None), PARIS, AtMostRows(1)).level == 5
+        assert way(name, Hexes(7, 10), PARIS, AtMostRows(1)).level == 3
+        with pytest.raises(InputError, match=f"how fine shall a {name} map be"):
+            way(name, Squares(None), PARIS, AtMostRows(1))
+        assert way(f"{name}:4", Squares(None), None, AtMostRows(1)).tree(PARIS).depth >= 4
+
+
+def test_a_grid_cuts_no_hexagons():
+    with pytest.raises(InputError, match="rectangles of its own"):
+        way("grid", Hexes(7, 10), PARIS, AtMostRows(1))
+
+
 def test_a_flat_map_finer_than_ten_metres_deepens_the_tree():
     assert way("flat:12", Squares(None), Box(2.3, 48.85, 2.31, 48.86), AtMostRows(1)).tree.depth == 12
 
 
-@pytest.mark.parametrize("name", ["", "Adaptive", "flat:", "flat:x", "flat:123", "uniform:3", "adaptive:"])
+@pytest.mark.parametrize(
+    "name", ["", "Adaptive", "flat:", "flat:x", "flat:123", "uniform:3", "adaptive:", "grid:4", "sketch:3"]
+)
 def test_other_methods_are_refused_with_the_choices(name):
-    with pytest.raises(InputError, match="adaptive, uniform, flat, flat:LEVEL, prefix"):
+    with pytest.raises(InputError, match="adaptive, grid, uniform, flat, flat:LEVEL, prefix"):
         way(name, Squares(None), PARIS, AtMostRows(1))
 
 

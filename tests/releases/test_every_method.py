@@ -6,7 +6,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithms import Adaptive, Flat, FoundBox, PrefixTree, UniformGrid
+from hazemap.algorithms import (
+    Adaptive,
+    AdaptiveGrid,
+    BestLevel,
+    CountMin,
+    Flat,
+    FoundBox,
+    Geometric,
+    Hierarchical,
+    PrefixTree,
+    UniformGrid,
+)
 from hazemap.cellmap import Reading
 from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.privacy.budget import PureDP
@@ -25,6 +36,12 @@ METHODS = {
     "flat hexagons with nowhere": Flat(HEXAGONS, 2, KEPT),
     "uniform": UniformGrid(SQUARES),
     "adaptive": Adaptive(SQUARES, KEPT),
+    "adaptive grid": AdaptiveGrid(SQUARES, KEPT),
+    "hierarchical": Hierarchical(SQUARES, 5, KEPT),
+    "hierarchical hexagons": Hierarchical(HEXAGONS, 2),
+    "best level": BestLevel(SQUARES, 5, KEPT),
+    "geometric": Geometric(SQUARES, 5, KEPT),
+    "count-min": CountMin(SQUARES, width=200, bounding=KEPT),
     "adaptive hexagons": Adaptive(HEXAGONS, OneVote()),
     "prefix tree": PrefixTree(SQUARES, KEPT, c0=Fraction(1, 2)),
     "last round of a prefix tree": PrefixTree(HEXAGONS, reading=Reading.UNBIASED, c0=Fraction(1, 2)),

@@ -1,13 +1,35 @@
 """Who asks: one file a method. A method is a pure function of the answers it is sent."""
 
 from hazemap.algorithms.adaptive import Adaptive
+from hazemap.algorithms.adaptive_grid import AdaptiveGrid
+from hazemap.algorithms.best_level import BestLevel
+from hazemap.algorithms.count_min import CountMin
 from hazemap.algorithms.flat import Flat
 from hazemap.algorithms.found_box import FoundBox, Locate
+from hazemap.algorithms.geometric import Geometric
+from hazemap.algorithms.hierarchical import Hierarchical
 from hazemap.algorithms.prefix_tree import PrefixTree
 from hazemap.algorithms.proportion import Proportion
 from hazemap.algorithms.uniform_grid import UniformGrid
 
-METHODS: tuple[type, ...] = (Adaptive, Flat, FoundBox, Locate, PrefixTree, UniformGrid)
+METHODS: tuple[type, ...] = (
+    *(Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, FoundBox, Geometric, Hierarchical, Locate, PrefixTree),
+    UniformGrid,
+)
 """Every method that a release may name."""
 
-__all__ = ["METHODS", "Adaptive", "Flat", "FoundBox", "Locate", "PrefixTree", "Proportion", "UniformGrid"]
+__all__ = [
+    "METHODS",
+    "Adaptive",
+    "AdaptiveGrid",
+    "BestLevel",
+    "CountMin",
+    "Flat",
+    "FoundBox",
+    "Geometric",
+    "Hierarchical",
+    "Locate",
+    "PrefixTree",
+    "Proportion",
+    "UniformGrid",
+]

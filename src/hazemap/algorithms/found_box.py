@@ -7,7 +7,12 @@ from math import ceil, log, log2, sqrt
 from typing import TypeVar
 
 from hazemap.algorithms.adaptive import Adaptive
+from hazemap.algorithms.adaptive_grid import AdaptiveGrid
+from hazemap.algorithms.best_level import BestLevel
+from hazemap.algorithms.count_min import CountMin
 from hazemap.algorithms.flat import Flat
+from hazemap.algorithms.geometric import Geometric
+from hazemap.algorithms.hierarchical import Hierarchical
 from hazemap.algorithms.prefix_tree import PrefixTree
 from hazemap.algorithms.uniform_grid import UniformGrid
 from hazemap.cellmap import CellMap
@@ -19,6 +24,12 @@ from hazemap.rounds import Prices, Query, Rounds
 from hazemap.tables.bounding import AtMostRows, Bounding
 
 T = TypeVar("T")
+
+Grid = Flat | Hierarchical | Geometric | BestLevel
+"""Methods that end in all cells of one level."""
+
+Way = Grid | Adaptive | AdaptiveGrid | CountMin | PrefixTree | UniformGrid
+"""Methods that cut a tree; each has its tree, its bounding rule and its way of reading."""
 
 EQUATOR = 40_075_017.0  # metres: the side of the Web-Mercator world
 
@@ -83,7 +94,7 @@ class FoundBox:
     Fraction(1, 25)
     """
 
-    method: Adaptive | Flat | PrefixTree | UniformGrid
+    method: Way
     share: Fraction = Fraction(1, 25)
     finest: int = 10
 
@@ -99,7 +110,7 @@ class FoundBox:
         tree = self.method.tree
         if isinstance(tree, Hexagons):
             return hexagons_over(box, tree)
-        return over(box, self.finest, self.method.level if isinstance(self.method, Flat) else 0)
+        return over(box, self.finest, self.method.level if isinstance(self.method, Grid) else 0)
 
 
 def over(box: Box, finest: int, least: int = 0) -> Quadtree:

@@ -1,8 +1,9 @@
 """Trees and partitions of places."""
 
 from hazemap.domains.boxes import WORLD, Box
+from hazemap.domains.grids import Grids
 from hazemap.domains.hexagons import Hexagons
 from hazemap.domains.marked import Marked, Sides
 from hazemap.domains.quadtree import Quadtree
 
-__all__ = ["WORLD", "Box", "Hexagons", "Marked", "Quadtree", "Sides"]
+__all__ = ["WORLD", "Box", "Grids", "Hexagons", "Marked", "Quadtree", "Sides"]

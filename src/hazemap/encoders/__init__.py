@@ -3,6 +3,7 @@
 from hazemap.encoders.counts import Counts
 from hazemap.encoders.encoder import Encoder, Entries, total
 from hazemap.encoders.quantiles import Quantiles
+from hazemap.encoders.sketch import Sketch
 from hazemap.encoders.stack import Stack
 
-__all__ = ["Counts", "Encoder", "Entries", "Quantiles", "Stack", "total"]
+__all__ = ["Counts", "Encoder", "Entries", "Quantiles", "Sketch", "Stack", "total"]

@@ -8,6 +8,7 @@ from hazemap.estimate.consistent import Consistent, Measurement, consistent
 from hazemap.estimate.nonnegative import nonnegative
 from hazemap.estimate.read import read
 from hazemap.estimate.shrink import shrunk
+from hazemap.estimate.sketched import sketched
 from hazemap.estimate.transcripts import measurements
 from hazemap.rounds import Answer, Question
 
@@ -21,6 +22,7 @@ __all__ = [
     "nonnegative",
     "read",
     "shrunk",
+    "sketched",
 ]
 
 

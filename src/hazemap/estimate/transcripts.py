@@ -1,27 +1,71 @@
 """From the answers of a run to measurements of the regions that were asked for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from hazemap.cells import Leaves
-from hazemap.encoders import Counts
-from hazemap.estimate.consistent import Measurement
+from hazemap.encoders import Counts, Encoder, Stack
+from hazemap.estimate.consistent import Measurement, Sample
 from hazemap.rounds import Answer, Query, Question
 
 
+class Part(NamedTuple):
+    """Counts that were asked for, where they begin in the vector, and how many times they were added to it."""
+
+    counts: Counts
+    start: int
+    weight: int
+
+
 def measurements(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -> list[Measurement]:
-    """What a transcript says about the tree of `cells`, in what its bounding rule counts, oldest first."""
-    return [
-        Measurement(
-            question.encoder.cells,
-            answer.sums / question.encoder.bounding.unit,
-            np.broadcast_to((answer.stddev / question.encoder.bounding.unit) ** 2, answer.sums.shape),
-            answer.kurtosis,
-        )
-        for question, answer in transcript
-        if isinstance(question, Query)
-        and isinstance(question.encoder, Counts)
-        and isinstance(question.encoder.cells, Leaves)
-        and question.encoder.cells.tree == cells.tree
-    ]
+    """What a transcript says about the tree of `cells`, in what its bounding rule counts, oldest first.
+
+    Counts in a `Stack` are measurements of their own, in its order, each less noisy by its weight. Answers that say
+    over how many people they are (in every round other people answer) are scaled to the people of one of them: of
+    the first that is about `cells` themselves, or else of the last. So rounds can be combined, and the numbers of a
+    map are of the people who first answered for its cells.
+    """
+    found: list[tuple[Measurement, int | None, float]] = []
+    for question, answer in transcript:
+        if not isinstance(question, Query):
+            continue
+        stddev = np.broadcast_to(answer.stddev, answer.sums.shape)
+        for counts, start, weight in parts(question.encoder):
+            if isinstance(counts.cells, Leaves) and counts.cells.tree == cells.tree:
+                unit, own = weight * counts.bounding.unit, slice(start, start + counts.size)
+                numbers, variances = answer.sums[own] / unit, (stddev[own] / unit) ** 2
+                measurement = Measurement(counts.cells, numbers, variances, answer.kurtosis)
+                found.append((measurement, answer.people, counts.bounding.sensitivity.l1 / counts.bounding.unit))
+    reference = _reference(found, cells)
+    return [_scaled(*one, reference) for one in found]
+
+
+def _reference(found: Sequence[tuple[Measurement, int | None, float]], cells: Leaves) -> int | None:
+    """The number of people that all are scaled to; None if none is known."""
+    wanted = np.sort(cells.cells)
+    known = [(measurement, people) for measurement, people, _ in found if people]
+    own = (people for measurement, people in known if np.array_equal(np.sort(measurement.cells.cells), wanted))
+    return next(own, known[-1][1] if known else None)
+
+
+def _scaled(measurement: Measurement, people: int | None, each: float, reference: int | None) -> Measurement:
+    if not people or not reference:
+        return measurement
+    factor = reference / people
+    return measurement._replace(
+        numbers=measurement.numbers * factor,
+        variances=measurement.variances * factor**2,
+        sample=Sample(reference, each * factor),
+    )
+
+
+def parts(encoder: Encoder, start: int = 0, weight: int = 1) -> Iterator[Part]:
+    """All counts in an encoder, those in stacks included."""
+    if isinstance(encoder, Counts):
+        yield Part(encoder, start, weight)
+    if isinstance(encoder, Stack):
+        for part, times in zip(encoder.parts, encoder.weights, strict=True):
+            yield from parts(part, start, weight * times)
+            start += part.size

@@ -3,8 +3,18 @@
 import re
 from math import cos, degrees, radians
 
-from hazemap.algorithms import Adaptive, Flat, FoundBox, PrefixTree, UniformGrid
-from hazemap.algorithms.found_box import over
+from hazemap.algorithms import (
+    Adaptive,
+    AdaptiveGrid,
+    CountMin,
+    Flat,
+    FoundBox,
+    Geometric,
+    Hierarchical,
+    PrefixTree,
+    UniformGrid,
+)
+from hazemap.algorithms.found_box import Way, over
 from hazemap.cells import MOST_CELLS
 from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.domains.hexagons import REACH
@@ -12,9 +22,10 @@ from hazemap.errors import InputError
 from hazemap.orders.spelling import Hexes, Squares, refuse
 from hazemap.tables.bounding import Bounding
 
-METHODS = "adaptive, uniform, flat, flat:LEVEL, prefix"
-
-Way = Adaptive | Flat | PrefixTree | UniformGrid
+METHODS = (
+    "adaptive, grid, uniform, flat, flat:LEVEL, prefix, hierarchical, hierarchical:LEVEL, geometric, geometric:LEVEL, "
+    "sketch"
+)
 
 NOT_YET = Quadtree.world(depth=0)
 SPECK = Box(0.0, 0.0, 1e-5, 1e-5)
@@ -27,18 +38,32 @@ FINEST = 10
 def way(method: str, cells: Squares | Hexes, box: Box | None, rule: Bounding) -> Way | FoundBox:
     """The method that a text names, over these cells of the box; without one, over those of a box it finds.
 
-    The level of a flat map is a level of the quadtree, or a resolution of H3; by default the finest of `cells`.
+    The level is a level of the quadtree, or a resolution of H3; by default the finest of `cells`.
     """
-    found = re.fullmatch(r"(adaptive|uniform|prefix|flat)|flat:([0-9]{1,2})", method)
+    found = re.fullmatch(
+        r"(adaptive|grid|uniform|prefix|sketch)|(flat|hierarchical|geometric)(?::([0-9]{1,2}))?", method
+    )
     if not found:
         refuse("a method", METHODS, method)
-    name, digits = found[1] or "flat", found[2]
-    level = _level(int(digits) if digits else None, cells) if name == "flat" else 0
+    name, digits = found[1] or found[2], found[3]
+    level = _level(name, int(digits) if digits else None, cells) if found[2] else 0
     tree = domain(cells, box, level)
     chosen: Way
     match name:
         case "flat":
             chosen = Flat(tree, level, rule)
+        case "hierarchical":
+            chosen = Hierarchical(tree, level, rule)
+        case "geometric":
+            chosen = Geometric(tree, level, rule)
+        case "sketch":
+            chosen = CountMin(tree, bounding=rule)
+        case "grid":
+            if not isinstance(tree, Quadtree):
+                raise InputError(
+                    f"the method grid cuts a square into rectangles of its own, not into {cells}: leave them out"
+                )
+            chosen = AdaptiveGrid(tree, rule)
         case "uniform":
             chosen = UniformGrid(tree, rule)
         case "prefix":
@@ -65,20 +90,20 @@ def reach(chosen: Way | FoundBox) -> Box | None:
     return Box(tree.box.west - widest, south, tree.box.east + widest, north)
 
 
-def _level(level: int | None, cells: Squares | Hexes) -> int:
+def _level(name: str, level: int | None, cells: Squares | Hexes) -> int:
     if isinstance(cells, Hexes):
         level = cells.finest if level is None else level
         if not cells.coarsest <= level <= cells.finest:
-            raise InputError(f"a flat map of {cells} has one of these resolutions, not {level}")
+            raise InputError(f"a {name} map of {cells} has one of these resolutions, not {level}")
         return level - cells.coarsest
     level = cells.depth if level is None else level
     if level is None:
         raise InputError(
-            "how fine shall a flat map be? flat:LEVEL cuts the box LEVEL times in each direction in half; "
+            f"how fine shall a {name} map be? {name}:LEVEL cuts the box LEVEL times in each direction in half; "
             "`hazemap plan` recommends a level, and the method uniform finds one by itself"
         )
     if 4**level > MOST_CELLS or (cells.depth is not None and level > cells.depth):
-        raise InputError(f"a flat map of {cells} cannot have level {level}: choose a coarser one")
+        raise InputError(f"a {name} map of {cells} cannot have level {level}: choose a coarser one")
     return level
 
 

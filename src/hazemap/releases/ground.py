@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Leaves
-from hazemap.domains import Quadtree
+from hazemap.domains import Grids, Quadtree
 from hazemap.domains.geodesy import ECCENTRICITY, SEMI_MINOR
 
 Floats = NDArray[np.float64]
+
+RECTANGULAR = (Quadtree, Grids)
+"""Trees whose cells are rectangles of longitude and latitude."""
 
 
 def equal_area(degrees: Floats) -> Floats:
@@ -94,7 +97,7 @@ class Ground:
         import shapely
 
         tree = self.leaves.tree
-        if isinstance(tree, Quadtree):
+        if isinstance(tree, RECTANGULAR):
             west, south, east, north = tree.bounds(self.pieces.cells)
             corners = ([west, south], [east, north])
             return np.vstack([equal_area(np.column_stack(corner)).T for corner in corners])
@@ -132,7 +135,7 @@ class Ground:
     @property
     def rectangles(self) -> bool:
         """Whether every piece is a rectangle of longitude and latitude, so that its bounds are all of it."""
-        return isinstance(self.leaves.tree, Quadtree)
+        return isinstance(self.leaves.tree, RECTANGULAR)
 
     def outlines(self, positions: NDArray[np.int64]) -> NDArray[Any]:
         """What some of the places own, as shapely polygons in longitude and latitude; empty if nothing."""
@@ -158,7 +161,7 @@ class Ground:
         import shapely
 
         tree, cells = self.leaves.tree, self.leaves.cells[self.places]
-        if isinstance(tree, Quadtree):
+        if isinstance(tree, RECTANGULAR):
             west, south, east, north = tree.bounds(cells)
         else:
             west, south, east, north = shapely.bounds(tree.outlines(cells)).T

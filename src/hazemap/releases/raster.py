@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap import codec
-from hazemap.cells import Cells
-from hazemap.domains import Quadtree
+from hazemap.cells import Cells, Tree
+from hazemap.domains import Hexagons, Quadtree
 from hazemap.errors import FileError
 from hazemap.releases.contents import assemble, describe, pack, parse
 from hazemap.releases.damage import Digest, reading, understood
@@ -130,7 +130,7 @@ def _pixels(release: Release) -> tuple[Quadtree, Window, NDArray[np.float64]]:
     if not isinstance(tree, Quadtree) or len(levels) != 1:
         raise FileError(
             "a .tif holds squares of one level; this map has "
-            + (f"cells of levels {levels.min()} to {levels.max()}" if isinstance(tree, Quadtree) else "hexagons")
+            + (f"cells of levels {levels.min()} to {levels.max()}" if isinstance(tree, Quadtree) else _kind(tree))
             + ": save it as .parquet, or export it as .tif for a picture of its counts"
         )
     cells = leaves.cells[places]
@@ -145,6 +145,10 @@ def _pixels(release: Release) -> tuple[Quadtree, Window, NDArray[np.float64]]:
     numbers = (cellmap.values, cellmap.unbiased, cellmap.stddev)
     pixels[:, row - window.row, column - window.column] = [array[places] for array in numbers]
     return tree, window, pixels
+
+
+def _kind(tree: Tree) -> str:
+    return "hexagons" if isinstance(tree, Hexagons) else "rectangles of other sizes"
 
 
 def _parts(pixels: NDArray[np.float64]) -> list[bytes]:

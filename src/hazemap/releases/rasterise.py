@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.domains import Quadtree
+from hazemap.domains import Hexagons, Quadtree
 from hazemap.errors import FileError
 from hazemap.releases.raster import COG, EQUATOR, Window, columns_and_rows
 from hazemap.releases.release import Release
@@ -79,7 +79,8 @@ def _window(release: Release, pixel: float | None) -> tuple[Quadtree, Window]:
     leaves, places = release.map.cells, release.ground.places
     tree = leaves.tree
     if not isinstance(tree, Quadtree):
-        raise FileError("hexagons have no pixels: export them as .gpkg, .geojson or .pmtiles, or save .parquet")
+        what = "hexagons" if isinstance(tree, Hexagons) else "cells of a grid of grids"
+        raise FileError(f"{what} have no pixels: export them as .gpkg, .geojson or .pmtiles, or save .parquet")
     if pixel is not None and not pixel > 0:
         raise FileError(f"the side of a pixel is above 0 metres; found {pixel:g}")
     level = int(leaves.levels.max())
