@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hazemap.cli.operator import LOCAL, Authority, Server, TokenFile, operator
+from hazemap.cli.operator import LOCAL, Server, TokenFile, TrustCertificate, operator
 from hazemap.cli.options import BOX, AsJson
 from hazemap.cli.output import deliver, progress
 from hazemap.errors import FileError, InputError
@@ -40,7 +40,7 @@ def start(
     ],
     people: Annotated[int, typer.Option(min=2, rich_help_panel=PEOPLE, help="How many are asked in a round.")],
     server: Server = LOCAL,
-    authority: Authority = None,
+    trust_certificate: TrustCertificate = None,
     dataset: Annotated[
         str | None,
         typer.Option(metavar="NAME", rich_help_panel=ORDER, help="Who pays; by default the campaign's name"),
@@ -127,7 +127,7 @@ def start(
         replace(Deadlines.all(stage), masked=upload or stage),
         wait,
     )
-    with operator(server, token_file, authority) as line:
+    with operator(server, token_file, trust_certificate) as line:
         line.post("/v1/campaigns", dumps(campaign).encode())
     facts = {"campaign": name, "server": server, "people": people, "shards": len(cohort.shards)}
     deliver(
@@ -140,11 +140,13 @@ def start(
 
 
 @app.command("list", epilog="Example: [bold]hazemap campaign list --token-file operator.token[/bold]")
-def list_(token_file: TokenFile, server: Server = LOCAL, authority: Authority = None, as_json: AsJson = False) -> None:
+def list_(
+    token_file: TokenFile, server: Server = LOCAL, trust_certificate: TrustCertificate = None, as_json: AsJson = False
+) -> None:
     """List every campaign of a server."""
     from rich.table import Table
 
-    with operator(server, token_file, authority) as line:
+    with operator(server, token_file, trust_certificate) as line:
         facts = line.get("/v1/campaigns")
     table = Table("campaign", "state", "begun", "ended", "why", box=None)
     for each in facts["campaigns"]:
@@ -160,7 +162,7 @@ def watch(
     name: Name,
     token_file: TokenFile,
     server: Server = LOCAL,
-    authority: Authority = None,
+    trust_certificate: TrustCertificate = None,
     once: Annotated[bool, typer.Option("--once", help="Show how things stand now, and stop.")] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 1.0,
     as_json: AsJson = False,
@@ -168,7 +170,7 @@ def watch(
     """Watch rounds, cells, people, dropouts and budget, and a map that sharpens, until the campaign is over."""
     from hazemap.cli.watching import watched
 
-    with operator(server, token_file, authority) as line:
+    with operator(server, token_file, trust_certificate) as line:
         status = watched(line, name, once, every, quiet=as_json)
     if as_json:
         deliver(status, as_json)
@@ -182,7 +184,7 @@ def release(
     output: Annotated[Path, typer.Option("-o", "--output", help="The file: .parquet.")],
     token_file: TokenFile,
     server: Server = LOCAL,
-    authority: Authority = None,
+    trust_certificate: TrustCertificate = None,
     picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it, too: .png, .svg or .pdf.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
     as_json: AsJson = False,
@@ -196,7 +198,7 @@ def release(
     for file in (output, picture):
         if file is not None and file.exists() and not force:
             raise FileError(f"{file} is there already: choose another name, or allow it to be replaced with --force")
-    with operator(server, token_file, authority) as line, progress() as tell:
+    with operator(server, token_file, trust_certificate) as line, progress() as tell:
         tell("fetching the release", None)
         write_whole(output, line.content(f"/v1/campaigns/{name}/release"))
         made = Release.open(output)
@@ -218,10 +220,14 @@ def release(
 
 @app.command(epilog="Example: [bold]hazemap campaign stop commuters --token-file operator.token[/bold]")
 def stop(
-    name: Name, token_file: TokenFile, server: Server = LOCAL, authority: Authority = None, as_json: AsJson = False
+    name: Name,
+    token_file: TokenFile,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+    as_json: AsJson = False,
 ) -> None:
     """Stop a campaign for good: nothing is released, and what was charged stays charged."""
-    with operator(server, token_file, authority) as line:
+    with operator(server, token_file, trust_certificate) as line:
         line.post(f"/v1/campaigns/{name}/stop")
     deliver({"campaign": name, "state": "stopped"}, as_json, f"{name} is stopped; what it has paid stays paid")
 

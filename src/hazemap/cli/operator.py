@@ -24,9 +24,9 @@ TokenFile = Annotated[
         "--token-file", metavar="FILE", envvar="HAZEMAP_TOKEN_FILE", help="The server's operator.token, or a copy."
     ),
 ]
-Authority = Annotated[
+TrustCertificate = Annotated[
     Path | None,
-    typer.Option("--authority", metavar="PEM", help="TLS: who signed the certificate, if unusual."),
+    typer.Option("--trust-certificate", metavar="PEM", help="TLS: who signed the server's certificate, if unusual."),
 ]
 LOCAL = "http://127.0.0.1:8470"
 
@@ -73,7 +73,7 @@ class Operator:
 
 
 @contextmanager
-def operator(server: str, token_file: Path, authority: Path | None) -> Iterator[Operator]:
+def operator(server: str, token_file: Path, trust_certificate: Path | None) -> Iterator[Operator]:
     """A line to a server, closed in the end."""
     import ssl
 
@@ -87,9 +87,9 @@ def operator(server: str, token_file: Path, authority: Path | None) -> Iterator[
             "keeps it in DIR/operator.token"
         ) from error
     try:
-        verify = ssl.create_default_context(cafile=authority)
+        verify = ssl.create_default_context(cafile=trust_certificate)
     except OSError as error:
-        raise FileError(f"{authority} holds no certificates in PEM") from error
+        raise FileError(f"{trust_certificate} holds no certificates in PEM") from error
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=server, headers=headers, verify=verify, timeout=PATIENCE) as http:
         yield Operator(http)

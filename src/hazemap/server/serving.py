@@ -1,8 +1,8 @@
 """The server as a process: its folder, its tokens, its address."""
 
-import asyncio
 import logging
 import resource
+import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -94,9 +94,10 @@ class Serving:
                 ssl_certfile=self.certificate,
                 ssl_keyfile=self.key,
             )
+            for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn ends well at both, and then raises them once more
+                signal.signal(number, lambda *_: None)
             log.info("serving %s from %s", self.url, self.folder)
-            with suppress(asyncio.CancelledError):
-                uvicorn.Server(config).run()
+            uvicorn.Server(config).run()
         finally:
             store.close()
 

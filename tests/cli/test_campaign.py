@@ -1,0 +1,136 @@
+"""`hazemap campaign`, against a real server and devices that are made up."""
+
+import asyncio
+import threading
+
+import httpx
+import numpy as np
+import pytest
+
+from hazemap.cells import Leaves
+from hazemap.cli.watching import densities, drawn
+from hazemap.domains import Box, Hexagons, Quadtree
+from server.fleet import crowd
+
+from .serving import Process
+
+BERLIN = Box(13.2, 52.4, 13.6, 52.6)
+BOX = "--box=13.2,52.4,13.6,52.6"
+ORDER = ("--name", "berlin", "--purpose", "a test", "--epsilon", "1000", "--stage", "30", "--wait", "20")
+
+
+class Devices(threading.Thread):
+    """Made-up devices that ask again and again until they are told to stop."""
+
+    def __init__(self, process, number):
+        super().__init__(daemon=True)
+        self.process, self.devices, self.enough = process, crowd(number), threading.Event()
+
+    def run(self):
+        async def live():
+            async with httpx.AsyncClient(base_url=self.process.url, timeout=30) as http:
+                for device in self.devices:
+                    assert (await device.enrol(http, self.process.token)).status_code == 201
+                while not self.enough.is_set():
+                    for device in self.devices:
+                        await device.step(http)
+
+        asyncio.run(live())
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.enough.set()
+        self.join(30)
+
+
+@pytest.fixture
+def process(tmp_path):
+    started = Process(tmp_path).start()
+    yield started
+    started.end()
+
+
+def test_a_campaign_is_begun_watched_fetched_and_listed(process, hazemap, tmp_path):
+    with Devices(process, 12):
+        people = ("--people", "12", "--dropout", "0.25", "--corrupt", "0")
+        begun = hazemap("campaign", "start", *ORDER, *people, BOX, "--method", "flat:2", *process.operator)
+        assert begun.code == 0, begun.err
+        assert "12 people a round, in 1 shards" in begun.out
+        watched = hazemap("campaign", "watch", "berlin", *process.operator)
+        assert watched.code == 0, watched.err
+        status = hazemap("campaign", "watch", "berlin", "--json", *process.operator).json
+    assert "done" in watched.out
+    assert "▀" in watched.out
+    assert (status["state"], status["rounds"][0]["people"]) == ("done", 12)
+    fetched = hazemap("campaign", "release", "berlin", "-o", "map.parquet", "--picture", "map.png", *process.operator)
+    assert fetched.code == 0, fetched.err
+    assert "by secure aggregation among the devices" in fetched.out
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    assert hazemap("inspect", "map.parquet", "--replay").code == 0
+    again = hazemap("campaign", "release", "berlin", "-o", "map.parquet", *process.operator)
+    assert (again.code, "there already" in again.err) == (2, True)
+    listed = hazemap("campaign", "list", *process.operator)
+    assert "berlin" in listed.out
+    assert "12 devices are enrolled" in listed.out
+
+
+def test_a_campaign_is_stopped(process, hazemap):
+    begun = hazemap("campaign", "start", *ORDER, "--people", "1000", BOX, *process.operator)
+    assert begun.code == 0, begun.err
+    once = hazemap("campaign", "watch", "berlin", "--once", *process.operator)
+    assert "waiting for 1,000 more devices" in once.out
+    assert hazemap("campaign", "stop", "berlin", *process.operator).code == 0
+    watched = hazemap("campaign", "watch", "berlin", *process.operator)
+    assert "stopped" in watched.out
+    release = hazemap("campaign", "release", "berlin", "-o", "map.parquet", *process.operator)
+    assert (release.code, "has no release" in release.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (("--people", "10", "--sampling", "some"), "--sampling is one"),
+        (("--people", "10", "--mode", "evil"), "--mode is semi-honest or malicious"),
+        (("--people", "10", "--dropout", "1"), "fraction from 0"),
+        (("--people", "10", "--bounding", "rows are people"), "a device is a person"),
+        (("--people", "10", "--method", "magic"), "a method is one of"),
+    ],
+)
+def test_mistakes_are_said_before_anybody_is_asked(hazemap, tmp_path, wrong, words):
+    (tmp_path / "operator.token").write_text("a token of no server")
+    done = hazemap("campaign", "start", *ORDER, BOX, *wrong, "--token-file", "operator.token")
+    assert (done.code, done.out) == (2, "")
+    assert words in " ".join(done.err.split())
+
+
+def test_a_server_that_is_not_there_and_a_token_that_is_wrong_are_said(process, hazemap, tmp_path):
+    (tmp_path / "wrong.token").write_text("not the operator's token")
+    nobody = hazemap("campaign", "list", "--token-file", "wrong.token", "--server", "http://127.0.0.1:9")
+    assert nobody.code == 1
+    assert "did not answer" in nobody.err
+    wrong = hazemap("campaign", "list", "--token-file", "wrong.token", "--server", process.url)
+    assert wrong.code == 2
+    assert "only the operator may" in wrong.err
+    missing = hazemap("campaign", "list", "--token-file", "nowhere.token")
+    assert (missing.code, "DIR/operator.token" in " ".join(missing.err.split())) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "tree", [Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 3), Hexagons(Box(13.2, 52.4, 13.6, 52.6), 5, 6)]
+)
+def test_the_small_map_shows_where_people_are(tree):
+    leaves = Leaves.at_level(tree, 1)
+    spot = tree.cell_at({"lon": np.array([13.25]), "lat": np.array([52.58])}, tree.depth)
+    values = np.zeros(leaves.size)
+    values[leaves.locate(spot)] = 100
+    density = densities(leaves, values)
+    assert density.shape[1] == 56
+    assert density.shape[0] % 2 == 0
+    full = np.argwhere(np.nan_to_num(density) > 0)
+    assert len(full)
+    assert full[:, 0].mean() < density.shape[0] / 2
+    assert full[:, 1].mean() < density.shape[1] / 2
+    assert drawn(density).plain.count("▀") == density.size // 2
