@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from hazemap.errors import CodecError, NotOpened, Refused
-from hazemap.wire.bindings import assent_statement, keys_statement
+from hazemap.wire.bindings import assent_statement, keys_statement, masked_statement
 from hazemap.wire.bitmap import Bitmap
-from hazemap.wire.messages import Assent, Keys, Masked, Picks, PublicKeys, Sealed, Survivors, Unmask
+from hazemap.wire.messages import Assent, Keys, Masked, Picks, Sealed, Survivors, Unmask
+from hazemap.wire.peers import PublicKeys
 from hazemap.wire.sealing import associated, seal
 from hazemap.wire.shamir import SHARE, split
 from hazemap.wire.stages import Stage
@@ -135,7 +136,7 @@ def test_a_vector_of_a_wrong_length_or_with_a_bit_too_many_is_refused():
     for vector in (b"", bytes(8), bytes(10), bytes(9_000), bytes(8) + b"\x02", bytes(8) + b"\x80"):
         here = shape(Mode.SEMI_HONEST)
         here.cheats[LIAR, Stage.MASKED] = lambda _reply, here=here, vector=vector: Masked(
-            here.terms.session, vector
+            here.terms.session, vector, bytes(64)
         ).encode()
         named(here, LIAR)
         assert here.server.result.people == 8
@@ -144,13 +145,28 @@ def test_a_vector_of_a_wrong_length_or_with_a_bit_too_many_is_refused():
 def test_an_assent_to_other_survivors_or_by_another_is_refused():
     for position, gone, by in ((LIAR, 8, LIAR), (LIAR, None, 4), (4, None, LIAR)):
         here = shape(Mode.MALICIOUS)
+        here.until(Stage.ASSENT)
         survivors = Bitmap.of(9, [p for p in range(9) if p != gone])
-        signature = here.identities[by].sign(assent_statement(here.terms.session, position, survivors))
+        signature = here.identities[by].sign(
+            assent_statement(here.terms.session, position, here.server._sharers, survivors)
+        )
         here.cheats[LIAR, Stage.ASSENT] = lambda _reply, here=here, signature=signature: Assent(
             here.terms.session, signature
         ).encode()
         assert "assent is not signed by it" in named(here, LIAR)
         assert here.server.result.people == 9
+
+
+def test_a_vector_that_is_signed_for_other_sharers_or_by_another_is_refused():
+    for gone, by in ((8, LIAR), (None, 4)):
+        here = shape(Mode.MALICIOUS)
+        sharers = Bitmap.of(9, [p for p in range(9) if p != gone])
+        signature = here.identities[by].sign(masked_statement(here.terms.session, LIAR, sharers))
+        here.cheats[LIAR, Stage.MASKED] = lambda reply, signature=signature: replace(
+            Masked.decode(reply), signature=signature
+        ).encode()
+        assert "not signed whom its vector is masked among" in named(here, LIAR)
+        assert here.server.result.people == 8
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -301,7 +317,7 @@ def test_an_answer_that_comes_twice_counts_once_and_two_answers_name_their_sende
     here.server.receive(0, reply)
     here.server.receive(0, reply)
     assert here.server.waiting == 8
-    other = Masked(here.terms.session, bytes(9)).encode()
+    other = Masked(here.terms.session, bytes(9), bytes(64)).encode()
     here.deliver(LIAR)
     with pytest.raises(Refused, match="two answers to MASKED"):
         here.server.receive(LIAR, other)

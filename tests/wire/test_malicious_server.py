@@ -10,7 +10,7 @@ import pytest
 from hazemap.errors import CodecError, Refused
 from hazemap.privacy.shares import NoiseShares
 from hazemap.wire import roster
-from hazemap.wire.bindings import assent_statement, keys_statement
+from hazemap.wire.bindings import assent_statement, keys_statement, masked_statement
 from hazemap.wire.bitmap import Bitmap
 from hazemap.wire.floors import Floors
 from hazemap.wire.messages import (
@@ -18,6 +18,7 @@ from hazemap.wire.messages import (
     Inbox,
     Invitation,
     Keys,
+    Masked,
     Neighbours,
     Roll,
     Sealed,
@@ -162,8 +163,14 @@ def cheating_neighbours(here: Session, message: Neighbours) -> dict[str, tuple[N
     other_keys = replace(first.keys, masking=peers[1].keys.masking)
     cases = {
         "itself": (replace(message, peers=(*peers[:2], mine, *peers[2:])), "its own neighbour"),
-        "a short roll": (replace(message, roll=Bitmap.of(6, range(6))), "6 clients was sent in a session of 7"),
-        "a roll without it": (replace(message, roll=without(message.roll, ME)), "this client has sent no keys"),
+        "a short roll": (
+            replace(message, roll=Bitmap.of(6, range(6))),
+            "of 6 clients some are said to have sent keys, in a session of 7",
+        ),
+        "a roll without it": (
+            replace(message, roll=without(message.roll, ME)),
+            "this client is not among those that are said to have sent keys",
+        ),
         "a small roll": (replace(message, roll=without(message.roll, 0, 5, 6)), "fewer than the 5 that must survive"),
         "a neighbour not on the roll": (
             replace(message, roll=without(message.roll, 0)),
@@ -195,7 +202,7 @@ def cheating_neighbours(here: Session, message: Neighbours) -> dict[str, tuple[N
         cases["a seed"] = replace(message, seed=b"1" * 32), "neighbours are not those that were drawn"
         cases["another roll"] = (
             replace(message, roll=without(message.roll, 6)),
-            "(roll is not the one|has sent no keys)",
+            "roll is not the one|has sent no keys",
         )
     return cases
 
@@ -240,7 +247,7 @@ def test_a_roll_that_is_none_is_refused(case, caplog):
     roll = Roll.decode(here.server.message_for(ME))
     cheat, reason = {
         "a short roll": (Bitmap.of(6, range(6)), "of 6 clients"),
-        "without it": (without(roll.roll, ME), "has sent no keys"),
+        "without it": (without(roll.roll, ME), "this client is not among"),
         "a small roll": (without(roll.roll, 0, 1, 3), "fewer than the 5"),
     }[case]
     refused(here, replace(roll, roll=cheat).encode(), reason, caplog)
@@ -269,26 +276,39 @@ def test_a_peer_whose_key_is_of_low_order_is_refused(mode):
                 here.clients[ME].receive(here.server.message_for(ME))
             continue
         sealed = Sealed.decode(here.clients[ME].receive(here.server.message_for(ME)))
-        shared = tuple(sorted(set(range(7)) - {ME}))
-        letters = dict.fromkeys(shared, next(iter(sealed.letters.values())))
+        letters = dict.fromkeys(sealed.letters, next(iter(sealed.letters.values())))
         here.clients[ME]._contribution = None  # whoever calls it, and so charges for it, fails
         with pytest.raises(Refused, match="low order"):
-            here.clients[ME].receive(Inbox(here.terms.session, shared, letters).encode())
+            here.clients[ME].receive(Inbox(here.terms.session, Bitmap.of(7, range(7)), letters).encode())
 
 
-def test_an_inbox_that_is_not_its_own_is_refused(caplog):
-    here = at(Stage.MASKED)
+@pytest.mark.parametrize("mode", Mode)
+def test_an_inbox_that_is_not_its_own_is_refused(mode, caplog):
+    here = session(9, mode, degree=6, threshold=4, survivors=5)
+    here.stage(without=[8])
+    here.until(Stage.MASKED, without=[8])
     inbox = Inbox.decode(here.server.message_for(ME))
+    holders = here.server._sharing.holders(ME).tolist()
     letter = next(iter(inbox.letters.values()))
     some = dict(list(inbox.letters.items())[1:])
+    few = without(inbox.sharers, *holders[:3])
     cases = [
-        (replace(inbox, shared=(*inbox.shared, 7)), "not a neighbour"),
-        (replace(inbox, shared=(0, 1, 2, 3, 4, 5, 6)), "not a neighbour"),
-        (replace(inbox, letters=some), "letters are not those"),
-        (replace(inbox, shared=inbox.shared[1:]), "letters are not those"),
-        (replace(inbox, letters={**inbox.letters, 9: letter}), "letters are not those"),
-        (replace(inbox, shared=(0, 1, 3), letters=dict(list(inbox.letters.items())[:3])), "fewer than the threshold 4"),
+        (replace(inbox, sharers=Bitmap.of(8, range(8))), "of 8 clients some are said to have shared"),
+        (
+            replace(inbox, sharers=without(inbox.sharers, ME)),
+            "this client is not among those that are said to have shared",
+        ),
+        (replace(inbox, sharers=without(inbox.sharers, *holders[:4])), "fewer than the 5 that must survive"),
+        (replace(inbox, sharers=Bitmap.of(9, range(9))), "said to have shared who has sent no keys"),
+        (replace(inbox, sharers=without(inbox.sharers, next(iter(inbox.letters)))), "letters are not those"),
+        (replace(inbox, letters={**inbox.letters, 8: letter}), "letters are not those"),
+        (
+            replace(inbox, sharers=few, letters={p: x for p, x in inbox.letters.items() if p in few}),
+            "holders have shared, fewer than 4",
+        ),
     ]
+    if mode is Mode.SEMI_HONEST:
+        cases.append((replace(inbox, letters=some), "letters are not those"))
     for cheat, reason in cases:
         with pytest.raises(Refused, match=reason):
             here.clients[ME].receive(cheat.encode())
@@ -317,10 +337,10 @@ def test_survivors_that_cannot_be_are_refused(mode, caplog):
     here.until(Stage.ASSENT, without=[7])
     message = Survivors.decode(here.server.message_for(ME))
     cases = [
-        (Bitmap.of(9, range(7)), "survivors are of 9 clients"),
-        (without(message.survivors, ME), "this client is not among the survivors"),
-        (Bitmap.of(8, range(4)), "fewer than the 5 agreed on"),
-        (Bitmap.of(8, range(8)), "a client that has sent no keys"),
+        (Bitmap.of(9, range(7)), "of 9 clients some are said to have survived"),
+        (without(message.survivors, ME), "this client is not among those that are said to have survived"),
+        (Bitmap.of(8, range(4)), "fewer than the 5 that must survive"),
+        (Bitmap.of(8, range(8)), "a client that was said to have shared nothing"),
     ]
     for cheat, reason in cases:
         refused(here, replace(message, survivors=cheat).encode(), reason, caplog)
@@ -332,11 +352,12 @@ def test_survivors_that_cannot_be_are_refused(mode, caplog):
 def test_a_survivor_that_was_said_to_have_shared_nothing_is_refused(caplog):
     here = at(Stage.MASKED)
     inbox = Inbox.decode(here.server.message_for(ME))
-    hidden = Inbox(inbox.session, inbox.shared[1:], dict(list(inbox.letters.items())[1:]))
-    here.server.receive(ME, here.clients[ME].receive(hidden.encode()))
-    here.stage()
+    hidden = Inbox(inbox.session, without(inbox.sharers, 0), dict(list(inbox.letters.items())[1:]))
+    here.clients[ME].receive(hidden.encode())
+    here.stage(without=[ME])
+    survivors = Survivors(here.terms.session, Bitmap.of(7, range(7)))
     with pytest.raises(Refused, match="said to have shared nothing"):
-        here.clients[ME].receive(here.server.message_for(ME))
+        here.clients[ME].receive(survivors.encode())
     assert "said to have shared nothing" in caplog.text
 
 
@@ -363,28 +384,54 @@ def test_two_survivor_sets_are_refused_by_who_sees_both_and_by_who_sees_one(capl
     here.stage(without=[ME])
     assents = {p: s for p, s in here.server._assents.items() if p not in (ME, 6)}
     with pytest.raises(Refused, match="did not assent to the survivors that this client assented to"):
-        here.clients[ME].receive(Assents(here.terms.session, assents).encode())
+        here.clients[ME].receive(Assents(here.terms.session, assents, {}).encode())
     assert "did not assent" in caplog.text
 
 
 def test_assents_that_do_not_convince_are_refused(caplog):
     here = at(Stage.UNMASK)
     message = Assents.decode(here.server.message_for(ME))
-    survivors, terms = here.server._members, here.terms
-    own = here.identities[ME].sign(assent_statement(terms.session, ME, survivors))
-    few = dict(list(message.signatures.items())[1:])
-    first = next(iter(message.signatures))
-    forged = {**message.signatures, first: own}
+    sharers, survivors, terms = here.server._sharers, here.server._members, here.terms
+    own = here.identities[ME].sign(assent_statement(terms.session, ME, sharers, survivors))
+    few = dict(list(message.assents.items())[1:])
+    first = next(iter(message.assents))
+    forged = {**message.assents, first: own}
     for cheat, reason in [
         ({}, "0 holders assent, fewer than the threshold 4"),
         (few, "3 holders assent, fewer than the threshold 4"),
-        ({**few, ME: own}, "holds no shares of this one"),
-        ({**few, 7: own}, "holds no shares of this one"),
+        ({**few, ME: own}, "is no neighbour of this one"),
+        ({**few, 7: own}, "is no neighbour of this one"),
         (forged, f"client {first} did not assent"),
     ]:
         with pytest.raises(Refused, match=reason):
-            here.clients[ME].receive(replace(message, signatures=cheat).encode())
-    refused(here, replace(message, signatures=forged).encode(), "did not assent", caplog)
+            here.clients[ME].receive(replace(message, assents=cheat).encode())
+    refused(here, replace(message, assents=forged).encode(), "did not assent", caplog)
+
+
+def test_in_malicious_mode_no_seed_is_told_of_who_masked_among_others(caplog):
+    """A server that hid neighbours from a client, so that its vector has fewer masks, cannot have it opened."""
+    here = at(Stage.MASKED, Mode.MALICIOUS)
+    inbox = Inbox.decode(here.server.message_for(5))
+    hidden = replace(
+        inbox, sharers=without(inbox.sharers, 0), letters={p: x for p, x in inbox.letters.items() if p != 0}
+    )
+    fewer = here.clients[5].receive(hidden.encode())
+    with pytest.raises(Refused, match="not signed whom"):
+        here.server.receive(5, fewer)
+    here = at(Stage.UNMASK, Mode.MALICIOUS)
+    message = Assents.decode(here.server.message_for(ME))
+    assert set(message.masked) == {0, 1, 3, 4, 5, 6}
+    other = here.identities[5].sign(masked_statement(here.terms.session, 5, hidden.sharers))
+    for masked, reason in (
+        ({}, "client 0 did not mask"),
+        ({p: s for p, s in message.masked.items() if p != 5}, "client 5 did not mask its vector among those"),
+        ({**message.masked, 5: other}, "client 5 did not mask its vector among those"),
+        ({**message.masked, 5: message.masked[6]}, "client 5 did not mask its vector among those"),
+        ({**message.masked, ME: other}, "is no neighbour of this one"),
+    ):
+        with pytest.raises(Refused, match=reason):
+            here.clients[ME].receive(replace(message, masked=masked).encode())
+    refused(here, replace(message, masked={**message.masked, 5: other}).encode(), "did not mask its vector", caplog)
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -400,11 +447,12 @@ def test_nobody_gets_both_shares_of_a_client(mode, caplog):
     assert set(told.keys) == {6} and set(told.seeds) == {0, 1, 3, 4, 5}
     assert here.clients[ME].receive(message.encode()) == reply
     everybody = Bitmap.of(7, range(7))
-    lies = {p: here.identities[p].sign(assent_statement(here.terms.session, p, everybody)) for p in (0, 1, 3, 4)}
+    statements = {p: assent_statement(here.terms.session, p, here.server._sharers, everybody) for p in (0, 1, 3, 4)}
+    lies = {p: here.identities[p].sign(statement) for p, statement in statements.items()}
     for again in (
         Survivors(here.terms.session, everybody),
-        Assents(here.terms.session, lies),
-        replace(message, signatures={}),
+        Assents(here.terms.session, lies, {}),
+        replace(message, assents={}),
     ):
         with pytest.raises(Refused, match="asked a second time"):
             here.clients[ME].receive(again.encode())
@@ -474,4 +522,4 @@ def test_a_clients_own_message_is_no_servers_message():
     with pytest.raises(Refused):
         here.clients[ME].receive(sealed)
     with pytest.raises(Refused, match="is what a client says"):
-        here.clients[ME].receive(Sealed.decode(sealed).encode().replace(b"\x01\x06", b"\x01\x08", 1)[:34] + bytes(4))
+        here.clients[ME].receive(Masked(here.terms.session, b"", bytes(64)).encode())

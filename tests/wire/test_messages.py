@@ -20,15 +20,14 @@ from hazemap.wire.messages import (
     Masked,
     Message,
     Neighbours,
-    Peer,
     Picks,
-    PublicKeys,
     Roll,
     Sealed,
     Survivors,
     Unmask,
     decode,
 )
+from hazemap.wire.peers import Peer, PublicKeys
 from hazemap.wire.shamir import SHARE
 from hazemap.wire.terms import Mode, Terms
 
@@ -96,11 +95,11 @@ ANY = st.one_of(
     st.builds(Picks, NAMES, POSITIONS),
     neighbours(),
     st.builds(Sealed, NAMES, by_position(some(LETTER))),
-    st.builds(Inbox, NAMES, POSITIONS, by_position(some(LETTER))),
-    st.builds(Masked, NAMES, st.binary(max_size=50)),
+    st.builds(Inbox, NAMES, BITMAPS, by_position(some(LETTER))),
+    st.builds(Masked, NAMES, st.binary(max_size=50), some(64)),
     st.builds(Survivors, NAMES, BITMAPS),
     st.builds(Assent, NAMES, some(64)),
-    st.builds(Assents, NAMES, by_position(some(64))),
+    st.builds(Assents, NAMES, by_position(some(64)), by_position(some(64))),
     unmasks(),
 )
 
@@ -180,5 +179,5 @@ def test_values_written_in_another_way_are_refused(message):
 
 def test_no_message_shows_a_share_a_vector_or_a_letter():
     secret = b"\0" + b"secret thing" * 2 + bytes(8)
-    messages = [Unmask(bytes(32), {1: secret}, {2: secret}), Masked(bytes(32), secret)]
+    messages = [Unmask(bytes(32), {1: secret}, {2: secret}), Masked(bytes(32), secret, bytes(64))]
     assert not any("secret thing" in repr(message) for message in messages)

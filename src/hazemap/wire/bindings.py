@@ -19,9 +19,15 @@ def keys_statement(session: bytes, position: int, sealing: bytes, masking: bytes
     return b"hazemap 1 keys" + session + pack(">I", position) + sealing + masking + commitment
 
 
-def assent_statement(session: bytes, position: int, survivors: Bitmap) -> bytes:
+def masked_statement(session: bytes, position: int, sharers: Bitmap) -> bytes:
+    """What an identity signs about whom its vector is masked among: its neighbours of these."""
+    return b"hazemap 1 masked" + session + pack(">I", position) + sha256(sharers.bits).digest()
+
+
+def assent_statement(session: bytes, position: int, sharers: Bitmap, survivors: Bitmap) -> bytes:
     """What an identity signs about whose vectors the sum is over: the one such statement it makes in a session."""
-    return b"hazemap 1 assent" + session + pack(">I", position) + sha256(survivors.bits).digest()
+    told = sha256(sharers.bits).digest() + sha256(survivors.bits).digest()
+    return b"hazemap 1 assent" + session + pack(">I", position) + told
 
 
 def self_mask(seed: bytes, session: bytes) -> bytes:

@@ -13,7 +13,16 @@ from hazemap.errors import CodecError, InputError, Refused
 from hazemap.privacy.stream import Stream
 from hazemap.wire import roster
 from hazemap.wire.agreement import KeyPair
-from hazemap.wire.bindings import assent_statement, commitment, keys_statement, letter_key, pair_mask, self_mask
+from hazemap.wire.bindings import (
+    assent_statement,
+    commitment,
+    keys_statement,
+    letter_key,
+    masked_statement,
+    pair_mask,
+    self_mask,
+)
+from hazemap.wire.bitmap import Bitmap
 from hazemap.wire.floors import Judge
 from hazemap.wire.graph import drawn_neighbours
 from hazemap.wire.identities import Identity, verified
@@ -30,7 +39,6 @@ from hazemap.wire.messages import (
     Message,
     Neighbours,
     Picks,
-    PublicKeys,
     Roll,
     Sealed,
     Survivors,
@@ -38,8 +46,9 @@ from hazemap.wire.messages import (
     decode,
 )
 from hazemap.wire.modular import reduced
-from hazemap.wire.neighbourhood import check_distinct, check_neighbours, check_peer, check_roll
+from hazemap.wire.neighbourhood import check_distinct, check_listed, check_neighbours, check_peer
 from hazemap.wire.packing import pack
+from hazemap.wire.peers import PublicKeys
 from hazemap.wire.sealing import associated, seal, unseal
 from hazemap.wire.shamir import SHARE, is_share, split_all
 from hazemap.wire.stages import Stage
@@ -62,7 +71,9 @@ class Client:
       2t > k + c, c of the k holders corrupt, nobody else puts both secrets of an honest client together.
     * What is told at UNMASK is told after t of one's own holders have signed the same survivors. So the masking key
       of an honest client that answered UNMASK stays secret, whatever the server told others: fewer than t of its
-      holders are left to give it away.
+      holders are left to give it away. In malicious mode a seed is told, moreover, only of who has signed that it
+      masked among the same clients, this one among them. So a vector that is opened was masked with t of its
+      holders, each corrupt or with a key that nobody learns: it is opened in a sum with them, or not at all.
     * Keys and seeds are fresh, bound to the session, and forgotten once they were used.
 
     A refused message changes nothing: the stage stays open, and the reason is logged. `contribution` is called at
@@ -194,14 +205,14 @@ class Client:
 
     def _picks(self, memory: Memory, message: Roll) -> tuple[Memory, Picks]:
         terms = memory.terms
-        check_roll(message.roll, terms, memory.position)
+        check_listed(message.roll, terms, memory.position, "have sent keys")
         members = message.roll.positions()
         picks = tuple(drawn_neighbours(self._random, members, memory.position, terms.degree).tolist())
         return replace(memory, roll=message.roll.bits, picks=picks), Picks(terms.session, picks)
 
     def _shares(self, memory: Memory, message: Neighbours) -> tuple[Memory, Sealed]:
         terms, own, session = memory.terms, memory.position, memory.terms.session
-        check_roll(message.roll, terms, own)
+        check_listed(message.roll, terms, own, "have sent keys")
         if terms.mode is Mode.MALICIOUS and message.roll.bits != memory.roll:
             raise Refused("the roll is not the one that neighbours were drawn from")
         holders = check_neighbours(terms, own, memory.picks, message)
@@ -239,39 +250,42 @@ class Client:
         add_mask(vector, self_mask(memory.seed, session))
         for position, key in masks.items():
             (add_mask if own < position else subtract_mask)(vector, key)
-        memory = memory.acquainted(peers).holding(shares)
-        return memory, Masked(session, pack(vector, terms.bits))
+        signature = self._identity.sign(masked_statement(session, own, message.sharers))
+        memory = replace(memory.acquainted(peers).holding(shares), sharers=message.sharers.bits)
+        return memory, Masked(session, pack(vector, terms.bits), signature)
 
     def _assent(self, memory: Memory, message: Survivors) -> tuple[Memory, Assent]:
         terms, own, survivors = memory.terms, memory.position, message.survivors
-        if survivors.size != terms.clients:
-            raise Refused(f"the survivors are of {survivors.size} clients, in a session of {terms.clients}")
-        if own not in survivors:
-            raise Refused("this client is not among the survivors: it has nothing to say about them")
-        if len(survivors) < terms.survivors:
-            raise Refused(f"{len(survivors)} clients survive, fewer than the {terms.survivors} agreed on")
-        if int.from_bytes(survivors.bits, "big") & ~int.from_bytes(memory.roll, "big"):
-            raise Refused("among the survivors is a client that has sent no keys")
-        alive = [peer for peer in memory.known() if peer.position in survivors]
-        if any(not peer.roles & SHARED for peer in alive):
-            raise Refused("among the survivors is a neighbour that was said to have shared nothing")
-        if (holders := sum(bool(peer.roles & HOLDS) for peer in alive)) < terms.threshold:
+        check_listed(survivors, terms, own, "have survived")
+        sharers = memory.bitmap(memory.sharers)
+        if not _within(survivors, sharers):
+            raise Refused("among the survivors is a client that was said to have shared nothing")
+        holders = sum(peer.roles & HOLDS and peer.position in survivors for peer in memory.known())
+        if holders < terms.threshold:
             raise Refused(f"{holders} of this client's holders survive, fewer than the threshold {terms.threshold}")
-        signature = self._identity.sign(assent_statement(terms.session, own, survivors))
+        signature = self._identity.sign(assent_statement(terms.session, own, sharers, survivors))
         return replace(memory, survivors=survivors.bits), Assent(terms.session, signature)
 
     def _unmask(self, memory: Memory, message: Assents) -> tuple[Memory, Unmask]:
-        terms, survivors = memory.terms, memory.bitmap(memory.survivors)
-        holders = {peer.position: peer.identity for peer in memory.known() if peer.roles & HOLDS}
-        if any(position not in holders or position not in survivors for position in message.signatures):
-            raise Refused("an assent was presented of a client that holds no shares of this one, or did not survive")
-        if len(message.signatures) < terms.threshold:
-            raise Refused(f"{len(message.signatures)} holders assent, fewer than the threshold {terms.threshold}")
-        for position, signature in list(message.signatures.items())[: terms.threshold]:  # as many as count
-            if not verified(holders[position], signature, assent_statement(terms.session, position, survivors)):
+        terms, sharers, survivors = memory.terms, memory.bitmap(memory.sharers), memory.bitmap(memory.survivors)
+        known = {peer.position: peer for peer in memory.known() if peer.position in survivors}
+        holders = {position for position, peer in known.items() if peer.roles & HOLDS}
+        dealers = {position for position, peer in known.items() if peer.roles & DEALS}
+        if not message.assents.keys() <= holders or not message.masked.keys() <= dealers:
+            raise Refused("a signature was presented of a client that is no neighbour of this one, or did not survive")
+        if len(message.assents) < terms.threshold:
+            raise Refused(f"{len(message.assents)} holders assent, fewer than the threshold {terms.threshold}")
+        for position, signature in list(message.assents.items())[: terms.threshold]:  # as many as count
+            statement = assent_statement(terms.session, position, sharers, survivors)
+            if not verified(known[position].identity, signature, statement):
                 raise Refused(f"client {position} did not assent to the survivors that this client assented to")
+        dealt = memory.dealt()
+        for position in sorted(dealers & dealt.keys()) if terms.mode is Mode.MALICIOUS else ():
+            statement = masked_statement(terms.session, position, sharers)
+            if not verified(known[position].identity, message.masked.get(position, b""), statement):
+                raise Refused(f"client {position} did not mask its vector among those that this client masked among")
         seeds, keys = {}, {}
-        for dealer, (key, seed) in memory.dealt().items():
+        for dealer, (key, seed) in dealt.items():
             if dealer in survivors:
                 seeds[dealer] = seed
             else:
@@ -290,26 +304,30 @@ def _due(memory: Memory | None) -> Stage:
 
 def _in_session(memory: Memory, message: Inbox) -> list[Acquaintance]:
     """The neighbours with the roles that they have now; Refused if the inbox cannot be this client's."""
-    peers, shared = memory.known(), set(message.shared)
-    known = {peer.position for peer in peers}
-    if not shared <= known:
-        raise Refused("somebody is said to have shared who is not a neighbour")
-    dealers = known if memory.terms.mode is Mode.SEMI_HONEST else {p.position for p in peers if not p.roles & HOLDS}
-    if not message.letters.keys() <= shared or not shared & dealers <= message.letters.keys():
+    terms, sharers, letters = memory.terms, message.sharers, message.letters.keys()
+    check_listed(sharers, terms, memory.position, "have shared")
+    if not _within(sharers, memory.bitmap(memory.roll)):
+        raise Refused("somebody is said to have shared who has sent no keys")
+    peers = memory.known()
+    shared = {peer.position for peer in peers if peer.position in sharers}
+    holders = {peer.position for peer in peers if peer.roles & HOLDS}
+    dealers = shared if terms.mode is Mode.SEMI_HONEST else shared - holders
+    if not dealers <= letters <= shared:
         raise Refused("the letters are not those of the neighbours that have shared with this client")
-    holders = sum(bool(peer.roles & HOLDS) for peer in peers if peer.position in shared)
-    if holders < memory.terms.threshold:
-        raise Refused(
-            f"{holders} of this client's holders have shared, fewer than the threshold {memory.terms.threshold}"
-        )
+    if len(holders & shared) < terms.threshold:
+        raise Refused(f"{len(holders & shared)} of this client's holders have shared, fewer than {terms.threshold}")
     return [
         peer._replace(
-            roles=peer.roles & HOLDS
+            roles=(HOLDS if peer.position in holders else 0)
             | (SHARED if peer.position in shared else 0)
-            | (DEALS if peer.position in message.letters else 0)
+            | (DEALS if peer.position in letters else 0)
         )
         for peer in peers
     ]
+
+
+def _within(some: Bitmap, others: Bitmap) -> bool:
+    return not int.from_bytes(some.bits, "big") & ~int.from_bytes(others.bits, "big")
 
 
 def _opened(peer: Acquaintance, address: bytes, letter: bytes) -> bytes | None:

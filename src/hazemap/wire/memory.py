@@ -65,6 +65,8 @@ class Memory:
     acquaintances: bytes = field(default=b"", repr=False)
     shares: bytes = field(default=b"", repr=False)
     """what others dealt, of each its position and two shares"""
+    sharers: bytes = b""
+    """bits of who has shared: whom it masked among"""
     survivors: bytes = b""
     """bits of who is in the sum, as assented to"""
 
@@ -73,7 +75,7 @@ class Memory:
         return [Acquaintance(*record) for record in _RECORD.iter_unpack(self.acquaintances)]
 
     def bitmap(self, bits: bytes) -> Bitmap:
-        """The roll or the survivors."""
+        """The roll, the sharers or the survivors."""
         return Bitmap(self.terms.clients, bits)
 
     def dealt(self) -> dict[int, tuple[bytes, bytes]]:
@@ -97,7 +99,7 @@ class Memory:
         for secret in (self.sealing, self.masking, self.seed):
             writer.opaque(secret, 1)
         writer.opaque(self.roll, 4).numbers(self.picks).opaque(self.acquaintances, 4)
-        return writer.opaque(self.shares, 4).opaque(self.survivors, 4).done()
+        return writer.opaque(self.shares, 4).opaque(self.sharers, 4).opaque(self.survivors, 4).done()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Memory":
@@ -109,6 +111,8 @@ class Memory:
             stage = Stage(reader.number(1))
         except ValueError:
             raise CodecError("this memory is of no known stage") from None
+        if stage > Stage.UNMASK:
+            raise CodecError(f"no client answers {stage.name}: this memory is of no stage that is answered")
         terms = Terms.from_bytes(reader.opaque(2))
         memory = cls(
             stage,
@@ -124,6 +128,7 @@ class Memory:
             picks=reader.numbers(),
             acquaintances=reader.opaque(4),
             shares=reader.opaque(4),
+            sharers=reader.opaque(4),
             survivors=reader.opaque(4),
         )
         reader.end()
@@ -136,7 +141,7 @@ class Memory:
         if len(self.acquaintances) % _RECORD.size or self.position >= self.terms.clients:
             raise CodecError("the neighbours in this memory are damaged")
         try:
-            for bits in filter(None, (self.roll, self.survivors)):
+            for bits in filter(None, (self.roll, self.sharers, self.survivors)):
                 self.bitmap(bits)
         except InputError:
             raise CodecError("a bitmap in this memory is damaged") from None

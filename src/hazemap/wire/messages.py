@@ -13,23 +13,20 @@ Whatever bytes come, a decoder gives the one message they are the encoding of, o
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar, Self
 
 from hazemap.errors import CodecError
-from hazemap.wire import roster, sealing, shamir
+from hazemap.wire import sealing, shamir
 from hazemap.wire.bitmap import Bitmap
+from hazemap.wire.identities import SIGNATURE
+from hazemap.wire.peers import Peer, PublicKeys, read_path, write_path
 from hazemap.wire.presentation import Reader, Writer
 from hazemap.wire.stages import Stage
 from hazemap.wire.terms import HASH, Terms
 
 VERSION = 1
-KEY = 32
-SIGNATURE = 64
 LETTER = 2 * shamir.SHARE + sealing.TAG
 """Bytes of a sealed letter: the shares of two secrets."""
-_FIELD = 2**255 - 19  # a public key is a number below this, or it is another key in disguise (RFC 7748, section 5)
-_PATH = 32  # a roster has fewer than 2³² clients: no proof is longer
 
 
 class Message(ABC):
@@ -98,38 +95,11 @@ class Invitation(Message):
 
     def _write(self, writer: Writer) -> None:
         writer.opaque(self.terms.to_bytes(), 2).number(self.position, 4)
-        _write_path(writer, self.proof)
+        write_path(writer, self.proof)
 
     @classmethod
     def _read(cls, reader: Reader) -> Self:
-        return cls(Terms.from_bytes(reader.opaque(2)), reader.number(4), _read_path(reader))
-
-
-@dataclass(frozen=True)
-class PublicKeys:
-    """What a client shows of its secrets in one session: signed, so that nobody can put others in their place."""
-
-    sealing: bytes
-    """X25519: letters to it are sealed under what is agreed with this key"""
-    masking: bytes
-    """X25519: pair masks"""
-    commitment: bytes
-    """SHA-256 of the self-mask seed, bound to session and position"""
-    signature: bytes
-    """Ed25519, by the client's identity, over `bindings.keys_statement`"""
-
-    def write(self, writer: Writer) -> None:
-        """Four fields of known length."""
-        writer.fixed(self.sealing, KEY).fixed(self.masking, KEY)
-        writer.fixed(self.commitment, HASH).fixed(self.signature, SIGNATURE)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """What `write` wrote; a key that is not a number below 2²⁵⁵ − 19 is refused: each key has one encoding."""
-        keys = cls(reader.fixed(KEY), reader.fixed(KEY), reader.fixed(HASH), reader.fixed(SIGNATURE))
-        if any(int.from_bytes(key, "little") >= _FIELD for key in (keys.sealing, keys.masking)):
-            raise CodecError("a public key is not written as it should be")
-        return keys
+        return cls(Terms.from_bytes(reader.opaque(2)), reader.number(4), read_path(reader))
 
 
 @dataclass(frozen=True)
@@ -181,29 +151,6 @@ class Picks(InSession):
 
 
 @dataclass(frozen=True)
-class Peer:
-    """A neighbour as the server presents it: each part is proven, by the roster's root or by a signature."""
-
-    position: int
-    identity: bytes
-    proof: tuple[bytes, ...]
-    keys: PublicKeys
-
-    @cached_property
-    def encoded(self) -> bytes:
-        """Its encoding, made once: the server sends it to all its neighbours."""
-        writer = Writer().number(self.position, 4).fixed(self.identity, KEY)
-        _write_path(writer, self.proof)
-        self.keys.write(writer)
-        return writer.done()
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """The next peer."""
-        return cls(reader.number(4), reader.fixed(KEY), _read_path(reader), PublicKeys.read(reader))
-
-
-@dataclass(frozen=True)
 class Neighbours(InSession):
     """To a client: who has sent keys, the ring's seed (zeros in malicious mode), and its neighbours, ascending."""
 
@@ -248,35 +195,38 @@ class Sealed(InSession):
 
 @dataclass(frozen=True)
 class Inbox(InSession):
-    """To a client: which of its peers have shared, and the letters to it."""
+    """To a client: who has shared, and the letters to it."""
 
     kind: ClassVar[int] = 7
     stage: ClassVar[Stage] = Stage.MASKED
-    shared: tuple[int, ...]
+    sharers: Bitmap
     letters: Mapping[int, bytes] = field(repr=False)
 
     def _fields(self, writer: Writer) -> None:
-        writer.numbers(self.shared).numbered(self.letters, LETTER)
+        self.sharers.write(writer)
+        writer.numbered(self.letters, LETTER)
 
     @classmethod
     def _values(cls, reader: Reader) -> tuple[object, ...]:
-        return (reader.numbers(), reader.numbered(LETTER))
+        return Bitmap.read(reader), reader.numbered(LETTER)
 
 
 @dataclass(frozen=True)
 class Masked(InSession):
-    """From a client: contribution + noise + masks modulo 2^b, packed."""
+    """From a client: contribution + noise + masks modulo 2^b, packed; and its signature under who it masked among."""
 
     kind: ClassVar[int] = 8
     stage: ClassVar[Stage] = Stage.MASKED
     vector: bytes = field(repr=False)
+    signature: bytes
+    """over `bindings.masked_statement`"""
 
     def _fields(self, writer: Writer) -> None:
-        writer.opaque(self.vector, 4)
+        writer.opaque(self.vector, 4).fixed(self.signature, SIGNATURE)
 
     @classmethod
     def _values(cls, reader: Reader) -> tuple[object, ...]:
-        return (reader.opaque(4),)
+        return reader.opaque(4), reader.fixed(SIGNATURE)
 
 
 @dataclass(frozen=True)
@@ -313,18 +263,21 @@ class Assent(InSession):
 
 @dataclass(frozen=True)
 class Assents(InSession):
-    """To a client: the signatures of its holders under the survivors that it signed itself."""
+    """To a client: what its peers signed, to compare with what it was told itself."""
 
     kind: ClassVar[int] = 11
     stage: ClassVar[Stage] = Stage.UNMASK
-    signatures: Mapping[int, bytes] = field(repr=False)
+    assents: Mapping[int, bytes] = field(repr=False)
+    """`threshold` of its holders, under the survivors"""
+    masked: Mapping[int, bytes] = field(repr=False)
+    """malicious mode: every surviving dealer's, under who it masked among; else none"""
 
     def _fields(self, writer: Writer) -> None:
-        writer.numbered(self.signatures, SIGNATURE)
+        writer.numbered(self.assents, SIGNATURE).numbered(self.masked, SIGNATURE)
 
     @classmethod
     def _values(cls, reader: Reader) -> tuple[object, ...]:
-        return (reader.numbered(SIGNATURE),)
+        return reader.numbered(SIGNATURE), reader.numbered(SIGNATURE)
 
 
 @dataclass(frozen=True)
@@ -370,17 +323,3 @@ def decode(data: bytes) -> Message:
     message = _BY_KIND[kind]._read(reader)
     reader.end()
     return message
-
-
-def _write_path(writer: Writer, path: tuple[bytes, ...]) -> None:
-    writer.number(len(path), 1)
-    for sibling in path:
-        writer.fixed(sibling, roster.LENGTH)
-
-
-def _read_path(reader: Reader) -> tuple[bytes, ...]:
-    length = reader.number(1)
-    if length > _PATH:
-        raise CodecError(f"a proof has at most {_PATH} hashes, not {length}")
-    path = reader.fixed(length * roster.LENGTH)
-    return tuple(path[start : start + roster.LENGTH] for start in range(0, len(path), roster.LENGTH))

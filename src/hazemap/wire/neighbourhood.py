@@ -6,21 +6,22 @@ from hazemap.wire.bindings import keys_statement
 from hazemap.wire.bitmap import Bitmap
 from hazemap.wire.graph import commitment, ring_neighbours_of
 from hazemap.wire.identities import verified
-from hazemap.wire.messages import Neighbours, Peer
+from hazemap.wire.messages import Neighbours
+from hazemap.wire.peers import Peer
 from hazemap.wire.terms import Mode, Terms
 
 
-def check_roll(roll: Bitmap, terms: Terms, position: int) -> None:
-    """Refused unless enough clients have sent keys, this one among them.
+def check_listed(some: Bitmap, terms: Terms, position: int, what: str) -> None:
+    """Refused unless these are clients of the session, this one among them, and as many as must survive.
 
-    Fewer than may be opened in the end is no session; and neighbours drawn from few would mostly be the corrupt.
+    Fewer can never be opened; and neighbours drawn from few would mostly be the corrupt.
     """
-    if roll.size != terms.clients:
-        raise Refused(f"a roll of {roll.size} clients was sent in a session of {terms.clients}")
-    if position not in roll:
-        raise Refused("the roll says that this client has sent no keys")
-    if len(roll) < terms.survivors:
-        raise Refused(f"{len(roll)} clients sent keys, fewer than the {terms.survivors} that must survive")
+    if some.size != terms.clients:
+        raise Refused(f"of {some.size} clients some are said to {what}, in a session of {terms.clients}")
+    if position not in some:
+        raise Refused(f"this client is not among those that are said to {what}")
+    if len(some) < terms.survivors:
+        raise Refused(f"{len(some)} clients are said to {what}, fewer than the {terms.survivors} that must survive")
 
 
 def check_neighbours(terms: Terms, position: int, picks: tuple[int, ...], message: Neighbours) -> tuple[int, ...]:

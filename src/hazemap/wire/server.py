@@ -9,7 +9,7 @@ import numpy as np
 from hazemap.errors import CodecError, InputError, NotOpened, Refused
 from hazemap.wire import roster as rosters
 from hazemap.wire.agreement import KeyPair
-from hazemap.wire.bindings import assent_statement, keys_statement
+from hazemap.wire.bindings import assent_statement, keys_statement, masked_statement
 from hazemap.wire.bitmap import Bitmap
 from hazemap.wire.graph import Positions, commitment, ring_neighbours
 from hazemap.wire.identities import verified
@@ -24,7 +24,6 @@ from hazemap.wire.messages import (
     Masked,
     Message,
     Neighbours,
-    Peer,
     Picks,
     Roll,
     Sealed,
@@ -34,6 +33,7 @@ from hazemap.wire.messages import (
 )
 from hazemap.wire.modular import word
 from hazemap.wire.packing import unpack
+from hazemap.wire.peers import Peer
 from hazemap.wire.sharing import Sharing
 from hazemap.wire.stages import Stage
 from hazemap.wire.terms import HASH, Mode, Terms
@@ -84,6 +84,8 @@ class Server:
         self._masked: Marks = np.zeros(terms.clients, dtype=bool)
         self._total = np.zeros(terms.size, dtype=word(terms.bits))
         self._members = Bitmap.of(terms.clients, [])
+        self._sharers = self._members
+        self._signatures: dict[int, bytes] = {}
         self._assents: dict[int, bytes] = {}
         self._unmasking: Unmasking | None = None
 
@@ -111,9 +113,7 @@ class Server:
             case Stage.ASSENT:
                 message = Survivors(session, self._members)
             case _:
-                signers = [p for p in self._sharing.holders(position).tolist() if p in self._assents]
-                enough = signers[: self.terms.threshold]
-                message = Assents(session, {signer: self._assents[signer] for signer in enough})
+                message = self._assents_for(position)
         return message.encode()
 
     def receive(self, position: int, message: bytes) -> None:
@@ -219,10 +219,9 @@ class Server:
                 self._letters[edges] = letters.reshape(-1, LETTER)
                 self._shared[position] = True
             case Stage.MASKED, Masked():
-                self._total += unpack(message.vector, self.terms.size, self.terms.bits)
-                self._masked[position] = True
+                self._take_vector(position, message)
             case Stage.ASSENT, Assent():
-                statement = assent_statement(self.terms.session, position, self._members)
+                statement = assent_statement(self.terms.session, position, self._sharers, self._members)
                 if not verified(self._roster[position], message.signature, statement):
                     raise Refused("its assent is not signed by it for these survivors")
                 self._assents[position] = message.signature
@@ -243,12 +242,29 @@ class Server:
         self._shown |= {keys.sealing, keys.masking}
         self._peers[position] = Peer(position, identity, self._proofs[position], keys)
 
+    def _take_vector(self, position: int, message: Masked) -> None:
+        vector = unpack(message.vector, self.terms.size, self.terms.bits)
+        statement = masked_statement(self.terms.session, position, self._sharers)
+        if not verified(self._roster[position], message.signature, statement):
+            raise Refused("it has not signed whom its vector is masked among")
+        self._total += vector
+        self._masked[position] = True
+        self._signatures[position] = message.signature
+
     def _inbox(self, position: int) -> Inbox:
-        peers, dealers = self._sharing.peers(position), self._sharing.dealers(position)
+        dealers = self._sharing.dealers(position)
         shared = self._shared[dealers]
         rows = self._letters[self._sharing.to_holder(position)[shared]]
         letters = dict(zip(dealers[shared].tolist(), (row.tobytes() for row in rows), strict=True))
-        return Inbox(self.terms.session, tuple(peers[self._shared[peers]].tolist()), letters)
+        return Inbox(self.terms.session, self._sharers, letters)
+
+    def _assents_for(self, position: int) -> Assents:
+        signers = [p for p in self._sharing.holders(position).tolist() if p in self._assents]
+        assents = {signer: self._assents[signer] for signer in signers[: self.terms.threshold]}
+        dealers = self._sharing.dealers(position)
+        lying = self.terms.mode is Mode.MALICIOUS  # what it might be, its clients have to exclude
+        masked = {p: self._signatures[p] for p in dealers[self._masked[dealers]].tolist()} if lying else {}
+        return Assents(self.terms.session, assents, masked)
 
     def _ask(self, stage: Stage, positions: Sequence[int] | dict[int, Positions]) -> None:
         """Open a stage to those who are still in; NotOpened if they are fewer than must survive."""
@@ -280,7 +296,9 @@ class Server:
             self._shared &= ~lonely
             for position in np.flatnonzero(lonely).tolist():
                 self.dropped[position] = Stage.SHARES
-        self._ask(Stage.MASKED, np.flatnonzero(self._shared).tolist())
+        sharers = np.flatnonzero(self._shared).tolist()
+        self._ask(Stage.MASKED, sharers)
+        self._sharers = Bitmap.of(self.terms.clients, sharers)
 
     def _after_masked(self) -> None:
         self._letters = np.empty((0, LETTER), dtype=np.uint8)

@@ -12,8 +12,9 @@ from hazemap.wire.bindings import commitment, pair_mask, self_mask
 from hazemap.wire.blame import blamed
 from hazemap.wire.decoding import join_with_errors
 from hazemap.wire.masks import add_mask, subtract_mask
-from hazemap.wire.messages import PublicKeys, Unmask
+from hazemap.wire.messages import Unmask
 from hazemap.wire.modular import Words, lifted
+from hazemap.wire.peers import PublicKeys
 from hazemap.wire.shamir import SHARE, join_all
 from hazemap.wire.sharing import Sharing
 from hazemap.wire.terms import Terms
@@ -92,7 +93,9 @@ class Unmasking:
         self.culprits |= blamed(self._quarrels)
         unfit = [dealer for dealer in dealers if dealer not in secrets] if not few else []
         for dealer in unfit:
-            self.culprits[dealer] = "dealt shares that fit no secret it was committed to (or too many of their holders lied)"
+            self.culprits[dealer] = (
+                "dealt shares that fit no secret it was committed to (or too many of their holders lied)"
+            )
         if few or unfit:
             what = (
                 f"the shares of {len(few)} clients are too few" if few else f"{len(unfit)} clients dealt wrong shares"
