@@ -78,8 +78,8 @@ def published(clients: int, corrupt: Fraction, dropout: Fraction, adversary: Adv
 def degree_and_threshold(clients: int, corrupt: Fraction, dropout: Fraction, mode: Mode) -> tuple[int, int]:
     """The degree and threshold of a session; InputError if even with everybody a neighbour there are none.
 
-    Semi-honest: the least degree, and the least threshold. Malicious: a degree at which every sum is over a quarter of
-    the honest survivors or more (`together`), and one less would not do; and the largest threshold that the dropouts
+    Semi-honest: the least degree, and the least threshold. Malicious: a degree at which every sum is over half of the
+    honest survivors or more (`together`), and one less would not do; and the largest threshold that the dropouts
     allow, which is what makes groups large. 1 ms for 10,000 clients, 40 ms in malicious mode.
 
     >>> degree_and_threshold(1000, Fraction(1, 20), Fraction(1, 10), Mode.SEMI_HONEST)
@@ -130,12 +130,12 @@ def secure(clients: int, degree: int, threshold: int, corrupt: Fraction, dropout
 
 @lru_cache(maxsize=256)
 def together(clients: int, degree: int, threshold: int, corrupt: Fraction, dropout: Fraction) -> int:
-    """How many honest people are in any sum that a malicious server opens, but for probability 2⁻⁴¹ (`groups`).
+    """How many honest people are in any sum that a malicious server opens, but for probability 2⁻⁴⁰ (`groups`).
 
     Each group's noise must be complete: `noise.parties` of the terms is at most this in malicious mode.
 
-    >>> together(1000, 200, 171, Fraction(1, 20), Fraction(1, 20))
-    612
+    >>> together(1000, 52, 37, Fraction(1, 20), Fraction(1, 20))
+    590
     """
     return smallest_group(_laws(clients, corrupt, dropout, Mode.MALICIOUS), degree, threshold, clients)
 
@@ -166,9 +166,9 @@ def _among_the_lying(laws: Neighbours) -> tuple[int, int] | None:
 
 
 def _large_groups(laws: Neighbours, degree: int) -> bool:
-    """Whether a lying server opens no sum over less than a quarter of the honest survivors, at the most threshold."""
+    """Whether a lying server opens no sum over less than half of the honest survivors, at the most threshold."""
     threshold = laws.most_threshold(degree)
-    wanted = -(-max(1, laws.clients - laws.missing - laws.corrupt) // 4)
+    wanted = -(-max(1, laws.clients - laws.missing - laws.corrupt) // 2)
     if not 2 <= threshold <= degree or threshold < laws.least_threshold(degree):
         return False
     if wanted > 1 and log_chance(laws, degree, threshold, wanted - 1, wanted - 1) >= log(SECURITY):
