@@ -1,9 +1,10 @@
-"""Exact noise, ours and OpenDP's, in one run: CPU seconds and their ratio.
+"""Exact noise, ours and OpenDP's, and shares of noise, ours and NumPy's, in one run: CPU seconds and their ratio.
 
     python benchmarks/noise.py
 
 Both draw the same laws with nothing kept from one call to the next; ours includes the AES-256 words and the
-certified digits of a first call. Results go to results/noise.json beside this script. It judges nothing.
+certified digits of a first call. A share is drawn by NumPy as a Gamma and a Poisson number on either side of every
+place, which is not exact. Results go to results/noise.json beside this script. It judges nothing.
 """
 
 import json
@@ -16,10 +17,15 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
+import numpy as np
+
 from hazemap.privacy.samplers import discrete_gaussian, discrete_laplace
+from hazemap.privacy.shares import NoiseShares
 from hazemap.privacy.stream import Stream
 
 DRAWS = 1 << 20
+PLACES = 65_536
+PEOPLE = 9_000
 RESULTS = Path(__file__).with_name("results") / "noise.json"
 
 
@@ -75,10 +81,42 @@ def compare(law: str, width: Fraction) -> dict[str, object]:
     return found
 
 
+def dense(noise: NoiseShares, places: int) -> np.ndarray:
+    """A share as simulators draw it: Poisson numbers of Gamma numbers, for every place."""
+    random, odds = np.random.default_rng(), 1 / np.expm1(1 / float(noise.scale))
+    plus, minus = (random.poisson(random.gamma(1 / noise.parties, odds, places)) for _ in range(2))
+    return plus - minus
+
+
+def shares(scale: Fraction) -> dict[str, object]:
+    """One person's share, sparse and dense, and a million places of 110 people's worth of noise and a half."""
+    stream, noise = Stream.from_os(), NoiseShares(scale, PEOPLE)
+    first, *_ = cpu(lambda: noise.share(stream, PLACES), 1)
+    sparse = cpu(lambda: [noise.share(stream, PLACES) for _ in range(100)], 5)
+    peer = median(cpu(lambda: dense(noise, PLACES), 10))
+    together = cpu(lambda: noise.together(stream, 1_000_000, PEOPLE * 221 // 2), 1)[0]
+    each = median(sparse) / 100
+    print(
+        f"a share of {PLACES}, scale {scale!s:>10}: {each * 1e3:.3f} ms (first {first * 1e3:.1f} ms), "
+        f"dense {peer * 1e3:.1f} ms: {peer / each:.0f} ×; a million places, shape 110½: {together:.2f} s"
+    )
+    return {
+        "law": f"Pólya difference, shape 1/{PEOPLE}",
+        "scale": str(scale),
+        "draws": PLACES,
+        "cpu_seconds": round(each, 6),
+        "cpu_seconds_first_call": round(first, 5),
+        "numpy_dense_cpu_seconds": round(peer, 5),
+        "ratio": round(peer / each),
+        "together_million_places_shape_110_5_cpu_seconds": round(together, 2),
+    }
+
+
 def main() -> None:
     """Measure, print, write."""
     laws = ("discrete Laplace", "discrete Gaussian")
     figures = [compare(law, width) for law in laws for width in (Fraction(1), Fraction(10), Fraction(10**6))]
+    figures += [shares(scale) for scale in (Fraction(1), Fraction(20), Fraction(1 << 30))]
     stream = Stream.from_os()
     words = median(cpu(lambda: stream.words(DRAWS), 10))
     print(f"words alone: {8 * DRAWS / words / 1e9:.1f} GB/s of AES-256 in counter mode")
