@@ -1,0 +1,177 @@
+"""Local randomised response: reports and their sums have one law, which is private and unbiased.
+
+Streams are fixed; statistical tests reject what is right with probability below 1e-6 each.
+"""
+
+from fractions import Fraction
+from itertools import product
+from math import exp, log, sqrt
+
+import numpy as np
+import pytest
+
+from hazemap.algorithms import Adaptive, AdaptiveGrid, Flat, Hierarchical, PrefixTree, UniformGrid
+from hazemap.cells import Leaves
+from hazemap.domains import Quadtree
+from hazemap.encoders import Counts, Quantiles
+from hazemap.errors import InputError, Unanswerable
+from hazemap.privacy.budget import ZCDP, PureDP
+from hazemap.privacy.stream import Stream
+from hazemap.rounds import Choice, Query
+from hazemap.session import Unrecorded, run
+from hazemap.tables import AtMostRows, MemoryTable, OneVote, RowIsPerson
+from hazemap.trust.local import LocalPrices, LocalReports
+from hazemap.trust.randomisers import Asymmetric, Symmetric
+
+TREE = Quadtree(0.25, 0.25, 0.25, 6)
+BOTH = pytest.mark.parametrize("randomiser", [Symmetric, Asymmetric])
+LEVEL_2 = Leaves.at_level(TREE, 2)
+
+
+def table(people: int, seed: int = 3) -> MemoryTable:
+    rng = np.random.default_rng(seed)
+    west, south, east, north = (float(edge[0]) for edge in TREE.bounds(TREE.root))
+    lon, lat = rng.beta(2, 5, people), rng.beta(4, 3, people)
+    return MemoryTable(np.arange(people), {"lon": west + (east - west) * lon, "lat": south + (north - south) * lat})
+
+
+def likelihoods(randomiser, size: int, place: int | None) -> dict[tuple[int, ...], float]:
+    """The probability of every report, from its definition."""
+    q = 1 / (exp(float(randomiser.epsilon)) + 1)
+    kept = 1 - q if isinstance(randomiser, Symmetric) else 0.5
+    one = [kept if i == place else q for i in range(size)]
+    return {
+        bits: float(np.prod([p if bit else 1 - p for bit, p in zip(bits, one, strict=True)]))
+        for bits in product((0, 1), repeat=size)
+    }
+
+
+def distance(one: dict, other: dict) -> float:
+    """How far two laws of reports can be told apart: the ε of pure differential privacy."""
+    return max(abs(log(one[bits] / other[bits])) for bits in one)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(4)])
+def test_the_budget_is_exactly_what_reports_can_be_told_apart_by(epsilon):
+    removed = distance(likelihoods(Symmetric(epsilon), 3, 0), likelihoods(Symmetric(epsilon), 3, None))
+    replaced = distance(likelihoods(Asymmetric(epsilon), 3, 0), likelihoods(Asymmetric(epsilon), 3, 2))
+    assert removed == pytest.approx(float(epsilon)) == pytest.approx(replaced)
+    doubled = distance(likelihoods(Symmetric(epsilon), 3, 0), likelihoods(Symmetric(epsilon), 3, 2))
+    assert doubled == pytest.approx(2 * float(epsilon))
+
+
+@BOTH
+@pytest.mark.parametrize("place", [None, 0, 2])
+def test_a_report_has_the_law_that_its_definition_says(randomiser, place):
+    """20,000 reports of 3 bits: chi-square of 7 degrees of freedom below 44 (by chance beyond in 1 of 4 million)."""
+    chosen, stream = randomiser(Fraction(3, 2)), Stream.fixed(b"reports")
+    wanted = likelihoods(chosen, 3, place)
+    reports = np.array([chosen.report(stream, place, 3) for _ in range(20_000)])
+    found = np.bincount(reports @ np.array([4, 2, 1]), minlength=8)
+    expected = np.array([wanted[bits] for bits in product((0, 1), repeat=3)]) * len(reports)
+    assert ((found - expected) ** 2 / expected).sum() < 44
+    other = likelihoods(randomiser(Fraction(7, 4)), 3, place)  # the twin: another ε
+    wrong = np.array([other[bits] for bits in product((0, 1), repeat=3)]) * len(reports)
+    assert ((found - wrong) ** 2 / wrong).sum() > 44
+
+
+@BOTH
+def test_sums_drawn_at_once_have_the_law_of_summed_reports(randomiser):
+    """Mean and variance of 3 cells over 1,500 draws of each, within 6 standard errors."""
+    chosen, counts, people = randomiser(Fraction(1)), np.array([12, 0, 5]), 20
+    places = [0] * 12 + [2] * 5 + [None] * 3
+    stream = Stream.fixed(b"sums")
+    at_once = np.array([chosen.sums(stream, counts, people) for _ in range(1_500)])
+    one_by_one = np.array(
+        [np.sum([chosen.report(stream, place, 3) for place in places], axis=0, dtype=int) for _ in range(1_500)]
+    )
+    error = np.sqrt((at_once.var(axis=0) + one_by_one.var(axis=0)) / 1_500)
+    assert (np.abs(at_once.mean(axis=0) - one_by_one.mean(axis=0)) < 6 * error).all()
+    assert np.allclose(at_once.var(axis=0), one_by_one.var(axis=0), rtol=6 * sqrt(4 / 1_500))
+
+
+@BOTH
+def test_answers_are_unbiased_and_err_as_they_say(randomiser):
+    """600 answers about 2,000 people, 500 of them without a row: means and spreads within 6 standard errors."""
+    rows = table(1_500)
+    trust = LocalReports(rows, 2_000, randomiser, Stream.fixed(b"answers"))
+    query = Query(Counts(LEVEL_2), Fraction(1))
+    true = query.encoder.total(rows)
+    answers = [trust.answer(query, PureDP(1)) for _ in range(600)]
+    found = np.array([answer.sums for answer in answers])
+    said = np.mean([np.broadcast_to(answer.stddev, 16) for answer in answers], axis=0)
+    assert (np.abs(found.mean(axis=0) - true) < 6 * said / sqrt(600)).all()
+    assert np.allclose(found.std(axis=0), said, rtol=6 / sqrt(1_200))
+    assert answers[0].people == 2_000
+    # The twin: the published Algorithm 2 subtracts n, not 2n, from the asymmetric sums.
+    if randomiser is Asymmetric:
+        wrong = found + 2_000 / (exp(1) - 1)
+        assert (np.abs(wrong.mean(axis=0) - true) > 6 * said / sqrt(600)).all()
+
+
+def test_rounding_keeps_small_numbers_unbiased():
+    """Of 3 people and much money: numbers are nearly certain, and right on average."""
+    trust = LocalReports(table(3), 3, Symmetric, Stream.fixed(b"few"))
+    query = Query(Counts(LEVEL_2), Fraction(1))
+    answers = np.array([trust.answer(query, PureDP(5)).sums for _ in range(1_500)])
+    error = trust.prices(PureDP(5)).stddev(query.encoder, Fraction(1)) / sqrt(1_500)
+    assert (np.abs(answers.mean(axis=0) - query.encoder.total(table(3))) < 6 * error).all()
+
+
+@BOTH
+def test_prices_are_what_answers_cost(randomiser):
+    trust, encoder = LocalReports(table(900), 900, randomiser), Counts(LEVEL_2)
+    prices = trust.prices(PureDP(2))
+    share = Fraction(1, 7)
+    stddev = trust.answer(Query(encoder, share), PureDP(2).part(share)).stddev.mean()
+    assert prices.stddev(encoder, share) == pytest.approx(stddev, rel=0.02)
+    least = prices.share(encoder, prices.stddev(encoder, share))
+    assert abs(least - share) <= Fraction(2, 1 << 30)
+    assert prices.share(encoder, 0.1) > 1
+    assert LocalPrices(PureDP(1), 4 * 900, randomiser).stddev(encoder, share) == pytest.approx(
+        2 * LocalPrices(PureDP(1), 900, randomiser).stddev(encoder, share), rel=0.01
+    )
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        Flat(TREE, 3),
+        UniformGrid(TREE),
+        Adaptive(TREE),
+        PrefixTree(TREE, people=30_000),
+        AdaptiveGrid(TREE, people=30_000),
+    ],
+    ids=lambda m: type(m).__name__,
+)
+def test_methods_that_ask_for_one_vote_run_unchanged(method):
+    result = run(method, LocalReports(table(30_000), 30_000, stream=Stream.fixed(b"run")), PureDP(4), Unrecorded())
+    error = result.value.noise.of(np.ones(result.value.cells.size)).stddev
+    assert result.value.unbiased.sum() == pytest.approx(30_000, abs=6 * error)
+
+
+@pytest.mark.parametrize(
+    ("question", "price", "error"),
+    [
+        (Query(Counts(LEVEL_2, AtMostRows(2)), Fraction(1)), PureDP(1), Unanswerable),
+        (Query(Counts(LEVEL_2, OneVote(8)), Fraction(1)), PureDP(1), Unanswerable),
+        (Query(Counts(LEVEL_2), Fraction(1), cohort=1), PureDP(1), Unanswerable),
+        (Choice(Quantiles(LEVEL_2, (Fraction(1, 2),)), Fraction(1)), PureDP(1), Unanswerable),
+        (Query(Counts(LEVEL_2), Fraction(1)), ZCDP(1), InputError),
+        (Query(Counts(LEVEL_2, RowIsPerson()), Fraction(1)), PureDP(1), InputError),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(question, price, error):
+    rows = table(50)
+    trust = LocalReports(rows, 20 if error is InputError else 50)
+    with pytest.raises(error):
+        trust.answer(question, price)
+
+
+def test_levels_in_one_vector_are_refused():
+    with pytest.raises(Unanswerable, match="one level at a time"):
+        run(Hierarchical(TREE, 3), LocalReports(table(50), 50), PureDP(1), Unrecorded())
+    with pytest.raises(InputError, match="pure ε"):
+        LocalReports(table(50), 50).prices(ZCDP(1))
+    with pytest.raises(InputError, match="1 person or more"):
+        LocalReports(table(50), 0)
