@@ -224,3 +224,24 @@ def test_the_answers_carry_the_noise_that_is_really_in_them(tmp_path):
     one = SecureSumPrices(PureDP(1), Cohort(3, 3, Fraction(0), Fraction(0))).stddev(question.encoder, Fraction(1))
     assert answer.stddev[0] == pytest.approx(one * parts**0.5)
     assert answer.people == 11
+
+
+def test_a_shard_in_which_nearly_everybody_was_late_asks_them_all_once_more(tmp_path):
+    devices = crowd(12)
+    for device in devices[:8]:
+        device.silent = 3
+
+    async def play():
+        async with Town(tmp_path, devices) as town:
+            await town.begin(campaign(deadlines=IMPATIENT))
+
+            def recover():
+                if sum(len(device.clients) > 1 for device in devices):
+                    for device in devices:
+                        device.silent = 99
+
+            return await town.live("berlin", each=recover)
+
+    status = asyncio.run(play())
+    [each] = status["rounds"]
+    assert (status["state"], each["attempts"], each["people"]) == ("done", 2, 12)

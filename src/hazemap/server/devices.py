@@ -40,7 +40,7 @@ log = logging.getLogger("hazemap.server")
 T = TypeVar("T")
 
 FEWEST_LEFT = Fraction(1, 2)
-"""A shard is not begun again with a smaller part of its people."""
+"""The least part of a shard that is asked again without those who were silent."""
 
 LOOK = 0.5
 """Seconds between two looks at who is there."""
@@ -174,12 +174,14 @@ class Devices:
         """Another session for a shard that was not opened, with a new nonce, a new graph and without who failed it.
 
         Only if nobody had been asked for shares of secrets: until then a server, whatever it claims, cannot have
-        opened the sum, so the same people's answers to the same question are still worth what they were.
+        opened the sum, so the same people's answers to the same question are still worth what they were. Where most
+        were silent it was the time that was too short, or the network: they are all asked once more.
         """
-        out = set(summary.out)
-        left = [identity for position, identity in enumerate(plan.roster) if position not in out]
-        if not summary.safe or plan.attempt >= self.campaign.attempts or len(left) < FEWEST_LEFT * len(plan.roster):
+        if not summary.safe or plan.attempt >= self.campaign.attempts:
             return None
+        left = _without(plan.roster, {*summary.out, *summary.silent})
+        if len(left) < FEWEST_LEFT * len(plan.roster):
+            left = _without(plan.roster, {*summary.out})
         try:
             again = await asyncio.get_running_loop().run_in_executor(
                 self.pool, Plan.formed, task, plan.number, plan.attempt + 1, left
@@ -202,6 +204,10 @@ async def together(work: Sequence[Awaitable[T]]) -> list[T]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _without(roster: Sequence[bytes], out: set[int]) -> list[bytes]:
+    return [identity for position, identity in enumerate(roster) if position not in out]
 
 
 def _added(ended: Sequence[tuple[Plan, Outcome]]) -> Answer:

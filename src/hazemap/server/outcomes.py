@@ -16,7 +16,8 @@ class Summary:
     * `reason`: why it was not opened; empty where it was.
     * `safe`: nobody was asked for what opens it, so the same people may be asked the same again.
     * `dropped`: how many did not answer, by stage. `refusals`: how many devices declined, by reason.
-    * `culprits`: devices that broke the protocol, and how. `out`: positions not to be invited again.
+    * `culprits`: devices that broke the protocol, and how. `out`: positions of those, and of who declined; `silent`:
+      of who did not answer some stage.
     * `up`, `down`: bytes that devices sent and were sent (bodies of requests and replies), in all, and `most_up` and
       `most_down`, of the device with the most.
 
@@ -31,6 +32,7 @@ class Summary:
     refusals: Mapping[str, int] = field(default_factory=dict)
     culprits: Mapping[str, str] = field(default_factory=dict)
     out: tuple[int, ...] = ()
+    silent: tuple[int, ...] = ()
     up: int = 0
     down: int = 0
     most_up: int = 0
@@ -44,7 +46,7 @@ class Summary:
     def parse(cls, text: str) -> "Summary":
         """What `text` wrote."""
         data: dict[str, Any] = json.loads(text)
-        return cls(**{**data, "out": tuple(data["out"])})
+        return cls(**{**data, "out": tuple(data["out"]), "silent": tuple(data["silent"])})
 
 
 @dataclass(frozen=True, eq=False)
