@@ -4,8 +4,8 @@ from hazemap.trust.cohorts import Cohort, Sampling
 from hazemap.trust.curator import Curator
 from hazemap.trust.local import LocalReports
 from hazemap.trust.prices import SecureSumPrices
-from hazemap.trust.secure_sum import SecureSum
 from hazemap.trust.randomisers import Asymmetric, Symmetric
+from hazemap.trust.secure_sum import SecureSum
 from hazemap.trust.simulated import SimulatedSecureSum
 from hazemap.trust.tasks import Task, check, terms_for
 from hazemap.trust.turnout import Turnout
