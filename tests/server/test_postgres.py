@@ -5,9 +5,13 @@ import asyncio
 import pytest
 
 from hazemap.errors import StoreError
+from hazemap.releases import Release
+from hazemap.server.databases import Postgres
 from hazemap.server.store import Store, Write
 
+from .fleet import Town, crowd
 from .postgres import cluster
+from .test_campaigns import campaign, counts, truth
 
 FACT = "INSERT INTO facts VALUES (?, ?)"
 
@@ -22,7 +26,7 @@ def url():
 def test_the_same_sql_keeps_the_same_things(url):
     store = Store(url)
     with pytest.raises(StoreError, match="another server"):
-        Store(url)
+        Store(Postgres(url, patience=0.3))
     store.write_now(Write("INSERT INTO devices VALUES (?, ?, ?, ?)", ("a", bytes(range(256)), b"\0", "now")))
     with pytest.raises(StoreError, match="contradicts"):
         store.write_now(Write("INSERT INTO devices VALUES (?, ?, ?, ?)", ("b", bytes(range(256)), b"", "now")))
@@ -49,3 +53,25 @@ def test_a_lost_connection_ends_the_store(url):
     with pytest.raises(StoreError, match="nothing more is acknowledged"):
         store.write_now(Write(FACT, ("lost", "x")))
     store.close()
+
+
+@pytest.mark.slow
+def test_a_campaign_runs_on_it_and_survives_restarts(url, tmp_path):
+    devices = crowd(12)
+
+    async def play():
+        async with Town(tmp_path, devices, database=url) as town:
+            assert (await town.begin(campaign())).status_code == 201
+            while not (await town.status("berlin"))["running"]:
+                await asyncio.gather(*(device.step(town.http) for device in devices))
+                await asyncio.sleep(0.05)
+            for _ in range(3):
+                for device in devices[:6]:
+                    await device.step(town.http)
+                await town.restart()
+                await asyncio.sleep(0.1)
+            return await town.live("berlin")
+
+    status = asyncio.run(play())
+    assert status["state"] == "done", status
+    assert counts(Release.open(tmp_path / "releases" / "berlin.parquet")) == truth(devices)

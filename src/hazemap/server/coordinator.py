@@ -145,7 +145,7 @@ class Coordinator:
             "spent": status.spent(told),
             "asking": question.encoder.size if question is not None and hasattr(question, "encoder") else None,
             "rounds": told,
-            "running": status.running(s for s in self.seating.running.values() if s.plan.campaign == name),
+            "running": status.running(s for s in list(self.seating.running.values()) if s.plan.campaign == name),
             "missing": running.worker.devices.missing if running else 0,
             "devices": self.devices(),
         }

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, Protocol
 
 from hazemap.errors import InputError, StoreError
@@ -136,13 +137,14 @@ class _Locked:
 
 @dataclass(frozen=True)
 class Postgres:
-    """A database of a PostgreSQL server, by URL; psycopg 3 speaks to it.
+    """A database of a PostgreSQL server, by URL; psycopg 3 speaks to it. `patience` is in seconds.
 
     >>> Postgres("postgresql:///hazemap").spelled("CREATE TABLE t (b BLOB)")
     'CREATE TABLE t (b BYTEA)'
     """
 
     url: str
+    patience: float = 10
 
     @property
     def failures(self) -> tuple[type[Exception], ...]:
@@ -171,11 +173,13 @@ class Postgres:
             ) from error
 
     def own(self) -> Connection:
-        """An advisory lock: it lasts as long as the connection."""
-        db = self.connect()
-        if db.execute("SELECT pg_try_advisory_lock(%s)", (_OWNER,)).fetchall() != [(True,)]:
-            db.close()
-            raise StoreError(f"the PostgreSQL database {BUSY}")
+        """An advisory lock: it lasts as long as the connection, and a moment longer: that is waited for."""
+        db, until = self.connect(), monotonic() + self.patience
+        while db.execute("SELECT pg_try_advisory_lock(%s)", (_OWNER,)).fetchall() != [(True,)]:
+            if monotonic() >= until:
+                db.close()
+                raise StoreError(f"the PostgreSQL database {BUSY}")
+            sleep(0.1)
         db.execute("SET synchronous_commit = on")
         return db
 
@@ -188,7 +192,7 @@ def database(place: str | Path) -> Sqlite | Postgres:
     """The database of a URL (`postgresql://…`) or of a path.
 
     >>> database("postgresql://localhost/maps")
-    Postgres(url='postgresql://localhost/maps')
+    Postgres(url='postgresql://localhost/maps', patience=10)
     """
     text = str(place)
     if text.startswith(("postgresql://", "postgres://")):

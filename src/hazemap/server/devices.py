@@ -106,8 +106,11 @@ class Devices:
 
     async def _stored(self, round_: int) -> list[list[Attempt]]:
         """The shards of a round that was begun before the server was started: their attempts, in order."""
+        return await asyncio.to_thread(self._found, round_)
+
+    def _found(self, round_: int) -> list[list[Attempt]]:
         shards: dict[int, list[Attempt]] = {}
-        for *row, state, sums, people, summary in await self._read(_SHARDS, self.campaign.name, round_):
+        for *row, state, sums, people, summary in self.store.read(_SHARDS, self.campaign.name, round_):
             plan, outcome = Plan.read(row), None
             if state != "open":
                 vector = None if sums is None else np.frombuffer(bytes(sums), dtype="<i8").astype(np.int64)

@@ -73,7 +73,7 @@ class Enrolled:
     def recent(self, seconds: float) -> list[Device]:
         """Those heard of in the last `seconds`: O(devices)."""
         since = monotonic() - seconds
-        return [device for device in self._by_identity.values() if device.seen >= since]
+        return [device for device in list(self._by_identity.values()) if device.seen >= since]
 
     async def enrol(self, identity: bytes, token: str, signature: bytes) -> tuple[Device, str]:
         """The device and its new ticket, on the disk when this returns.

@@ -1,5 +1,6 @@
 """Which devices have a place in which running shard."""
 
+import asyncio
 from collections.abc import Iterable
 from concurrent.futures import Executor
 
@@ -23,7 +24,8 @@ class Seating:
     async def run(self, plan: Plan, deadlines: Deadlines, events: Iterable[Event] = ()) -> Outcome:
         """Run a shard to its end, with those of its roster that are enrolled."""
         session = plan.terms.session
-        shard = Shard(plan, deadlines, self._store, self._pool)
+        loop = asyncio.get_running_loop()
+        shard = await loop.run_in_executor(self._pool, Shard, plan, deadlines, self._store, self._pool)
         seated = []
         for position, identity in enumerate(plan.roster):
             device = self._enrolled.device(identity)

@@ -63,7 +63,7 @@ Acknowledged = asyncio.Future[None]
 
 
 class Shard:
-    """A shard while it runs; `run` is its whole life."""
+    """A shard while it runs; `run` is its whole life. Making one costs O(people) hashes."""
 
     def __init__(self, plan: Plan, deadlines: Deadlines, store: Store, pool: Executor) -> None:
         self.plan = plan
@@ -190,6 +190,9 @@ class Shard:
             _fail(acknowledged, error)
             _fail(self._over, error)
             return
+        if self._over.done():  # the campaign was stopped
+            _fail(acknowledged, Late("this session is over"))
+            return
         self._events.append((event, acknowledged))
         self._start()
 
@@ -242,7 +245,11 @@ class Shard:
             ended |= event.position == END_OF_STAGE
         if ended:
             self._forget()
-            self._turned()
+            try:
+                self._turned()
+            except Exception as error:  # a bug: the campaign must end, not wait for ever
+                _fail(self._over, error)
+                raise
         self._start()
         self._end_if_all_came()
 
