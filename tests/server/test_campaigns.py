@@ -128,6 +128,15 @@ def test_who_is_gone_before_the_vector_is_not_counted_and_who_is_gone_after_it_i
     assert each["people"] == (12 if counted else 10)
 
 
+def test_a_stage_ends_early_where_enough_came_and_then_nobody(tmp_path):
+    devices = crowd(12)
+    for device in devices[:2]:
+        device.silent = 3
+    _, status, release = played(tmp_path, devices, campaign(deadlines=Deadlines.all(1_000, quiet=0.3)), seconds=30)
+    assert status["state"] == "done", status
+    assert counts(release) == truth(devices[2:])
+
+
 def test_malicious_mode_runs_over_http_as_well(tmp_path):
     devices = crowd(12)
     cohort = Cohort(12, 12, dropout=Fraction(0), corrupt=Fraction(0), mode=Mode.MALICIOUS)

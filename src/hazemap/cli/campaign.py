@@ -91,6 +91,14 @@ def start(
     upload: Annotated[
         float | None, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long to send their vector.")
     ] = None,
+    quiet: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            rich_help_panel=TIME,
+            help="End a stage early when enough have answered and nobody more came for so long.",
+        ),
+    ] = None,
     wait: Annotated[
         float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long a round waits for its people.")
     ] = 3600.0,
@@ -124,7 +132,7 @@ def start(
         way(method, spelled_cells(cells), Box.parse(box) if box else None, rule),
         PureDP(epsilon),
         cohort,
-        replace(Deadlines.all(stage), masked=upload or stage),
+        replace(Deadlines.all(stage, quiet), masked=upload or stage),
         wait,
     )
     with operator(server, token_file, trust_certificate) as line:

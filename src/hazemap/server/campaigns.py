@@ -21,7 +21,8 @@ class Deadlines:
     """Seconds that devices have to answer each stage of a secure sum.
 
     A stage ends sooner when all have answered. A device must also have time to come: the server tells it to ask every
-    few seconds, but phones sleep.
+    few seconds, but phones sleep. With `quiet` a stage also ends once as many have answered as must survive and nobody
+    more has for so many seconds: faster where devices that are silent have mostly gone.
 
     >>> Deadlines.all(60).masked
     60
@@ -33,15 +34,18 @@ class Deadlines:
     masked: float = 300
     assent: float = 120
     unmask: float = 120
+    quiet: float | None = None
 
     @classmethod
-    def all(cls, seconds: float) -> "Deadlines":
+    def all(cls, seconds: float, quiet: float | None = None) -> "Deadlines":
         """The same for every stage."""
-        return cls(*[seconds] * len(fields(cls)))
+        return cls(seconds, seconds, seconds, seconds, seconds, seconds, quiet)
 
     def __post_init__(self) -> None:
         for field in fields(self):
             seconds = getattr(self, field.name)
+            if field.name == "quiet" and seconds is None:
+                continue
             if type(seconds) not in (int, float) or not 0.1 <= seconds <= LONGEST:
                 raise InputError(f"a deadline is 0.1 to {LONGEST:,} seconds, not {seconds!r:.40}")
 

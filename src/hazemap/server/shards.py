@@ -82,6 +82,7 @@ class Shard:
         self._unmasking = False
         self._reason = ""
         self._timer: asyncio.TimerHandle | None = None
+        self._quiet: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop
         self._over: asyncio.Future[Outcome]
 
@@ -122,8 +123,7 @@ class Shard:
             return await self._over
         finally:
             self._closing = True
-            if self._timer:
-                self._timer.cancel()
+            self._stop_clocks()
 
     def work(self, position: int) -> Work | None:
         """What the device at this position is to answer now, if anything. O(its message)."""
@@ -168,16 +168,26 @@ class Shard:
         await asyncio.shield(acknowledged)
 
     def _end_if_all_came(self) -> None:
-        if not self._busy and not self._closing and self.waiting <= 0:
+        if self._busy or self._closing:
+            return
+        if self.waiting <= 0:
             self._end()
+        elif self._deadlines.quiet and len(self._replies) >= self.plan.terms.survivors:
+            if self._quiet:
+                self._quiet.cancel()
+            self._quiet = self._loop.call_later(self._deadlines.quiet, self._end)
+
+    def _stop_clocks(self) -> None:
+        for timer in (self._timer, self._quiet):
+            if timer:
+                timer.cancel()
 
     def _end(self) -> None:
         """The stage is over: all came, or it is time."""
         if self._closing:
             return
         self._closing = True
-        if self._timer:
-            self._timer.cancel()
+        self._stop_clocks()
         self._submit(Event(END_OF_STAGE, b""), self._loop.create_future())
 
     def _submit(self, event: Event, acknowledged: Acknowledged) -> None:

@@ -22,8 +22,8 @@ from hazemap.errors import StoreError
 from hazemap.server.databases import Connection, Database, Sqlite, database
 from hazemap.server.schema import TABLES, VERSION
 
-MOST = 2_000
-"""Jobs of one commit."""
+MOST, HEAVIEST = 2_000, 32 << 20
+"""Jobs of one commit, and their bytes: a small message does not wait for hundreds of vectors."""
 
 Done = Callable[[StoreError | None], None]
 
@@ -39,6 +39,11 @@ class _Job(NamedTuple):
     writes: Sequence[Write]
     done: Done
     loop: asyncio.AbstractEventLoop | None
+
+    @property
+    def weight(self) -> int:
+        """Bytes of what it stores, as far as they are many."""
+        return sum(len(value) for write in self.writes for value in write.values if isinstance(value, bytes))
 
 
 class Store:
@@ -142,10 +147,11 @@ class Store:
     def _write(self) -> None:
         while True:
             job = self._queue.get()
-            jobs, ends = [], job is None
+            jobs, weight, ends = [], 0, job is None
             while job is not None:
                 jobs.append(job)
-                if len(jobs) == MOST:
+                weight += job.weight
+                if len(jobs) == MOST or weight >= HEAVIEST:
                     break
                 try:
                     job = self._queue.get_nowait()
