@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from hazemap.cli import ask, campaign, demo, device, export, inspect, ledger, plan, release, server, show
+from hazemap.cli import ask, campaign, demo, demo_devices, device, export, inspect, ledger, plan, release, server, show
 from hazemap.cli.output import complain
 from hazemap.errors import HazemapError
 
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 
 app.command(epilog=demo.EXAMPLE)(demo.demo)
+app.command(epilog=demo_devices.EXAMPLE)(demo_devices.demo_devices)
 app.command(epilog=release.EXAMPLE)(release.release)
 app.command(epilog=ask.EXAMPLE)(ask.ask)
 app.command(epilog=show.EXAMPLE)(show.show)

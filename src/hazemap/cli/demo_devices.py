@@ -1,0 +1,240 @@
+"""`hazemap demo-devices`: a coordinator and some thousand devices on this machine, from the first key to the map."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hazemap.cli.options import AsJson
+from hazemap.cli.output import deliver, note, progress
+from hazemap.errors import HazemapError, InputError
+
+if TYPE_CHECKING:
+    from hazemap.cellmap import CellMap
+    from hazemap.cli.demo_island import DemoIsland
+    from hazemap.cli.operator import Operator
+    from hazemap.releases import Release
+
+EXAMPLE = "Example: [bold]hazemap demo-devices --folder /tmp/devices --people 500[/bold]"
+
+NAME, PURPOSE = "demo", "a demonstration on this machine, with people who do not exist"
+PATIENCE = 60.0  # seconds for the server to answer, and for all devices to enrol
+GRID = 6
+"""The level of the squares that the truth is drawn on."""
+
+Alive = Callable[[], bool]
+"""Whether all processes still run."""
+
+
+def demo_devices(
+    folder: Annotated[Path, typer.Option(help="Where the demo keeps its files; it must be new or empty.")] = Path(
+        "demo-federated"
+    ),
+    people: Annotated[
+        int, typer.Option(metavar="N", min=200, max=100_000, help="How many people have a device.")
+    ] = 2000,
+    shard: Annotated[int, typer.Option(metavar="N", min=100, help="People in one secure sum.")] = 500,
+    drop: Annotated[
+        float,
+        typer.Option(metavar="PART", min=0, max=0.3, help="The part of the devices that falls silent in a round."),
+    ] = 0.1,
+    processes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Processes that the devices share.")] = 2,
+    epsilon: Annotated[str, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε.")] = "1",
+    seed: Annotated[int, typer.Option(metavar="N", help="Another seed, other people.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Start a coordinator and many devices, have a map made by secure aggregation, and show the truth beside it.
+
+    The devices are people of an island like New York's, who do not exist: so the truth may be shown. Everything that
+    travels does so over HTTP, on this machine alone. The demo has a ledger of its own: yours is not touched.
+    """
+    from hazemap.cli.campaign import start
+    from hazemap.cli.demo_island import BOX, DemoIsland
+    from hazemap.cli.operator import operator
+    from hazemap.cli.watching import watched
+    from hazemap.releases import Release
+    from hazemap.whole import write_whole
+
+    _made(folder)
+    begun = time.monotonic()
+    server, data = f"http://127.0.0.1:{_free_port()}", folder / "coordinator"
+    with progress() as tell:
+        tell("making people up", None)
+        island = DemoIsland(people, seed)
+        tables = _tables(island, folder, processes)
+    token = data / "operator.token"
+    with _running(folder, server, data, tables, drop) as alive, operator(server, _awaited(token), None) as line:
+        with progress() as tell:
+            _enrolled(line, people, alive, tell)
+        start(
+            token_file=token,
+            name=NAME,
+            purpose=PURPOSE,
+            epsilon=epsilon,
+            people=people,
+            shard=min(shard, people),
+            dropout="0.25",
+            corrupt="0.1",
+            sampling="one",
+            server=server,
+            box=f"{BOX.west},{BOX.south},{BOX.east},{BOX.north}",
+            stage=60.0,
+            as_json=as_json,
+        )
+        status = watched(line, NAME, once=False, every=1.0, quiet=as_json)
+        if status["state"] != "done":
+            raise HazemapError(f"the campaign ended as {status['state']}: {status['reason']} (see {folder}/*.log)")
+        write_whole(folder / "map.parquet", line.content(f"/v1/campaigns/{NAME}/release"))
+    made = Release.open(folder / "map.parquet")
+    pictures = _draw(made, island, folder)
+    seconds = time.monotonic() - begun
+    traffic = _traffic(status)
+    deliver(
+        {
+            "people": people,
+            "rounds": status["rounds"],
+            "cells": made.map.cells.size,
+            "bytes": traffic,
+            "files": [str(folder / "map.parquet"), *map(str, pictures)],
+            "seconds": seconds,
+            "statement": made.statement.to_json(),
+        },
+        as_json,
+        made.statement.text(),
+        "",
+        f"{people:,} devices, {len(status['rounds'])} rounds over HTTP: {made.map.cells.size:,} cells, {seconds:.0f} s",
+        f"A device sent {traffic['up']:,.0f} bytes and received {traffic['down']:,.0f} in all rounds together.",
+        f"There are {people:,} people. The map says {made.total()} of those who answered.",
+        "",
+        f"The picture:               {pictures[0]}",
+        f"The truth beside it:       {pictures[1]}",
+        f"The release (GeoParquet):  {folder / 'map.parquet'}",
+    )
+    if not as_json:
+        note(f"What server and devices said: {folder}/*.log; a device's own log: see `hazemap device log --help`")
+
+
+def _made(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        used = [path.name for path in folder.iterdir() if path.name != "people.parquet"]
+    except OSError as error:
+        raise InputError(
+            f"the folder {folder} cannot be made ({error.strerror}): name another with --folder"
+        ) from error
+    if used:
+        raise InputError(f"the folder {folder} has files of an earlier run: remove it, or name another with --folder")
+
+
+def _tables(island: "DemoIsland", folder: Path, processes: int) -> dict[Path, int]:
+    """The people dealt out to the processes: in each file so many."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    from hazemap.whole import whole
+
+    island.write(folder / "people.parquet")
+    table = pq.read_table(folder / "people.parquet")
+    part = table["person"].to_numpy() % processes
+    paths = [folder / f"people-{number}.parquet" for number in range(processes)]
+    for number, path in enumerate(paths):
+        with whole(path) as half_made:
+            pq.write_table(table.take(np.flatnonzero(part == number)), half_made)
+    return {path: len(range(number, island.people, processes)) for number, path in enumerate(paths)}
+
+
+@contextmanager
+def _running(folder: Path, server: str, data: Path, tables: dict[Path, int], drop: float) -> Iterator["Alive"]:
+    """A coordinator and the processes of the devices; all are ended in the end."""
+    environment = os.environ | {"HAZEMAP_HOME": str(folder)}
+    port = server.rpartition(":")[2]
+    running: list[subprocess.Popen[bytes]] = []
+
+    def begin(log: str, *arguments: str) -> None:
+        command = (sys.executable, "-c", "from hazemap.cli.main import run; run()", *arguments)
+        with (folder / log).open("wb") as said:
+            running.append(subprocess.Popen(command, stdout=said, stderr=said, env=environment))  # noqa: S603 - our own
+
+    try:
+        begin("server.log", "server", "--data", str(data), "--port", port)
+        token = _awaited(data / "enrolment.token")
+        for number, (table, people) in enumerate(tables.items()):
+            store = ("--store", str(folder / f"devices-{number}.sqlite"))
+            where = ("--server", server, "--token-file", str(token), "--drop", str(drop))
+            begin(
+                f"devices-{number}.log", "device", "run", "--many", str(people), "--table", str(table), *store, *where
+            )
+        yield lambda: all(process.poll() is None for process in running)
+    finally:
+        for process in reversed(running):
+            process.terminate()
+        for process in running:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _awaited(token: Path) -> Path:
+    """The file, as soon as the server has written it."""
+    until = time.monotonic() + PATIENCE
+    while not token.exists():
+        if time.monotonic() > until:
+            raise HazemapError(f"the server has not started within {PATIENCE:.0f} s: see server.log in the folder")
+        time.sleep(0.1)
+    return token
+
+
+def _enrolled(line: "Operator", people: int, alive: "Alive", tell: Any) -> None:
+    """Wait until all devices are there."""
+    until = time.monotonic() + PATIENCE + people / 50
+    while (here := line.get("/v1/campaigns")["devices"]["recent"]) < people:
+        tell("devices enrol", here / people)
+        if time.monotonic() > until or not alive():
+            raise HazemapError(f"only {here:,} of {people:,} devices have enrolled: see devices-*.log in the folder")
+        time.sleep(0.5)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _traffic(status: dict[str, Any]) -> dict[str, float]:
+    """Bytes that a device sent and received in all rounds, on average."""
+    rounds = [each["bytes"] for each in status["rounds"]]
+    return {way: sum(each[f"{way}_per_device"] for each in rounds) for way in ("up", "down")}
+
+
+def _draw(made: "Release", island: "DemoIsland", folder: Path) -> list[Path]:
+    from hazemap.draw import draw_side_by_side, save
+
+    paths = [folder / "map.png", folder / "truth.png"]
+    save(made.plot(title="An island that does not exist, by secure aggregation"), paths[0])
+    title = "The truth, which only made-up people may show, and the release"
+    shown = [("truth", _truth(made, island)), ("release", made.map)]
+    save(draw_side_by_side(shown, title=title, caption=made.statement.line()), paths[1])
+    return paths
+
+
+def _truth(made: "Release", island: "DemoIsland") -> "CellMap":
+    """How many there really are on every square of a grid, each person with one vote."""
+    import numpy as np
+
+    from hazemap.cellmap import CellMap
+    from hazemap.cells import Leaves
+
+    rows, tree = island.rows, made.map.cells.tree
+    grid = Leaves.at_level(tree, min(GRID, tree.depth))
+    votes = 1.0 / np.bincount(rows["person"].astype(np.int64))[rows["person"].astype(np.int64)]
+    at = grid.locate(tree.cell_at({"lon": rows["lon"], "lat": rows["lat"]}, tree.depth))
+    counts = np.bincount(at[at >= 0], votes[at >= 0], grid.size).astype(np.float64)
+    return CellMap.independent(grid, counts, np.zeros(grid.size), 0.0)
