@@ -80,7 +80,8 @@ class Client:
     MASKED, after everything else was checked, once, or again if the process died before `save` returned: whoever
     charges in it does so by session. `seen` tells whether a session was answered before, by another client object.
 
-    `receive` costs 30 ms of CPU in all stages together with 100 neighbours, most of it their signatures.
+    `receive` costs 30 ms of CPU in all stages together with 100 neighbours, and 50 ms in malicious mode, where they are
+    some 200; most of it goes to their signatures.
     """
 
     def __init__(
