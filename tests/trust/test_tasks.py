@@ -9,7 +9,7 @@ import pytest
 from hazemap import codec
 from hazemap.cells import Leaves
 from hazemap.domains import Box, Quadtree
-from hazemap.encoders import Counts, Quantiles, Stack
+from hazemap.encoders import Counts, Quantiles, Sketch, Stack
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.shares import NoiseShares
@@ -155,6 +155,12 @@ def test_a_task_that_lies_about_its_price_does_not_survive_the_wire():
     assert "1/100" in text
     with pytest.raises(CodecError, match="costs"):
         codec.loads(text, KNOWN)
+
+
+def test_a_sketch_can_be_asked_for():
+    sketch = Sketch(TREE, 6, 100, 3, AtMostRows(2))
+    offered = terms(replace(TASK, question=Query(sketch, Fraction(1, 10))))
+    assert offered.noise.scale == 3 * 2 * 10
 
 
 def test_a_stack_of_votes_has_room_for_all_of_them():

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf, sqrt
 
 import numpy as np
 
@@ -32,9 +33,13 @@ class Adaptive:
     The first grid is the coarsest level with `first_cells` cells; `prior` replaces it by any disjoint cells: last
     year's map, or one of the buildings.
 
+    `most_numbers` limits how many numbers are asked for in all rounds together: what each device sends. Then a round
+    asks at most about a third of what the next one may, and cells are fuller where they must be.
+
     >>> from hazemap.domains import Quadtree
-    >>> Adaptive(Quadtree.world(depth=10)).share
-    Fraction(17, 25)
+    >>> tree = Quadtree.world(depth=10)
+    >>> Adaptive(tree).share, Adaptive.for_devices(tree, most_numbers=1_300).share
+    (Fraction(17, 25), Fraction(67, 100))
     """
 
     tree: Tree
@@ -45,6 +50,23 @@ class Adaptive:
     coarser: tuple[tuple[int, Fraction], ...] = ((2, Fraction(3, 20)), (4, Fraction(1, 20)))
     prior: Leaves | None = None
     reading: Reading = Reading.SHRUNK
+    most_numbers: int | None = None
+
+    @classmethod
+    def for_devices(
+        cls,
+        tree: Tree,
+        bounding: Bounding = AtMostRows(1),
+        most_numbers: int | None = None,
+        prior: Leaves | None = None,
+    ) -> "Adaptive":
+        """Parameters for a sample of people, drawn afresh in each round: smaller cells, decided on with more.
+
+        A cell of 4σ people is about as uncertain from sampling as from noise, and neighbours help (`estimate`). What
+        is spent on deciding is not lost: every round sees other people, so its numbers improve the picture.
+        """
+        shares, coarser = (Fraction(4, 100), Fraction(8, 100), Fraction(16, 100)), ((2, Fraction(5, 100)),)
+        return cls(tree, bounding, 64, shares, (4, 4, 4), coarser, prior=prior, most_numbers=most_numbers)
 
     def __post_init__(self) -> None:
         shares = (*self.deciding, *(share for _, share in self.coarser), self.share)
@@ -63,19 +85,56 @@ class Adaptive:
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """One query for each deciding share, one for the cells, one for each coarser level."""
         cells = with_nowhere(self.prior or coarsest(self.tree, self.first_cells), self.bounding)
+        left = self._checked(cells)
         transcript: list[tuple[Question, Answer]] = []
-        for share, fullness, following in zip(
-            self.deciding, self.fullness, (*self.deciding[1:], self.share), strict=True
-        ):
+        for turn, (share, fullness) in enumerate(zip(self.deciding, self.fullness, strict=True)):
             query = Query(Counts(cells, self.bounding), share)
             transcript.append((query, (yield query)))
-            noise = prices.stddev(query.encoder, following) / self.bounding.unit
+            left -= cells.size
+            noise = prices.stddev(query.encoder, (*self.deciding, self.share)[turn + 1]) / self.bounding.unit
             known = consistent(measurements(transcript, cells), cells)
-            cells = with_nowhere(cut(known, fullness * noise), self.bounding)
+            cells = self._cut(known, fullness * noise, left, len(self.deciding) - 1 - turn)
         for levels, share in ((0, self.share), *self.coarser):
             query = Query(Counts(cells.above(levels), self.bounding), share)
             transcript.append((query, (yield query)))
         return read(transcript, cells, self.reading)
+
+    def _checked(self, first: Leaves) -> float:
+        """How many numbers may be asked for; `InputError` if the first cells alone, never cut, would be more."""
+        if self.most_numbers is None:
+            return inf
+        least = first.size * (len(self.deciding) + 1 + len(self.coarser))
+        if least > self.most_numbers:
+            raise InputError(
+                f"a device may be asked for {self.most_numbers} numbers, but {first.size} first cells need {least} in "
+                "all rounds: allow more numbers, or begin with fewer cells"
+            )
+        return self.most_numbers
+
+    def _cut(self, known: Consistent, fullness: float, left: float, later: int) -> Leaves:
+        """The next cells: as full as wanted, or fuller, so that numbers are left for the `later` rounds.
+
+        Rounds are to grow threefold: the next one gets 1/(1 + 3 + … + 3^later) of what is left, and never so much
+        that asking these cells again in all later rounds would be too much. Bisection, some 20 cuts.
+        """
+
+        def cells(fullness: float) -> Leaves:
+            return with_nowhere(cut(known, fullness), self.bounding)
+
+        def fits(cells: Leaves) -> bool:
+            above = 0 if later else sum(cells.above(levels).size for levels, _ in self.coarser)
+            return bool(cells.size + above <= room)
+
+        room = left / max((3 ** (later + 1) - 1) / 2, later + 1 + len(self.coarser) if later else 1)
+        found = cells(fullness)
+        if fits(found):
+            return found
+        low, high, found = fullness, max(fullness, float(known.numbers.max())), known.leaves
+        for _ in range(20):
+            middle = sqrt(low * high)
+            finer = cells(middle)
+            low, high, found = (low, middle, finer) if fits(finer) else (middle, high, found)
+        return found
 
 
 def coarsest(tree: Tree, cells: int) -> Leaves:

@@ -7,18 +7,25 @@ the answers that were given once the cells were fixed: from the first query that
 Their noise is fresh, so it is unbiased for every union of cells, whatever the noise before has chosen.
 
 The best guess that a picture shows may use all rounds: it has no interval, and keeps the unbiased total.
+
+Answers of devices say over how many people they are. Numbers and intervals are then of the people who answered, and
+intervals are about noise alone. The best guess is of everybody from whom they were drawn: it weighs rounds by noise
+and sampling error together (as if every round drew afresh), and neighbouring cells help each other.
 """
 
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
 from hazemap.errors import InputError
-from hazemap.estimate.consistent import consistent
+from hazemap.estimate.consistent import Measurement, consistent
 from hazemap.estimate.nonnegative import nonnegative
+from hazemap.estimate.sampling import with_sampling
 from hazemap.estimate.shrink import shrunk
+from hazemap.estimate.surroundings import drawn_together
 from hazemap.estimate.transcripts import measurements
 from hazemap.rounds import Answer, Question
 
@@ -33,6 +40,17 @@ def read(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, reading: 
     plain = consistent(asked[fixed:], cells)
     values = plain.numbers
     if reading is not Reading.UNBIASED:
-        guess = consistent(asked, cells, float(plain.numbers[cells.levels >= 0].sum()))
-        values = nonnegative(cells, shrunk(guess) if reading is Reading.SHRUNK else guess.numbers)
+        values = nonnegative(cells, _guessed(asked, cells, float(plain.numbers[cells.levels >= 0].sum()), reading))
     return CellMap(cells, values, plain.numbers, plain.stddev, plain)
+
+
+def _guessed(asked: list[Measurement], cells: Leaves, total: float, reading: Reading) -> NDArray[np.float64]:
+    """The best guess of each cell before minus signs are removed."""
+    guess = consistent(asked, cells, total)
+    samples = any(part.sample is not None for part in asked)
+    if samples:
+        guess = consistent(with_sampling(asked, guess), cells, total)
+    if reading is not Reading.SHRUNK:
+        return guess.numbers
+    values = shrunk(guess)
+    return drawn_together(cells, values, guess.stddev**2) if samples else values

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hazemap.estimate.consistent import Consistent, Measurement
+from hazemap.estimate.consistent import Consistent, Measurement, Sample
 
 
 def with_sampling(measurements: Sequence[Measurement], guess: Consistent) -> list[Measurement]:
@@ -22,9 +23,10 @@ def with_sampling(measurements: Sequence[Measurement], guess: Consistent) -> lis
     found, start = [], 0
     for part in measurements:
         own, start = numbers[start : start + part.cells.size], start + part.cells.size
-        if part.sample is not None:
-            people = part.sample.people
-            count = np.clip(own, 0, people)
-            part = part._replace(variances=part.variances + part.sample.each * count * (1 - count / people))
-        found.append(part)
+        found.append(part if part.sample is None else _raised(part, part.sample, own))
     return found
+
+
+def _raised(part: Measurement, sample: Sample, numbers: NDArray[np.float64]) -> Measurement:
+    count = np.clip(numbers, 0, sample.people)
+    return part._replace(variances=part.variances + sample.each * count * (1 - count / sample.people))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 
 from hazemap.cells import Leaves
 from hazemap.codec import digest
-from hazemap.encoders import Counts, Stack
+from hazemap.encoders import Counts, Sketch, Stack
 from hazemap.errors import InputError, Refused
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.shares import NoiseShares
@@ -53,7 +53,7 @@ class Task:
             raise InputError("a task names its campaign, and counts its rounds from 1")
         if not askable(self.question.encoder):
             raise InputError(
-                "a device counts in listed cells, or several such counts side by side, by a rule that bounds its rows"
+                "a device counts in listed cells, or in sketches, or several times, by a rule that bounds its rows"
             )
         pure(self.price)
         if self.price != pure(self.budget).part(self.question.share):
@@ -80,8 +80,9 @@ def askable(encoder: object) -> bool:
     """Whether a device answers this: counts on the closed list, all the way down, that bound a person's rows."""
     if isinstance(encoder, Stack):
         return isinstance(encoder.parts, tuple) and all(askable(part) for part in encoder.parts)
-    rules = AtMostRows | AtMostCells | OneVote
-    return isinstance(encoder, Counts) and isinstance(encoder.cells, Leaves) and isinstance(encoder.bounding, rules)
+    if not isinstance(encoder, Counts | Sketch) or not isinstance(encoder.bounding, AtMostRows | AtMostCells | OneVote):
+        return False
+    return isinstance(encoder, Sketch) or isinstance(encoder.cells, Leaves)
 
 
 def noise_shares(question: Query, price: PureDP, cohort: Cohort, clients: int) -> NoiseShares:
