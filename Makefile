@@ -5,10 +5,14 @@ BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/python.txt
 export PYTHONHASHSEED := 0
 
-.PHONY: demo test test-slow lint docs bench constraints clean system
+.PHONY: demo demo-federated test test-slow lint docs bench constraints clean system
 
 demo: .venv/base  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
+
+demo-federated: .venv/server  ## A coordinator and 2,000 devices on this machine, until there is a map (in ./demo-federated)
+	rm -rf demo-federated
+	$(BIN)/hazemap demo-devices --folder demo-federated
 
 test: .venv/test  ## The fast tests and the doctests
 	$(BIN)/python -m pytest -m "not slow" -n 2 --doctest-modules tests src
@@ -34,7 +38,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf .venv demo docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo demo-federated docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }
@@ -42,6 +46,10 @@ clean:
 .venv/base: .venv/bin/python pyproject.toml constraints/python.txt
 	$(PIP_INSTALL) --editable .
 	$(BIN)/hazemap plan --box=13,52,14,53 --people 1000 --epsilon 1 >/dev/null  # compiles the loops, once
+	touch $@
+
+.venv/server: .venv/base
+	$(PIP_INSTALL) --editable ".[server]"
 	touch $@
 
 .venv/test: .venv/base
