@@ -51,6 +51,9 @@ _SHARDS = f"SELECT {COLUMNS}, state, sums, people, summary FROM shards WHERE cam
 _EVENTS = "SELECT position, message FROM events WHERE session = ? ORDER BY seq"
 _SUMMARIES = "SELECT summary FROM shards WHERE campaign = ? AND summary IS NOT NULL"
 _EXCHANGE = "INSERT INTO exchanges (campaign, round, question, answer) VALUES (?, ?, ?, ?)"
+_TASK = "SELECT task FROM rounds WHERE campaign = ? AND round = ?"
+_BEGIN = "INSERT INTO rounds (campaign, round, task) VALUES (?, ?, ?)"
+_OVER = "DELETE FROM rounds WHERE campaign = ? AND round = ?"
 _DROP_SUMS = "UPDATE shards SET sums = NULL WHERE campaign = ? AND round = ?"
 
 Attempt = tuple[Plan, Outcome | None]
@@ -100,6 +103,7 @@ class Devices:
         await self.store.write(
             Write(_EXCHANGE, (self.campaign.name, task.round, dumps(question), dumps(answer))),
             Write(_DROP_SUMS, (self.campaign.name, task.round)),
+            Write(_OVER, (self.campaign.name, task.round)),
         )
         self.rounds += 1
         return answer
@@ -109,9 +113,10 @@ class Devices:
         return await asyncio.to_thread(self._found, round_)
 
     def _found(self, round_: int) -> list[list[Attempt]]:
+        text = "".join(task for (task,) in self.store.read(_TASK, self.campaign.name, round_))
         shards: dict[int, list[Attempt]] = {}
         for *row, state, sums, people, summary in self.store.read(_SHARDS, self.campaign.name, round_):
-            plan, outcome = Plan.read(row), None
+            plan, outcome = Plan.read(row, text), None
             if state != "open":
                 vector = None if sums is None else np.frombuffer(bytes(sums), dtype="<i8").astype(np.int64)
                 outcome = Outcome(Summary.parse(summary), people, vector)
@@ -122,14 +127,15 @@ class Devices:
         """New shards: on the disk before anybody is invited."""
         people = await self._people(task.round)
         sizes = replace(task.cohort, people=len(people)).shards
-        loop = asyncio.get_running_loop()
+        loop, text = asyncio.get_running_loop(), await asyncio.to_thread(dumps, task)
         plans = await together(
             [
-                loop.run_in_executor(self.pool, Plan.formed, task, number, 1, roster)
+                loop.run_in_executor(self.pool, Plan.formed, task, text, number, 1, roster)
                 for number, roster in enumerate(dealt(people, sizes), 1)
             ]
         )
-        await self.store.write(*(plan.begin() for plan in plans))
+        begin = Write(_BEGIN, (task.campaign, task.round, text))
+        await self.store.write(begin, *(plan.begin() for plan in plans))
         log.info("%s, round %d: %d people in %d shards", task.campaign, task.round, len(people), len(plans))
         return [[(plan, None)] for plan in plans]
 
@@ -187,7 +193,7 @@ class Devices:
             left = _without(plan.roster, {*summary.out})
         try:
             again = await asyncio.get_running_loop().run_in_executor(
-                self.pool, Plan.formed, task, plan.number, plan.attempt + 1, left
+                self.pool, Plan.formed, task, plan.task, plan.number, plan.attempt + 1, left
             )
         except InputError:  # so few cannot keep what the task promises
             return None

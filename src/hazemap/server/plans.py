@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hazemap.codec import dumps
 from hazemap.server.outcomes import Outcome
 from hazemap.server.store import Write
 from hazemap.trust.tasks import Task, terms_for
@@ -15,9 +14,9 @@ from hazemap.wire.roster import root
 from hazemap.wire.server import Server
 from hazemap.wire.terms import Mode, Terms
 
-COLUMNS = "campaign, round, number, attempt, terms, seed, roster, task"
-_BEGIN = f"INSERT INTO shards (session, state, {COLUMNS}) VALUES (?, 'open', ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-_END = "UPDATE shards SET state = ?, sums = ?, people = ?, summary = ?, task = '' WHERE session = ?"
+COLUMNS = "campaign, round, number, attempt, terms, seed, roster"
+_BEGIN = f"INSERT INTO shards (session, state, {COLUMNS}) VALUES (?, 'open', ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_END = "UPDATE shards SET state = ?, sums = ?, people = ?, summary = ? WHERE session = ?"
 _FORGET = "DELETE FROM events WHERE session = ?"
 
 
@@ -39,17 +38,17 @@ class Plan:
     task: str
 
     @classmethod
-    def formed(cls, task: Task, number: int, attempt: int, roster: Sequence[bytes]) -> "Plan":
+    def formed(cls, task: Task, text: str, number: int, attempt: int, roster: Sequence[bytes]) -> "Plan":
         """A new session among these, with a nonce and a graph of its own: O(people) hashes."""
         seed = os.urandom(32) if task.cohort.mode is Mode.SEMI_HONEST else b""
         graph = commitment(seed) if seed else bytes(32)
         terms = terms_for(task, root(roster), len(roster), graph, os.urandom(32))
-        return cls(task.campaign, task.round, number, attempt, terms, seed, tuple(roster), dumps(task))
+        return cls(task.campaign, task.round, number, attempt, terms, seed, tuple(roster), text)
 
     @classmethod
-    def read(cls, row: Sequence[Any]) -> "Plan":
+    def read(cls, row: Sequence[Any], task: str) -> "Plan":
         """From the store's `COLUMNS`."""
-        campaign, round_, number, attempt, terms, seed, roster, task = row
+        campaign, round_, number, attempt, terms, seed, roster = row
         ids = bytes(roster)
         identities = tuple(ids[at : at + KEY] for at in range(0, len(ids), KEY))
         return cls(campaign, round_, number, attempt, Terms.from_bytes(bytes(terms)), bytes(seed), identities, task)
@@ -61,7 +60,7 @@ class Plan:
     def begin(self) -> Write:
         """Store it."""
         row = (self.campaign, self.round, self.number, self.attempt, self.terms.to_bytes(), self.seed)
-        return Write(_BEGIN, (self.terms.session, *row, b"".join(self.roster), self.task))
+        return Write(_BEGIN, (self.terms.session, *row, b"".join(self.roster)))
 
     def end(self, outcome: Outcome) -> tuple[Write, ...]:
         """Store what became of it, and forget every message."""

@@ -3,6 +3,7 @@
 * `devices`: who is enrolled; of a ticket only its SHA-256.
 * `campaigns`: the order as the codec's JSON, and what became of it.
 * `exchanges`: each round's question and answer, the campaign's transcript.
+* `rounds`: what is asked in the round that is going on, as devices are shown it.
 * `shards`: each secure sum that was ever begun, with all that a wire server is made of. Once it is over, `sums` or
   the reason why there are none, and a `summary` (survivors, refusals, bytes) as JSON.
 * `events`: what happened in a shard, in order: a message of the device at a position, or (position -1) the end of a
@@ -36,6 +37,12 @@ TABLES = (
         answer TEXT NOT NULL,
         PRIMARY KEY (campaign, round)
     )""",
+    """CREATE TABLE rounds (
+        campaign TEXT NOT NULL REFERENCES campaigns (name),
+        round BIGINT NOT NULL,
+        task TEXT NOT NULL,
+        PRIMARY KEY (campaign, round)
+    )""",
     """CREATE TABLE shards (
         session BLOB PRIMARY KEY,
         campaign TEXT NOT NULL REFERENCES campaigns (name),
@@ -45,7 +52,6 @@ TABLES = (
         terms BLOB NOT NULL,
         seed BLOB NOT NULL,
         roster BLOB NOT NULL,
-        task TEXT NOT NULL,
         state TEXT NOT NULL,
         sums BLOB,
         people BIGINT,

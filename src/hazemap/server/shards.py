@@ -4,6 +4,8 @@ The wire's server decides everything; this file gives it a disk and a clock. Wha
 events: a message of a device, or the end of a stage. An event is numbered, stored, and only then acted upon and
 acknowledged, in the order of the numbers; so the same events make the same server after a crash, whenever it was.
 
+A stage that was going on when the server stopped has its whole time again.
+
 The event loop owns a `Shard`. Its wire server is touched by a thread of the pool, one event at a time under a lock,
 and by the event loop, under the lock, for the message that a device is to answer; while a stage ends, which may take a
 second, devices are told to come back, so that the loop never waits for it.

@@ -7,7 +7,6 @@ its first part, so the two are put together at no more than the cost of the seco
 
 import zlib
 from dataclasses import dataclass
-from functools import lru_cache
 from struct import pack
 
 _HEADER = bytes((0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255))  # RFC 1952: deflate, no name, no time, unknown system
@@ -38,9 +37,3 @@ class Beginning:
         tail = squeeze.compress(rest) + squeeze.flush()
         crc, length = zlib.crc32(rest, self.crc), (self.length + len(rest)) & 0xFFFFFFFF
         return b"".join((_HEADER, self.squeezed, tail, pack("<II", crc, length)))
-
-
-@lru_cache(maxsize=64)
-def beginning(text: str) -> Beginning:
-    """The beginning that a text is: the tasks of running rounds are kept."""
-    return Beginning.of(text.encode())

@@ -34,14 +34,15 @@ def statement(campaign: Campaign) -> Statement:
         neighbours="the rows of one device, all of them, there or not; that it takes part is public",
         budget=campaign.budget,
         bounding=campaign.bounding,
-        trust="secure aggregation among the devices",
+        trust="secure aggregation among devices",
         assumptions=(
             *cohort.assumptions,
+            "all other devices add their share of the noise, as the protocol has it",
             "what devices say is not checked: a device can add false people, as much as its bounding rule allows and "
             "more if it breaks the rules",
             "a device's own rows are its person's, and its software and randomness are sound",
         ),
-        noise="discrete Laplace, in shares of the devices' own,",
+        noise="discrete Laplace",
         public=public,
         charged=tuple(filter(None, charged)),
         method=f"{name} by secure aggregation",

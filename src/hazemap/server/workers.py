@@ -18,7 +18,7 @@ from hazemap.session import Exchange, Session
 log = logging.getLogger("hazemap.server")
 
 _END = "UPDATE campaigns SET state = ?, reason = ?, ended = ? WHERE name = ? AND state = 'running'"
-_LOST = "UPDATE shards SET state = 'lost', sums = NULL, task = '' WHERE campaign = ? AND state = 'open'"
+_LOST = "UPDATE shards SET state = 'lost', sums = NULL WHERE campaign = ? AND state = 'open'"
 _FORGET = "DELETE FROM events WHERE session IN (SELECT session FROM shards WHERE campaign = ?)"
 _EXCHANGES = "SELECT question, answer FROM exchanges WHERE campaign = ? ORDER BY round"
 

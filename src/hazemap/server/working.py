@@ -8,6 +8,7 @@ import json
 import logging
 import re
 from base64 import b64encode
+from functools import lru_cache
 
 from hazemap.errors import CodecError, Refused, StoreError
 from hazemap.server.coordinator import Coordinator
@@ -15,7 +16,7 @@ from hazemap.server.enrolment import Device
 from hazemap.server.pace import jittered
 from hazemap.server.replies import JSON, Receive, Scope, Send, TooLong, bearer, body, complain, header, reply
 from hazemap.server.seats import Late, Seat, Work
-from hazemap.server.squeezing import beginning
+from hazemap.server.squeezing import Beginning
 
 log = logging.getLogger("hazemap.server")
 
@@ -93,14 +94,23 @@ class Working:
 
 def written(work: Work, squeezed: bool) -> tuple[bytes, list[tuple[bytes, bytes]]]:
     """Work as JSON, and the headers that go with it; a task is squeezed where the device understands that."""
-    start = f'{{"task": {"null" if work.task is None else json.dumps(work.task)}, '
     rest = (
         f'"session": "{work.session.hex()}", "stage": {work.stage}, "message": "{b64encode(work.message).decode()}", '
         f'"until": "{work.until:%Y-%m-%dT%H:%M:%S.%fZ}"}}'
     ).encode()
-    if work.task is None or not squeezed:
-        return start.encode() + rest, [JSON]
-    return beginning(start).followed(rest), [JSON, (b"content-encoding", b"gzip")]
+    if work.task is None:
+        return b'{"task": null, ' + rest, [JSON]
+    start, squeezed_start = beginning(work.task)
+    if not squeezed:
+        return start + rest, [JSON]
+    return squeezed_start.followed(rest), [JSON, (b"content-encoding", b"gzip")]
+
+
+@lru_cache(maxsize=64)
+def beginning(task: str) -> tuple[bytes, Beginning]:
+    """What all invitations to a task begin with, plain and squeezed: the tasks of running rounds are kept."""
+    start = f'{{"task": {json.dumps(task)}, '.encode()
+    return start, Beginning.of(start)
 
 
 def said(content: bytes) -> str:
