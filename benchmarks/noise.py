@@ -92,10 +92,9 @@ def shares(scale: Fraction) -> dict[str, object]:
     """One person's share, sparse and dense, and a million places of 110 people's worth of noise and a half."""
     stream, noise = Stream.from_os(), NoiseShares(scale, PEOPLE)
     first, *_ = cpu(lambda: noise.share(stream, PLACES), 1)
-    sparse = cpu(lambda: [noise.share(stream, PLACES) for _ in range(100)], 5)
-    peer = median(cpu(lambda: dense(noise, PLACES), 10))
+    each = median(cpu(lambda: noise.share(stream, PLACES), 500))
+    peer = median(cpu(lambda: dense(noise, PLACES), 20))
     together = cpu(lambda: noise.together(stream, 1_000_000, PEOPLE * 221 // 2), 1)[0]
-    each = median(sparse) / 100
     print(
         f"a share of {PLACES}, scale {scale!s:>10}: {each * 1e3:.3f} ms (first {first * 1e3:.1f} ms), "
         f"dense {peer * 1e3:.1f} ms: {peer / each:.0f} ×; a million places, shape 110½: {together:.2f} s"
