@@ -18,7 +18,8 @@ from hazemap.estimate.proportions import Proportions
 from hazemap.privacy.budget import PureDP
 from hazemap.session import Unrecorded, run
 from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, open_table
-from hazemap.trust import Curator
+from hazemap.trust import Cohort, Curator, SimulatedSecureSum
+from hazemap.trust.tasks import askable
 
 BOX = Box(13.0, 52.3, 13.8, 52.7)
 TREE = Quadtree.around(BOX, 7)
@@ -94,6 +95,13 @@ def test_the_cells_meet_the_goal_they_were_cut_for(goal):
     good = goal.met(found.marked, found.people, found.stddev)
     cut = found.cells.levels > 2  # the first cells are not chosen
     assert good[cut].mean() > 0.7  # noise, and parts that are not alike
+
+
+def test_proportions_are_asked_of_devices_as_well():
+    cohort = Cohort(people=20_000, shard=1_000, dropout=Fraction(1, 5))
+    found = run(Proportion(TREE), SimulatedSecureSum(table(), cohort), PureDP(1), Unrecorded()).value
+    assert found.people.sum() == pytest.approx(20_000, rel=0.1)
+    assert askable(Counts(Sides(found.cells), AtMostRows(1)))
 
 
 def test_narrower_intervals_leave_fewer_cells():

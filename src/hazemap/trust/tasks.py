@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 
 from hazemap.cells import Leaves
 from hazemap.codec import digest
+from hazemap.domains import Sides
 from hazemap.encoders import Counts, Sketch, Stack
 from hazemap.errors import InputError, Refused
 from hazemap.privacy.budget import Budget, PureDP
@@ -82,7 +83,7 @@ def askable(encoder: object) -> bool:
         return isinstance(encoder.parts, tuple) and all(askable(part) for part in encoder.parts)
     if not isinstance(encoder, Counts | Sketch) or not isinstance(encoder.bounding, AtMostRows | AtMostCells | OneVote):
         return False
-    return isinstance(encoder, Sketch) or isinstance(encoder.cells, Leaves)
+    return isinstance(encoder, Sketch) or isinstance(encoder.cells, Leaves | Sides)
 
 
 def noise_shares(question: Query, price: PureDP, cohort: Cohort, clients: int) -> NoiseShares:
