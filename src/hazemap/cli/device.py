@@ -200,6 +200,7 @@ def run(
             connections,
             part,
             until_idle,
+            lean=bool(many),
             tell=lambda tally: note(str(tally)) if many and not as_json else None,
         )
         if many:

@@ -27,6 +27,8 @@ ASK = 30.0
 """Seconds between two questions where the server does not say."""
 AGAIN = 0.5
 """Seconds after an answer."""
+SILENT = 5.0
+"""Seconds after work that is not answered."""
 LONGEST = 3_600.0
 """Seconds: however long a server says to wait."""
 SWEEP = 3_600.0
@@ -60,8 +62,11 @@ def _always_there(_: Work) -> bool:
 
 @dataclass(eq=False)
 class Agent:
-    """One device. `there` says whether it answers a message: tests let devices fall silent; `heard` is the time
-    (monotonic) at which the server last had work for it; the counters are for `running.Tally`.
+    """One device.
+
+    Of all that share `turns` so many at a time hold messages in memory. `there` says whether it answers a message:
+    tests let devices fall silent. `heard` is the time (monotonic) at which the server last had work for it, and the
+    counters are for `running.Tally`.
     """
 
     store: Store
@@ -71,6 +76,7 @@ class Agent:
     courier: Courier
     commits: Commits
     stream: Stream
+    turns: asyncio.Semaphore
     there: Callable[[Work], bool] = _always_there
     backoff: Backoff = field(default_factory=Backoff)
     heard: float = 0.0
@@ -93,7 +99,8 @@ class Agent:
     async def step(self) -> float:
         """One question and what follows from it; the seconds to wait before the next."""
         try:
-            wait = await self._step()
+            async with self.turns:
+                wait = await self._step()
         except Unreachable as error:
             self.failures += 1
             self.failed += 1
@@ -123,7 +130,7 @@ class Agent:
         work = Work.from_json(answer.content)
         self.heard = time.monotonic()
         if not self.there(work):
-            return jittered(max(AGAIN, 1.0))
+            return jittered(SILENT)
         step = self._answering.answer(work, _now())
         await self.commits.write(step.writes)
         await self._send(work, step)

@@ -90,7 +90,7 @@ class HttpCourier:
             base_url=address,
             limits=limits,
             timeout=httpx.Timeout(PATIENCE, pool=None),
-            verify=_trusting(certificate),
+            verify=trusting(certificate),
             trust_env=not loopback(urlsplit(address).hostname or ""),
             follow_redirects=False,
             headers={"Accept-Encoding": "gzip"},
@@ -109,21 +109,16 @@ class HttpCourier:
                 self.turns,
                 self.client.stream(method, path, headers=headers, content=content or None) as response,
             ):
-                wait = _seconds(response.headers.get("retry-after"))
                 parts, size = [], 0
                 async for part in response.aiter_raw():
                     parts.append(part)
                     size += len(part)
                     if size > LARGEST:
                         raise Unreachable(TOO_LARGE)
-                content = b"".join(parts)
-                if response.headers.get("content-encoding") == "gzip":
-                    content = _unsqueezed(content)
         except httpx.HTTPError as error:
             raise Unreachable(f"the server cannot be reached ({type(error).__name__})") from error
-        if response.status_code == 429 or response.status_code >= 500:
-            raise Unreachable(f"the server is busy or broken (HTTP {response.status_code})", wait)
-        return Answered(response.status_code, wait, content)
+        wait, coding = (response.headers.get(name, "") for name in ("retry-after", "content-encoding"))
+        return answered(response.status_code, wait, coding, b"".join(parts))
 
     async def __aenter__(self) -> "HttpCourier":
         return self
@@ -134,7 +129,16 @@ class HttpCourier:
         await self.client.aclose()
 
 
-def _trusting(certificate: Path | None) -> ssl.SSLContext:
+def answered(status: int, wait: str, coding: str, content: bytes) -> Answered:
+    """An answer from what HTTP says of it; `Unreachable` where it means: not now."""
+    seconds = _seconds(wait)
+    if status == 429 or status >= 500:
+        raise Unreachable(f"the server is busy or broken (HTTP {status})", seconds)
+    return Answered(status, seconds, _unsqueezed(content) if coding == "gzip" else content)
+
+
+def trusting(certificate: Path | None) -> ssl.SSLContext:
+    """What TLS goes by: the system's authorities, and perhaps one more."""
     context = ssl.create_default_context()
     if certificate is not None:
         try:
@@ -156,10 +160,10 @@ def _unsqueezed(content: bytes) -> bytes:
     return found
 
 
-def _seconds(text: str | None) -> float | None:
+def _seconds(text: str) -> float | None:
     """Retry-After as a number of seconds; a date, or anything else, is ignored."""
     try:
-        seconds = float(text or "")
+        seconds = float(text)
     except ValueError:
         return None
     return seconds if 0 <= seconds < float("inf") else None

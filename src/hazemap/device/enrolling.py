@@ -28,4 +28,6 @@ async def enrolled(enrolment: Enrolment, courier: Courier, server: str, token: s
         name, ticket = str(fields["device"]), str(fields["ticket"])
     except (ValueError, KeyError, TypeError):
         raise CodecError("the server's word on the enrolment is not written as agreed") from None
+    if not (ticket.isascii() and ticket.isprintable()) or " " in ticket:
+        raise CodecError("the server's ticket is not one word of plain letters")
     return enrolment.enrolled(server, token, name, ticket)

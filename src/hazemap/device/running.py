@@ -16,6 +16,7 @@ from hazemap.device.commits import Commits
 from hazemap.device.courier import Courier, HttpCourier, checked
 from hazemap.device.enrolling import enrolled
 from hazemap.device.enrolment import Enrolment
+from hazemap.device.lean import LeanCourier
 from hazemap.device.policy import Policy
 from hazemap.device.store import Store
 from hazemap.errors import InputError, Unreachable
@@ -58,7 +59,8 @@ class Tally:
 @dataclass(frozen=True)
 class Running:
     """Everything of a store at work. `drop` is the part that falls silent in each session (for tests); with
-    `until_idle` it ends when no server has had work for so many seconds. `tell` is called now and then.
+    `until_idle` it ends when no server has had work for so many seconds. `tell` is called now and then. `lean` is for
+    thousands of devices: without proxies, but cheap.
     """
 
     store: Store
@@ -69,16 +71,16 @@ class Running:
     until_idle: float | None = None
     tell: Callable[[Tally], None] = field(default=lambda _: None)
     every: float = 10.0
+    lean: bool = False
 
     async def enrol(self, server: str, token: str, courier: Courier | None = None) -> int:
         """Enrol every device of the store that is not yet known to this server; how many were."""
         server = checked(server)
         async with AsyncExitStack() as stack:
-            if courier is None:
-                courier = await stack.enter_async_context(self._courier(server))
+            carrier: Courier
+            carrier = await stack.enter_async_context(self._courier(server)) if courier is None else courier
             new = [(d, e) for d, e in self._enrolments() if e.server != server or e.ticket is None]
             commits, turns = Commits(self.store), asyncio.Semaphore(AT_ONCE)
-            carrier = courier
 
             async def one(device: int, known: Enrolment) -> None:
                 async with turns:
@@ -104,6 +106,7 @@ class Running:
     async def _agents(self, stack: AsyncExitStack, courier: Courier | None) -> list[Agent]:
         couriers: dict[str, Courier] = {}
         commits, stream, agents = Commits(self.store), Stream.from_os(), []
+        turns = asyncio.Semaphore(self.connections)
         for device, known in self._enrolments():
             if known.server is None:
                 raise InputError("a device of this store is not enrolled: use `hazemap device enrol` first")
@@ -120,6 +123,7 @@ class Running:
                     courier=couriers[known.server],
                     commits=commits,
                     stream=stream,
+                    turns=turns,
                     there=Absence(self.drop, stream),
                 )
             )
@@ -155,8 +159,8 @@ class Running:
     def _enrolments(self) -> list[tuple[int, Enrolment]]:
         return [(device, enrolment.read(self.store, device)) for device in enrolment.devices(self.store)]
 
-    def _courier(self, server: str) -> HttpCourier:
-        return HttpCourier.to(server, self.certificate, self.connections)
+    def _courier(self, server: str) -> HttpCourier | LeanCourier:
+        return (LeanCourier if self.lean else HttpCourier).to(server, self.certificate, self.connections)
 
 
 async def _patiently(known: Enrolment, courier: Courier, server: str, token: str) -> Enrolment:
