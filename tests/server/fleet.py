@@ -139,8 +139,7 @@ class Town:
         await self.http.aclose()
         self.store._queue.put(None)
         self.store._thread.join()
-        for connection in (self.store._writer, self.store._reader):
-            connection.close()
+        self.store.release()
 
     async def __aexit__(self, *_: object) -> None:
         await self.coordinator.stop()

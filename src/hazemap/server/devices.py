@@ -29,8 +29,8 @@ from hazemap.server.pace import Pace
 from hazemap.server.plans import COLUMNS, Plan
 from hazemap.server.sampling import dealt, sample
 from hazemap.server.seating import Seating
-from hazemap.server.shards import Event
 from hazemap.server.store import Store, Write
+from hazemap.server.sums import Event
 from hazemap.trust.cohorts import Sampling
 from hazemap.trust.prices import SecureSumPrices
 from hazemap.trust.tasks import Task, pure

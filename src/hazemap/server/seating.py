@@ -9,8 +9,9 @@ from hazemap.server.enrolment import Device, Enrolled
 from hazemap.server.outcomes import Outcome
 from hazemap.server.plans import Plan
 from hazemap.server.seats import Seat, Work
-from hazemap.server.shards import Event, Shard
+from hazemap.server.shards import Shard
 from hazemap.server.store import Store
+from hazemap.server.sums import Event
 
 
 class Seating:

@@ -83,11 +83,11 @@ def running(shards: Iterable[Shard]) -> list[dict[str, Any]]:
             "shard": shard.plan.number,
             "attempt": shard.plan.attempt,
             "clients": shard.plan.terms.clients,
-            "stage": shard.stage.name.lower(),
+            "stage": shard.sum.stage.name.lower(),
             "waiting": shard.waiting,
             "until": instant(shard.until),
-            "dropped": shard.dropped,
-            "refusals": dict(Counter(shard.refusals.values())),
+            "dropped": shard.sum.dropped,
+            "refusals": dict(Counter(shard.sum.refusals.values())),
         }
         for shard in shards
     ]

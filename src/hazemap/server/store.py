@@ -120,9 +120,14 @@ class Store:
         """Write what was handed in, then let go of the database."""
         self._queue.put(None)
         self._thread.join()
-        for connection in (self._writer, self._reader):
-            with suppress(*self._database.failures):
-                connection.close()
+        self.release()
+
+    def release(self) -> None:
+        """Let go of the database: whoever still reads is waited for, whoever reads later is told."""
+        with self._reading:
+            for connection in (self._writer, self._reader):
+                with suppress(*self._database.failures):
+                    connection.close()
 
     def _recognise(self) -> None:
         """Make the tables where there are none; refuse those of another version."""

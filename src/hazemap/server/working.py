@@ -72,7 +72,7 @@ class Working:
             return
         seat, work = found
         content, headers = written(work, "gzip" in header(scope, b"accept-encoding"))
-        seat.shard.down[seat.position] += len(content)
+        seat.shard.sum.down[seat.position] += len(content)
         await reply(send, 200, content, headers)
 
     def _wait(self, device: Device) -> float:
@@ -82,7 +82,7 @@ class Working:
         return coordinator.pace.idle_wait(len(coordinator.enrolled), coordinator.asking > 0)
 
     async def _take(self, seat: Seat, refusal: bool, receive: Receive, send: Send) -> None:
-        content = await body(receive, REASON if refusal else seat.shard.longest)
+        content = await body(receive, REASON if refusal else seat.shard.sum.longest)
         if content is None:
             return
         if refusal:
