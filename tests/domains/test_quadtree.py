@@ -171,3 +171,25 @@ def test_many_points_at_once_lie_in_the_same_cells_as_few(tree):
     step = 8 * 2**tree.depth
     few = [tree.cell_at({"lon": lon[i : i + step], "lat": lat[i : i + step]}, tree.depth) for i in range(0, size, step)]
     assert np.array_equal(many, np.concatenate(few))
+
+
+@pytest.mark.parametrize("level", range(7))
+def test_neighbours_are_the_squares_beside(level):
+    tree = Quadtree(0.25, 0.5, 0.125, 6)
+    grid = tree.grid(level)
+    framed = np.pad(grid, 1, constant_values=NOWHERE)
+    beside = np.stack([framed[1:-1, :-2], framed[1:-1, 2:], framed[:-2, 1:-1], framed[2:, 1:-1]], axis=-1)
+    assert np.array_equal(tree.neighbours(grid.ravel()), beside.reshape(-1, 4))
+
+
+def test_neighbours_touch_at_any_depth():
+    tree = Quadtree.world(24)
+    cells = tree.cell_at({"lon": np.array([2.35, -179.99999, 100.0]), "lat": np.array([48.85, -60.0, 84.9])}, 24)
+    around = tree.neighbours(cells)
+    x, y, side = tree.square(cells)
+    left, top, _ = tree.square(around[around != NOWHERE])
+    assert (around == NOWHERE).sum() == (x == 0).sum()
+    apart = np.abs(left - np.repeat(x, (around != NOWHERE).sum(axis=1))) + np.abs(
+        top - np.repeat(y, (around != NOWHERE).sum(axis=1))
+    )
+    assert np.allclose(apart, side[0])

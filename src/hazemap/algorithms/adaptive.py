@@ -150,7 +150,7 @@ def cut(known: Consistent, fullness: float) -> Leaves:
     tree, places = known.leaves.tree, known.leaves.cells != NOWHERE
     todo: Cells = known.leaves.cells[places]
     fan_out = _fan_out(tree)
-    parts = np.maximum(known.numbers[places] / fullness, 1.0)
+    parts = np.maximum(known.numbers[places] / max(fullness, 1e-9), 1.0)  # a budget may buy no noise at all
     times = np.rint(np.log(parts) / np.log(fan_out)).astype(np.int64)
     times = np.minimum(times, tree.depth - tree.level(todo))
     done: list[Cells] = []

@@ -30,10 +30,14 @@ Floats = NDArray[np.float64]
 
 
 class Sample(NamedTuple):
-    """Numbers are of people who answered, scaled to `people`; in that scale each adds at most `each` to a number."""
+    """Numbers are of people who were drawn, and were multiplied by `factor` so that they are of `people`.
+
+    A person adds at most `most` to what is counted.
+    """
 
     people: int
-    each: float
+    most: float
+    factor: float
 
 
 class Measurement(NamedTuple):

@@ -11,10 +11,10 @@ from hazemap.estimate.consistent import Consistent, Measurement, Sample
 def with_sampling(measurements: Sequence[Measurement], guess: Consistent) -> list[Measurement]:
     """The same measurements, each variance raised by what a sample errs as a picture of everybody.
 
-    Of n people drawn, those in a region number c in the mean, with variance at most m·c(1 − c/n), where a person adds
-    at most m to a count. c is read off `guess`, one estimate from all rounds, so that what the noise of one round did
-    to its own number does not decide how much that number is believed. Measurements that do not say over how many
-    people they are stay as they are. `guess` must come from the same measurements.
+    Of n people drawn, each adds x to a region's number, 0 ≤ x ≤ m, with mean c/n and variance at most c/n · (m − c/n):
+    the number has at most n times that. c is read off `guess`, one estimate from all rounds, so that what the noise
+    of one round did to its own number does not decide how much that number is believed. Measurements that do not say
+    over how many people they are stay as they are. `guess` must come from the same measurements.
     """
     rows = sum(part.cells.size for part in measurements)
     numbers, woods = np.zeros(rows), guess.regions.forest
@@ -28,5 +28,5 @@ def with_sampling(measurements: Sequence[Measurement], guess: Consistent) -> lis
 
 
 def _raised(part: Measurement, sample: Sample, numbers: NDArray[np.float64]) -> Measurement:
-    count = np.clip(numbers, 0, sample.people)
-    return part._replace(variances=part.variances + sample.each * count * (1 - count / sample.people))
+    count = np.clip(numbers, 0, sample.most * sample.people)
+    return part._replace(variances=part.variances + sample.factor * count * (sample.most - count / sample.people))

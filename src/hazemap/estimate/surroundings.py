@@ -88,9 +88,9 @@ def _held(cells: Leaves, values: Floats, asked: Cells) -> _Held:
     whole = tree.area(asked)
     free = np.where(whole - area > _SLIVER * whole, whole - area, 0)
     holder = cells.locate(first)
-    padded = np.append(cells.spans[1], np.uint64(np.iinfo(np.uint64).max))  # the last place is -1: nobody
-    while (inner := (holder >= 0) & (padded[holder] <= last)).any():
-        holder[inner] = cells.holder[holder[inner]]
+    opens, closes = cells.spans
+    while (within := (holder >= 0) & (opens[holder] >= first) & (closes[holder] <= last)).any():
+        holder[within] = cells.holder[holder[within]]
     inside = holder >= 0
     room = cells.areas[holder]
     lent = np.where(inside & (room > 0), free / np.where(room > 0, room, 1), 0)

@@ -50,14 +50,14 @@ def _reference(found: Sequence[tuple[Measurement, int | None, float]], cells: Le
     return next(own, known[-1][1] if known else None)
 
 
-def _scaled(measurement: Measurement, people: int | None, each: float, reference: int | None) -> Measurement:
+def _scaled(measurement: Measurement, people: int | None, most: float, reference: int | None) -> Measurement:
     if not people or not reference:
         return measurement
     factor = reference / people
     return measurement._replace(
         numbers=measurement.numbers * factor,
         variances=measurement.variances * factor**2,
-        sample=Sample(reference, each * factor),
+        sample=Sample(reference, most, factor),
     )
 
 
