@@ -9,7 +9,7 @@ from hazemap.cells import Leaves
 from hazemap.device.policy import Policy
 from hazemap.device.questions import asked
 from hazemap.domains import Marked, Sides
-from hazemap.encoders import Counts, Stack
+from hazemap.encoders import Counts, Sketch, Stack
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.rounds import Query
@@ -28,7 +28,7 @@ def refusal(policy, made, clients=20):
 
 def asking(encoder):
     made = task()
-    object.__setattr__(made, "question", Query(encoder, made.question.share))  # whatever a task may ask today
+    object.__setattr__(made, "question", Query(encoder, made.question.share))  # no honest task asks for rows as people
     return made
 
 
@@ -36,6 +36,7 @@ def test_what_a_policy_allows_is_answered():
     assert refusal(FEW, task()) is None
     assert refusal(FEW, asking(Counts(LEAVES, OneVote()))) is None
     assert refusal(FEW, asking(Stack((Counts(LEAVES), Counts(LEAVES, AtMostCells(3))), (1, 2)))) is None
+    assert refusal(FEW, asking(Sketch(TREE, 6, 8, 2))) is None
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,7 @@ def test_what_a_policy_allows_is_answered():
         (FEW, asking(Counts(LEAVES, RowIsPerson())), "each row is a person of its own"),
         (replace(FEW, rules=("cells",)), task(), "the rule 'one row a person' is not one of: cells"),
         (replace(FEW, finest=1e8), task(), "m wide, but cells must be at least 1e"),
+        (replace(FEW, finest=1e6), asking(Sketch(TREE, 6, 8, 2)), "cells must be at least"),
         (replace(FEW, marks=False), asking(Counts(Sides(LEAVES))), "does not tell its marks"),
         (replace(FEW, no_campaigns=("home*",)), task(), "does not answer the campaign 'homes'"),
         (replace(FEW, campaigns=("work*",)), task(), "does not answer the campaign 'homes'"),
@@ -77,6 +79,7 @@ def test_the_side_is_that_of_the_smallest_cell():
     assert side < asked(task(level=2)).side
     mixed = Counts(Leaves(TREE, [*TREE.root, *LEAVES.cells]))
     assert asked(asking(mixed)).side == asked(task(level=2)).side
+    assert asked(asking(Sketch(TREE, 2, 8, 2))).side == asked(task(level=2)).side
 
 
 def test_parameters_that_do_not_follow_from_the_task_are_refused():
@@ -148,3 +151,9 @@ def test_a_price_above_its_campaign_is_refused():
     made = task()
     object.__setattr__(made, "budget", PureDP("0.01"))  # no honest task can be like this
     assert "more than its whole campaign" in refusal(FEW, made)
+
+
+def test_buckets_are_called_so():
+    assert "in each of 16 buckets of cells" in str(asked(asking(Sketch(TREE, 2, 8, 2))))
+    assert "in each of 16 cells" in str(asked(task()))
+    assert "with your mark apart" in str(asked(asking(Counts(Sides(LEAVES)))))

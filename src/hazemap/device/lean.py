@@ -101,6 +101,7 @@ class _Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """The parser has read it all."""
         if self._coming is None or self._coming.done():
+            self.open = False  # an answer that nobody asked for
             return
         status = self._parser.get_status_code()
         if status < 200:  # informational: the answer is still to come

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.domains import Marked, Sides
-from hazemap.encoders import Counts, Encoder, Stack
+from hazemap.encoders import Counts, Encoder, Sketch, Stack
 from hazemap.errors import Refused
 from hazemap.tables.bounding import Bounding
 from hazemap.tables.memory import MemoryTable
 from hazemap.trust.tasks import Task
+
+MOST_LOOKED_AT = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -23,20 +25,22 @@ class Asked:
     """What a device weighs before it answers: how many numbers, over how fine cells, by which rules.
 
     `side` is the side in metres of a square as large as the smallest cell; `marked` whether rows with a mark are
-    counted apart from those without.
+    counted apart from those without; `thrown` whether some cells are counted together in buckets, by a public hash.
     """
 
     size: int
     side: float
     marked: bool
+    thrown: bool
     rules: tuple[Bounding, ...]
 
     def __str__(self) -> str:
         counted = " and ".join(dict.fromkeys(rule.counted for rule in self.rules))
         rules = "; ".join(dict.fromkeys(str(rule) for rule in self.rules))
         apart = ", those with your mark apart from those without" if self.marked else ""
+        what = "buckets of cells" if self.thrown else "cells"
         return (
-            f"how many {counted} are in each of {self.size:,} cells{apart}, the smallest {_metres(self.side)} wide"
+            f"how many {counted} are in each of {self.size:,} {what}{apart}, the smallest {_metres(self.side)} wide"
             f" ({rules})"
         )
 
@@ -47,7 +51,8 @@ def asked(task: Task) -> Asked:
     each = list(_parts(task.question.encoder))
     side = sqrt(min(part.area for part in each))
     marked = any(isinstance(part.tree, Marked) for part in each)
-    return Asked(task.question.encoder.size, side, marked, tuple(part.rule for part in each))
+    thrown = any(part.thrown for part in each)
+    return Asked(task.question.encoder.size, side, marked, thrown, tuple(part.rule for part in each))
 
 
 def vector(task: Task, table: MemoryTable) -> tuple[NDArray[np.int64], int]:
@@ -64,6 +69,7 @@ class _Part(NamedTuple):
     area: float
     tree: Tree
     rule: Bounding
+    thrown: bool = False
 
 
 def _parts(encoder: Encoder) -> Iterator[_Part]:
@@ -71,6 +77,8 @@ def _parts(encoder: Encoder) -> Iterator[_Part]:
         case Stack():
             for part in encoder.parts:
                 yield from _parts(part)
+        case Sketch():
+            yield _Part(_smallest_at(encoder.tree, encoder.level), encoder.tree, encoder.bounding, thrown=True)
         case Counts(cells=Leaves() as leaves):
             yield _Part(_smallest(leaves), leaves.tree, encoder.bounding)
         case Counts(cells=Sides() as sides):
@@ -86,6 +94,19 @@ def _smallest(leaves: Leaves) -> float:
     """
     real = leaves.cells[leaves.cells != NOWHERE]
     return float(leaves.tree.area(real).min(initial=np.inf))
+
+
+def _smallest_at(tree: Tree, level: int) -> float:
+    """The area of the smallest cell of a level: one of its first and last, where there are too many to look at all.
+
+    The squares of Mercator shrink towards the poles, so the smallest lie in the first row or in the last.
+    """
+    cells = tree.root
+    for _ in range(level):
+        cells = tree.children(cells)
+        if len(cells) > MOST_LOOKED_AT:
+            cells = cells[[0, -1]]
+    return float(tree.area(cells).min())
 
 
 def _metres(side: float) -> str:

@@ -1,0 +1,275 @@
+"""A device at work: how often it asks, how it fails, and what it says again."""
+
+import asyncio
+import base64
+import json
+import logging
+from datetime import UTC, datetime
+from fractions import Fraction
+
+import pytest
+
+from hazemap.device import agent as agents
+from hazemap.device import enrolment
+from hazemap.device.absence import Absence
+from hazemap.device.account import Account
+from hazemap.device.agent import Agent, Backoff
+from hazemap.device.commits import Commits
+from hazemap.device.courier import Answered
+from hazemap.device.enrolling import PROOF
+from hazemap.device.log import Log
+from hazemap.device.policy import Policy
+from hazemap.device.running import Running
+from hazemap.device.store import Store
+from hazemap.device.work import Work
+from hazemap.errors import CodecError, InputError, Refused, Unreachable
+from hazemap.privacy.stream import Stream
+from hazemap.wire.identities import verified
+
+from .room import FEW, Room, settle, task
+
+SERVER = "https://maps.example"
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.opened(tmp_path / "devices.sqlite", create=True) as store:
+        yield store
+
+
+class Scripted:
+    """A courier whose server is a list of answers; errors are raised. `sent` is what was asked."""
+
+    def __init__(self, *answers):
+        self.answers, self.sent = list(answers), []
+
+    async def send(self, method, path, ticket="", content=b"", kind=""):
+        self.sent.append((method, path, ticket, content))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def made(store, courier, policy=FEW, there=None):
+    """The first device of a store, enrolled."""
+    device = (enrolment.devices(store) or enrolment.add(store))[0]
+    known = enrolment.read(store, device).enrolled(SERVER, "token", "d-1", "ticket")
+    extra = {"there": there} if there else {}
+    return Agent(
+        store=store,
+        device=device,
+        enrolment=known,
+        policy=policy,
+        courier=courier,
+        commits=Commits(store),
+        stream=Stream.from_os(),
+        turns=asyncio.Semaphore(1),
+        **extra,
+    )
+
+
+def answer(status=204, wait=None, content=b""):
+    return Answered(status, wait, content)
+
+
+def work(room, position=0):
+    """The server's work for a device, as JSON."""
+    asked = room.work(position)
+    fields = {
+        "session": asked.session.hex(),
+        "stage": asked.stage,
+        "task": asked.task,
+        "message": base64.b64encode(asked.message).decode(),
+        "until": datetime.fromtimestamp(asked.until, UTC).isoformat(),
+    }
+    return answer(200, content=json.dumps(fields).encode())
+
+
+def stepped(agent, times=1):
+    async def run():
+        return [await agent.step() for _ in range(times)]
+
+    return asyncio.run(run())
+
+
+def test_a_server_says_when_to_come_again(store):
+    agent = made(store, Scripted(answer(204, 7.5), answer(204, 1e9), answer(204)))
+    first, second, third = stepped(agent, 3)
+    assert first == 7.5
+    assert second == agents.LONGEST
+    assert 0.5 * agents.ASK <= third <= 1.5 * agents.ASK
+
+
+def test_failures_are_answered_with_patience_that_doubles_and_never_all_at_once(store):
+    agent = made(store, Scripted(*[Unreachable("no")] * 12, answer(204, 1.0), Unreachable("no")))
+    waits = stepped(agent, 14)
+    for number, wait in enumerate(waits[:12], start=1):
+        middle = min(300.0, 2.0 ** (number - 1))
+        assert 0.5 * middle <= wait <= 1.5 * middle
+    assert waits[12] == 1.0
+    assert waits[13] <= 1.5, "one answer, and patience begins anew"
+    assert len({Backoff().wait(5) for _ in range(50)}) > 10
+
+
+def test_a_busy_server_is_left_alone_for_as_long_as_it_asks(store):
+    agent = made(store, Scripted(Unreachable("busy", 42.0), Unreachable("busy", 1e9)))
+    waits = stepped(agent, 2)
+    assert waits == [42.0, agents.LONGEST]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"no JSON",
+        json.dumps({"session": "ab", "stage": 1, "task": None, "message": "", "until": "2026-01-01"}).encode(),
+        json.dumps({"session": "00" * 32, "stage": "1", "task": None, "message": "", "until": "2026-01-01"}).encode(),
+        json.dumps({"session": "00" * 32, "stage": 1, "task": 5, "message": "", "until": "2026-01-01"}).encode(),
+        json.dumps({"session": "00" * 32, "stage": 1, "task": None, "message": "?", "until": "2026-01-01"}).encode(),
+        json.dumps({"session": "00" * 32, "stage": 1, "task": None, "message": "", "until": "soon"}).encode(),
+    ],
+)
+def test_work_that_cannot_be_read_is_no_work(store, content):
+    with pytest.raises(CodecError):
+        Work.from_json(content)
+    agent = made(store, Scripted(answer(200, content=content)))
+    [wait] = stepped(agent)
+    assert 0.5 <= wait <= 1.5
+    assert agent.failed == 1
+
+
+def test_a_reply_is_on_the_disk_before_it_is_sent_and_sent_again_after_a_failure(store):
+    settle(store, 20)
+    room = Room(store, task())
+    courier = Scripted(work(room), Unreachable("the net is gone"), work(room), answer(204))
+    agent = made(store, courier)
+    assert stepped(agent, 2)[1] <= 1.5 * agents.AGAIN
+    (_, _, _, _), (_, path, ticket, first), _, (_, again_path, _, again) = courier.sent
+    assert (path, ticket) == (f"/v1/work/{room.terms.session.hex()}", "ticket")
+    assert (again_path, again) == (path, first)
+    assert len(Log(store, agent.device).lines()) == 1
+
+
+def test_nothing_is_sent_where_nothing_could_be_written(store, monkeypatch):
+    settle(store, 20)
+    room = Room(store, task())
+    courier = Scripted(work(room))
+    agent = made(store, courier)
+    monkeypatch.setattr(store, "commit", lambda batches: [InputError("the disk is full")] * len(batches))
+    with pytest.raises(InputError):
+        stepped(agent)
+    assert len(courier.sent) == 1
+
+
+def test_what_becomes_of_an_answer_is_on_the_log(store):
+    settle(store, 20)
+    for status, outcome, again in (
+        (409, "the server took no more answers to this stage", True),
+        (422, "the server did not accept an answer (HTTP 422)", False),
+    ):
+        room = Room(store, task(), nonce=str(status).encode() + bytes(29))
+        courier = Scripted(work(room), answer(status), work(room), answer(204))
+        agent = made(store, courier)
+        stepped(agent, 2)
+        assert Log(store, agent.device).lines()[-1].outcome == outcome
+        assert courier.sent[3][1].endswith("/refusal") is not again
+
+
+def test_a_refusal_is_posted_with_its_reason(store):
+    settle(store, 20)
+    room = Room(store, task())
+    courier = Scripted(work(room), answer(204))
+    agent = made(store, courier, Policy())
+    stepped(agent)
+    _, (method, path, _, content) = courier.sent
+    assert (method, path) == ("POST", f"/v1/work/{room.terms.session.hex()}/refusal")
+    assert json.loads(content) == {"reason": "20 people are asked together, but they must be at least 100"}
+    assert agent.refusals == 1
+
+
+def test_a_forgotten_ticket_is_renewed_for_the_same_identity(store):
+    fresh = json.dumps({"device": "d-1", "ticket": "new"}).encode()
+    courier = Scripted(answer(401), answer(201, content=fresh), answer(204, 3.0))
+    agent = made(store, courier)
+    assert stepped(agent, 2)[1] == 3.0
+    assert courier.sent[2][2] == "new"
+    own = enrolment.read(store, agent.device)
+    assert (own.ticket, own.identity) == ("new", agent.enrolment.identity)
+    said = json.loads(courier.sent[1][3])
+    public = bytes.fromhex(said["identity"])
+    assert verified(public, bytes.fromhex(said["signature"]), PROOF + b"token" + public)
+
+
+def test_a_server_that_does_not_enrol_again_is_left_alone(store):
+    agent = made(store, Scripted(answer(401), answer(403)))
+    [wait] = stepped(agent)
+    assert 0.5 <= wait <= 1.5 and agent.failed == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        (answer(403), Refused),
+        (answer(201, content=b"{}"), CodecError),
+        (answer(201, content=b'{"device": "d", "ticket": "a\\r\\nb"}'), CodecError),
+    ],
+)
+def test_an_enrolment_that_is_no_enrolment_is_said_so(store, said, error):
+    enrolment.add(store)
+    with pytest.raises(error):
+        asyncio.run(Running(store, FEW).enrol(SERVER, "token", Scripted(said)))
+
+
+def test_a_device_that_is_not_there_neither_answers_nor_charges(store):
+    settle(store, 20)
+    room = Room(store, task())
+    courier = Scripted(work(room))
+    agent = made(store, courier, there=Absence(Fraction(1), Stream.from_os()))
+    agent.there._from[room.terms.session] = 1
+    stepped(agent)
+    assert len(courier.sent) == 1
+    assert Account(store, agent.device).charges() == [] and Log(store, agent.device).lines() == []
+
+
+def test_devices_fall_silent_as_often_as_asked_and_at_every_stage():
+    # 10,000 sessions: each of the six numbers strays by 6 standard deviations with probability below 2e-9
+    stages = dict.fromkeys((1, 3, 4, 5, 6), 0)
+    there = Absence(Fraction(1, 10), Stream.from_os())
+    for number in range(10_000):
+        session = number.to_bytes(32, "big")
+        silent = [stage for stage in stages if not there(Work(session, stage, None, b"", 0.0))]
+        if silent:
+            assert silent == [stage for stage in stages if stage >= silent[0]], "who is silent stays so"
+            stages[silent[0]] += 1
+    assert abs(sum(stages.values()) - 1_000) < 6 * 30
+    assert all(abs(count - 200) < 6 * 14 for count in stages.values())
+
+
+def test_an_idle_server_ends_a_run_that_was_told_to_end(store):
+    device = enrolment.add(store)[0]
+    known = enrolment.read(store, device).enrolled(SERVER, "token", "d-1", "ticket")
+    store.commit([[enrolment.saved(store, device, known)]])
+    tally = asyncio.run(Running(store, FEW, until_idle=0.1).run(Scripted(*[answer(204, 0.05)] * 1_000)))
+    assert (tally.devices, tally.answers) == (1, 0)
+
+
+def test_a_store_without_an_enrolled_device_cannot_run(store):
+    with pytest.raises(InputError, match="no device"):
+        asyncio.run(Running(store, FEW).run(Scripted()))
+    enrolment.add(store)
+    with pytest.raises(InputError, match="not enrolled"):
+        asyncio.run(Running(store, FEW).run(Scripted()))
+
+
+def test_no_ticket_and_no_token_is_in_a_process_log(store, caplog):
+    caplog.set_level(logging.DEBUG)
+    fresh = json.dumps({"device": "d-1", "ticket": "fresh-ticket"}).encode()
+    agent = made(store, Scripted(answer(401), answer(201, content=fresh), Unreachable("gone"), answer(200)))
+    stepped(agent, 3)
+    assert "gone" in caplog.text
+    for secret in ("ticket", "token", agent.enrolment.identity.hex()):
+        assert secret not in caplog.text
+    assert "ticket" not in repr(agent.enrolment)
