@@ -51,35 +51,35 @@ def test_a_sample_of_a_smooth_place_is_nearer_to_it_with_the_help_of_neighbours(
     rng, cells = np.random.default_rng(2), Leaves.at_level(TREE, 5)
     for _ in range(20):
         exact, drawn = field(cells, rng)
-        better = drawn_together(cells, drawn, exact)
+        better = drawn_together(cells, drawn, exact, drawn)
         assert ((better - exact) ** 2).sum() < 0.65 * ((drawn - exact) ** 2).sum()
 
 
 def test_what_is_known_for_sure_stays():
     _, drawn = field(Leaves.at_level(TREE, 5), np.random.default_rng(2))
     cells = Leaves.at_level(TREE, 5)
-    assert np.allclose(drawn_together(cells, drawn, np.zeros(cells.size)), drawn)
+    assert np.allclose(drawn_together(cells, drawn, np.zeros(cells.size), drawn), drawn)
 
 
 def test_people_who_stand_out_stay_where_they_are():
     cells = Leaves.at_level(TREE, 5)
     values = np.full(cells.size, 10.0)
     values[500] = 1_000.0
-    better = drawn_together(cells, values, np.full(cells.size, 10.0))
+    better = drawn_together(cells, values, np.full(cells.size, 10.0), values)
     assert better[500] > 990
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_an_even_place_stays_even_whatever_its_cells(seed):
     leaves = some_leaves(np.random.default_rng(seed), nested=False)
-    better = drawn_together(leaves, leaves.areas * 7.0, leaves.areas)
+    better = drawn_together(leaves, leaves.areas * 7.0, leaves.areas, leaves.areas * 7.0)
     assert np.allclose(better, leaves.areas * 7.0)
 
 
 def test_the_cells_a_level_up_keep_their_totals():
     rng, cells = np.random.default_rng(7), Leaves.at_level(TREE, 5)
     drawn = rng.uniform(1, 20, cells.size)
-    better = drawn_together(cells, drawn, np.full(cells.size, 30.0))
+    better = drawn_together(cells, drawn, np.full(cells.size, 30.0), drawn)
     group = cells.above(1).locate(cells.cells)
     assert not np.allclose(better, drawn)
     assert np.allclose(np.bincount(group, better), np.bincount(group, drawn))
@@ -88,7 +88,7 @@ def test_the_cells_a_level_up_keep_their_totals():
 def test_nowhere_has_no_neighbours():
     cells = Leaves(TREE, np.append(NOWHERE, Leaves.at_level(TREE, 3).cells))
     values = np.random.default_rng(1).uniform(0, 9, cells.size)
-    better = drawn_together(cells, values, np.full(cells.size, 4.0))
+    better = drawn_together(cells, values, np.full(cells.size, 4.0), values)
     assert better[0] == values[0]
     assert better[1:].sum() == pytest.approx(values[1:].sum())
 
@@ -97,4 +97,4 @@ def test_a_tree_that_does_not_know_who_touches_whom_leaves_numbers_alone():
     tree = Hexagons(Box(13.2, 52.4, 13.3, 52.5), 6, 8)
     cells = Leaves.at_level(tree, 2)
     values = np.arange(cells.size, dtype=float)
-    assert drawn_together(cells, values, values) is values
+    assert drawn_together(cells, values, values, values) is values

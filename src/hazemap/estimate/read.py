@@ -53,4 +53,4 @@ def _guessed(asked: list[Measurement], cells: Leaves, total: float, reading: Rea
     if reading is not Reading.SHRUNK:
         return guess.numbers
     values = shrunk(guess)
-    return drawn_together(cells, values, guess.stddev**2) if samples else values
+    return drawn_together(cells, guess.numbers, guess.stddev**2, values) if samples else values

@@ -10,6 +10,7 @@ from hazemap.cells import NOWHERE, Cells, Leaves
 Floats = NDArray[np.float64]
 
 OWN = 2  # neighbours that a cell itself is worth, in the mean over what surrounds it
+FEW = 16  # cells that tell too little about cells like them
 _SLIVER = 1e-6  # parts of an area below this are rounding
 
 
@@ -22,15 +23,16 @@ class Adjoining(Protocol):
         ...
 
 
-def drawn_together(cells: Leaves, values: Floats, variances: Floats) -> Floats:
+def drawn_together(cells: Leaves, numbers: Floats, variances: Floats, values: Floats) -> Floats:
     """Each number drawn toward what the density around its cell predicts, as far as noise explains the difference.
 
-    A cell of area a is predicted to hold p = a · (2d + Σ d_k)/(2 + k), d its own density and d_k that of the k cells of
-    its size on its sides, from these very numbers. It becomes p + max(0, 1 − v/(x − p)²)(x − p), x its number and v
-    the number's variance (James and Stein 1961, in one dimension). Then the numbers in each cell a level up are
-    brought back to their total, so that nobody moves far. Where people are a sample, neighbours tell more of a place
-    than the few who were drawn from it. float64[cells], O(cells · log cells); unchanged where a tree does not know
-    who touches whom.
+    `values` is a first guess, `numbers` and `variances` what was measured. A cell of area a is predicted to hold
+    p = a · (2d + Σ d_k)/(2 + k), d its own density in the guess and d_k that of the k cells of its size on its sides.
+    Cells of one level whose p lie within a factor of 2 are judged together: their numbers x become p + w(x − p) with
+    w = max(0, 1 − Σ variance/Σ (x − p)²) (empirical Bayes, Efron and Morris 1973). So where people are spread smoothly
+    neighbours help, and where every street is another world they do not. Cells with few like them keep their guess.
+    Then the numbers in each cell a level up are brought back to their total, so that nobody moves far. float64[cells],
+    O(cells · log cells); the guess itself where a tree does not know who touches whom.
     """
     tree, places = cells.tree, cells.cells != NOWHERE
     if not isinstance(tree, Adjoining) or not places.any():
@@ -41,13 +43,14 @@ def drawn_together(cells: Leaves, values: Floats, variances: Floats) -> Floats:
     mass[there], area[there] = _held(cells, values, around[there])
     known = area > 0
     density = np.divide(mass, area, out=np.zeros(around.shape), where=known)
-    own, number, spread = cells.areas[places], values[places], variances[places]
-    predicted = (OWN * number + own * density.sum(axis=1)) / (OWN + known.sum(axis=1))
-    apart = number - predicted
-    with np.errstate(divide="ignore", invalid="ignore"):
-        kept = np.where(spread > 0, np.maximum(0, 1 - spread / apart**2), 1.0)
+    predicted = OWN * values[places] + cells.areas[places] * density.sum(axis=1)
+    predicted /= OWN + known.sum(axis=1)
+    apart, scale = numbers[places] - predicted, np.rint(np.log2(np.maximum(predicted, 1))).astype(np.int64)
+    _, alike, members = np.unique(cells.levels[places] * 64 + scale, return_inverse=True, return_counts=True)
+    noise, seen = (np.bincount(alike, weight) for weight in (variances[places], apart**2))
+    kept = np.maximum(0, 1 - np.divide(noise, seen, out=np.ones(len(seen)), where=seen > 0))
     drawn = values.copy()
-    drawn[places] = predicted + np.where(apart == 0, 0, kept * apart)
+    drawn[places] = np.where(members[alike] < FEW, values[places], predicted + kept[alike] * apart)
     return _restored(cells, drawn, values, places)
 
 
