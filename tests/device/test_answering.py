@@ -104,10 +104,10 @@ def test_a_campaign_is_refused_where_its_budget_or_the_devices_is_spent(store):
     other.turn(0)
     assert other.told == {0: "this device has nothing left to spend on this round"}, "what others were told is private"
     assert "0.8 was spent in 30 days" in Log(store, first).lines()[-1].outcome
-    promised = task(share=Fraction(1), budget=PureDP("0.5"))
+    promised = task(share=Fraction(1), budget=PureDP("0.1"), round=2)
     room = Room(store, promised, nonce=b"5" * 32)
     room.turn(0)
-    assert "this campaign said it would cost 0.5" in Log(store, first).lines()[-1].outcome
+    assert "the others cost 0.4, but this campaign said it would cost 0.1" in Log(store, first).lines()[-1].outcome
 
 
 def test_two_sessions_at_once_cannot_both_spend_the_last_of_a_budget(store):

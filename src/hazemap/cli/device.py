@@ -216,19 +216,20 @@ def settle(
     """A device for each of the first people of a table, unless the store has its devices already."""
     from hazemap.device import enrolment
     from hazemap.device.people import people
-    from hazemap.device.rows import added
+    from hazemap.device.rows import added, any_rows
 
-    there = len(enrolment.devices(file))
-    if there:
-        if there != many:
-            raise InputError(f"the store has {there:,} devices, not {many:,}: name another with --store")
+    there = enrolment.devices(file)
+    if there and len(there) != many:
+        raise InputError(f"the store has {len(there):,} devices, not {many:,}: name another with --store")
+    if there and any_rows(file):
         return
     if table is None:
         raise InputError("--many needs --table: each of its people gets a device")
     found = people(table, many, person, each_row, **columns)
     if len(found) < many:
         raise InputError(f"{table} has {len(found):,} people, too few for {many:,} devices")
-    added(file, dict(zip(enrolment.add(file, many), found, strict=True)), None)
+    # A process that is killed here leaves devices without rows, and the next one goes on
+    added(file, dict(zip(there or enrolment.add(file, many), found, strict=True)), None)
 
 
 @app.command(epilog="Example: [bold]hazemap device log[/bold]")

@@ -6,7 +6,8 @@ any crash the same bytes are sent again for the charge that stands. A session th
 masked vector costs nothing, for nothing of it could have been opened. One that fails later is paid, and the same
 round in a new session is paid again: nobody can know that the first vector was not opened.
 
-Pure ε's add (Dwork et al. 2006). A cap is over what was charged, never over what somebody promises to ask.
+Pure ε's add (Dwork et al. 2006). The policy's caps are over all that was charged, whatever a server says became of
+it. A campaign is also held to its own word, the budget of its task, where a round that was begun again counts once.
 """
 
 import json
@@ -60,11 +61,16 @@ class Account:
         """Why this round cannot be paid; None where it can."""
         price, charges = task.price.epsilon, self.charges()
         campaign = spent(charges, campaign=task.campaign)
-        most = min(policy.campaign, task.budget.epsilon)
-        if campaign + price > most:
-            whose = "this campaign said it would cost" if most < policy.campaign else "one campaign may cost"
+        if campaign + price > policy.campaign:
             return (
-                f"this round costs ε = {shown(price)} and {shown(campaign)} is spent, but {whose} {shown(most)} in all"
+                f"this round costs ε = {shown(price)} and {shown(campaign)} is spent, but one campaign may cost"
+                f" {shown(policy.campaign)} in all"
+            )
+        others = _rounds(charges, task)
+        if others + price > task.budget.epsilon:
+            return (
+                f"this round costs ε = {shown(price)} and the others cost {shown(others)}, but this campaign said it"
+                f" would cost {shown(task.budget.epsilon)} in all"
             )
         period = spent(charges, since=now - timedelta(days=policy.days))
         if period + price > policy.period:
@@ -95,6 +101,15 @@ def spent(charges: list[Charge], campaign: str | None = None, since: datetime | 
     """
     chosen = (c for c in charges if campaign in (None, c.campaign) and (since is None or c.time > since))
     return sum((c.epsilon for c in chosen), Fraction(0))
+
+
+def _rounds(charges: list[Charge], task: Task) -> Fraction:
+    """What the other rounds of a campaign cost by its own account: a round that was begun again counts once."""
+    rounds: dict[int, Fraction] = {}
+    for charge in charges:
+        if charge.campaign == task.campaign and charge.round != task.round:
+            rounds[charge.round] = max(charge.epsilon, rounds.get(charge.round, Fraction(0)))
+    return sum(rounds.values(), Fraction(0))
 
 
 def shown(epsilon: Fraction) -> str:

@@ -45,7 +45,7 @@ class Policy:
     corrupt: Fraction = Fraction(1, 10)
     modes: tuple[str, ...] = tuple(MODES.values())
     longest: int = 1 << 20
-    finest: float = 10.0
+    finest: float = 5.0
     rules: tuple[str, ...] = ("rows", "cells", "one vote")
     marks: bool = True
     campaigns: tuple[str, ...] = ("*",)

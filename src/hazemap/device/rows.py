@@ -108,6 +108,11 @@ def added(store: Store, places: dict[int, Places], keep: int | None) -> int:
     return sum(len(own) for own in places.values())
 
 
+def any_rows(store: Store) -> bool:
+    """Whether there is a row of anybody."""
+    return bool(store.read("SELECT 1 FROM rows LIMIT 1"))
+
+
 def expire(store: Store, now: float) -> int:
     """Delete for good what is older than it may be; of how many days and devices there was something."""
     today = int(now // DAY)

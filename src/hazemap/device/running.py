@@ -144,6 +144,7 @@ class Running:
             now = time.monotonic()
             if now - expired > HOUR:
                 rows.expire(self.store, time.time())
+                self.store.emptied()
                 expired = now
             if now - told > self.every:
                 self.tell(Tally.of(agents))

@@ -6,8 +6,8 @@ its associated data to its table, device, number and day, so that nothing can be
 Nonces are random, 96 bits: a device may seal 2³² records before two could meet with probability 2⁻³² (NIST SP
 800-38D §8.3), a session has six.
 
-What is deleted is overwritten in the file (secure_delete) and the journal beside it is emptied. A disk, a backup or a
-copy may hold it longer, sealed. A transaction is on the disk when it ends, or was never there.
+What is deleted is overwritten in the file (secure_delete), and the journal beside it is emptied every hour at least. A
+disk, a backup or a copy may hold it longer, sealed. A transaction is on the disk when it ends, or was never there.
 
 Not covered: whoever puts an old copy of the file back makes the device forget what it has paid since.
 """
