@@ -7,7 +7,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hazemap.cells import NOWHERE, Cells
+from hazemap.cells import NOWHERE, Cells, Leaves
 from hazemap.domains import WORLD, Box, Hexagons
 from hazemap.domains.hexagons import REACH
 from hazemap.errors import InputError
@@ -189,3 +189,20 @@ def test_names_of_other_resolutions_places_or_kinds_are_refused() -> None:
     for wrong in (good.upper(), "0x" + good, good + "\n", good[:-1]):
         with pytest.raises(InputError, match="15 hexadecimal digits"):
             tree.named([wrong])
+
+
+def test_neighbours_are_the_ring_around():
+    tree = Hexagons(Box(2.2, 48.8, 2.5, 48.9), coarsest=5, finest=8)
+    for level in range(4):
+        cells = Leaves.at_level(tree, level).cells
+        inside = set(cells.tolist())
+        for cell, around in zip(cells.tolist(), tree.neighbours(cells).tolist(), strict=True):
+            ring = {h3.str_to_int(name) for name in h3.grid_disk(h3.int_to_str(cell), 1)} - {cell}
+            assert set(around) - {0} == ring & inside
+            assert around.count(0) == 6 - len(ring & inside)
+
+
+def test_a_pentagon_has_five_neighbours():
+    tree = Hexagons(WORLD, coarsest=0, finest=2)
+    pentagon = np.array([h3.str_to_int(name) for name in h3.get_pentagons(2)], dtype=np.uint64)
+    assert ((tree.neighbours(pentagon) != NOWHERE).sum(axis=1) == 5).all()

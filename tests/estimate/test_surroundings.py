@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.domains import Box, Hexagons, Marked, Quadtree
 from hazemap.estimate.surroundings import _held, drawn_together
 
 TREE = Quadtree(0.5, 0.5, 2.0**-12, 5)  # so small that all pixels have nearly one area
@@ -61,6 +61,15 @@ def test_what_is_known_for_sure_stays():
     assert np.allclose(drawn_together(cells, drawn, np.zeros(cells.size), drawn), drawn)
 
 
+def test_hexagons_have_neighbours_too():
+    rng, tree = np.random.default_rng(4), Hexagons(Box(13.0, 52.2, 13.8, 52.8), 6, 8)
+    cells = Leaves.at_level(tree, 2)
+    exact = cells.areas / cells.areas.mean() * 20
+    drawn = rng.poisson(exact).astype(float)
+    better = drawn_together(cells, drawn, exact, drawn)
+    assert ((better - exact) ** 2).sum() < 0.4 * ((drawn - exact) ** 2).sum()
+
+
 def test_people_who_stand_out_stay_where_they_are():
     cells = Leaves.at_level(TREE, 5)
     values = np.full(cells.size, 10.0)
@@ -94,7 +103,6 @@ def test_nowhere_has_no_neighbours():
 
 
 def test_a_tree_that_does_not_know_who_touches_whom_leaves_numbers_alone():
-    tree = Hexagons(Box(13.2, 52.4, 13.3, 52.5), 6, 8)
-    cells = Leaves.at_level(tree, 2)
+    cells = Leaves.at_level(Marked(TREE), 2)
     values = np.arange(cells.size, dtype=float)
     assert drawn_together(cells, values, values, values) is values

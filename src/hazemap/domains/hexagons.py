@@ -83,6 +83,21 @@ class Hexagons:
         numbers = np.asarray(cells, dtype=np.uint64)
         return _index(_resolution(numbers) - 1, numbers)
 
+    def neighbours(self, cells: Cells) -> Cells:
+        """The hexagons around each cell, uint64[cells, 6]; `NOWHERE` for a pentagon's sixth and beyond the roots."""
+        import pyarrow
+        from h3ronpy import grid_disk
+
+        numbers = np.asarray(cells, dtype=np.uint64)
+        disks = pyarrow.array(grid_disk(pyarrow.array(numbers), 1))
+        whose = np.repeat(np.arange(len(numbers)), np.diff(disks.offsets.to_numpy()))
+        near = disks.flatten().to_numpy()
+        real = (near != numbers[whose]) & np.isin(_index(np.int64(self.coarsest), near), self.root)
+        whose, near = whose[real], near[real]
+        found = np.full((len(numbers), 6), NOWHERE)
+        found[whose, np.arange(len(near)) - np.searchsorted(whose, whose)] = near
+        return found
+
     def level(self, cells: Cells) -> NDArray[np.int64]:
         """Resolutions below the coarsest."""
         return _resolution(np.asarray(cells, dtype=np.uint64)) - self.coarsest
