@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hazemap.cells import Leaves
-from hazemap.cli.watching import densities, drawn
+from hazemap.cli.watching import densities, drawn, typed
 from hazemap.domains import Box, Hexagons, Quadtree
 from server.fleet import crowd
 
@@ -16,7 +16,7 @@ from .serving import Process
 
 BERLIN = Box(13.2, 52.4, 13.6, 52.6)
 BOX = "--box=13.2,52.4,13.6,52.6"
-ORDER = ("--name", "berlin", "--purpose", "a test", "--epsilon", "1000", "--stage", "30", "--wait", "20")
+ORDER = ("--name", "berlin", "--purpose", "a test", "--epsilon", "10", "--stage", "30", "--wait", "20")
 
 
 class Devices(threading.Thread):
@@ -56,15 +56,16 @@ def process(tmp_path):
 def test_a_campaign_is_begun_watched_fetched_and_listed(process, hazemap, tmp_path):
     with Devices(process, 12):
         people = ("--people", "12", "--dropout", "0.25", "--corrupt", "0")
-        begun = hazemap("campaign", "start", *ORDER, *people, BOX, "--method", "flat:2", *process.operator)
+        begun = hazemap("campaign", "start", *ORDER, *people, BOX, *process.operator)
         assert begun.code == 0, begun.err
         assert "12 people a round, in 1 shards" in begun.out
         watched = hazemap("campaign", "watch", "berlin", *process.operator)
         assert watched.code == 0, watched.err
         status = hazemap("campaign", "watch", "berlin", "--json", *process.operator).json
     assert "done" in watched.out
-    assert "▀" in watched.out
+    assert "@" in watched.out
     assert (status["state"], status["rounds"][0]["people"]) == ("done", 12)
+    assert len(status["rounds"]) == 6
     fetched = hazemap("campaign", "release", "berlin", "-o", "map.parquet", "--picture", "map.png", *process.operator)
     assert fetched.code == 0, fetched.err
     assert "by secure aggregation among devices" in fetched.out
@@ -118,9 +119,7 @@ def test_a_server_that_is_not_there_and_a_token_that_is_wrong_are_said(process, 
     assert (missing.code, "DIR/operator.token" in " ".join(missing.err.split())) == (2, True)
 
 
-@pytest.mark.parametrize(
-    "tree", [Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 3), Hexagons(Box(13.2, 52.4, 13.6, 52.6), 5, 6)]
-)
+@pytest.mark.parametrize("tree", [Quadtree.around(BERLIN, 3), Hexagons(BERLIN, 5, 6)])
 def test_the_small_map_shows_where_people_are(tree):
     leaves = Leaves.at_level(tree, 1)
     spot = tree.cell_at({"lon": np.array([13.25]), "lat": np.array([52.58])}, tree.depth)
@@ -134,3 +133,4 @@ def test_the_small_map_shows_where_people_are(tree):
     assert full[:, 0].mean() < density.shape[0] / 2
     assert full[:, 1].mean() < density.shape[1] / 2
     assert drawn(density).plain.count("▀") == density.size // 2
+    assert typed(density).plain.count("@") > len(full) / 4

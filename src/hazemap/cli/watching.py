@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 WIDE, HIGH = 56, 56
 """Half-blocks of the map: two above each other make a character."""
 
+SHADES = " .:-=+*#%@"
+"""The same where there are no colours."""
+
 INK = ((255, 247, 236), (253, 212, 158), (252, 141, 89), (215, 48, 31), (127, 0, 0), (60, 0, 0))
 """From few to many: the colours of a printed density map."""
 
@@ -41,15 +44,15 @@ def watched(line: Operator, name: str, once: bool, every: float, quiet: bool) ->
                 break
             time.sleep(every)
         if not quiet:
-            out.print(shown(status, _map(line, status)))
+            out.print(shown(status, _map(line, status, out.is_terminal)))
         return status
     with Live(console=out, auto_refresh=False, vertical_overflow="crop") as live:
-        drawn, picture = -1, None
+        seen, picture = -1, None
         while True:
             status = line.get(f"/v1/campaigns/{name}")
             answered = sum(each["answered"] for each in status["rounds"])
-            if answered != drawn:
-                drawn, picture = answered, _map(line, status)
+            if answered != seen:
+                seen, picture = answered, _map(line, status, True)
             live.update(shown(status, picture), refresh=True)
             if status["state"] != "running":
                 return status
@@ -121,7 +124,7 @@ def _line(status: dict[str, Any]) -> str:
     return f"{status['name']}: {status['state']}, {answered} rounds answered; {what}".rstrip("; ")
 
 
-def _map(line: Operator, status: dict[str, Any]) -> "Text | None":
+def _map(line: Operator, status: dict[str, Any], coloured: bool) -> "Text | None":
     from hazemap.codec import from_json
 
     if not any(each["answered"] for each in status["rounds"]):
@@ -130,7 +133,8 @@ def _map(line: Operator, status: dict[str, Any]) -> "Text | None":
         found = line.get(f"/v1/campaigns/{status['name']}/map")
     except InputError:  # it failed, or was stopped: there is no map any more
         return None
-    return drawn(densities(from_json(found["cells"]), np.array(found["values"])))
+    density = densities(from_json(found["cells"]), np.array(found["values"]))
+    return drawn(density) if coloured else typed(density)
 
 
 def densities(leaves: "Leaves", values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -157,17 +161,30 @@ def drawn(density: NDArray[np.float64]) -> "Text":
     from rich.style import Style
     from rich.text import Text
 
-    seen = density[np.isfinite(density) & (density > 0)]
-    low, high = (np.log(np.quantile(seen, (0.05, 0.99)))) if len(seen) else (0.0, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        tone = np.clip((np.log(density) - low) / max(high - low, 1e-9), 0, 1)
-    steps = np.linspace(0, 1, len(INK))
-    colours = np.stack(
-        [np.interp(np.nan_to_num(tone), steps, [ink[part] for ink in INK]) for part in range(3)], axis=-1
-    )
+    tones, steps = _tones(density), np.linspace(0, 1, len(INK))
+    colours = np.stack([np.interp(tones, steps, [ink[part] for ink in INK]) for part in range(3)], axis=-1)
     text = Text()
     for upper, lower in zip(colours[::2], colours[1::2], strict=True):
         for above, below in zip(upper, lower, strict=True):
             text.append("▀", Style(color=Color.from_rgb(*above), bgcolor=Color.from_rgb(*below)))
         text.append("\n")
     return text
+
+
+def typed(density: NDArray[np.float64]) -> "Text":
+    """The same in letters, for a pipe: one for two half-blocks."""
+    from rich.text import Text
+
+    tones = _tones(density)
+    shade = np.rint((tones[::2] + tones[1::2]) / 2 * (len(SHADES) - 1)).astype(int)
+    return Text("\n".join("".join(SHADES[at] for at in row).rstrip() for row in shade))
+
+
+def _tones(density: NDArray[np.float64]) -> NDArray[np.float64]:
+    """From 0 to 1 by the logarithm of density; 0 outside the map and where nobody is."""
+    seen = density[np.isfinite(density) & (density > 0)]
+    low, high = (np.log(np.quantile(seen, (0.05, 0.99)))) if len(seen) else (0.0, 1.0)
+    low = min(low, high - 1)  # where all are equal they are many
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tones: NDArray[np.float64] = np.clip((np.log(density) - low) / (high - low), 0, 1)
+    return np.nan_to_num(tones)

@@ -1,13 +1,18 @@
-"""What a map made by devices promises to the people whose devices they are."""
+"""What a map made by devices promises to the people whose devices they are, and what its answers cost."""
 
 from datetime import UTC, datetime
 
 from hazemap import __version__
 from hazemap.algorithms import Flat, FoundBox
+from hazemap.codec import dumps, loads
 from hazemap.privacy.statement import Statement
 from hazemap.server.campaigns import Campaign
+from hazemap.trust.prices import SecureSumPrices
+from hazemap.trust.tasks import KNOWN as OF_TASKS
+from hazemap.trust.tasks import pure
 
 A_DEVICE = "a person: all rows on one device"
+_COHORT = "the cohort, for machines: "
 
 
 def statement(campaign: Campaign) -> Statement:
@@ -22,6 +27,7 @@ def statement(campaign: Campaign) -> Statement:
         f"the cohort: {cohort.people:,} people a round, in {len(shards):,} shards of up to {max(shards):,}; "
         f"{cohort.sampling.value}",
         "which devices were asked, which answered, and how many people each answer is over",
+        f"{_COHORT}{dumps(cohort)}",
     )
     charged = (
         "the box" if isinstance(method, FoundBox) else "",
@@ -49,3 +55,11 @@ def statement(campaign: Campaign) -> Statement:
         created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         version=__version__,
     )
+
+
+def prices(said: Statement) -> SecureSumPrices | None:
+    """The prices of the answers behind a statement of devices; `None` for one of another trust model."""
+    found = [text.removeprefix(_COHORT) for text in said.public if text.startswith(_COHORT)]
+    if said.unit != A_DEVICE or len(found) != 1:
+        return None
+    return SecureSumPrices(pure(said.budget), loads(found[0], OF_TASKS))
