@@ -17,6 +17,7 @@ from hazemap.rounds import Choice, Query
 from hazemap.tables.bounding import AtMostRows, OneVote, RowIsPerson
 from hazemap.trust import Cohort, Sampling, Task, check, terms_for
 from hazemap.trust.tasks import KNOWN
+from hazemap.wire.floors import Floors
 from hazemap.wire.terms import Mode
 
 TREE = Quadtree.world(depth=6)
@@ -169,3 +170,14 @@ def test_a_stack_of_votes_has_room_for_all_of_them():
     assert offered.noise.scale == 4 * 64 * 10
     assert offered.size == 65
     assert 2 ** (offered.bits - 1) > 1_000 * 4 * 64
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("clients", [20, 57, 400, 1_000])
+def test_who_insists_on_as_much_as_the_cohort_says_takes_part(mode, clients):
+    corrupt = Fraction(1, 20)
+    cohort = Cohort(20_000, 1_000, Fraction(1, 10), corrupt, mode=mode)
+    offered = terms(replace(TASK, cohort=cohort), clients)
+    Floors(clients=20, survivors=10, corrupt=corrupt).check(offered)
+    with pytest.raises(Refused):
+        Floors(clients=20, survivors=10, corrupt=Fraction(1, 4)).check(offered)
