@@ -19,7 +19,7 @@ from hazemap.algorithms import (
 from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.errors import InputError
 from hazemap.orders.spelling import Hexes, Squares
-from hazemap.orders.ways import FINEST, domain, reach, way
+from hazemap.orders.ways import FINEST, among_devices, domain, reach, way
 from hazemap.tables import AtMostRows, OneVote
 
 PARIS = Box(2.2, 48.8, 2.5, 48.9)
@@ -100,3 +100,13 @@ def test_the_reach_of_a_method_holds_every_corner_of_its_cells(west, south, widt
         assert (columns["lon"][held] <= around.east).all()
         assert (columns["lat"][held] >= around.south).all()
         assert (columns["lat"][held] <= around.north).all()
+
+
+@pytest.mark.parametrize("box", [PARIS, None], ids=["a box", "none"])
+def test_devices_are_asked_for_so_many_numbers_and_no_more(box):
+    made = among_devices(way("adaptive", Squares(None), box, OneVote()), 3_000)
+    inner = made.method if isinstance(made, FoundBox) else made
+    assert (inner.most_numbers, inner.bounding) == (3_000, OneVote())
+    assert isinstance(made, FoundBox) == (box is None)
+    other = way("uniform", Squares(None), box, OneVote())
+    assert among_devices(other, 3_000) is other

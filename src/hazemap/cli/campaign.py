@@ -65,6 +65,12 @@ def start(
             help="What one person gives: 'one row', rows:K, cells:K, 'one vote'.",
         ),
     ] = "one row",
+    numbers: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=500, rich_help_panel=MAP, help="What adaptive may ask of a device, in all rounds."
+        ),
+    ] = 20_000,
     shard: Annotated[
         int | None, typer.Option(min=2, rich_help_panel=PEOPLE, help="People in one secure sum. By default 1000.")
     ] = None,
@@ -111,7 +117,7 @@ def start(
     from hazemap.domains import Box
     from hazemap.orders.spelling import bounding as spelled_bounding
     from hazemap.orders.spelling import cells as spelled_cells
-    from hazemap.orders.ways import way
+    from hazemap.orders.ways import among_devices, way
     from hazemap.privacy.budget import PureDP, exact
     from hazemap.server.campaigns import Campaign, Deadlines
     from hazemap.trust.cohorts import Cohort
@@ -129,7 +135,7 @@ def start(
         name,
         purpose,
         dataset or name,
-        way(method, spelled_cells(cells), Box.parse(box) if box else None, rule),
+        among_devices(way(method, spelled_cells(cells), Box.parse(box) if box else None, rule), numbers),
         PureDP(epsilon),
         cohort,
         replace(Deadlines.all(stage, quiet), masked=upload or stage),

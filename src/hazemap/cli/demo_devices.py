@@ -40,7 +40,7 @@ def demo_devices(
     people: Annotated[
         int, typer.Option(metavar="N", min=200, max=100_000, help="How many people have a device.")
     ] = 2000,
-    shard: Annotated[int, typer.Option(metavar="N", min=100, help="People in one secure sum.")] = 500,
+    shard: Annotated[int, typer.Option(metavar="N", min=100, help="People in one secure sum.")] = 250,
     drop: Annotated[
         float,
         typer.Option(metavar="PART", min=0, max=0.3, help="The part of the devices that falls silent in a round."),
@@ -80,13 +80,13 @@ def demo_devices(
             epsilon=epsilon,
             people=people,
             shard=min(shard, people),
-            dropout="0.25",
+            dropout="0.2",
             corrupt="0.1",
             sampling="one",
             server=server,
             box=f"{BOX.west},{BOX.south},{BOX.east},{BOX.north}",
             stage=60.0,
-            quiet=3.0,
+            quiet=4.0,
             as_json=as_json,
         )
         status = watched(line, NAME, once=False, every=1.0, quiet=as_json)

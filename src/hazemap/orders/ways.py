@@ -1,6 +1,7 @@
 """A method by its name, over the cells and the box that go with it."""
 
 import re
+from dataclasses import replace
 from math import cos, degrees, radians
 
 from hazemap.algorithms import (
@@ -71,6 +72,19 @@ def way(method: str, cells: Squares | Hexes, box: Box | None, rule: Bounding) ->
         case _:
             chosen = Adaptive(tree, rule)
     return chosen if box else FoundBox(chosen, finest=FINEST)
+
+
+def among_devices(chosen: Way | FoundBox, most_numbers: int) -> Way | FoundBox:
+    """The same method, where people's devices answer: an adaptive one with the parameters for samples of people.
+
+    No device is asked for more than `most_numbers` by it in all rounds, whatever the answers are: somebody who adds
+    false millions makes cells finer, but not without end.
+    """
+    inner = chosen.method if isinstance(chosen, FoundBox) else chosen
+    if not isinstance(inner, Adaptive):
+        return chosen
+    ours = Adaptive.for_devices(inner.tree, inner.bounding, most_numbers)
+    return replace(chosen, method=ours) if isinstance(chosen, FoundBox) else ours
 
 
 def reach(chosen: Way | FoundBox) -> Box | None:
