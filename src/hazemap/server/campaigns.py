@@ -58,6 +58,7 @@ class Campaign:
     round waits for enough devices to be there; `attempts` is how often a shard is begun that could not be opened,
     as long as nobody had sent what could open it.
 
+    >>> from hazemap.algorithms import Flat
     >>> from hazemap.domains import Quadtree
     >>> campaign = Campaign(
     ...     "commuters", "a map of where people live", "city", Flat(Quadtree.world(depth=6), 6), PureDP(1),

@@ -61,6 +61,7 @@ class Coordinator:
         self.pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="shards")
         self.seating = Seating(store, self.enrolled, self.pool)
         self._campaigns: dict[str, _Running] = {}
+        self._beginning: set[str] = set()
 
     @property
     def asking(self) -> int:
@@ -84,22 +85,29 @@ class Coordinator:
 
     async def begin(self, campaign: Campaign) -> None:
         """Begin a campaign: on the disk when this returns. Raises what is wrong with it, and then nothing is paid."""
+        await asyncio.to_thread(self._check, campaign)
+        identifier = os.urandom(8).hex()
+        if campaign.name in self._beginning:
+            raise Taken(f"a campaign {campaign.name!r} is being begun by somebody else")
+        self._beginning.add(campaign.name)
+        await self.store.write(Write(_NEW, (campaign.name, identifier, dumps(campaign), now())))
+        log.info("%s begins: %s of %r", campaign.name, campaign.budget, campaign.dataset)
+        self._run(campaign, identifier)
+
+    def _check(self, campaign: Campaign) -> None:
+        """Raise what stands against a campaign, before anything is paid."""
         if self.store.read(_ONE, campaign.name):
             raise Taken(f"there is a campaign {campaign.name!r} already: each has a name of its own")
         cohort = campaign.cohort
         for size in {min(cohort.shards), max(cohort.shards)}:
             degree_and_threshold(size, cohort.corrupt, cohort.dropout, cohort.mode)
-        await asyncio.to_thread(self.ledger.check, campaign.dataset, campaign.budget)
-        identifier = os.urandom(8).hex()
-        await self.store.write(Write(_NEW, (campaign.name, identifier, dumps(campaign), now())))
-        log.info("%s begins: %s of %r", campaign.name, campaign.budget, campaign.dataset)
-        self._run(campaign, identifier)
+        self.ledger.check(campaign.dataset, campaign.budget)
 
     async def end(self, name: str) -> None:
         """Stop a campaign for good: what it has paid stays paid, and nothing is released."""
         running = self._campaigns.get(name)
         if running is None:
-            self._row(name)
+            await asyncio.to_thread(self._row, name)
             raise Taken(f"the campaign {name!r} is not running, so it cannot be stopped")
         running.task.cancel()
         await asyncio.gather(running.task, return_exceptions=True)

@@ -103,7 +103,7 @@ def named(identity: bytes) -> str:
     """What a device is called by people: 64 bits of a hash of its identity.
 
     >>> named(bytes(32))
-    '6c42c0f6e47e2d31'
+    'ee5702d297e516eb'
     """
     if len(identity) != 32:
         raise InputError(f"an identity has 32 bytes, not {len(identity)}")

@@ -60,7 +60,8 @@ def routes(coordinator: Coordinator, operator: str) -> list[Route]:
         return JSONResponse({"name": campaign.name}, 201)
 
     async def every(_: Request) -> Response:
-        return JSONResponse({"campaigns": coordinator.all(), "devices": coordinator.devices()})
+        campaigns = await asyncio.to_thread(coordinator.all)
+        return JSONResponse({"campaigns": campaigns, "devices": coordinator.devices()})
 
     async def one(request: Request) -> Response:
         return JSONResponse(await asyncio.to_thread(coordinator.status, request.path_params["name"]))
@@ -72,7 +73,7 @@ def routes(coordinator: Coordinator, operator: str) -> list[Route]:
         return JSONResponse(await asyncio.to_thread(plain, cellmap))
 
     async def release(request: Request) -> Response:
-        file = coordinator.release(request.path_params["name"])
+        file = await asyncio.to_thread(coordinator.release, request.path_params["name"])
         return FileResponse(file, filename=file.name, media_type="application/vnd.apache.parquet")
 
     async def stop(request: Request) -> Response:
