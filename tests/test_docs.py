@@ -132,6 +132,8 @@ def misunderstood(words: list[str]) -> str:
         if words[0] not in command.commands:
             return words[0]
         command, words = command.commands[words[0]], words[1:]
+    if "run" in getattr(command, "commands", ()) and words[:1] not in (["--help"], ["-h"], []):
+        command = command.commands["run"]  # `hazemap device --many …` is `hazemap device run --many …`
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     known |= {"--help", "-h"}
     used = [word.partition("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word)]

@@ -57,7 +57,7 @@ def test_a_section_begins_with_the_sentence_of_the_help(name):
 
 
 def test_no_section_is_about_a_command_that_is_not_there():
-    assert re.findall(r"^### `hazemap ([a-z ]+)`$", PAGE.read_text(), re.MULTILINE) == list(COMMANDS)
+    assert re.findall(r"^### `hazemap ([a-z -]+)`$", PAGE.read_text(), re.MULTILINE) == list(COMMANDS)
 
 
 def test_every_exit_code_is_explained():
