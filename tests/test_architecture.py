@@ -24,7 +24,7 @@ FLOORS = [
     "draw",
     "releases",
     "orders",
-    "planning | publish",
+    "compare | planning | publish",
     "device | server",
     "cli",
 ]

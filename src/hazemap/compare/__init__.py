@@ -1,0 +1,32 @@
+"""What a map is compared by: how far a released map is from the truth. Arrays in, numbers out.
+
+Here the truth is known because the data is public or made up; nothing of this is for data that is to be protected.
+"""
+
+from hazemap.compare.densities import density, kl, l1, l2, maape, mape, mse, pearson, similarity, smape
+from hazemap.compare.heatmaps import heatmap
+from hazemap.compare.ranges import Rectangles, mre, rectangles, relative_errors, sums, workloads
+from hazemap.compare.transport import emd, marginal_emd, tree_emd
+
+__all__ = [
+    "Rectangles",
+    "density",
+    "emd",
+    "heatmap",
+    "kl",
+    "l1",
+    "l2",
+    "maape",
+    "mape",
+    "marginal_emd",
+    "mre",
+    "mse",
+    "pearson",
+    "rectangles",
+    "relative_errors",
+    "similarity",
+    "smape",
+    "sums",
+    "tree_emd",
+    "workloads",
+]
