@@ -1,6 +1,7 @@
 """`hazemap campaign`, against a real server and devices that are made up."""
 
 import asyncio
+import io
 import threading
 
 import httpx
@@ -8,7 +9,8 @@ import numpy as np
 import pytest
 
 from hazemap.cells import Leaves
-from hazemap.cli.watching import densities, drawn, typed
+from hazemap.cli.watching import densities, drawn, typed, watched
+from hazemap.codec import to_json
 from hazemap.domains import Box, Hexagons, Quadtree
 from server.fleet import crowd
 
@@ -134,3 +136,49 @@ def test_the_small_map_shows_where_people_are(tree):
     assert full[:, 1].mean() < density.shape[1] / 2
     assert drawn(density).plain.count("▀") == density.size // 2
     assert typed(density).plain.count("@") > len(full) / 4
+
+
+def test_on_a_terminal_the_picture_is_drawn_anew_until_the_campaign_is_over(monkeypatch):
+    tree = Quadtree.around(BERLIN, 2)
+    leaves = Leaves.at_level(tree, 1)
+    states = iter([("running", 3), ("running", 0), ("done", 0)])
+
+    class Line:
+        def get(self, path):
+            if path.endswith("/map"):
+                return {"cells": to_json(leaves), "values": [4.0, 3, 2, 1]}
+            return status(*next(states))
+
+    class Screen(io.StringIO):
+        def isatty(self):
+            return True
+
+    screen = Screen()
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    last = watched(Line(), "berlin", once=False, every=0.01, quiet=False)
+    assert last["state"] == "done"
+    assert "waiting for 3 more devices" in screen.getvalue()
+    assert "round 2, shard 1: masked, 4/12" in screen.getvalue()
+    assert "▀" in screen.getvalue()
+
+
+def status(state, missing):
+    """A campaign's status as a server tells it."""
+    over = {"answered": True, "cells": 4, "share": 0.1, "price": "ε = 0.1", "stddev": 1.5, "people": 11}
+    shards = {"survivors": 11, "shards": {"opened": 1, "lost": 1}, "dropped": {"keys": 1}, "refusals": {"no": 1}}
+    return {
+        "name": "berlin",
+        "purpose": "a test",
+        "method": "Adaptive",
+        "budget": {"text": "ε = 1"},
+        "spent": 0.1,
+        "cohort": {"people": 12, "shards": 1, "sampling": "a fresh sample each round"},
+        "devices": {"enrolled": 15, "recent": 14},
+        "state": state,
+        "reason": "",
+        "ended": None,
+        "missing": missing,
+        "rounds": [{"round": 1, **over, **shards, "culprits": {}}],
+        "running": [{"round": 2, "shard": 1, "stage": "masked", "waiting": 4, "clients": 12}],
+    }

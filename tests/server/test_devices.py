@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hazemap.algorithms import Adaptive
+from hazemap.algorithms import UniformGrid
 from hazemap.errors import Unanswerable
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.rounds import Choice, Query
@@ -17,7 +17,7 @@ from .test_campaigns import TREE, campaign
 
 
 def test_an_algorithm_runs_among_devices_by_run_async(tmp_path):
-    ordered = campaign(algorithm=Adaptive(TREE, first_cells=4))
+    ordered = campaign(algorithm=UniformGrid(TREE))
 
     async def play():
         async with Town(tmp_path, crowd(12)) as town:
@@ -35,7 +35,7 @@ def test_an_algorithm_runs_among_devices_by_run_async(tmp_path):
 
     result = asyncio.run(play())
     assert round(float(result.value.unbiased.sum())) == 12
-    assert len(result.transcript) >= 4
+    assert len(result.transcript) == 2
     assert all(exchange.answer.people == 12 for exchange in result.transcript)
 
 
