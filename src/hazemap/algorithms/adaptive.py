@@ -93,7 +93,8 @@ class Adaptive:
             left -= cells.size
             noise = prices.stddev(query.encoder, (*self.deciding, self.share)[turn + 1]) / self.bounding.unit
             known = consistent(measurements(transcript, cells), cells)
-            cells = self._cut(known, fullness * noise, left, len(self.deciding) - 1 - turn)
+            full = max(fullness * noise, 1.0)  # where noise is next to nothing: one person need not be cut
+            cells = self._cut(known, full, left, len(self.deciding) - 1 - turn)
         for levels, share in ((0, self.share), *self.coarser):
             query = Query(Counts(cells.above(levels), self.bounding), share)
             transcript.append((query, (yield query)))
@@ -150,7 +151,7 @@ def cut(known: Consistent, fullness: float) -> Leaves:
     tree, places = known.leaves.tree, known.leaves.cells != NOWHERE
     todo: Cells = known.leaves.cells[places]
     fan_out = _fan_out(tree)
-    parts = np.maximum(known.numbers[places] / max(fullness, 1e-9), 1.0)  # a budget may buy no noise at all
+    parts = np.maximum(known.numbers[places] / fullness, 1.0)
     times = np.rint(np.log(parts) / np.log(fan_out)).astype(np.int64)
     times = np.minimum(times, tree.depth - tree.level(todo))
     done: list[Cells] = []
