@@ -5,7 +5,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithms import Adaptive, Flat, PrefixTree
+from hazemap.algorithms import (
+    Adaptive,
+    AdaptiveGrid,
+    BestLevel,
+    CountMin,
+    Flat,
+    Geometric,
+    Hierarchical,
+    PrefixTree,
+)
 from hazemap.cellmap import CellMap
 from hazemap.domains import Quadtree
 from hazemap.estimate import consistent, measurements
@@ -18,6 +27,10 @@ from hazemap.trust import Curator
 
 TREE, ROWS = Quadtree(0.25, 0.25, 2.0**-9, 9), RowIsPerson()
 RELEASES, UNIONS = 25, 400
+METHODS = [
+    *(Adaptive(TREE, ROWS), PrefixTree(TREE, ROWS), Flat(TREE, 5, ROWS), AdaptiveGrid(TREE, ROWS)),
+    *(Hierarchical(TREE, 5, ROWS), BestLevel(TREE, 5, ROWS), Geometric(TREE, 5, ROWS), CountMin(TREE, bounding=ROWS)),
+]
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +58,10 @@ def unions(cells: CellMap, rng):
 def held(curator, method, budget, reader=lambda cells, _: cells) -> tuple[float, float]:
     """The part of random unions, and of whole levels, whose interval holds the truth."""
     rng, hits = np.random.default_rng(5), ([], [])
-    votes = curator.table.votes(TREE, ROWS)
     for _ in range(RELEASES):
         result = run(method, curator, budget, Unrecorded())
         cells = reader(result.value, result.transcript)
+        votes = curator.table.votes(cells.cells.tree, ROWS)
         true = cells.cells.total(votes.cells, votes.weights)
         for number, chosen in enumerate(unions(cells, rng)):
             found = estimate(cells, chosen, "people", 0.95)
@@ -58,9 +71,7 @@ def held(curator, method, budget, reader=lambda cells, _: cells) -> tuple[float,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [PureDP("0.5"), PureDP("0.1"), ZCDP("0.01")], ids=str)
-@pytest.mark.parametrize(
-    "method", [Adaptive(TREE, ROWS), PrefixTree(TREE, ROWS), Flat(TREE, 5, ROWS)], ids=lambda m: type(m).__name__
-)
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 def test_intervals_hold_as_often_as_they_say(curator, method, budget):
     """25 releases × 400 unions: the noise is fixed, so the test cannot fail by chance on the same code."""
     unions_held, levels_held = held(curator, method, budget)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Columns
+from hazemap.cells import MOST_CELLS, Cells, Columns
 from hazemap.domains.boxes import coordinates
 from hazemap.domains.geodesy import mercator_rectangles
 from hazemap.domains.quadtree import FINEST_SIDE, Quadtree
@@ -123,35 +123,13 @@ class Grids:
 
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """The cell of each row at this level; `NOWHERE` outside the root, or for NaN."""
-        from hazemap.domains.mercator import latitudes, longitudes
+        from hazemap.domains.blocks import blocks_and_parts
 
         if not 0 <= level <= 2:
             raise InputError(f"a grid of grids has levels 0 to 2; found {level}")
         lon, lat = coordinates(columns)
-        found = np.full(len(lon), NOWHERE)
-        ends = np.array([0.0, float(self.first)])
-        west, east = longitudes(self._x(ends))
-        north, south = latitudes(self._y(ends))
-        with np.errstate(invalid="ignore"):
-            inside = np.flatnonzero((west <= lon) & (lon <= east) & (south <= lat) & (lat <= north))
-        lon, lat = lon[inside], lat[inside]
-        one = np.ones(len(inside), dtype=np.int64)
-        across = (lon / 360 + 0.5 - self.left) / self.side * self.first
-        down = (0.5 - np.arcsinh(np.tan(np.radians(lat))) / (2 * np.pi) - self.top) / self.side * self.first
-        zero, all_of_it = 0 * one, self.first * one
-        column = _step(across, lon, all_of_it, lambda i: longitudes(self._x(i)))
-        row = _step(down, -lat, all_of_it, lambda i: -latitudes(self._y(i)))
-        block = row * self.first + column
-        if level == 0:
-            found[inside] = 1
-        elif level == 1:
-            found[inside] = (block + 2).astype(np.uint64)
-        else:
-            parts = self.second[block] if len(block) else zero
-            x = _step((across - column) * parts, lon, parts, lambda i: longitudes(self._x(column + i / parts)))
-            y = _step((down - row) * parts, -lat, parts, lambda i: -latitudes(self._y(row + i / parts)))
-            found[inside] = (self._start[block] + y * parts + x).astype(np.uint64)
-        return found
+        cells: Cells = blocks_and_parts(lon, lat, self.left, self.top, self.side, self.second, self._start, level)
+        return cells
 
     def bounds(
         self, cells: Cells
@@ -243,13 +221,3 @@ class Grids:
 
 def _whole(cells: Cells) -> NDArray[np.int64]:
     return np.asarray(cells, dtype=np.uint64).astype(np.int64)
-
-
-def _step(
-    guess: NDArray[np.float64], point: NDArray[np.float64], parts: NDArray[np.int64], edge: Any
-) -> NDArray[np.int64]:
-    """Which of `parts` intervals each point lies in: rounding may miss by one, so the degrees of the edges decide."""
-    at = np.clip(np.floor(guess), 0, parts - 1).astype(np.int64)
-    at -= (point < edge(at.astype(float))) & (at > 0)
-    at += (point >= edge(at + 1.0)) & (at < parts - 1)
-    return at
