@@ -83,7 +83,7 @@ def instant(database: Path, ledger: Ledger, campaign: Campaign) -> tuple[int, st
     if not any(shard.round > (answered or 0) for shard in shards):
         return answered or 0, "between"
     ends = [number for (number,) in rows(database, _ENDS, campaign.name)]
-    return answered or 0, STAGES[min(ends)] if ends else "adding"
+    return answered or 0, (*STAGES, "opening")[min(ends, default=len(STAGES))]
 
 
 class Sessions(NamedTuple):
