@@ -55,6 +55,7 @@ def test_least_squares_know_a_quarter_better_than_its_cells_do(curator):
     assert made.noise.of(quarter.astype(float)).stddev < cell < np.sqrt(quarter.sum()) * cell / 8
 
 
+@pytest.mark.slow
 def test_the_estimate_is_unbiased_and_its_error_is_what_it_says(curator):
     """400 runs of the quarter with most people: mean and spread within 6 standard errors (below 1e−8)."""
     method = Hierarchical(TREE, 3, reading=Reading.UNBIASED)

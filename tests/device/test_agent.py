@@ -266,6 +266,7 @@ def test_a_store_without_an_enrolled_device_cannot_run(store):
 
 def test_no_ticket_and_no_token_is_in_a_process_log(store, caplog):
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="hazemap.device")
     fresh = json.dumps({"device": "d-1", "ticket": "fresh-ticket"}).encode()
     agent = made(store, Scripted(answer(401), answer(201, content=fresh), Unreachable("gone"), answer(200)))
     stepped(agent, 3)

@@ -255,6 +255,7 @@ def test_two_processes_that_answer_for_one_device_never_both_charge(store, tmp_p
 
 def test_no_row_no_key_and_no_share_is_in_any_process_log(store, caplog):
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="hazemap.device")
     devices = settle(store, 20)
     room = Room(store, task())
     opened = room.run(silent={7})

@@ -55,6 +55,7 @@ class Secrets:
 @pytest.mark.parametrize("mode", Mode)
 def test_nothing_secret_is_logged_or_shown_in_whole_sessions_with_cheats(mode, caplog):
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="hazemap.wire")
     here = session(11, mode, threshold=4, survivors=5, size=3)
     here.vectors[:] = np.random.default_rng(1).integers(10_000, 16_000, here.vectors.shape)
     secrets = Secrets()
@@ -86,6 +87,7 @@ def test_nothing_secret_is_logged_or_shown_in_whole_sessions_with_cheats(mode, c
 
 def test_nothing_secret_is_logged_when_nothing_is_opened(caplog):
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="hazemap.wire")
     here, secrets = session(5, threshold=3, survivors=4), Secrets()
     here.vectors[:] = 12_345
     while here.server.stage < Stage.UNMASK:

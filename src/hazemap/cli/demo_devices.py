@@ -86,7 +86,7 @@ def demo_devices(
             server=server,
             box=f"{BOX.west},{BOX.south},{BOX.east},{BOX.north}",
             stage=60.0,
-            quiet=4.0,
+            quiet=2.0,
             as_json=as_json,
         )
         status = watched(line, NAME, once=False, every=1.0, quiet=as_json)

@@ -76,8 +76,7 @@ class Symmetric:
     def unbiased(self, sums: Whole, people: int) -> Floats:
         """(e^ε + 1)/(e^ε − 1) Σ − n/(e^ε − 1)."""
         rest = 1 / expm1(_float(self.epsilon))
-        numbers: Floats = (1 + 2 * rest) * sums - people * rest
-        return numbers
+        return np.asarray((1 + 2 * rest) * sums - people * rest, dtype=np.float64)
 
     def variance(self, people: int, count: Floats) -> Floats:
         """That is n/(4 sinh²(ε/2)), for every count."""
@@ -116,8 +115,7 @@ class Asymmetric:
     def unbiased(self, sums: Whole, people: int) -> Floats:
         """2(e^ε + 1)/(e^ε − 1) Σ − 2n/(e^ε − 1)."""
         rest = 1 / expm1(_float(self.epsilon))
-        numbers: Floats = (2 + 4 * rest) * sums - 2 * people * rest
-        return numbers
+        return np.asarray((2 + 4 * rest) * sums - 2 * people * rest, dtype=np.float64)
 
     def variance(self, people: int, count: Floats) -> Floats:
         """4n e^ε/(e^ε − 1)² + count."""
