@@ -49,7 +49,7 @@ QUARTER = Cohort(PEOPLE, SHARD, dropout=Fraction(1, 4), sampling=Sampling.ONE)
 TWO = {"steady": slice(0, 45), "mortal": slice(45, PEOPLE)}
 """Two processes of devices."""
 ERROR = 1e-7
-"""of one test of a law; there are six"""
+"""of one test of a law; there are nine"""
 
 
 def campaign(name: str, **changes) -> Campaign:
