@@ -10,11 +10,12 @@ from hazemap.algorithms.geometric import Geometric
 from hazemap.algorithms.hierarchical import Hierarchical
 from hazemap.algorithms.prefix_tree import PrefixTree
 from hazemap.algorithms.proportion import Proportion
+from hazemap.algorithms.pyramid import Pyramid
 from hazemap.algorithms.uniform_grid import UniformGrid
 
 METHODS: tuple[type, ...] = (
     *(Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, FoundBox, Geometric, Hierarchical, Locate, PrefixTree),
-    UniformGrid,
+    *(Pyramid, UniformGrid),
 )
 """Every method that a release may name."""
 
@@ -31,5 +32,6 @@ __all__ = [
     "Locate",
     "PrefixTree",
     "Proportion",
+    "Pyramid",
     "UniformGrid",
 ]
