@@ -14,6 +14,7 @@ from hazemap.device.log import Log
 from hazemap.device.store import Store
 from hazemap.privacy.budget import PureDP
 from hazemap.wire.messages import Masked
+from hazemap.wire.stages import Stage
 from hazemap.wire.terms import Mode
 
 from .room import FEW, NOW, UNTIL, Room, settle, task
@@ -72,6 +73,29 @@ def test_the_same_message_again_gets_the_same_bytes_and_no_second_charge(store):
             room.turn(position)
         room.server.advance()
     assert len(Account(store, first).charges()) == 1
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_round_begun_again_passes_the_campaigns_budget_only_where_the_server_is_believed(store, mode):
+    """A lying server may have opened both vectors: then both count toward what the campaign said it would cost."""
+    rich = replace(FEW, campaign=Fraction(10), period=Fraction(10))
+    first, *_ = settle(store, 20)
+    for nonce in (b"1" * 32, b"2" * 32):
+        room = Room(store, task(share=Fraction(3, 5), mode=mode), policy=rich, nonce=nonce)
+        while room.server.stage < Stage.MASKED:
+            room.turn(0)
+            if room.told:
+                break
+            for position in range(1, 20):
+                room.turn(position)
+            room.server.advance()
+        room.turn(0)
+    spent = sum(charge.epsilon for charge in Account(store, first).charges())
+    if mode is Mode.SEMI_HONEST:
+        assert spent == Fraction(6, 5)
+    else:
+        assert spent == Fraction(3, 5)
+        assert "but this campaign said it would cost 1 in all" in Log(store, first).lines()[-1].outcome
 
 
 def test_a_second_session_of_the_same_round_is_charged_again_if_a_vector_was_sent(store):

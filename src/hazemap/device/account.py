@@ -7,7 +7,9 @@ masked vector costs nothing, for nothing of it could have been opened. One that 
 round in a new session is paid again: nobody can know that the first vector was not opened.
 
 Pure ε's add (Dwork et al. 2006). The policy's caps are over all that was charged, whatever a server says became of
-it. A campaign is also held to its own word, the budget of its task, where a round that was begun again counts once.
+it. A campaign is also held to its own word, the budget of its task. A server that follows the protocol never opens a
+session that it begins again, so there such a round counts once; one that may break the rules could have opened every
+vector it was sent, so under the malicious mode all of them count, and what a statement promises holds against it.
 """
 
 import json
@@ -18,6 +20,7 @@ from fractions import Fraction
 from hazemap.device.policy import Policy
 from hazemap.device.store import Store, Write
 from hazemap.trust.tasks import Task
+from hazemap.wire.terms import Mode
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Account:
                 f"this round costs ε = {shown(price)} and {shown(campaign)} is spent, but one campaign may cost"
                 f" {shown(policy.campaign)} in all"
             )
-        others = _rounds(charges, task)
+        others = campaign if task.cohort.mode is Mode.MALICIOUS else _rounds(charges, task)
         if others + price > task.budget.epsilon:
             return (
                 f"this round costs ε = {shown(price)} and the others cost {shown(others)}, but this campaign said it"
