@@ -148,3 +148,18 @@ def test_commands_are_ones_that_the_command_line_knows(page):
 @pytest.mark.parametrize("wrong", ["realise a.parquet", "release a.parquet --epsylon=1", "ledger limit nyc 1"])
 def test_a_command_that_is_not_there_is_found(wrong):
     assert misunderstood(wrong.split())
+
+
+def test_the_page_of_http_names_every_route_and_no_other(tmp_path):
+    pytest.importorskip("starlette")
+    from hazemap.server.routes import routes
+    from hazemap.server.working import PLACE
+
+    page = (ROOT / "docs" / "http.md").read_text()
+    written = set(re.findall(r"`(GET|POST) (/v1/[a-z/{}]+)", page))
+    session = "0" * 64
+    for way, path in [("GET", "/v1/tasks"), ("POST", "/v1/tasks/{session}"), ("POST", "/v1/tasks/{session}/refusal")]:
+        written.remove((way, path))
+        assert path == "/v1/tasks" or PLACE.fullmatch(path.replace("{session}", session))
+    served = {(way, route.path) for route in routes(None, "") for way in route.methods - {"HEAD"}}
+    assert written == served

@@ -51,7 +51,7 @@ def enrolled(process):
 
 
 def polled(process, device):
-    return httpx.get(f"{process.url}/v1/work", headers=device.headers, verify=process.verify)
+    return httpx.get(f"{process.url}/v1/tasks", headers=device.headers, verify=process.verify)
 
 
 def test_a_server_keeps_its_devices_through_kill_9_and_ends_well_when_told_to(tmp_path):

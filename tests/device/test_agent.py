@@ -148,7 +148,7 @@ def test_a_reply_is_on_the_disk_before_it_is_sent_and_sent_again_after_a_failure
     agent = made(store, courier)
     assert stepped(agent, 2)[1] <= 1.5 * agents.AGAIN
     (_, _, _, _), (_, path, ticket, first), _, (_, again_path, _, again) = courier.sent
-    assert (path, ticket) == (f"/v1/work/{room.terms.session.hex()}", "ticket")
+    assert (path, ticket) == (f"/v1/tasks/{room.terms.session.hex()}", "ticket")
     assert (again_path, again) == (path, first)
     assert len(Log(store, agent.device).lines()) == 1
 
@@ -185,7 +185,7 @@ def test_a_refusal_is_posted_with_its_reason(store):
     agent = made(store, courier, Policy())
     stepped(agent)
     _, (method, path, _, content) = courier.sent
-    assert (method, path) == ("POST", f"/v1/work/{room.terms.session.hex()}/refusal")
+    assert (method, path) == ("POST", f"/v1/tasks/{room.terms.session.hex()}/refusal")
     assert json.loads(content) == {"reason": "20 people are asked together, but they must be at least 100"}
     assert agent.refusals == 1
 

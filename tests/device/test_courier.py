@@ -72,14 +72,14 @@ def asked(kind, answers, *requests, at_once=False):
     return asyncio.run(asyncio.wait_for(ask(), 20))
 
 
-GET = ("GET", "/v1/work", "ticket")
+GET = ("GET", "/v1/tasks", "ticket")
 
 
 def test_a_request_carries_its_ticket_and_content_and_nothing_of_the_machine(kind):
-    _, seen, _ = asked(kind, [OK, OK], GET, ("POST", "/v1/work/ab", "ticket", b"bytes", "application/octet-stream"))
+    _, seen, _ = asked(kind, [OK, OK], GET, ("POST", "/v1/tasks/ab", "ticket", b"bytes", "application/octet-stream"))
     (get, nothing), (post, content) = seen
-    assert get.startswith(b"GET /v1/work HTTP/1.1\r\n") and nothing == b""
-    assert post.startswith(b"POST /v1/work/ab HTTP/1.1\r\n") and content == b"bytes"
+    assert get.startswith(b"GET /v1/tasks HTTP/1.1\r\n") and nothing == b""
+    assert post.startswith(b"POST /v1/tasks/ab HTTP/1.1\r\n") and content == b"bytes"
     for head in (get, post):
         assert b"authorization: bearer ticket" in head.lower()
         assert b"cookie" not in head.lower()
@@ -283,4 +283,4 @@ def test_a_server_below_a_path_is_asked_there(kind):
             await courier.send(*GET)
             return seen[0][0]
 
-    assert asyncio.run(ask()).startswith(b"GET /haze/v1/work HTTP/1.1")
+    assert asyncio.run(ask()).startswith(b"GET /haze/v1/tasks HTTP/1.1")

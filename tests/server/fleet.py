@@ -66,7 +66,7 @@ class FakeDevice:
 
     async def step(self, http: httpx.AsyncClient) -> bool:
         """Ask once, and answer; False where there was nothing to do."""
-        found = await http.get("/v1/work", headers=self.headers)
+        found = await http.get("/v1/tasks", headers=self.headers)
         if found.status_code != 200:
             assert found.status_code == 204, found.text
             assert float(found.headers["retry-after"]) > 0
@@ -76,7 +76,7 @@ class FakeDevice:
         if stage >= self.silent:
             return False
         if self.declines:
-            done = await http.post(f"/v1/work/{session}/refusal", headers=self.headers, json={"reason": self.declines})
+            done = await http.post(f"/v1/tasks/{session}/refusal", headers=self.headers, json={"reason": self.declines})
             self.statuses.append(done.status_code)
             return True
         if work["task"]:
@@ -84,7 +84,7 @@ class FakeDevice:
         reply = self.clients[session].receive(base64.b64decode(work["message"]))
         if self.broken:
             reply = self.broken(stage, reply)
-        done = await http.post(f"/v1/work/{session}", headers=self.headers, content=reply)
+        done = await http.post(f"/v1/tasks/{session}", headers=self.headers, content=reply)
         self.statuses.append(done.status_code)
         self.answered.append((session, stage))
         return True

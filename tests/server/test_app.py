@@ -33,7 +33,7 @@ async def seated(town):
     """Let a campaign begin, until every device has a seat."""
     assert (await town.begin(campaign())).status_code == 201
     while True:
-        found = [await town.http.get("/v1/work", headers=device.headers) for device in town.devices]
+        found = [await town.http.get("/v1/tasks", headers=device.headers) for device in town.devices]
         if all(each.status_code == 200 for each in found):
             return [each.json() for each in found]
         await asyncio.sleep(0.05)
@@ -44,10 +44,10 @@ def test_a_device_is_enrolled_once_and_given_a_new_ticket_each_time(tmp_path):
         [device] = town.devices
         first, name = device.ticket, device.name
         again = await device.enrol(town.http)
-        old = await town.http.get("/v1/work", headers={"Authorization": f"Bearer {first}"})
-        new = await town.http.get("/v1/work", headers=device.headers)
+        old = await town.http.get("/v1/tasks", headers={"Authorization": f"Bearer {first}"})
+        new = await town.http.get("/v1/tasks", headers=device.headers)
         await town.restart()
-        later = await town.http.get("/v1/work", headers=device.headers)
+        later = await town.http.get("/v1/tasks", headers=device.headers)
         return name, again, old, new, later, len(town.coordinator.enrolled)
 
     name, again, old, new, later, number = told(tmp_path, [FakeDevice(13.3, 52.5)], play)
@@ -88,7 +88,7 @@ def test_a_stranger_is_told_to_enrol_and_nothing_else(tmp_path):
     async def play(town):
         tickets = ["", "nonsense", OPERATOR, TOKEN]
         headers = [{"Authorization": f"Bearer {each}"} for each in tickets] + [{}]
-        return [await town.http.get("/v1/work", headers=each) for each in headers]
+        return [await town.http.get("/v1/tasks", headers=each) for each in headers]
 
     assert {found.status_code for found in told(tmp_path, [], play)} == {401}
 
@@ -113,12 +113,12 @@ def test_the_same_reply_again_is_no_fault_and_another_is_late(tmp_path):
         device, session = town.devices[0], work[0]["session"]
         assert await device.step(town.http)
         client = device.clients[session]
-        again = await town.http.post(f"/v1/work/{session}", headers=device.headers, content=client.reply)
+        again = await town.http.post(f"/v1/tasks/{session}", headers=device.headers, content=client.reply)
         other = client.reply[:-1] + bytes([client.reply[-1] ^ 1])
-        changed = await town.http.post(f"/v1/work/{session}", headers=device.headers, content=other)
-        nothing = await town.http.get("/v1/work", headers=device.headers)
+        changed = await town.http.post(f"/v1/tasks/{session}", headers=device.headers, content=other)
+        nothing = await town.http.get("/v1/tasks", headers=device.headers)
         status = await town.live("berlin")
-        after = await town.http.post(f"/v1/work/{session}", headers=device.headers, content=client.reply)
+        after = await town.http.post(f"/v1/tasks/{session}", headers=device.headers, content=client.reply)
         return again, changed, nothing, status, after
 
     again, changed, nothing, status, after = told(tmp_path, crowd(12), play)
@@ -141,7 +141,7 @@ def test_an_answer_to_a_stage_that_is_over_is_late_and_harms_nobody(tmp_path):
         while client.stage < 3:
             await asyncio.gather(*(device.step(town.http) for device in town.devices))
         other = Identity.create().sign(b"other")
-        late = await town.http.post(f"/v1/work/{session}", headers=slow.headers, content=first[:-64] + other)
+        late = await town.http.post(f"/v1/tasks/{session}", headers=slow.headers, content=first[:-64] + other)
         return late, await town.live("berlin")
 
     late, status = told(tmp_path, crowd(12), play)
@@ -153,7 +153,7 @@ def test_nonsense_from_a_device_names_it_and_the_others_go_on(tmp_path):
     async def play(town):
         work = await seated(town)
         device, session = town.devices[0], work[0]["session"]
-        done = await town.http.post(f"/v1/work/{session}", headers=device.headers, content=b"\x01\x02nonsense")
+        done = await town.http.post(f"/v1/tasks/{session}", headers=device.headers, content=b"\x01\x02nonsense")
         device.silent = 0
         return done, await town.live("berlin"), device.name
 
@@ -173,15 +173,15 @@ def test_places_that_are_not_there_and_bodies_that_are_too_long_are_said(tmp_pat
             return (await town.http.post(place, headers=device.headers, content=content)).status_code
 
         return [
-            await post(f"/v1/work/{session}", bytes(1 << 20)),
-            await post(f"/v1/work/{session}", b""),
-            await post(f"/v1/work/{other}", b"x"),
-            await post("/v1/work/short", b"x"),
-            await post("/v1/workers", b"x"),
-            await post("/v1/work", b"x"),
-            await post(f"/v1/work/{session}/refusal", b"not JSON"),
-            await post(f"/v1/work/{session}/refusal", b'{"reason": 7}'),
-            await post(f"/v1/work/{session}/refusal", b'{"reason": "' + b"x" * 5_000 + b'"}'),
+            await post(f"/v1/tasks/{session}", bytes(1 << 20)),
+            await post(f"/v1/tasks/{session}", b""),
+            await post(f"/v1/tasks/{other}", b"x"),
+            await post("/v1/tasks/short", b"x"),
+            await post("/v1/tasksers", b"x"),
+            await post("/v1/tasks", b"x"),
+            await post(f"/v1/tasks/{session}/refusal", b"not JSON"),
+            await post(f"/v1/tasks/{session}/refusal", b'{"reason": 7}'),
+            await post(f"/v1/tasks/{session}/refusal", b'{"reason": "' + b"x" * 5_000 + b'"}'),
             (await town.http.get("/v1/nowhere")).status_code,
         ]
 
@@ -235,7 +235,7 @@ def test_a_campaign_can_be_stopped_and_its_devices_are_free(tmp_path):
     async def play(town):
         work = await seated(town)
         stop = await town.http.post("/v1/campaigns/berlin/stop", headers=AS_OPERATOR)
-        after = await town.http.get("/v1/work", headers=town.devices[0].headers)
+        after = await town.http.get("/v1/tasks", headers=town.devices[0].headers)
         again = await town.http.post("/v1/campaigns/berlin/stop", headers=AS_OPERATOR)
         status = await town.status("berlin")
         release = await town.http.get("/v1/campaigns/berlin/release", headers=AS_OPERATOR)
@@ -280,8 +280,8 @@ def test_an_invitation_is_squeezed_for_those_who_understand(tmp_path):
     async def play(town):
         await seated(town)
         headers = town.devices[0].headers
-        plain = await town.http.get("/v1/work", headers={**headers, "Accept-Encoding": "identity"})
-        small = await town.http.get("/v1/work", headers=headers)
+        plain = await town.http.get("/v1/tasks", headers={**headers, "Accept-Encoding": "identity"})
+        small = await town.http.get("/v1/tasks", headers=headers)
         return plain, small
 
     plain, small = told(tmp_path, crowd(12), play)

@@ -105,8 +105,11 @@ def test_a_database_belongs_to_one_server(store, tmp_path):
 
 
 def test_a_closed_store_can_be_opened_by_the_next_server(tmp_path):
-    for _ in range(3):
-        Store(tmp_path / "server.sqlite").close()
+    for number in range(3):
+        store = Store(tmp_path / "server.sqlite")
+        assert len(facts(store)) == number
+        store.write_now(Write(FACT, (str(number), "")))
+        store.close()
 
 
 def test_a_foreign_database_is_refused_and_left_alone(tmp_path):

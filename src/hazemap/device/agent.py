@@ -119,7 +119,7 @@ class Agent:
         if time.monotonic() - self._swept > SWEEP or not self._swept:
             self._swept = time.monotonic()
             await self.commits.write(self._answering.forsaken(_now()))
-        answer = await self.courier.send("GET", "/v1/work", self.enrolment.ticket or "")
+        answer = await self.courier.send("GET", "/v1/tasks", self.enrolment.ticket or "")
         if answer.status == 204:
             return jittered(ASK) if answer.wait is None else answer.wait
         if answer.status == 401:
@@ -138,7 +138,7 @@ class Agent:
 
     async def _send(self, work: Work, step: Step) -> None:
         """What is on the disk goes out; what becomes of it is noted."""
-        path = f"/v1/work/{work.session.hex()}"
+        path = f"/v1/tasks/{work.session.hex()}"
         ticket = self.enrolment.ticket or ""
         if step.refusal is not None:
             content = json.dumps({"reason": step.refusal}).encode()

@@ -26,7 +26,7 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the application's own beginning and end."""
-        if scope["type"] == "http" and scope["path"].startswith("/v1/work"):
+        if scope["type"] == "http" and scope["path"].startswith("/v1/tasks"):
             await self._working(scope, receive, send)
         else:
             await self._rest(scope, receive, send)

@@ -1,4 +1,4 @@
-"""What devices ask for and send, over HTTP: `/v1/work` and what is below it.
+"""What devices ask for and send, over HTTP: `/v1/tasks` and what is below it.
 
 Thousands of devices ask every few seconds, so this is written to the ASGI interface itself, and a poll touches nothing
 but memory.
@@ -20,7 +20,7 @@ from hazemap.server.squeezing import Beginning
 
 log = logging.getLogger("hazemap.server")
 
-PLACE = re.compile(r"/v1/work/([0-9a-f]{64})(/refusal)?")
+PLACE = re.compile(r"/v1/tasks/([0-9a-f]{64})(/refusal)?")
 REASON = 4_096
 """Bytes of a refusal."""
 
@@ -39,7 +39,7 @@ class Working:
             return
         device.heard()
         method, path = scope["method"], scope["path"]
-        if path == "/v1/work":
+        if path == "/v1/tasks":
             if method == "GET":
                 await self._work(device, scope, send)
             else:

@@ -58,10 +58,9 @@ def open_table(
 
     `mark` is a column of yes or no, for proportions. `box` and the times `since <= t < until` (ISO 8601, UTC unless
     they say otherwise) choose rows; without `key` each table draws samples of its own; `memory_limit` is in bytes, 1
-    GiB unless given. Ids in CSV files
-    are texts as they are written, so 7 and 07 are two people; rows without an id are dropped. Errors:
-    `FileError` for a file that is missing or damaged, `TableError` for columns that are missing, ambiguous
-    or of a wrong type, for a table without rows, and for coordinates that are swapped or not degrees.
+    GiB unless given. Ids in CSV files are texts as they are written, so 7 and 07 are two people; rows without an id are
+    dropped. Errors: `FileError` for a file that is missing or damaged, `TableError` for columns that are missing,
+    ambiguous or of a wrong type, for a table without rows, and for coordinates that are swapped or not degrees.
 
     >>> import pyarrow
     >>> open_table(pyarrow.table({"who": [1], "Longitude": [2.0], "Latitude": [48.0]}), person="who")
