@@ -28,8 +28,9 @@ PARIS = Box(2.2, 48.8, 2.5, 48.9)
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        *(("adaptive", Adaptive), ("uniform", UniformGrid), ("prefix", PrefixTree), ("flat:5", Flat)),
-        *(("grid", AdaptiveGrid), ("sketch", CountMin), ("hierarchical:5", Hierarchical), ("geometric:5", Geometric)),
+        *(("adaptive", Adaptive), ("uniform-grid", UniformGrid), ("prefix", PrefixTree), ("flat:5", Flat)),
+        *(("adaptive-grid", AdaptiveGrid), ("sketch", CountMin)),
+        *(("hierarchical:5", Hierarchical), ("geometric:5", Geometric)),
     ],
 )
 def test_a_name_gives_its_method_over_the_box_with_the_rule(name, method):
@@ -40,7 +41,7 @@ def test_a_name_gives_its_method_over_the_box_with_the_rule(name, method):
 
 def test_without_a_box_the_method_waits_for_one_to_be_found():
     for cells, kind in ((Squares(None), Quadtree), (Hexes(7, 10), Hexagons), (Hexes(0, 15), Hexagons)):
-        made = way("uniform", cells, None, AtMostRows(1))
+        made = way("uniform-grid", cells, None, AtMostRows(1))
         assert isinstance(made, FoundBox)
         assert isinstance(made.tree(PARIS), kind)
         assert reach(made) is None
@@ -70,7 +71,7 @@ def test_maps_of_many_levels_are_told_their_finest():
 
 def test_a_grid_cuts_no_hexagons():
     with pytest.raises(InputError, match="rectangles of its own"):
-        way("grid", Hexes(7, 10), PARIS, AtMostRows(1))
+        way("adaptive-grid", Hexes(7, 10), PARIS, AtMostRows(1))
 
 
 def test_a_flat_map_finer_than_ten_metres_deepens_the_tree():
@@ -78,10 +79,11 @@ def test_a_flat_map_finer_than_ten_metres_deepens_the_tree():
 
 
 @pytest.mark.parametrize(
-    "name", ["", "Adaptive", "flat:", "flat:x", "flat:123", "uniform:3", "adaptive:", "grid:4", "sketch:3"]
+    "name",
+    ["", "Adaptive", "flat:", "flat:x", "flat:123", "uniform-grid:3", "adaptive:", "grid", "uniform"],
 )
 def test_other_methods_are_refused_with_the_choices(name):
-    with pytest.raises(InputError, match="adaptive, grid, uniform, flat, flat:LEVEL, prefix"):
+    with pytest.raises(InputError, match="adaptive, adaptive-grid, uniform-grid, prefix"):
         way(name, Squares(None), PARIS, AtMostRows(1))
 
 
@@ -108,5 +110,5 @@ def test_devices_are_asked_for_so_many_numbers_and_no_more(box):
     inner = made.method if isinstance(made, FoundBox) else made
     assert (inner.most_numbers, inner.bounding) == (3_000, OneVote())
     assert isinstance(made, FoundBox) == (box is None)
-    other = way("uniform", Squares(None), box, OneVote())
+    other = way("uniform-grid", Squares(None), box, OneVote())
     assert among_devices(other, 3_000) is other

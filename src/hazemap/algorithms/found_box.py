@@ -4,19 +4,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, log, log2, sqrt
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
-from hazemap.algorithms.adaptive import Adaptive
-from hazemap.algorithms.adaptive_grid import AdaptiveGrid
 from hazemap.algorithms.best_level import BestLevel
-from hazemap.algorithms.count_min import CountMin
 from hazemap.algorithms.flat import Flat
 from hazemap.algorithms.geometric import Geometric
 from hazemap.algorithms.hierarchical import Hierarchical
-from hazemap.algorithms.prefix_tree import PrefixTree
-from hazemap.algorithms.uniform_grid import UniformGrid
 from hazemap.cellmap import CellMap
-from hazemap.cells import Cells, Leaves
+from hazemap.cells import Cells, Leaves, Tree
 from hazemap.domains import WORLD, Box, Hexagons, Quadtree
 from hazemap.encoders import Counts, Encoder
 from hazemap.errors import InputError
@@ -28,8 +23,24 @@ T = TypeVar("T")
 Grid = Flat | Hierarchical | Geometric | BestLevel
 """Methods that end in all cells of one level."""
 
-Way = Grid | Adaptive | AdaptiveGrid | CountMin | PrefixTree | UniformGrid
-"""Methods that cut a tree; each has its tree, its bounding rule and its way of reading."""
+
+class Way(Protocol):
+    """A method that cuts a tree: a frozen dataclass with a tree and a bounding rule among its fields."""
+
+    @property
+    def tree(self) -> Tree:
+        """What it cuts."""
+        ...
+
+    @property
+    def bounding(self) -> Bounding:
+        """What one person may contribute."""
+        ...
+
+    def rounds(self, prices: Prices) -> Rounds[CellMap]:
+        """Its queries, until there is a map."""
+        ...
+
 
 EQUATOR = 40_075_017.0  # metres: the side of the Web-Mercator world
 
@@ -102,7 +113,7 @@ class FoundBox:
         """The rounds of `Locate`, then those of the method."""
         box = yield from part_of(Locate(self.method.bounding).rounds(Part(prices, self.share)), self.share)
         rest = 1 - self.share
-        method = replace(self.method, tree=self.tree(box))
+        method = cast(Way, replace(cast(Any, self.method), tree=self.tree(box)))
         return (yield from part_of(method.rounds(Part(prices, rest)), rest))
 
     def tree(self, box: Box) -> Quadtree | Hexagons:

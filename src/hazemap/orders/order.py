@@ -59,7 +59,7 @@ class Order:
         ]
         charged = [
             "" if self.box else "the box, found by two coarse grids of the world",
-            "the number of people" if self.method in ("uniform", "prefix", "grid") else "",
+            "the number of people" if self.method in ("uniform-grid", "prefix", "adaptive-grid") else "",
             "" if self.method.startswith(("flat", "hierarchical", "geometric")) else "how fine the cells are",
             "every number in the cells",
         ]
@@ -115,8 +115,8 @@ def free_place(path: Path, source: Any, overwrite: bool, algorithm: Way | FoundB
         isinstance(inner, Grid | UniformGrid) and isinstance(inner.tree, Quadtree)
     ):
         raise FileError(
-            "a .tif holds a regular grid of squares: ask for the method flat, uniform, hierarchical or geometric, or "
-            "for a .parquet"
+            "a .tif holds a regular grid of squares: ask for the method flat, uniform-grid, hierarchical or geometric, "
+            "or for a .parquet"
         )
     if not path.parent.is_dir():
         raise FileError(f"there is no folder {path.parent} to write {path.name} to: make it first")

@@ -1,6 +1,7 @@
 """A method by its name, over the cells and the box that go with it."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from math import cos, degrees, radians
 
@@ -23,10 +24,22 @@ from hazemap.errors import InputError
 from hazemap.orders.spelling import Hexes, Squares, refuse
 from hazemap.tables.bounding import Bounding
 
-METHODS = (
-    "adaptive, grid, uniform, flat, flat:LEVEL, prefix, hierarchical, hierarchical:LEVEL, geometric, geometric:LEVEL, "
-    "sketch"
-)
+WHOLE: dict[str, Callable[..., Way]] = {
+    "adaptive": Adaptive,
+    "adaptive-grid": AdaptiveGrid,
+    "uniform-grid": UniformGrid,
+    "prefix": PrefixTree,
+    "sketch": CountMin,
+}
+"""Methods that find out themselves how fine their cells are: of a tree and a bounding rule."""
+
+LEVELLED: dict[str, Callable[..., Way]] = {"flat": Flat, "hierarchical": Hierarchical, "geometric": Geometric}
+"""Methods that count down to a level, NAME or NAME:LEVEL."""
+
+SQUARE = ("adaptive-grid",)
+"""Methods that cut a square into rectangles of their own."""
+
+METHODS = ", ".join((*WHOLE, *(f"{name}, {name}:LEVEL" for name in LEVELLED)))
 
 NOT_YET = Quadtree.world(depth=0)
 SPECK = Box(0.0, 0.0, 1e-5, 1e-5)
@@ -41,37 +54,17 @@ def way(method: str, cells: Squares | Hexes, box: Box | None, rule: Bounding) ->
 
     The level is a level of the quadtree, or a resolution of H3; by default the finest of `cells`.
     """
-    found = re.fullmatch(
-        r"(adaptive|grid|uniform|prefix|sketch)|(flat|hierarchical|geometric)(?::([0-9]{1,2}))?", method
-    )
-    if not found:
+    name, _, digits = method.partition(":")
+    if not (method in WHOLE or (name in LEVELLED and re.fullmatch(r"[a-z]+(:[0-9]{1,2})?", method))):
         refuse("a method", METHODS, method)
-    name, digits = found[1] or found[2], found[3]
-    level = _level(name, int(digits) if digits else None, cells) if found[2] else 0
+    level = _level(name, int(digits) if digits else None, cells) if name in LEVELLED else 0
     tree = domain(cells, box, level)
-    chosen: Way
-    match name:
-        case "flat":
-            chosen = Flat(tree, level, rule)
-        case "hierarchical":
-            chosen = Hierarchical(tree, level, rule)
-        case "geometric":
-            chosen = Geometric(tree, level, rule)
-        case "sketch":
-            chosen = CountMin(tree, bounding=rule)
-        case "grid":
-            if not isinstance(tree, Quadtree):
-                raise InputError(
-                    f"the method grid cuts a square into rectangles of its own, not into {cells}: leave them out"
-                )
-            chosen = AdaptiveGrid(tree, rule)
-        case "uniform":
-            chosen = UniformGrid(tree, rule)
-        case "prefix":
-            chosen = PrefixTree(tree, rule)
-        case _:
-            chosen = Adaptive(tree, rule)
-    return chosen if box else FoundBox(chosen, finest=FINEST)
+    if name in SQUARE and not isinstance(tree, Quadtree):
+        raise InputError(
+            f"the method {name} cuts a square into rectangles of its own, not into {cells}: leave them out"
+        )
+    made = LEVELLED[name](tree, level=level, bounding=rule) if name in LEVELLED else WHOLE[name](tree, bounding=rule)
+    return made if box else FoundBox(made, finest=FINEST)
 
 
 def among_devices(chosen: Way | FoundBox, most_numbers: int) -> Way | FoundBox:
@@ -114,7 +107,7 @@ def _level(name: str, level: int | None, cells: Squares | Hexes) -> int:
     if level is None:
         raise InputError(
             f"how fine shall a {name} map be? {name}:LEVEL cuts the box LEVEL times in each direction in half; "
-            "`hazemap plan` recommends a level, and the method uniform finds one by itself"
+            "`hazemap plan` recommends a level, and the method uniform-grid finds one by itself"
         )
     if 4**level > MOST_CELLS or (cells.depth is not None and level > cells.depth):
         raise InputError(f"a {name} map of {cells} cannot have level {level}: choose a coarser one")
