@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.domains import Box, Hexagons, Quadtree
-from hazemap.encoders import Counts, Encoder, Quantiles, Sketch, Stack, total
+from hazemap.encoders import Counts, Encoder, Quantiles, Sketch, Stack, Wavelet, total
 from hazemap.tables import (
     AtMostCells,
     AtMostRows,
@@ -77,7 +77,13 @@ def encoders(tree: Tree, rule) -> dict[str, Encoder]:
         "sketch of base cells": Sketch(tree, tree.depth, width=4, rows=3, bounding=rule, key=8),
         "stack of a sketch": Stack((Sketch(tree, 2, width=3, rows=2, bounding=rule), counts["root"]), (2, 1)),
     }
-    return counts | stacks | sketches
+    if not isinstance(tree, Quadtree):
+        return counts | stacks | sketches
+    wavelets = {
+        "wavelet": Wavelet(tree, 2, rule),
+        "stack of a wavelet": Stack((Wavelet(tree, tree.depth, rule), counts["root"]), (1, 3)),
+    }
+    return counts | stacks | sketches | wavelets
 
 
 ENCODERS = [

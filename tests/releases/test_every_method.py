@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hazemap.algorithms import (
+    HB,
     Adaptive,
     AdaptiveGrid,
     BestLevel,
@@ -16,6 +17,7 @@ from hazemap.algorithms import (
     Geometric,
     Hierarchical,
     PrefixTree,
+    Privlet,
     UniformGrid,
 )
 from hazemap.cellmap import Reading
@@ -41,6 +43,8 @@ METHODS = {
     "hierarchical hexagons": Hierarchical(HEXAGONS, 2),
     "best level": BestLevel(SQUARES, 5, KEPT),
     "geometric": Geometric(SQUARES, 5, KEPT),
+    "hb": HB.published(SQUARES, 5, KEPT),
+    "privlet": Privlet(SQUARES, 5, KEPT),
     "count-min": CountMin(SQUARES, width=200, bounding=KEPT),
     "adaptive hexagons": Adaptive(HEXAGONS, OneVote()),
     "prefix tree": PrefixTree(SQUARES, KEPT, c0=Fraction(1, 2)),

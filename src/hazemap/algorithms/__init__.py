@@ -7,19 +7,22 @@ from hazemap.algorithms.count_min import CountMin
 from hazemap.algorithms.flat import Flat
 from hazemap.algorithms.found_box import FoundBox, Locate
 from hazemap.algorithms.geometric import Geometric
+from hazemap.algorithms.hb import HB
 from hazemap.algorithms.hierarchical import Hierarchical
 from hazemap.algorithms.prefix_tree import PrefixTree
+from hazemap.algorithms.privlet import Privlet
 from hazemap.algorithms.proportion import Proportion
 from hazemap.algorithms.pyramid import Pyramid
 from hazemap.algorithms.uniform_grid import UniformGrid
 
 METHODS: tuple[type, ...] = (
-    *(Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, FoundBox, Geometric, Hierarchical, Locate, PrefixTree),
-    *(Pyramid, UniformGrid),
+    *(HB, Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, FoundBox, Geometric, Hierarchical, Locate, PrefixTree),
+    *(Privlet, Pyramid, UniformGrid),
 )
 """Every method that a release may name."""
 
 __all__ = [
+    "HB",
     "METHODS",
     "Adaptive",
     "AdaptiveGrid",
@@ -31,6 +34,7 @@ __all__ = [
     "Hierarchical",
     "Locate",
     "PrefixTree",
+    "Privlet",
     "Proportion",
     "Pyramid",
     "UniformGrid",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.domains import Marked, Sides
-from hazemap.encoders import Counts, Encoder, Sketch, Stack
+from hazemap.encoders import Counts, Encoder, Sketch, Stack, Wavelet
 from hazemap.errors import Refused
 from hazemap.tables.bounding import Bounding
 from hazemap.tables.memory import MemoryTable
@@ -79,6 +79,8 @@ def _parts(encoder: Encoder) -> Iterator[_Part]:
                 yield from _parts(part)
         case Sketch():
             yield _Part(_smallest_at(encoder.tree, encoder.level), encoder.tree, encoder.bounding, thrown=True)
+        case Wavelet():
+            yield _Part(_smallest_at(encoder.tree, encoder.level), encoder.tree, encoder.bounding)
         case Counts(cells=Leaves() as leaves):
             yield _Part(_smallest(leaves), leaves.tree, encoder.bounding)
         case Counts(cells=Sides() as sides):

@@ -5,5 +5,6 @@ from hazemap.encoders.encoder import Encoder, Entries, total
 from hazemap.encoders.quantiles import Quantiles
 from hazemap.encoders.sketch import Sketch
 from hazemap.encoders.stack import Stack
+from hazemap.encoders.wavelet import Wavelet
 
-__all__ = ["Counts", "Encoder", "Entries", "Quantiles", "Sketch", "Stack", "total"]
+__all__ = ["Counts", "Encoder", "Entries", "Quantiles", "Sketch", "Stack", "Wavelet", "total"]

@@ -10,6 +10,7 @@ from hazemap.estimate.read import read
 from hazemap.estimate.shrink import shrunk
 from hazemap.estimate.sketched import sketched
 from hazemap.estimate.transcripts import measurements
+from hazemap.estimate.wavelets import read_wavelet, wavelet_of
 from hazemap.rounds import Answer, Question
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "measurements",
     "nonnegative",
     "read",
+    "read_wavelet",
     "shrunk",
     "sketched",
 ]
@@ -28,4 +30,6 @@ __all__ = [
 
 def from_transcript(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -> CellMap:
     """The unbiased estimate from all answers of a run, and its errors; nothing shrunk."""
-    return read(transcript, cells, Reading.UNBIASED)
+    transcript = tuple(transcript)
+    wavelet = wavelet_of(transcript, cells)
+    return read_wavelet(*wavelet, Reading.UNBIASED) if wavelet else read(transcript, cells, Reading.UNBIASED)

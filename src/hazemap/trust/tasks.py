@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from hazemap.cells import Leaves
 from hazemap.codec import digest
 from hazemap.domains import Sides
-from hazemap.encoders import Counts, Sketch, Stack
+from hazemap.encoders import Counts, Sketch, Stack, Wavelet
 from hazemap.errors import InputError, Refused
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.shares import NoiseShares
@@ -81,9 +81,11 @@ def askable(encoder: object) -> bool:
     """Whether a device answers this: counts on the closed list, all the way down, that bound a person's rows."""
     if isinstance(encoder, Stack):
         return isinstance(encoder.parts, tuple) and all(askable(part) for part in encoder.parts)
-    if not isinstance(encoder, Counts | Sketch) or not isinstance(encoder.bounding, AtMostRows | AtMostCells | OneVote):
+    if not isinstance(encoder, Counts | Sketch | Wavelet):
         return False
-    return isinstance(encoder, Sketch) or isinstance(encoder.cells, Leaves | Sides)
+    if not isinstance(encoder.bounding, AtMostRows | AtMostCells | OneVote):
+        return False
+    return isinstance(encoder, Sketch | Wavelet) or isinstance(encoder.cells, Leaves | Sides)
 
 
 def noise_shares(question: Query, price: PureDP, cohort: Cohort, clients: int) -> NoiseShares:

@@ -1,0 +1,46 @@
+"""A grid counted through its wavelet (Xiao, Wang and Gehrke, ICDE 2010)."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hazemap.cellmap import CellMap, Reading
+from hazemap.domains import Quadtree
+from hazemap.encoders import Wavelet
+from hazemap.errors import InputError
+from hazemap.estimate import read_wavelet
+from hazemap.rounds import Prices, Query, Rounds
+from hazemap.tables.bounding import AtMostRows, Bounding
+
+
+@dataclass(frozen=True)
+class Privlet:
+    """Privlet: equal noise in all numbers of the weighted Haar wavelet of a grid (see `Wavelet`).
+
+    Pairs of blocks of every size get the same noise. A rectangle cuts through few pairs of each, so its variance grows
+    with the logarithm of the grid and not with its own area: O(log³ n) on one axis of n cells (theorem 3), squared on
+    two. A single cell of level L has (L + 1)²/3 times the noise of `Flat`.
+
+    The published map is the inverse of the noisy wavelet: `Reading.UNBIASED`.
+
+    >>> Privlet(Quadtree.world(depth=10), level=8).level
+    8
+    """
+
+    tree: Quadtree
+    level: int
+    bounding: Bounding = AtMostRows(1)
+    reading: Reading = Reading.NONNEGATIVE
+
+    def __post_init__(self) -> None:
+        if self.reading is Reading.SHRUNK:
+            raise InputError("a wavelet is read unbiased or without minus signs: no cells have a parent to be drawn to")
+        _ = self._wavelet
+
+    @property
+    def _wavelet(self) -> Wavelet:
+        return Wavelet(self.tree, self.level, self.bounding)
+
+    def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
+        """One query."""
+        answer = yield Query(self._wavelet, Fraction(1))
+        return read_wavelet(self._wavelet, answer, self.reading)

@@ -1,0 +1,130 @@
+"""Differences of neighbouring blocks of a grid, from coarse to fine."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import NOWHERE, Cells, Leaves
+from hazemap.domains import Quadtree
+from hazemap.domains.quadtree import LARGEST_GRID
+from hazemap.encoders.encoder import Entries
+from hazemap.errors import InputError
+from hazemap.tables.bounding import AtMostRows, Bounding, Sensitivity
+from hazemap.tables.memory import MemoryTable
+from hazemap.tables.votes import Table
+
+
+@dataclass(frozen=True)
+class Wavelet:
+    """The votes of one level of a quadtree under the weighted Haar wavelet of two dimensions (Xiao et al. 2010).
+
+    In one dimension, over n = 2^L places: their sum, then for every block of 2, 4 … n places the sum of its first half
+    less the sum of its second. (A coefficient is half the difference of two means; its weight, the length of the block,
+    makes it this whole number.) In two dimensions every row is transformed, and then every column of what came out. So
+    the vector is a matrix of n × n numbers, rows first: place 0 of an axis is the sum, places 2^k … 2^(k+1) − 1 are the
+    blocks of n/2^k places, from west to east or north to south.
+
+    A place is in L + 1 sums of its axis, each time with weight 1 or −1. So a vote moves (L + 1)² numbers of the matrix
+    by one each: Δ₁ is (L + 1)² times what the rule allows a person, and Δ₂, by the triangle inequality, L + 1 times.
+    Where the rule keeps `NOWHERE`, its votes stand behind the matrix, L + 1 times, which both bounds have room for.
+
+    >>> wavelet = Wavelet(Quadtree.world(depth=10), level=10)
+    >>> wavelet.size, wavelet.sensitivity
+    (1048576, Sensitivity(l1=121, l2_squared=121))
+    """
+
+    tree: Quadtree
+    level: int
+    bounding: Bounding = AtMostRows(1)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tree, Quadtree):
+            raise InputError("a wavelet has rows and columns: choose quadtree cells")
+        if not 1 <= self.level <= min(self.tree.depth, LARGEST_GRID):
+            raise InputError(
+                f"a wavelet is of level 1 to {min(self.tree.depth, LARGEST_GRID)} of its tree, not of {self.level}"
+            )
+
+    @property
+    def side(self) -> int:
+        """n: rows, and columns."""
+        return 1 << self.level
+
+    @property
+    def size(self) -> int:
+        """The matrix, and `NOWHERE` where it is kept."""
+        return self.side**2 + self.bounding.nowhere
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person can move the vector."""
+        times, most = (self.level + 1) ** 2, self.bounding.sensitivity.l1
+        return Sensitivity(times * most, times * most**2)
+
+    @property
+    def cells(self) -> Leaves:
+        """The cells of the level, and `NOWHERE` behind them where it is kept."""
+        cells = Leaves.at_level(self.tree, self.level)
+        return Leaves(self.tree, np.append(cells.cells, NOWHERE)) if self.bounding.nowhere else cells
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Which of the cells stands in each row and column of a picture, int64[rows, columns]."""
+        return self.tree.grid(self.level).view(np.int64) - (1 << 2 * self.level)
+
+    def encode(self, table: MemoryTable) -> Entries:
+        """What each person adds where: (L + 1)² entries for each of their cells."""
+        person, base, weight = table.bounded(self.tree, self.bounding)
+        real = base != NOWHERE
+        column, column_sign = self._axis(base[real], 0)
+        row, row_sign = self._axis(base[real], 1)
+        position = (row[:, :, None] * self.side + column[:, None, :]).ravel()
+        value = (row_sign[:, :, None] * column_sign[:, None, :] * weight[real, None, None]).ravel()
+        entries = Entries(np.repeat(person[real], (self.level + 1) ** 2), position, value)
+        if not self.bounding.nowhere:
+            return entries
+        lost = Entries(person[~real], np.full((~real).sum(), self.size - 1), (self.level + 1) * weight[~real])
+        return Entries(*(np.concatenate(column) for column in zip(entries, lost, strict=True)))
+
+    def total(self, table: Table) -> NDArray[np.int64]:
+        """The exact sums, from the table's votes: O(cells)."""
+        votes = table.votes(self.tree, self.bounding)
+        sums = self.cells.total(votes.cells, votes.weights)
+        matrix = transformed(sums[self.places]).ravel()
+        return np.append(matrix, (self.level + 1) * sums[-1:]) if self.bounding.nowhere else matrix
+
+    def _axis(self, base: Cells, first: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each base cell its places on one axis and their signs, int64[cells, L + 1]; its first bit is `first`."""
+        number = base >> np.uint64(2 * (self.tree.depth - self.level) + first)
+        place = np.zeros(len(base), dtype=np.int64)
+        for bit in range(self.level):
+            place |= ((number >> np.uint64(2 * bit)) & np.uint64(1)).astype(np.int64) << bit
+        up = self.level - np.arange(self.level)  # block k = 0 … L − 1 is the place without its last L − k bits
+        blocks = (1 << np.arange(self.level)) + (place[:, None] >> up)
+        signs = 1 - 2 * ((place[:, None] >> (up - 1)) & 1)
+        ahead = np.zeros((len(base), 1), dtype=np.int64)
+        return np.concatenate([ahead, blocks], axis=1), np.concatenate([ahead + 1, signs], axis=1)
+
+
+def transformed(picture: NDArray[Any]) -> NDArray[Any]:
+    """Sums and differences of a square picture, as `Wavelet` has them: O(pixels), exact for whole numbers.
+
+    >>> transformed(np.array([[1, 2], [3, 5]]))
+    array([[11, -3],
+           [-5,  1]])
+    """
+    return _columns(_columns(picture).T).T
+
+
+def _columns(picture: NDArray[Any]) -> NDArray[Any]:
+    """Every column on its own."""
+    found, sums = np.empty_like(picture), picture
+    half = len(picture) // 2
+    while half:
+        found[half : 2 * half] = sums[0::2] - sums[1::2]
+        sums = sums[0::2] + sums[1::2]
+        half //= 2
+    found[0] = sums[0]
+    return found
