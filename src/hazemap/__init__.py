@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from hazemap.cellmap import CellMap, Reading
     from hazemap.cells import Leaves
-    from hazemap.domains import Box, Grids, Hexagons, Quadtree
+    from hazemap.domains import Box, Cuts, Grids, Hexagons, Quadtree
     from hazemap.encoders import Counts
     from hazemap.errors import HazemapError
     from hazemap.planning.plan import plan
@@ -58,6 +58,7 @@ __all__ = [
     "CountMin",
     "Counts",
     "Curator",
+    "Cuts",
     "Estimate",
     "Flat",
     "FoundBox",
@@ -98,7 +99,7 @@ _HOMES = {
     ),
     "cellmap": ("CellMap", "Reading"),
     "cells": ("Leaves",),
-    "domains": ("Box", "Grids", "Hexagons", "Quadtree"),
+    "domains": ("Box", "Cuts", "Grids", "Hexagons", "Quadtree"),
     "encoders": ("Counts",),
     "errors": ("HazemapError",),
     "planning.plan": ("plan",),

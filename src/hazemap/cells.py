@@ -7,8 +7,8 @@ a tree numbers them so that the base cells inside any cell are one contiguous ra
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cache, cached_property
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,37 @@ class Tree(Protocol):
         ...
 
 
+@runtime_checkable
+class Redrawn(Protocol):
+    """A tree drawn over the base cells of another: whoever has counted those need not read the rows again.
+
+    A rule that bounds what a person contributes looks at the cells of `base`.
+    """
+
+    @property
+    def base(self) -> Tree:
+        """The other tree."""
+        ...
+
+    @property
+    def leaves(self) -> Cells:
+        """The base cells of this tree, in ascending order."""
+        ...
+
+    def positions(self, base: Cells) -> NDArray[np.int64]:
+        """For each base cell of `base`, which of `leaves` holds it; -1 for `NOWHERE`."""
+        ...
+
+
+@runtime_checkable
+class Growing(Protocol):
+    """A tree that is cut while it is asked: cells and spans stay what they are."""
+
+    def extends(self, other: object) -> bool:
+        """Whether this tree is the other one, with perhaps more cells cut."""
+        ...
+
+
 class Partition(Protocol):
     """Disjoint cells in a fixed order: what a query counts over."""
 
@@ -113,6 +144,11 @@ def distinct(cells: Cells) -> Cells:
     return ordered[first]
 
 
+def _ascends(numbers: NDArray[Any]) -> bool:
+    """Whether each is above the one before."""
+    return bool((numbers[1:] > numbers[:-1]).all())
+
+
 MOST_CELLS = 1 << 25
 """The largest regular grid that is asked for in one query."""
 
@@ -137,7 +173,7 @@ class Leaves:
 
     def __post_init__(self) -> None:
         cells = np.array(self.cells, dtype=np.uint64)
-        if cells.ndim != 1 or len(distinct(cells)) != len(cells):
+        if cells.ndim != 1 or not (_ascends(cells) or len(distinct(cells)) == len(cells)):
             raise InputError("the cells of a partition must be a flat array without repetition")
         cells.setflags(write=False)
         object.__setattr__(self, "cells", cells)
@@ -176,7 +212,10 @@ class Leaves:
     @cached_property
     def levels(self) -> NDArray[np.int64]:
         """The level of each cell; -1 for `NOWHERE`."""
-        levels, real = np.full(self.size, -1, dtype=np.int64), self.cells != NOWHERE
+        real = self.cells != NOWHERE
+        if real.all():
+            return self.tree.level(self.cells)
+        levels = np.full(self.size, -1, dtype=np.int64)
         levels[real] = self.tree.level(self.cells[real])
         return levels
 
@@ -192,20 +231,32 @@ class Leaves:
     @cached_property
     def spans(self) -> tuple[Cells, Cells]:
         """First and last number of each (see `Tree.span`), those of nested cells included."""
-        first, last = np.zeros((2, self.size), dtype=np.uint64)
         real = self.cells != NOWHERE
+        if real.all():
+            return self.tree.span(self.cells)
+        first, last = np.zeros((2, self.size), dtype=np.uint64)
         first[real], last[real] = self.tree.span(self.cells[real])
         return first, last
 
     @cached_property
+    def in_order(self) -> bool:
+        """Whether each cell ends before the next one begins, as in a regular grid: then much is known at once."""
+        first, last = self.spans
+        return bool((last[:-1] < first[1:]).all())
+
+    @cached_property
     def order(self) -> NDArray[np.int64]:
         """Positions by the start of the span, outer cells before the cells in them."""
+        if self.in_order:
+            return np.arange(self.size)
         first, last = self.spans
         return np.lexsort((self.levels, ~last, first))  # the level tells a cell from an only child
 
     @cached_property
     def holder(self) -> NDArray[np.int64]:
         """The position of the smallest other cell that contains each cell; -1 for none."""
+        if self.in_order:
+            return np.full(self.size, -1)
         first, last = (ends[self.order] for ends in self.spans)
         # Spans are nested or disjoint. `before[i]` is an earlier cell such that none between them holds i;
         # while it ends before i begins, its own `before` will do: chains of siblings halve in every round.
@@ -221,10 +272,12 @@ class Leaves:
     @property
     def nested(self) -> bool:
         """Whether some cell lies inside another."""
-        return bool((self.holder >= 0).any())
+        return not self.in_order and bool((self.holder >= 0).any())
 
     def own(self, whole: NDArray[Any]) -> NDArray[Any]:
         """What each cell owns, given an additive quantity of each whole cell (an area, a sum)."""
+        if self.in_order:
+            return whole.copy()
         inside = self.holder >= 0
         owned = whole.copy()
         np.subtract.at(owned, self.holder[inside], whole[inside])
@@ -239,6 +292,8 @@ class Leaves:
         """
         owned, real = np.zeros(self.size), self.cells != NOWHERE
         owned[real] = self.tree.area(self.cells[real])
+        if not self.nested:
+            return owned
         owned[self.holder[self.holder >= 0]] = 0
         # Climb from the nested cells: `taken` are cells with something listed in them, `owner` holds them.
         taken, owner = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
@@ -256,7 +311,10 @@ class Leaves:
         return owned
 
     def total(self, base: Cells, weights: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The weight in each cell, given sorted base cells with weights: O(size · log base)."""
+        """The weight in each cell, given sorted base cells with weights: O(size + base) where cells are in order."""
+        if self.in_order:
+            sums: NDArray[np.int64] = _walk()(*self.spans, base, weights)
+            return sums
         cumulative = np.concatenate([[0], np.cumsum(weights)])
         first, last = self.spans
         until, before = np.searchsorted(base, last, "right"), np.searchsorted(base, first, "left")
@@ -274,3 +332,23 @@ class Leaves:
             found[outside] = self.holder[found[outside]]
             outside = outside[base[outside] > last[found[outside]]]
         return found
+
+
+@cache
+def _walk() -> Any:
+    """The compiled loop below (numba is loaded only when it is needed)."""
+    from hazemap.compiled import compiled
+
+    return compiled(_walk_loop)
+
+
+def _walk_loop(first, last, base, weights):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    sums = np.zeros(len(first), dtype=np.int64)
+    at = 0
+    for cell in range(len(first)):
+        while at < len(base) and base[at] < first[cell]:
+            at += 1
+        while at < len(base) and base[at] <= last[cell]:
+            sums[cell] += weights[at]
+            at += 1
+    return sums

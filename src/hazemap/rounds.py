@@ -16,9 +16,14 @@ from typing import ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.encoders import Encoder, Quantiles
+from hazemap.cells import Leaves
+from hazemap.encoders import Counts, Encoder, Quantiles
 from hazemap.errors import InputError
 from hazemap.privacy.budget import Budget, exact
+from hazemap.tables.bounding import Bounding
+
+Where = tuple[Leaves, Bounding] | None
+"""The cells that a question is about and the rule it is asked under; None where it is about everybody."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -47,6 +52,19 @@ class Query:
     def __post_init__(self) -> None:
         object.__setattr__(self, "share", _share(self.share))
 
+    @property
+    def size(self) -> int:
+        """How many sums the answer has."""
+        return self.encoder.size
+
+    @property
+    def where(self) -> Where:
+        """The cells it is about: people elsewhere are not asked, and do not pay (`privacy.spending`)."""
+        counts = self.encoder
+        if isinstance(counts, Counts) and isinstance(counts.cells, Leaves):
+            return counts.cells, counts.bounding
+        return None
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -62,6 +80,16 @@ class Choice:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "share", _share(self.share))
+
+    @property
+    def size(self) -> int:
+        """How many candidates are chosen."""
+        return self.scores.choices
+
+    @property
+    def where(self) -> Where:
+        """Everybody's rows are scored."""
+        return None
 
 
 Question = Query | Choice

@@ -13,6 +13,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from hazemap.codec import digest
 from hazemap.errors import BudgetExceeded, TranscriptMismatch, Unanswerable
 from hazemap.privacy.budget import Budget
+from hazemap.privacy.spending import Spending
 from hazemap.rounds import Algorithm, Answer, AsyncTrust, Prices, Question, Trust
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ class Session(Generic[T]):
         self._name = type(algorithm).__name__
         self._answers = answers
         self._transcript: list[Exchange] = []
-        self._spent: dict[int | None, Fraction] = {}
+        self._spent: dict[int | None, Spending] = {}
         self._rounds = algorithm.rounds(prices)
         self._advance(None)
         for number, exchange in enumerate(stored, 1):
@@ -107,7 +108,7 @@ class Session(Generic[T]):
     def receive(self, answer: Answer) -> None:
         """Take the answer to the open query and move on to the next one, or to the result."""
         question = self._open
-        wanted = question.encoder.size if hasattr(question, "encoder") else len(question.scores.ranks)
+        wanted = question.size
         if answer.sums.shape != (wanted,) or answer.stddev.shape not in ((1,), (wanted,)):
             raise TranscriptMismatch(f"the query asks for {wanted} sums; the answer has {answer.sums.shape}")
         self._transcript.append(Exchange(question, answer))
@@ -129,19 +130,19 @@ class Session(Generic[T]):
         self.question = question
 
     def _spend(self, question: Question) -> None:
-        """Everyone pays for a query to all; only its members for a query to a cohort (parallel composition)."""
-        cohorts = [spent for cohort, spent in self._spent.items() if cohort is not None]
-        everyone = self._spent.get(None, Fraction(0))
-        if question.cohort is None:
-            spent = everyone + max(cohorts, default=Fraction(0))
-        else:
-            spent = everyone + self._spent.get(question.cohort, Fraction(0))
+        """Everybody in its cells pays for a question to all; only its members for one to a cohort.
+
+        Nobody pays for a question about other places or to other people (parallel composition).
+        """
+        own = self._spent.setdefault(question.cohort, Spending())
+        others = [paid for cohort, paid in self._spent.items() if (cohort is None) != (question.cohort is None)]
+        spent = own.most(question.where) + max((paid.most(question.where) for paid in others), default=Fraction(0))
         if spent + question.share > 1:
             raise BudgetExceeded(
                 f"{self._name} asks for {float(question.share):.6g} of the run's budget, "
                 f"of which {float(1 - spent):.6g} is left"
             )
-        self._spent[question.cohort] = self._spent.get(question.cohort, Fraction(0)) + question.share
+        own.pay(question.share, question.where)
 
 
 def run(algorithm: Algorithm[T], trust: Trust, budget: Budget, account: Account) -> Result[T]:

@@ -9,7 +9,7 @@ from hazemap.errors import InputError
 
 CITY = Box(-74.05, 40.68, -73.90, 40.80)
 SECOND = np.random.default_rng(4).integers(1, 8, 49)
-TREE = Grids.regular(Quadtree.around(CITY, 0), 7).cut(SECOND)
+TREE = Grids.regular(Quadtree.around(CITY, 12), 7).cut(SECOND)
 
 
 @pytest.mark.parametrize("level", [1, 2])
@@ -49,7 +49,7 @@ def test_powers_of_two_give_the_cells_of_a_quadtree():
 
 
 def test_a_regular_grid_has_only_children():
-    grid = Grids.regular(Quadtree.world(0), 5)
+    grid = Grids.regular(Quadtree.world(6), 5)
     blocks = grid.children(grid.root)
     assert len(blocks) == len(grid.children(blocks)) == 25
     cells = Leaves(grid, np.concatenate([blocks, grid.children(blocks)]))
@@ -62,10 +62,10 @@ def test_a_regular_grid_has_only_children():
 )
 def test_impossible_grids_are_refused(first, second):
     with pytest.raises(InputError):
-        Grids(0.0, 0.0, 1.0, first, np.array(second, dtype=np.int64))
+        Grids(Quadtree.world(10), first, np.array(second, dtype=np.int64))
 
 
 def test_other_grids_are_other_trees():
-    assert Grids.regular(Quadtree.around(CITY, 0), 7).cut(SECOND) == TREE
+    assert Grids.regular(Quadtree.around(CITY, 12), 7).cut(SECOND) == TREE
     assert TREE.cut(SECOND + 1) != TREE
     assert TREE != 7

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.cells import NOWHERE, Cells, Columns, Tree
-from hazemap.domains import WORLD, Box, Grids, Hexagons, Quadtree
+from hazemap.domains import WORLD, Box, Cuts, Grids, Hexagons, Quadtree
 from hazemap.errors import InputError, TableError
 
 CITY = Box(-74.05, 40.68, -73.90, 40.80)
@@ -43,7 +43,20 @@ HEXAGONS = {
 def grids(box: Box, first: int, most: int) -> Grids:
     """A grid of grids around a box, its blocks cut in up to `most` parts each way."""
     second = np.random.default_rng(first).integers(1, most + 1, first * first)
-    return Grids.regular(Quadtree.around(box, 0), first).cut(second)
+    return Grids.regular(Quadtree.around(box, 12), first).cut(second)
+
+
+def cuts(box: Box, number: int, depth: int = 10) -> Cuts:
+    """The square around a box, cut at random so many times."""
+    rng, tree = np.random.default_rng(number), Cuts.uncut(Quadtree.around(box, depth))
+    for _ in range(number):
+        end = rng.choice(tree.ends, 1)
+        west, north, east, south = (int(line[0]) for line in tree.rectangles(end))
+        axis = int(east - west < south - north or (east - west == south - north and rng.integers(2)))
+        low, high = (west, east) if axis == 0 else (north, south)
+        if high - low > 1:
+            tree = tree.cut(end, np.array([axis]), rng.integers(low + 1, high, 1))
+    return tree
 
 
 GRIDS = {
@@ -54,7 +67,14 @@ GRIDS = {
     "arctic": (grids(ARCTIC, 3, 50), ARCTIC),
     "east": (grids(EAST, 13, 6), EAST),
 }
+CUTS = {
+    "world": (cuts(WORLD, 40), WORLD),
+    "not cut": (cuts(CITY, 0), CITY),
+    "pixels": (cuts(CITY, 60, 2), CITY),
+    "deep": (cuts(EQUATOR, 200, 20), EQUATOR),
+}
 TREES = [
+    *(pytest.param(*case, id=f"cuts, {name}") for name, case in CUTS.items()),
     *(pytest.param(*case, id=f"grids, {name}") for name, case in GRIDS.items()),
     *(pytest.param(*case, id=f"quadtree, {name}") for name, case in QUADTREES.items()),
     *(pytest.param(*case, id=f"hexagons, {name}") for name, case in HEXAGONS.items()),
@@ -173,7 +193,7 @@ def test_names_can_be_read_back(tree: Tree, box: Box, seed: int) -> None:
 
 
 @every_tree
-@pytest.mark.parametrize("name", ["", "nowhere", "0120x", "+1", " 1", "1 ", "1_0", "٠", "8f" + "f" * 13, "0" * 25])
+@pytest.mark.parametrize("name", ["", "nowhere", "0120x", "+1", " 1", "1 ", "1_0", "٠", "8f" + "f" * 13, "0" * 45])
 def test_a_name_of_no_cell_is_refused(tree: Tree, box: Box, name: str) -> None:
     with pytest.raises(InputError, match="found"):
         tree.named([name])

@@ -3,56 +3,45 @@
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import MOST_CELLS, Cells, Columns
-from hazemap.domains.boxes import coordinates
-from hazemap.domains.geodesy import mercator_rectangles
-from hazemap.domains.quadtree import FINEST_SIDE, Quadtree
+from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Columns
+from hazemap.domains.pixels import Rectangles, areas, bounds, outlines
+from hazemap.domains.quadtree import Quadtree
 from hazemap.errors import InputError
 
 NAME = re.compile(r"root|(0|[1-9][0-9]{0,7})-(0|[1-9][0-9]{0,7})(?:-(0|[1-9][0-9]{0,7})-(0|[1-9][0-9]{0,7}))?")
-
-
-class Edges(NamedTuple):
-    """The edges of some cells, counted in blocks from the west and from the north."""
-
-    west: NDArray[np.float64]
-    north: NDArray[np.float64]
-    east: NDArray[np.float64]
-    south: NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Grids:
-    """A square in unit Web-Mercator coordinates, cut into first × first blocks, block i into second[i] × second[i].
+    """The square of a quadtree, cut into first × first blocks, block i into second[i] × second[i] parts.
 
-    A tree of depth 2, with any numbers where a quadtree has powers of two (Qardaji, Yang and Li 2013). Blocks and the
-    parts of a block stand row by row from the north-west, `second` is int64[first²]. The root is cell 1, then come the
-    blocks, then the parts of the first block, of the second, … so spans are ranges. A cell owns its western and
-    northern edge, the root all its edges. A name is column-row of the block, then column-row in it.
+    A tree of depth 2, with any numbers where a quadtree has powers of two (Qardaji, Yang and Li 2013). It is drawn over
+    the quadtree's base cells: cuts lie on the nearest line between pixels before where equal parts would have them, so
+    a table that has counted the pixels need not read its rows again. Blocks and the parts of a block stand row by row
+    from the north-west, `second` is int64[first²]. The root is cell 1, then come the blocks, then the parts of the
+    first block, of the second, … so spans are ranges. A name is column-row of the block, then column-row in it.
 
-    >>> tree = Grids(0.0, 0.0, 1.0, 3, np.array([1, 1, 1, 2, 1, 1, 1, 1, 1]))
+    >>> tree = Grids(Quadtree.world(depth=10), 3, np.array([1, 1, 1, 2, 1, 1, 1, 1, 1]))
     >>> nairobi = tree.cell_at({"lon": np.array([36.8]), "lat": np.array([-1.3])}, 1)
     >>> tree.names(nairobi), tree.names(tree.children(tree.named(["0-1"])))
     (['1-1'], ['0-1-0-0', '0-1-1-0', '0-1-0-1', '0-1-1-1'])
     """
 
-    left: float
-    top: float
-    side: float
+    base: Quadtree
     first: int
-    second: NDArray[np.int64]
+    second: Numbers
 
     def __post_init__(self) -> None:
-        Quadtree(self.left, self.top, self.side, 0)
         second = np.array(self.second, dtype=np.int64)
         second.setflags(write=False)
         object.__setattr__(self, "second", second)
-        blocks = self.first * self.first
+        blocks, pixels = self.first * self.first, 1 << self.base.depth
         if self.first < 1 or second.shape != (blocks,) or second.min() < 1:
             raise InputError(
                 f"a grid of grids has a whole number above 0 for each of its blocks; found {second.shape} numbers "
@@ -60,27 +49,29 @@ class Grids:
             )
         if second.max() > MOST_CELLS or float((second.astype(float) ** 2).sum()) > MOST_CELLS:
             raise InputError(f"a grid of grids has at most {MOST_CELLS:,} cells; cut it less finely")
-        if self.side / (self.first * int(second.max())) < FINEST_SIDE:
+        if int(second.max()) > pixels // self.first:
             raise InputError(
-                "the cells of this grid of grids would be finer than a few micrometres; cut it less finely"
+                f"a square of {pixels} × {pixels} base cells has no {self.first} × {int(second.max())} parts: cut it "
+                "less finely, or take a deeper quadtree"
             )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grids):
             return NotImplemented
-        return self._square == other._square and np.array_equal(self.second, other.second)
+        same = (self.base, self.first) == (other.base, other.first)
+        return same and np.array_equal(self.second, other.second)
 
     def __hash__(self) -> int:
-        return hash((self._square, self.second.tobytes()))
+        return hash((self.base, self.first, self.second.tobytes()))
 
     @classmethod
     def regular(cls, square: Quadtree, parts: int) -> "Grids":
         """One grid of parts × parts over the root of a quadtree; no block is cut again."""
-        return cls(square.left, square.top, square.side, parts, np.ones(parts * parts, dtype=np.int64))
+        return cls(square, parts, np.ones(parts * parts, dtype=np.int64))
 
-    def cut(self, second: NDArray[np.int64]) -> "Grids":
+    def cut(self, second: Numbers) -> "Grids":
         """The same blocks, cut in other ways."""
-        return Grids(self.left, self.top, self.side, self.first, second)
+        return Grids(self.base, self.first, second)
 
     @property
     def depth(self) -> int:
@@ -91,6 +82,19 @@ class Grids:
     def root(self) -> Cells:
         """The whole square: cell 1."""
         return np.ones(1, dtype=np.uint64)
+
+    @cached_property
+    def leaves(self) -> Cells:
+        """The parts, in ascending order."""
+        return np.arange(self._start[0], self._start[-1]).astype(np.uint64)
+
+    def positions(self, base: Cells) -> Numbers:
+        """For each base cell of the quadtree, which of `leaves` holds it; -1 for `NOWHERE`: O(cells)."""
+        from hazemap.domains.cutting import columns_and_rows, parts_at
+
+        x, y = columns_and_rows(base, self.base.depth)
+        found: Numbers = parts_at(x, y, 1 << self.base.depth, self.first, self.second, self._start - self._start[0])
+        return found
 
     def children(self, cells: Cells) -> Cells:
         """The blocks of the root, or the parts of each block."""
@@ -108,7 +112,7 @@ class Grids:
         part = self.level(cells) == 2
         return np.where(part, self._block(cells) + 2, 1).astype(np.uint64)
 
-    def level(self, cells: Cells) -> NDArray[np.int64]:
+    def level(self, cells: Cells) -> Numbers:
         """0 for the root, 1 for a block, 2 for a part; below 0 or above 2 for numbers that are no cells."""
         levels = np.searchsorted(np.array([1, 2, 2 + self._blocks, self._start[-1]]), _whole(cells), side="right") - 1
         return levels.astype(np.int64)
@@ -123,37 +127,38 @@ class Grids:
 
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """The cell of each row at this level; `NOWHERE` outside the root, or for NaN."""
-        from hazemap.domains.blocks import blocks_and_parts
-
         if not 0 <= level <= 2:
             raise InputError(f"a grid of grids has levels 0 to 2; found {level}")
-        lon, lat = coordinates(columns)
-        cells: Cells = blocks_and_parts(lon, lat, self.left, self.top, self.side, self.second, self._start, level)
+        found = self.positions(self.base.cell_at(columns, self.base.depth))
+        cells = np.append(self.leaves, NOWHERE)[found]
+        for _ in range(2 - level):
+            cells[found >= 0] = self.parent(cells[found >= 0])
         return cells
 
     def bounds(
         self, cells: Cells
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """West, south, east and north of each cell in degrees; the parts of a block share edges to the last bit."""
-        from hazemap.domains.mercator import latitudes, longitudes
-
-        edges = self._edges(cells)
-        west, east = longitudes(self._x(edges.west)), longitudes(self._x(edges.east))
-        return west, latitudes(self._y(edges.south)), east, latitudes(self._y(edges.north))
+        """West, south, east and north of each cell in degrees; neighbours share an edge to the last bit."""
+        return bounds(self.base, self.rectangles(cells))
 
     def area(self, cells: Cells) -> NDArray[np.float64]:
         """Geodesic area of each cell on the WGS 84 ellipsoid, in square metres."""
-        edges = self._edges(cells)
-        width, height = edges.east - edges.west, edges.south - edges.north
-        block = self.side / self.first
-        return mercator_rectangles(self._y(edges.north), width * block, height * block)
+        return areas(self.base, self.rectangles(cells))
 
     def outlines(self, cells: Cells) -> NDArray[Any]:
         """Each cell as a rectangle in longitude and latitude."""
-        import shapely
+        return outlines(self.base, self.rectangles(cells))
 
-        boxes: NDArray[Any] = shapely.box(*self.bounds(cells))
-        return boxes
+    def rectangles(self, cells: Cells) -> Rectangles:
+        """The pixels of each cell."""
+        level, block = self.level(cells), self._block(cells)
+        row, column = np.divmod(block, self.first)
+        parts = np.where(level == 2, self.second[block], 1)
+        y, x = np.divmod(np.where(level == 2, _whole(cells) - self._start[block], 0), parts)
+        wide = np.where(level == 0, self.first, 1)
+        west, east = self._lines(column, wide, x, parts)
+        north, south = self._lines(row, wide, y, parts)
+        return Rectangles(west, north, east, south)
 
     def names(self, cells: Cells) -> list[str]:
         """`root`, column-row of a block, or column-row of the block and column-row in it."""
@@ -186,7 +191,7 @@ class Grids:
         return found
 
     @cached_property
-    def _start(self) -> NDArray[np.int64]:
+    def _start(self) -> Numbers:
         """The first part of each block, and one past the last part of all."""
         return 2 + self._blocks + np.concatenate([[0], np.cumsum(self.second**2)])
 
@@ -194,30 +199,19 @@ class Grids:
     def _blocks(self) -> int:
         return self.first * self.first
 
-    @property
-    def _square(self) -> tuple[float, float, float, int]:
-        return (self.left, self.top, self.side, self.first)
-
-    def _block(self, cells: Cells) -> NDArray[np.int64]:
+    def _block(self, cells: Cells) -> Numbers:
         """The block that each part lies in, or that a block is; 0 for the root."""
         at = _whole(cells)
         part = np.searchsorted(self._start, at, side="right") - 1
         return np.clip(np.where(at < self._start[0], at - 2, part), 0, self._blocks - 1)
 
-    def _edges(self, cells: Cells) -> Edges:
-        level, block = self.level(cells), self._block(cells)
-        row, column = np.divmod(block, self.first)
-        parts = np.where(level == 2, self.second[block], 1)
-        y, x = np.divmod(np.where(level == 2, _whole(cells) - self._start[block], 0), parts)
-        wide = np.where(level == 0, self.first, 1)
-        return Edges(column + x / parts, row + y / parts, column + (x + wide) / parts, row + (y + wide) / parts)
-
-    def _x(self, column: NDArray[Any]) -> NDArray[np.float64]:
-        return np.asarray(self.left + self.side * (column / self.first))
-
-    def _y(self, row: NDArray[Any]) -> NDArray[np.float64]:
-        return np.asarray(self.top + self.side * (row / self.first))
+    def _lines(self, block: Numbers, wide: Numbers, part: Numbers, parts: Numbers) -> tuple[Numbers, Numbers]:
+        """Where the part of a block begins and ends in one direction; `wide` blocks are cut together."""
+        pixels = 1 << self.base.depth
+        begin, end = (np.floor_divide(edge * pixels, self.first) for edge in (block, block + wide))
+        before, after = (begin + np.floor_divide(edge * (end - begin), parts) for edge in (part, part + 1))
+        return before, after
 
 
-def _whole(cells: Cells) -> NDArray[np.int64]:
+def _whole(cells: Cells) -> Numbers:
     return np.asarray(cells, dtype=np.uint64).astype(np.int64)

@@ -32,6 +32,11 @@ class Quantiles:
         if not self.ranks or not all(0 <= rank <= 1 for rank in self.ranks):
             raise InputError("ranks are parts of 1, such as 1/2 for the median")
 
+    @property
+    def choices(self) -> int:
+        """One cut a rank."""
+        return len(self.ranks)
+
     def sensitivity(self, rank: Fraction) -> int:
         """How far one person can move a score: a vote before the cut moves it by 1 − rank, one behind by rank."""
         return int(self.bounding.sensitivity.l1 * max(rank, 1 - rank) * rank.denominator)

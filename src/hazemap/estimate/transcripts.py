@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hazemap.cells import Leaves
+from hazemap.cells import Growing, Leaves, Tree
 from hazemap.encoders import Counts, Encoder, Stack
 from hazemap.estimate.consistent import Measurement, Sample
 from hazemap.rounds import Answer, Query, Question
@@ -20,7 +20,7 @@ class Part(NamedTuple):
 
 
 def measurements(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -> list[Measurement]:
-    """What a transcript says about the tree of `cells`, in what its bounding rule counts, oldest first.
+    """What a transcript says about the tree of `cells`, or before it grew to that, oldest first.
 
     Counts in a `Stack` are measurements of their own, in its order, each less noisy by its weight. Answers that say
     over how many people they are (in every round other people answer) are scaled to the people of one of them: of
@@ -33,13 +33,18 @@ def measurements(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -
             continue
         stddev = np.broadcast_to(answer.stddev, answer.sums.shape)
         for counts, start, weight in parts(question.encoder):
-            if isinstance(counts.cells, Leaves) and counts.cells.tree == cells.tree:
+            if isinstance(counts.cells, Leaves) and _same(counts.cells.tree, cells.tree):
                 unit, own = weight * counts.bounding.unit, slice(start, start + counts.size)
                 numbers, variances = answer.sums[own] / unit, (stddev[own] / unit) ** 2
-                measurement = Measurement(counts.cells, numbers, variances, answer.kurtosis)
+                measurement = Measurement(Leaves(cells.tree, counts.cells.cells), numbers, variances, answer.kurtosis)
                 found.append((measurement, answer.people, counts.bounding.sensitivity.l1 / counts.bounding.unit))
     reference = _reference(found, cells)
     return [_scaled(*one, reference) for one in found]
+
+
+def _same(asked: Tree, now: Tree) -> bool:
+    """Whether cells of the one tree are the same cells of the other: it is the same, or has grown."""
+    return asked == now or (isinstance(now, Growing) and now.extends(asked))
 
 
 def _reference(found: Sequence[tuple[Measurement, int | None, float]], cells: Leaves) -> int | None:

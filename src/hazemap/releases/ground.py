@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Leaves
-from hazemap.domains import Grids, Quadtree
+from hazemap.domains import Cuts, Grids, Quadtree
 from hazemap.domains.geodesy import ECCENTRICITY, SEMI_MINOR
 
 Floats = NDArray[np.float64]
 
-RECTANGULAR = (Quadtree, Grids)
+RECTANGULAR = (Quadtree, Grids, Cuts)
 """Trees whose cells are rectangles of longitude and latitude."""
 
 

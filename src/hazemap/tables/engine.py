@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hazemap.cells import NOWHERE, Cells, Tree
+from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
 from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson, whole_weights
 from hazemap.tables.counting.parallel import in_order
 from hazemap.tables.draws import KeyWords, SamplingKey
@@ -85,7 +85,12 @@ class EngineTable:
         return self._report
 
     def votes(self, tree: Tree, bounding: Bounding) -> Votes:
-        """The exact votes of everyone in the base cells of a tree; the rows are read once for each rule."""
+        """The exact votes of everyone in the base cells of a tree; the rows are read once for each rule.
+
+        Not again for a tree that is drawn over the base cells of one that was counted.
+        """
+        if isinstance(tree, Redrawn):
+            return self.votes(tree.base, bounding).redrawn(tree)
         with self._lock:
             if (tree, bounding) not in self._known:
                 self._report, self._told = ReadReport(), 0.0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import NOWHERE, Cells, Tree
+from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
 from hazemap.errors import TableError
 from hazemap.tables.bounding import (
     LARGEST_TOTAL,
@@ -72,6 +72,9 @@ class MemoryTable:
 
     def bounded(self, tree: Tree, bounding: Bounding) -> Bounded:
         """What a rule leaves of each person. Rows in `NOWHERE` go first, unless the rule keeps them."""
+        if isinstance(tree, Redrawn):
+            person, cells, weights = self.bounded(tree.base, bounding)
+            return person, np.append(tree.leaves, NOWHERE)[tree.positions(cells)], weights
         cells = tree.cell_at(self.columns, tree.depth)
         counts = np.ones(len(cells), dtype=bool) if bounding.nowhere else cells != NOWHERE
         person, cells = self.person[counts], cells[counts]

@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import Cells, Tree
+from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
 from hazemap.tables.bounding import Bounding
 
 
@@ -24,6 +24,17 @@ class Votes:
         sums = np.zeros(len(unique), dtype=np.int64)
         np.add.at(sums, at, weights)
         return cls(unique, sums)
+
+    def redrawn(self, tree: Redrawn) -> "Votes":
+        """The same votes in the base cells of a tree that is drawn over theirs: O(cells)."""
+        leaves = tree.leaves
+        at = tree.positions(self.cells)
+        sums = np.zeros(len(leaves) + 1, dtype=np.int64)
+        np.add.at(sums, at, self.weights)  # the last place, −1, is `NOWHERE`
+        kept = np.flatnonzero(sums[:-1])
+        nowhere = sums[-1:] > 0
+        cells = np.concatenate([np.full(1, NOWHERE)[nowhere], leaves[kept]])
+        return Votes(cells, np.concatenate([sums[-1:][nowhere], sums[kept]]))
 
 
 class Table(Protocol):

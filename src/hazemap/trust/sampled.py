@@ -7,7 +7,7 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import Tree
+from hazemap.cells import Redrawn, Tree
 from hazemap.errors import HazemapWarning, NotOpened, TranscriptMismatch, Unanswerable
 from hazemap.privacy.stream import Stream
 from hazemap.tables import MemoryTable, Table, Votes
@@ -45,6 +45,8 @@ class SampledTable:
 
     def votes(self, tree: Tree, bounding: Bounding) -> Votes:
         """The votes of whoever was drawn and answered."""
+        if isinstance(tree, Redrawn):
+            return self.votes(tree.base, bounding).redrawn(tree)
         if isinstance(self._table, MemoryTable) and not isinstance(bounding, RowIsPerson):
             codes, whose = np.unique(self._table.person, return_inverse=True)
             there = np.zeros(len(codes), dtype=np.bool_)

@@ -1,0 +1,80 @@
+"""People pay for questions about where they are: the step function, and the bound itself by brute force."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hazemap.cells import Leaves
+from hazemap.domains import Cuts, Quadtree
+from hazemap.privacy.spending import Spending
+from hazemap.tables import AtMostRows, OneVote
+
+TREE = Quadtree.world(depth=3)
+RULE = AtMostRows(3)
+CELLS = [int(cell) for level in range(4) for cell in Leaves.at_level(TREE, level).cells]
+shares = st.fractions(0, Fraction(1, 3), max_denominator=12).filter(bool)
+questions = st.lists(
+    st.tuples(shares, st.lists(st.sampled_from(CELLS), min_size=1, max_size=6, unique=True)), max_size=8
+)
+
+
+def covered(cells: list[int]) -> set[int]:
+    first, last = TREE.span(np.array(cells, dtype=np.uint64))
+    return {base for a, b in zip(first.tolist(), last.tolist(), strict=True) for base in range(a, b + 1)}
+
+
+@given(questions, st.lists(st.sampled_from(CELLS), min_size=1, max_size=4, unique=True))
+@settings(deadline=None)
+def test_what_a_place_has_paid_is_the_sum_of_the_questions_about_it(asked, place):
+    spent, paid = Spending(), dict.fromkeys(range(64, 128), Fraction(0))
+    for share, cells in asked:
+        spent.pay(share, (Leaves(TREE, np.array(cells)), RULE))
+        for base in covered(cells):
+            paid[base] += share
+    assert spent.most(None) == max(paid.values())
+    assert spent.most((Leaves(TREE, np.array(place)), RULE)) == max(paid[base] for base in covered(place))
+
+
+@given(questions)
+@settings(deadline=None, max_examples=40)
+def test_nobody_loses_more_than_the_place_that_paid_most(asked):
+    """Brute force over all ways to have three votes in four places, in pure ε and in ρ."""
+    spent, places = Spending(), [64, 65, 80, 127]
+    for share, cells in asked:
+        spent.pay(share, (Leaves(TREE, np.array(cells)), RULE))
+    parts = [(share, Leaves(TREE, np.array(cells))) for share, cells in asked]
+    for votes in product(range(4), repeat=4):
+        if sum(votes) <= RULE.most:
+            moved = [(s, p.total(np.array(places, np.uint64), np.array(votes))) for s, p in parts]
+            assert sum((s * int(np.abs(v).sum()) / RULE.most for s, v in moved), Fraction(0)) <= spent.most(None)
+            assert sum((s * int((v * v).sum()) / RULE.most**2 for s, v in moved), Fraction(0)) <= spent.most(None)
+
+
+def test_a_tree_that_grows_is_the_same_ground():
+    spent, tree = Spending(), Cuts.uncut(Quadtree.world(depth=4))
+    spent.pay(Fraction(1, 4), (Leaves(tree, tree.root), RULE))
+    grown = tree.cut(tree.root, np.array([0]), np.array([5]))
+    west, east = (Leaves(grown, half) for half in grown.ends[:, None])
+    spent.pay(Fraction(1, 2), (west, RULE))
+    assert (spent.most((west, RULE)), spent.most((east, RULE))) == (Fraction(3, 4), Fraction(1, 4))
+    other = tree.cut(tree.root, np.array([0]), np.array([6]))
+    assert spent.most((Leaves(other, other.ends[1:]), RULE)) == Fraction(3, 4)
+
+
+@pytest.mark.parametrize(
+    "strange", [None, (Leaves(TREE, TREE.root), OneVote()), (Leaves(Quadtree.world(2), TREE.root), RULE)]
+)
+def test_after_a_question_of_another_kind_everybody_has_paid_what_anybody_has(strange):
+    quarters = TREE.children(TREE.root)
+    spent = Spending()
+    spent.pay(Fraction(1, 2), (Leaves(TREE, quarters[:1]), RULE))
+    assert spent.most(strange) == Fraction(1, 2)
+    spent.pay(Fraction(1, 8), strange)
+    assert spent.most((Leaves(TREE, quarters[1:]), RULE)) == Fraction(5, 8)
+    spent.pay(Fraction(1, 8), (Leaves(TREE, quarters[1:2]), RULE))
+    assert spent.most((Leaves(TREE, quarters[2:]), RULE)) == Fraction(5, 8)
+    assert spent.most(None) == Fraction(3, 4)
