@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hazemap import codec
 from hazemap.algorithms import (
+    HB,
     METHODS,
     Adaptive,
     AdaptiveGrid,
@@ -22,11 +23,12 @@ from hazemap.algorithms import (
     Hierarchical,
     Locate,
     PrefixTree,
+    Privlet,
     UniformGrid,
 )
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.domains import Box, Grids, Hexagons, Quadtree
-from hazemap.encoders import Counts, Quantiles, Sketch, Stack
+from hazemap.domains import Box, Cuts, Grids, Hexagons, Quadtree
+from hazemap.encoders import Counts, Quantiles, Sketch, Stack, Wavelet
 from hazemap.errors import CodecError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.rounds import Answer, Choice, Query
@@ -37,6 +39,7 @@ from hazemap.wire.terms import Mode
 
 GOLDEN = Path(__file__).parent / "vectors" / "codec"
 TREE = Quadtree(0.25, 0.5, 0.125, 6)
+CUTS = Cuts.uncut(TREE).cut(np.array([1, 3], dtype=np.uint64), np.array([0, 1]), np.array([5, 9]))
 QUARTERS = Leaves(TREE, np.append(TREE.children(TREE.root), NOWHERE))
 COUNTS = Counts(QUARTERS, AtMostRows(3, nowhere=True))
 HEXAGONS = Hexagons(Box(2.2, 48.8, 2.4, 48.9), 7, 9)
@@ -63,13 +66,17 @@ THINGS = {
     "query-of-a-sketch": Query(
         Stack((COUNTS, Sketch(TREE, 5, width=100, rows=3, bounding=OneVote(), key=7)), (1, 1)), Fraction(1, 2)
     ),
+    "query-of-a-wavelet": Query(Wavelet(TREE, 5, AtMostRows(2)), Fraction(1)),
     "query-over-grids": Query(
-        Counts(Leaves.at_level(Grids(0.25, 0.5, 0.125, 2, np.array([1, 3, 2, 1])), 2), AtMostRows(2)), Fraction(49, 100)
+        Counts(Leaves.at_level(Grids(Quadtree(0.25, 0.5, 0.125, 9), 2, np.array([1, 3, 2, 1])), 2), AtMostRows(2)),
+        Fraction(49, 100),
     ),
+    "query-over-cuts": Query(Counts(Leaves(CUTS, CUTS.ends), AtMostRows(2)), Fraction(1, 7)),
     "baselines": (
         *(AdaptiveGrid(TREE, people=1000), BestLevel(TREE, 3), CountMin(TREE, width=50)),
         *(Geometric(TREE, 4), Hierarchical(TREE, 5)),
     ),
+    "hierarchies": (HB.published(TREE, 6), HB.least(TREE, 6), Privlet(TREE, 6, OneVote())),
     "methods": (Flat(TREE, 3), UniformGrid(TREE), PrefixTree(TREE), Locate(), FoundBox(Adaptive(TREE))),
 }
 

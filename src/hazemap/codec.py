@@ -17,20 +17,21 @@ import numpy as np
 
 from hazemap.cellmap import Reading
 from hazemap.cells import Leaves
-from hazemap.domains import Box, Grids, Hexagons, Marked, Quadtree, Sides
-from hazemap.encoders import Counts, Quantiles, Sketch, Stack
+from hazemap.domains import Box, Cuts, Grids, Hexagons, Marked, Quadtree, Sides
+from hazemap.encoders import Counts, Quantiles, Sketch, Stack, Wavelet
 from hazemap.errors import CodecError, HazemapError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.rounds import Answer, Choice, Query
 from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson
 
 CLOSED_LIST: tuple[type, ...] = (
-    *(Query, Choice, Answer, Counts, Stack, Sketch, Quantiles, Leaves, Quadtree, Hexagons, Grids, Marked, Sides, Box),
+    *(Query, Choice, Answer, Counts, Stack, Sketch, Wavelet, Quantiles),
+    *(Leaves, Quadtree, Hexagons, Grids, Cuts, Marked, Sides, Box),
     *(AtMostRows, AtMostCells, OneVote, RowIsPerson, PureDP, ZCDP, ApproxDP, Reading),
 )
 """Every type that may travel. Methods are added by whoever stores them (`known` below)."""
 
-_ARRAYS = {"uint64", "int64", "float64"}
+_ARRAYS = {"uint64", "int64", "int8", "float64"}
 
 
 def to_json(thing: Any) -> Any:
