@@ -1,6 +1,6 @@
 """A hierarchy of few levels, chosen by a rule that looks at no data."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import ceil, log2
 
 import numpy as np
@@ -25,7 +25,7 @@ def test_the_branching_is_that_of_the_published_rule(level):
     side = 2**level
     rule = {b: b * (side - 1) * ceil(round(level / log2(b), 9)) ** 2 for b in (2**j for j in range(1, level + 1))}
     levels = HB.published(Quadtree.world(depth=level), level).levels
-    steps = {fine - coarse for coarse, fine in zip(levels, levels[1:], strict=False)} or {level}
+    steps = {fine - coarse for coarse, fine in pairwise(levels)} or {level}
     assert levels[-1] == level and len(steps) == 1
     assert rule[2 ** steps.pop()] == min(rule.values())
 

@@ -42,5 +42,6 @@ class Privlet:
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""
-        answer = yield Query(self._wavelet, Fraction(1))
-        return read_wavelet(self._wavelet, answer, self.reading)
+        wavelet = self._wavelet
+        answer = yield Query(wavelet, Fraction(1))
+        return read_wavelet(wavelet, answer, self.reading)

@@ -116,8 +116,9 @@ class Quadtree:
 
     def level(self, cells: Cells) -> NDArray[np.int64]:
         """How often the root was cut: the first cell of level l is 4^l."""
-        firsts = np.uint64(1) << np.arange(0, 64, 2, dtype=np.uint64)
-        return np.searchsorted(firsts, _numbers(cells), side="right") - 1
+        # The exponent of a float: exact for cells, which have at most 50 bits; what has more is too deep anyway.
+        exponent = (_numbers(cells).astype(np.float64).view(np.int64) >> 52) - 1023
+        return np.maximum(exponent, -1, out=exponent) >> 1
 
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
         """First and last base cell in each cell."""

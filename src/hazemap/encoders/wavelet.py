@@ -1,6 +1,7 @@
 """Differences of neighbouring blocks of a grid, from coarse to fine."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class Wavelet:
         times, most = (self.level + 1) ** 2, self.bounding.sensitivity.l1
         return Sensitivity(times * most, times * most**2)
 
-    @property
+    @cached_property
     def cells(self) -> Leaves:
         """The cells of the level, and `NOWHERE` behind them where it is kept."""
         cells = Leaves.at_level(self.tree, self.level)
@@ -115,7 +116,7 @@ def transformed(picture: NDArray[Any]) -> NDArray[Any]:
     array([[11, -3],
            [-5,  1]])
     """
-    return _columns(_columns(picture).T).T
+    return _columns(np.ascontiguousarray(_columns(picture).T)).T
 
 
 def _columns(picture: NDArray[Any]) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,29 +20,38 @@ Floats = NDArray[np.float64]
 def restored(wavelet: Wavelet, sums: Floats) -> Floats:
     """The votes in each cell, float64[cells], from the sums of a wavelet: its inverse, O(cells).
 
-    The halves of a block of sum a and difference d are (a ± d)/2.
+    A place has an equal part of the whole, and ± an equal part of the difference of each pair of blocks it is in.
 
     >>> from hazemap.domains import Quadtree
     >>> restored(Wavelet(Quadtree.world(depth=1), 1), np.array([11.0, -3.0, -5.0, 1.0]))
     array([1., 2., 3., 5.])
     """
-    side = wavelet.side
-    picture = _columns(_columns(sums[: side * side].reshape(side, side).T).T)
+    matrix, nowhere = _parts(wavelet, sums)
+    turned = _added_up(np.ascontiguousarray(_added_up(matrix).T))  # rows are quicker to add than columns
     found = np.empty(wavelet.size)
-    found[wavelet.places] = picture
-    found[side * side :] = sums[side * side :] / (wavelet.level + 1)
+    found[wavelet.places.T] = turned
+    found[turned.size :] = nowhere
     return found
 
 
-def _columns(matrix: Floats) -> Floats:
-    """The inverse of the transform of every column."""
+def _parts(wavelet: Wavelet, sums: NDArray[Any]) -> tuple[Floats, Floats]:
+    """The numbers of a wavelet, each over the cells that it is about; and `NOWHERE`."""
+    side = wavelet.side
+    pair = 1 / np.concatenate(
+        [[2.0**wavelet.level], *(np.full(1 << k, 2.0 ** (wavelet.level - k)) for k in range(wavelet.level))]
+    )
+    matrix = sums[: side * side].reshape(side, side) * pair
+    matrix *= pair[:, None]
+    return matrix, sums[side * side :] / (wavelet.level + 1)
+
+
+def _added_up(matrix: Floats) -> Floats:
+    """For every place of a column, the numbers of all pairs it is in, with the sign of its half; of each column."""
     sums, half = matrix[:1], 1
     while half < len(matrix):
-        finer = np.empty((2 * half, matrix.shape[1]))
-        differences = matrix[half : 2 * half]
+        finer, differences = np.empty((2 * half, matrix.shape[1])), matrix[half : 2 * half]
         np.add(sums, differences, out=finer[0::2])
         np.subtract(sums, differences, out=finer[1::2])
-        finer /= 2
         sums, half = finer, 2 * half
     return sums
 
@@ -50,8 +60,8 @@ def _columns(matrix: Floats) -> Floats:
 class WaveletNoise:
     """The errors of cells whose wavelet was measured, with the same noise in every sum of it.
 
-    A cell is Σ ± (number of a pair of blocks)/(cells in the pair). So the weight of a number in Σ weights · cells is
-    the number of the same pair in the wavelet of the weights, over the cells in the pair.
+    A number's weight in Σ weights · cells is the number in its place of the wavelet of the weights, over the cells
+    that it is about.
     """
 
     wavelet: Wavelet
@@ -60,10 +70,9 @@ class WaveletNoise:
 
     def of(self, weights: Floats) -> Spread:
         """The noise of Σ weights · unbiased: O(cells)."""
-        side = self.wavelet.side
-        blocks = _block(self.wavelet.level)
-        pull = transformed(weights[self.wavelet.places]) / (blocks[:, None] * blocks)
-        squares = np.append(pull.ravel(), weights[side * side :] / (self.wavelet.level + 1)) ** 2
+        matrix = transformed(weights[self.wavelet.places]).ravel()
+        pull = _parts(self.wavelet, np.append(matrix, weights[matrix.size :]))
+        squares = np.concatenate([part.ravel() for part in pull]) ** 2
         total = float(squares.sum())
         if total == 0:
             return Spread(0.0, 0.0)
@@ -97,8 +106,3 @@ def wavelet_of(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -> 
         if isinstance(question, Query) and isinstance(question.encoder, Wavelet) and question.encoder.cells == cells:
             return question.encoder, answer
     return None
-
-
-def _block(level: int) -> Floats:
-    """How many places are in the pair of blocks of each number of an axis."""
-    return np.concatenate([[2.0**level], *(np.full(1 << k, 2.0 ** (level - k)) for k in range(level))])
