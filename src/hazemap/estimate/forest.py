@@ -4,6 +4,9 @@ Every answer counts regions: whole cells, or cells less the deeper cells asked b
 run, cut at each other's borders, give *atoms*; a region is a few ranges of atoms. Regions form a forest when
 any two are disjoint or nested. Where an old region cuts across a newer one (a cell that was collapsed and
 split another way) the old one is left out: what remains is a forest, on which least squares are exact.
+
+Whole cells of one tree are always disjoint or nested. So where no answer has cells inside each other, as in grids,
+a forest is found in one walk along the spans of all of them.
 """
 
 from collections.abc import Sequence
@@ -42,10 +45,35 @@ class Ranges:
 
 
 def forest(partitions: Sequence[Leaves]) -> Forest:
-    """The forest of all regions of some partitions of one tree, oldest first: O(regions · depth).
+    """The forest of all regions of some partitions of one tree, oldest first: O(regions · partitions), or · depth.
 
     One more region, the last row, is everything: the union of the tree's root cells.
     """
+    return _of_regions(partitions) if any(partition.nested for partition in partitions) else _of_cells(partitions)
+
+
+def _of_cells(partitions: Sequence[Leaves]) -> Forest:
+    """The forest of cells of which none lies inside another of the same partition."""
+    tree, rows = partitions[0].tree, sum(partition.size for partition in partitions)
+    begin, end = tree.span(tree.root)
+    firsts, lasts, places = [begin.min(keepdims=True)], [end.max(keepdims=True)], [np.full(1, rows)]
+    offset = 0
+    for partition in partitions:
+        first, last = partition.spans
+        order = None if partition.in_order else partition.order
+        firsts.append(first if order is None else first[order])
+        lasts.append(last if order is None else last[order])
+        places.append(np.arange(offset, offset + partition.size) if order is None else order + offset)
+        offset += partition.size
+    stops = np.cumsum([len(first) for first in firsts])
+    parent, at, missing = _loops().walk(
+        np.concatenate(firsts), np.concatenate(lasts), np.append(0, stops[:-1]), stops, (end - begin).sum() + len(begin)
+    )
+    return Forest(parent, missing, np.concatenate(places)[at])
+
+
+def _of_regions(partitions: Sequence[Leaves]) -> Forest:
+    """The forest of cells less those inside them."""
     ranges = _ranges(partitions)
     age = np.repeat(np.arange(1, len(partitions) + 2), [*(p.size for p in partitions), 1])
     age[-1] = 0
@@ -55,7 +83,7 @@ def forest(partitions: Sequence[Leaves]) -> Forest:
     kept = np.flatnonzero(size > 0)
     while True:
         order = kept[np.lexsort((age[kept], -size[kept]))]  # of equal regions the oldest is outermost
-        parent, dropped = _nest()(order, ranges.start, ranges.low, ranges.high, age, atoms)
+        parent, dropped = _loops().nest(order, ranges.start, ranges.low, ranges.high, age, atoms)
         if not len(dropped):
             break
         kept = np.setdiff1d(kept, dropped)
@@ -93,12 +121,47 @@ def _ranges(partitions: Sequence[Leaves]) -> Ranges:
     return Ranges(start, begins[some], ends[some])
 
 
+class _Loops(NamedTuple):
+    walk: Any
+    nest: Any
+
+
 @cache
-def _nest() -> Any:
-    """The compiled loop below (numba is loaded only when it is needed)."""
+def _loops() -> _Loops:
+    """The compiled loops below (numba is loaded only when it is needed)."""
     from hazemap.compiled import compiled
 
-    return compiled(_nest_loop)
+    return _Loops(compiled(_walk_loop), compiled(_nest_loop))
+
+
+def _walk_loop(first, last, start, stop, everything):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Spans in several sorted runs, the oldest run first: parents, their places, and where children leave a gap.
+
+    The next cell is the one that begins first; of those the longest; of those the oldest.
+    """
+    n, head = len(first), start.copy()
+    parent, at, covered = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.uint64)
+    around, run = -1, 0
+    for i in range(n):
+        cell = -1
+        for r in range(len(head)):
+            h = head[r]
+            if h < stop[r] and (
+                cell < 0 or first[h] < first[cell] or (first[h] == first[cell] and last[h] > last[cell])
+            ):
+                cell, run = h, r
+        head[run] += 1
+        while around >= 0 and last[at[around]] < first[cell]:
+            around = parent[around]
+        at[i], parent[i] = cell, around
+        if around >= 0:
+            covered[around] += last[cell] - first[cell] + np.uint64(1)
+        around = i
+    missing = np.empty(n, dtype=np.bool_)
+    for i in range(n):
+        length = everything if at[i] == 0 else last[at[i]] - first[at[i]] + np.uint64(1)
+        missing[i] = covered[i] != length
+    return parent, at, missing
 
 
 def _nest_loop(  # type: ignore[no-untyped-def]
