@@ -17,6 +17,7 @@ from hazemap.algorithms import (
     AdaptiveGrid,
     BestLevel,
     CountMin,
+    FittedLevel,
     Flat,
     FoundBox,
     Geometric,
@@ -73,11 +74,19 @@ THINGS = {
     ),
     "query-over-cuts": Query(Counts(Leaves(CUTS, CUTS.ends), AtMostRows(2)), Fraction(1, 7)),
     "baselines": (
+        FittedLevel(TREE),
         *(AdaptiveGrid(TREE, people=1000), BestLevel(TREE, 3), CountMin(TREE, width=50)),
         *(Geometric(TREE, 4), Hierarchical(TREE, 5)),
     ),
     "hierarchies": (HB.published(TREE, 6), HB.least(TREE, 6), Privlet(TREE, 6, OneVote())),
-    "methods": (Flat(TREE, 3), UniformGrid(TREE), PrefixTree(TREE), Locate(), FoundBox(Adaptive(TREE))),
+    "methods": (
+        Flat(TREE, 3),
+        FittedLevel(TREE),
+        UniformGrid(TREE),
+        PrefixTree(TREE),
+        Locate(),
+        FoundBox(Adaptive(TREE)),
+    ),
 }
 
 

@@ -89,7 +89,7 @@ def test_a_release_that_stays_in_memory_is_noted_without_a_file(table, ledger):
         ({"lon": "lat", "lat": "lon"}, TableError, "swapped"),
         ({"cells": "octagons"}, InputError, "one of: quadtree, quadtree:DEPTH, h3:COARSEST-FINEST"),
         ({"cells": "h3:10-7"}, InputError, "coarsest before the finest"),
-        ({"method": "magic"}, InputError, "one of: adaptive, adaptive-grid, uniform-grid, prefix"),
+        ({"method": "magic"}, InputError, "one of: adaptive, "),
         ({"method": "flat"}, InputError, "hazemap plan"),
         ({"method": "flat:40"}, InputError, "choose a coarser one"),
         ({"method": "flat:11", "cells": "h3:7-10"}, InputError, "one of these resolutions"),
@@ -214,7 +214,7 @@ def test_an_old_map_is_replaced_when_that_is_allowed(file, tmp_path, ledger):
 
 def test_the_statement_says_what_was_declared_and_what_was_bought(table, ledger):
     declared = release(table, epsilon=1, box=BOX, ledger=ledger, since=None).statement
-    found = release(table, epsilon=1, method="uniform-grid", ledger=ledger).statement
+    found = release(table, epsilon=1, method="fitted-level", ledger=ledger).statement
     assert declared.unit == "a person: all rows of one id"
     assert (declared.trust, declared.noise, declared.bounding) == ("curator", "discrete Laplace", AtMostRows(1))
     assert f"the box {BOX}, as declared" in declared.public
@@ -257,7 +257,7 @@ def test_every_bounding_rule_counts_what_it_says(bounding, total, unit, table, l
     assert made.statement.unit.startswith(unit)
 
 
-@pytest.mark.parametrize("method", ["adaptive", "uniform-grid", "prefix", "flat:5"])
+@pytest.mark.parametrize("method", ["adaptive", "fitted-level", "prefix", "flat:5"])
 @pytest.mark.parametrize("cells", ["quadtree", "quadtree:8", "h3:5-8"])
 def test_every_method_runs_over_squares_and_hexagons(method, cells, table, ledger, tmp_path):
     goal = tmp_path / "map.parquet"

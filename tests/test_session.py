@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithms import Adaptive, Flat, PrefixTree, UniformGrid
+from hazemap.algorithms import Adaptive, FittedLevel, Flat, PrefixTree
 from hazemap.cells import Leaves
 from hazemap.domains import Quadtree
 from hazemap.encoders import Counts, Quantiles
@@ -77,7 +77,7 @@ class Purse:
         self.charges.append(price)
 
 
-METHODS = [Flat(TREE, 2), UniformGrid(TREE), Adaptive(TREE), PrefixTree(TREE, people=10**6)]
+METHODS = [Flat(TREE, 2), FittedLevel(TREE), Adaptive(TREE), PrefixTree(TREE, people=10**6)]
 
 
 def same(one, other):

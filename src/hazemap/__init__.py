@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         AdaptiveGrid,
         BestLevel,
         CountMin,
+        FittedLevel,
         Flat,
         FoundBox,
         Geometric,
@@ -60,6 +61,7 @@ __all__ = [
     "Curator",
     "Cuts",
     "Estimate",
+    "FittedLevel",
     "Flat",
     "FoundBox",
     "Geometric",
@@ -95,7 +97,7 @@ __all__ = [
 _HOMES = {
     "algorithms": (
         *("Adaptive", "AdaptiveGrid", "BestLevel", "CountMin", "Flat", "FoundBox", "Geometric", "Hierarchical"),
-        *("Locate", "PrefixTree", "UniformGrid"),
+        *("FittedLevel", "Locate", "PrefixTree", "UniformGrid"),
     ),
     "cellmap": ("CellMap", "Reading"),
     "cells": ("Leaves",),

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithms import Adaptive, Flat, FoundBox, Locate, PrefixTree, UniformGrid
+from hazemap.algorithms import Adaptive, FittedLevel, Flat, FoundBox, Locate, PrefixTree, UniformGrid
 from hazemap.algorithms.adaptive import cut
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
@@ -79,12 +79,13 @@ def tiles(cells: Leaves) -> bool:
 
 EVERY = [
     Flat(TREE, 5),
+    FittedLevel(TREE),
     UniformGrid(TREE),
     Adaptive(TREE),
     PrefixTree(TREE),
     PrefixTree(TREE, people=50_000, reading=Reading.NONNEGATIVE),
 ]
-OVER_HEXAGONS = [Flat(HEXAGONS, 1), UniformGrid(HEXAGONS), Adaptive(HEXAGONS), PrefixTree(HEXAGONS)]
+OVER_HEXAGONS = [Flat(HEXAGONS, 1), FittedLevel(HEXAGONS), Adaptive(HEXAGONS), PrefixTree(HEXAGONS)]
 
 
 @pytest.mark.parametrize("method", EVERY + OVER_HEXAGONS, ids=lambda m: f"{type(m).__name__}-{type(m.tree).__name__}")
@@ -205,7 +206,7 @@ def test_the_published_schedule_spends_what_a_round_needs_and_then_the_rest():
 
 
 def test_the_uniform_grid_has_about_as_many_cells_as_its_rule_says():
-    result = run(UniformGrid(TREE), town(), PureDP(1), Unrecorded())
+    result = run(FittedLevel(TREE), town(), PureDP(1), Unrecorded())
     assert result.value.cells.size == 4**6  # 50,000 · 0.98/10 = 4,900, nearest power of four in ratio: 4,096
 
 

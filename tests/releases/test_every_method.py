@@ -12,6 +12,7 @@ from hazemap.algorithms import (
     AdaptiveGrid,
     BestLevel,
     CountMin,
+    FittedLevel,
     Flat,
     FoundBox,
     Geometric,
@@ -36,7 +37,8 @@ KEPT = AtMostRows(1, nowhere=True)
 METHODS = {
     "flat": Flat(SQUARES, 5),
     "flat hexagons with nowhere": Flat(HEXAGONS, 2, KEPT),
-    "uniform": UniformGrid(SQUARES),
+    "fitted level": FittedLevel(SQUARES),
+    "uniform grid": UniformGrid(SQUARES),
     "adaptive": Adaptive(SQUARES, KEPT),
     "adaptive grid": AdaptiveGrid(SQUARES, KEPT),
     "hierarchical": Hierarchical(SQUARES, 5, KEPT),

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithms import Adaptive, Flat, FoundBox, UniformGrid
+from hazemap.algorithms import Adaptive, FittedLevel, Flat, FoundBox
 from hazemap.domains import Box, Quadtree
 from hazemap.privacy.budget import PureDP
 from hazemap.releases import Release
@@ -101,7 +101,7 @@ def test_a_fresh_sample_is_drawn_each_round_and_one_sample_is_kept(tmp_path):
     for sampling in Sampling:
         devices = crowd(24)
         cohort = Cohort(12, 6, dropout=Fraction(1, 6), corrupt=Fraction(0), sampling=sampling)
-        ordered = campaign(algorithm=UniformGrid(TREE), cohort=cohort, budget=PureDP(25))
+        ordered = campaign(algorithm=FittedLevel(TREE), cohort=cohort, budget=PureDP(25))
         _, status, _ = played(tmp_path / sampling.name.lower(), devices, ordered)
         assert status["state"] == "done", status
         assert all(each["shards"] == {"opened": 2} for each in status["rounds"])
@@ -159,7 +159,7 @@ def test_a_device_that_breaks_the_protocol_is_named_and_not_asked_again(tmp_path
     devices = crowd(14)
     devices[0].broken = lambda stage, reply: reply[:-1] if stage == 4 else reply
     cohort = Cohort(12, 12, Fraction(1, 4), Fraction(0), Sampling.ONE)
-    ordered = campaign(algorithm=UniformGrid(TREE), cohort=cohort, budget=PureDP(25))
+    ordered = campaign(algorithm=FittedLevel(TREE), cohort=cohort, budget=PureDP(25))
     _, status, _ = played(tmp_path, devices, ordered)
     assert status["state"] == "done", status
     named = [each["culprits"] for each in status["rounds"]]

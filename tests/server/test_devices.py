@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hazemap.algorithms import UniformGrid
+from hazemap.algorithms import FittedLevel
 from hazemap.errors import Unanswerable
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.rounds import Choice, Query
@@ -17,7 +17,7 @@ from .test_campaigns import TREE, campaign
 
 
 def test_an_algorithm_runs_among_devices_by_run_async(tmp_path):
-    ordered = campaign(algorithm=UniformGrid(TREE), budget=PureDP(25))
+    ordered = campaign(algorithm=FittedLevel(TREE), budget=PureDP(25))
 
     async def play():
         async with Town(tmp_path, crowd(12)) as town:

@@ -4,6 +4,7 @@ from hazemap.algorithms.adaptive import Adaptive
 from hazemap.algorithms.adaptive_grid import AdaptiveGrid
 from hazemap.algorithms.best_level import BestLevel
 from hazemap.algorithms.count_min import CountMin
+from hazemap.algorithms.fitted_level import FittedLevel
 from hazemap.algorithms.flat import Flat
 from hazemap.algorithms.found_box import FoundBox, Locate
 from hazemap.algorithms.geometric import Geometric
@@ -17,7 +18,7 @@ from hazemap.algorithms.uniform_grid import UniformGrid
 
 METHODS: tuple[type, ...] = (
     *(HB, Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, FoundBox, Geometric, Hierarchical, Locate, PrefixTree),
-    *(Privlet, Pyramid, UniformGrid),
+    *(FittedLevel, Privlet, Pyramid, UniformGrid),
 )
 """Every method that a release may name."""
 
@@ -28,6 +29,7 @@ __all__ = [
     "AdaptiveGrid",
     "BestLevel",
     "CountMin",
+    "FittedLevel",
     "Flat",
     "FoundBox",
     "Geometric",

@@ -2,26 +2,29 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import ceil, isqrt, sqrt
 
 from hazemap.algorithms.asking import with_nowhere
 from hazemap.cellmap import CellMap, Reading
-from hazemap.cells import Leaves, Tree
+from hazemap.cells import MOST_CELLS, Leaves, Tree
+from hazemap.domains import Grids, Quadtree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
 from hazemap.rounds import Prices, Query, Rounds
 from hazemap.tables.bounding import AtMostRows, Bounding
 
+MOST_SIDE = isqrt(MOST_CELLS)
+
 
 @dataclass(frozen=True)
 class UniformGrid:
-    """UG: about N'ε/10 cells of equal size, N' a noisy number of people that is paid for.
+    """UG: m × m equal cells, m = √(N'ε/10), N' a noisy number of people that `share_of_number` of the budget buys.
 
-    For any noise, ε is read as √2/σ, what it is for Laplace noise of standard deviation σ. The grid is the level
-    of the tree whose number of cells is nearest (in ratio) to the rule's.
+    For any noise, ε is read as √2/σ, what it is for Laplace noise of standard deviation σ. The grid is a real one, not
+    a level of the quadtree (`FittedLevel` is): `tree` says which square is cut, and no cell is finer than its base
+    cells.
 
-    >>> from hazemap.domains import Quadtree
     >>> UniformGrid(Quadtree.world(depth=8)).people_a_cell
     10
     """
@@ -32,26 +35,22 @@ class UniformGrid:
     people_a_cell: int = 10
     reading: Reading = Reading.NONNEGATIVE
 
+    def __post_init__(self) -> None:
+        self._square()
+
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """Two queries: the number of people, then the grid."""
         number = Query(Counts(Leaves(self.tree, self.tree.root), self.bounding), self.share_of_number)
         first = yield number
-        people = float(first.sums.sum()) / self.bounding.unit
+        people = max(float(first.sums.sum()) / self.bounding.unit, 0.0)
         share = 1 - self.share_of_number
         epsilon = sqrt(2) * self.bounding.unit / prices.stddev(number.encoder, share)
-        cells = with_nowhere(self._grid(people * epsilon / self.people_a_cell), self.bounding)
+        side = min(max(1, ceil(sqrt(people * epsilon / self.people_a_cell))), 1 << self.tree.depth, MOST_SIDE)
+        cells = with_nowhere(Leaves.at_level(Grids.regular(self._square(), side), 2), self.bounding)
         grid = Query(Counts(cells, self.bounding), share)
-        second = yield grid
-        return read([(number, first), (grid, second)], cells, self.reading)
+        return read([(grid, (yield grid))], cells, self.reading)
 
-    def _grid(self, wanted: float) -> Leaves:
-        """The level whose number of cells is nearest to the one wanted."""
-        finer = coarser = Leaves.at_level(self.tree, 0)
-        for level in range(1, self.tree.depth + 1):
-            if finer.size >= wanted:
-                break
-            try:
-                coarser, finer = finer, Leaves.at_level(self.tree, level)
-            except InputError:  # more cells than one query may have: the finest grid that it may
-                break
-        return finer if finer.size * coarser.size <= wanted**2 else coarser
+    def _square(self) -> Quadtree:
+        if not isinstance(self.tree, Quadtree):
+            raise InputError("a uniform grid cuts a square into equal parts: choose quadtree cells, or a level (flat)")
+        return self.tree

@@ -55,7 +55,7 @@ def start(
         str, typer.Option(metavar="CELLS", rich_help_panel=MAP, help="quadtree, quadtree:DEPTH or h3:COARSEST-FINEST.")
     ] = "quadtree",
     method: Annotated[
-        str, typer.Option(metavar="METHOD", rich_help_panel=MAP, help="adaptive, uniform-grid, flat:LEVEL or another.")
+        str, typer.Option(metavar="METHOD", rich_help_panel=MAP, help="adaptive, fitted-level, flat:LEVEL or another.")
     ] = "adaptive",
     bounding: Annotated[
         str,

@@ -90,7 +90,7 @@ def advice(made: "Plan") -> list[str]:
     return [
         f"A cell with {level.least:,.0f} {counted} or more is known to ± 20 % (95 % interval), at any level.",
         f"Best flat map: {level.name}, cells of {metres(level.metres)} (--method flat:{number}). "
-        f"The method uniform-grid would take {made.uniform.name}.",
+        f"The method fitted-level would take {made.uniform.name}.",
         f"Adaptive (the default): about {adaptive.cells:,} cells, the finest {metres(adaptive.finest)}, a typical "
         f"person's {metres(adaptive.typical)}; it misplaces {percent(adaptive.misplaced)} "
         f"of all people, the best flat map {percent(level.misplaced)}.",

@@ -79,7 +79,7 @@ def release(
         str, typer.Option(metavar="CELLS", rich_help_panel=MAP, help="quadtree, quadtree:DEPTH or h3:COARSEST-FINEST.")
     ] = "quadtree",
     method: Annotated[
-        str, typer.Option(metavar="METHOD", rich_help_panel=MAP, help="adaptive, uniform-grid, flat:LEVEL or another.")
+        str, typer.Option(metavar="METHOD", rich_help_panel=MAP, help="adaptive, fitted-level, flat:LEVEL or another.")
     ] = "adaptive",
     outside: Annotated[
         str, typer.Option(metavar="WHAT", rich_help_panel=MAP, help="Rows outside the map: drop, or count them.")

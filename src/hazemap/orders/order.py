@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from hazemap import __version__
-from hazemap.algorithms import FoundBox, UniformGrid
+from hazemap.algorithms import FittedLevel, FoundBox
 from hazemap.algorithms.found_box import Grid, Way
 from hazemap.domains import Box, Quadtree
 from hazemap.errors import FileError, InputError
 from hazemap.orders.spelling import Hexes, Squares
 from hazemap.orders.spelling import bounding as spelled_bounding
+from hazemap.orders.ways import BUYS_NUMBER, FIXED
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
 from hazemap.tables.bounding import Bounding, OneVote, RowIsPerson
@@ -59,8 +60,8 @@ class Order:
         ]
         charged = [
             "" if self.box else "the box, found by two coarse grids of the world",
-            "the number of people" if self.method in ("uniform-grid", "prefix", "adaptive-grid") else "",
-            "" if self.method.startswith(("flat", "hierarchical", "geometric")) else "how fine the cells are",
+            "the number of people" if self.method in BUYS_NUMBER else "",
+            "" if self.method.partition(":")[0] in FIXED else "how fine the cells are",
             "every number in the cells",
         ]
         return Statement(
@@ -112,10 +113,10 @@ def free_place(path: Path, source: Any, overwrite: bool, algorithm: Way | FoundB
         raise FileError(f"a release is a file that ends in {' or '.join(SUFFIXES)}; found {path.name!r}")
     inner = algorithm.method if isinstance(algorithm, FoundBox) else algorithm
     if path.suffix.lower() == ".tif" and not (
-        isinstance(inner, Grid | UniformGrid) and isinstance(inner.tree, Quadtree)
+        isinstance(inner, Grid | FittedLevel) and isinstance(inner.tree, Quadtree)
     ):
         raise FileError(
-            "a .tif holds a regular grid of squares: ask for the method flat, uniform-grid, hierarchical or geometric, "
+            "a .tif holds a regular grid of squares: ask for the method flat, fitted-level, hierarchical or geometric, "
             "or for a .parquet"
         )
     if not path.parent.is_dir():

@@ -9,6 +9,7 @@ from hazemap.algorithms import (
     Adaptive,
     AdaptiveGrid,
     CountMin,
+    FittedLevel,
     Flat,
     FoundBox,
     Geometric,
@@ -28,6 +29,7 @@ WHOLE: dict[str, Callable[..., Way]] = {
     "adaptive": Adaptive,
     "adaptive-grid": AdaptiveGrid,
     "uniform-grid": UniformGrid,
+    "fitted-level": FittedLevel,
     "prefix": PrefixTree,
     "sketch": CountMin,
 }
@@ -36,8 +38,14 @@ WHOLE: dict[str, Callable[..., Way]] = {
 LEVELLED: dict[str, Callable[..., Way]] = {"flat": Flat, "hierarchical": Hierarchical, "geometric": Geometric}
 """Methods that count down to a level, NAME or NAME:LEVEL."""
 
-SQUARE = ("adaptive-grid",)
+SQUARE = ("adaptive-grid", "uniform-grid")
 """Methods that cut a square into rectangles of their own."""
+
+BUYS_NUMBER = ("adaptive-grid", "fitted-level", "prefix", "uniform-grid")
+"""Methods that pay for the number of people first."""
+
+FIXED = tuple(LEVELLED)
+"""Methods whose cells do not depend on any answer."""
 
 METHODS = ", ".join((*WHOLE, *(f"{name}, {name}:LEVEL" for name in LEVELLED)))
 
@@ -107,7 +115,7 @@ def _level(name: str, level: int | None, cells: Squares | Hexes) -> int:
     if level is None:
         raise InputError(
             f"how fine shall a {name} map be? {name}:LEVEL cuts the box LEVEL times in each direction in half; "
-            "`hazemap plan` recommends a level, and the method uniform-grid finds one by itself"
+            "`hazemap plan` recommends a level, and the method fitted-level finds one by itself"
         )
     if 4**level > MOST_CELLS or (cells.depth is not None and level > cells.depth):
         raise InputError(f"a {name} map of {cells} cannot have level {level}: choose a coarser one")

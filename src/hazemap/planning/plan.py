@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hazemap.algorithms import Adaptive, UniformGrid
+from hazemap.algorithms import Adaptive, FittedLevel
 from hazemap.cells import Leaves, Tree
 from hazemap.domains import Box, Hexagons
 from hazemap.encoders import Counts
@@ -124,7 +124,7 @@ def plan(
     expected = Expected(
         made.cells.size, float(sides.min()), median(sides[at], trial.people), trial.misplaced(at, made.values)
     )
-    uniform = _uniform(UniformGrid(trial.tree, rule), trust.prices(money), people)
+    uniform = _uniform(FittedLevel(trial.tree, rule), trust.prices(money), people)
     return Plan(frame, people, money, rule, kind, levels, levels[uniform], expected)
 
 
@@ -151,7 +151,7 @@ def _name(tree: Tree, level: int) -> str:
     return f"resolution {tree.coarsest + level}" if isinstance(tree, Hexagons) else f"level {level}"
 
 
-def _uniform(method: UniformGrid, prices: Prices, people: int) -> int:
+def _uniform(method: FittedLevel, prices: Prices, people: int) -> int:
     """The level that the uniform grid would choose if it learned the number of people without noise."""
     rounds = method.rounds(prices)
     roots = np.zeros(_asked(next(rounds)).size, dtype=np.int64)
