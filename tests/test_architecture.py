@@ -24,7 +24,8 @@ FLOORS = [
     "draw",
     "releases",
     "orders",
-    "compare | planning | publish",
+    "planning | publish",
+    "compare",
     "device | server",
     "cli",
 ]

@@ -11,7 +11,21 @@ from typing import Annotated
 
 import typer
 
-from hazemap.cli import ask, campaign, demo, demo_devices, device, export, inspect, ledger, plan, release, server, show
+from hazemap.cli import (
+    ask,
+    campaign,
+    compare,
+    demo,
+    demo_devices,
+    device,
+    export,
+    inspect,
+    ledger,
+    plan,
+    release,
+    server,
+    show,
+)
 from hazemap.cli.output import complain
 from hazemap.errors import HazemapError
 
@@ -35,6 +49,7 @@ app.command(epilog=release.EXAMPLE)(release.release)
 app.command(epilog=ask.EXAMPLE)(ask.ask)
 app.command(epilog=show.EXAMPLE)(show.show)
 app.command(epilog=plan.EXAMPLE)(plan.plan)
+app.command(epilog=compare.EXAMPLE)(compare.compare)
 app.command(epilog=inspect.EXAMPLE)(inspect.inspect)
 app.command(epilog=export.EXAMPLE)(export.export)
 app.command(epilog=server.EXAMPLE)(server.server)

@@ -1,0 +1,152 @@
+"""`hazemap compare`: methods side by side on maps of which the truth is known."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hazemap.cli.options import AsJson
+from hazemap.cli.output import console, deliver, note, progress
+from hazemap.errors import HazemapError, InputError
+
+if TYPE_CHECKING:
+    from hazemap.compare.presets import Preset
+
+EXAMPLE = "Example: [bold]hazemap compare quick --map city --repetitions 3 -o comparison[/bold]"
+
+
+def compare(
+    name: Annotated[str, typer.Argument(metavar="COMPARISON", help="Which one: --list shows all.")] = "quick",
+    folder: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where results, figures and page go.")
+    ] = Path("comparison"),
+    data: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The evaluation data, for maps that are made of it.")
+    ] = None,
+    maps: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="MAP", help="These maps instead; NAME=FILE is your own. May be repeated."),
+    ] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option("--method", metavar="METHOD", help="These methods instead. May be repeated.")
+    ] = None,
+    epsilons: Annotated[
+        list[str] | None, typer.Option("-e", "--epsilon", metavar="ε", help="These prices instead. May be repeated.")
+    ] = None,
+    repetitions: Annotated[int | None, typer.Option(metavar="N", min=1, help="So many releases of each.")] = None,
+    emd: Annotated[bool, typer.Option("--emd", help="Measure the exact earth mover's distance too.")] = False,
+    jobs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes; by default one a core.")] = None,
+    afresh: Annotated[bool, typer.Option("--afresh", help="Forget what the folder holds; measure all again.")] = False,
+    lists: Annotated[bool, typer.Option("--list", help="Show all comparisons, maps and methods, and stop.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare methods on maps of which the truth is known: errors, times, figures and a page.
+
+    Every trial is a release with fresh noise. A run that was ended goes on where it stopped: the same command again.
+    """
+    if lists:
+        _listed(as_json)
+        return
+    from hazemap.compare.atlas import Atlas
+    from hazemap.compare.page import written
+    from hazemap.compare.presets import preset_named
+    from hazemap.compare.results import Results
+    from hazemap.compare.running import RESULTS, compared
+    from hazemap.compare.tables import by_map, hindsight
+
+    own = tuple(_own(text) for text in maps or () if "=" in text)
+    preset = _changed(preset_named(name), maps, methods, epsilons, repetitions, emd)
+    atlas, trials = Atlas(data, own), list(preset.trials())
+    try:
+        with progress() as tell:
+            outcome = compared(trials, atlas, folder, jobs=jobs or _cores(), tell=tell, afresh=afresh)
+    except KeyboardInterrupt:
+        note(f"stopped; what was finished is kept in {folder}, and the same command goes on from there")
+        raise
+    for failure in outcome.failures[:5]:
+        note(f"failed: {failure}")
+    if not outcome.rows:
+        raise HazemapError(f"none of the {len(trials):,} trials could be measured; the first: {outcome.failures[0]}")
+    results = Results.read(folder / RESULTS, {place: atlas.map(place) for place in preset.maps})
+    files = written(preset, results, folder)
+    verdict = hindsight(results)
+    tables = [*by_map(results, preset.scores[:2]), *([verdict] if verdict else [])]
+    facts = {
+        "comparison": preset.name,
+        "trials": len(outcome.rows),
+        "new": outcome.fresh,
+        "failed": outcome.failures,
+        "files": [str(folder / RESULTS), *map(str, files)],
+        "tables": [{"heading": table.heading, "rows": table.rows} for table in tables],
+    }
+    counted = f"{len(outcome.rows):,} trials, {outcome.fresh:,} of them new: {folder / RESULTS}, {files[0]}"
+    deliver(facts, as_json, *(table.rich() for table in tables), "", counted)
+    if outcome.failures:
+        raise HazemapError(f"{len(outcome.failures):,} trials failed; the same command tries them again")
+
+
+def _changed(
+    preset: "Preset",
+    maps: list[str] | None,
+    methods: list[str] | None,
+    epsilons: list[str] | None,
+    repetitions: int | None,
+    emd: bool,
+) -> "Preset":
+    """The comparison with what the options say instead; everything is looked at before anything is measured."""
+    from hazemap.compare.methods import method_named
+    from hazemap.compare.settings import Everyone
+    from hazemap.privacy.budget import PureDP
+
+    if maps:
+        preset = replace(preset, maps=tuple(dict.fromkeys(text.partition("=")[0] for text in maps)))
+    if methods:
+        preset = replace(preset, methods=tuple(method_named(text) for text in methods))
+    if epsilons:
+        preset = replace(preset, epsilons=tuple(dict.fromkeys(epsilons)))
+    for epsilon in preset.epsilons:
+        PureDP(epsilon)
+    if emd:
+        settings = tuple(replace(s, emd=True) if isinstance(s, Everyone) else s for s in preset.settings)
+        preset = replace(preset, settings=settings, scores=(*preset.scores, "emd"))
+    return replace(preset, repetitions=repetitions or preset.repetitions)
+
+
+def _own(text: str) -> tuple[str, Path]:
+    name, _, file = text.partition("=")
+    if not name.isidentifier() and not name.replace("-", "_").isidentifier():
+        raise InputError(f"a map of your own is NAME=FILE, the name of letters, digits and hyphens; found {text!r}")
+    return name, Path(file)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _listed(as_json: bool) -> None:
+    from rich.table import Table
+
+    from hazemap.compare.atlas import ENTRIES
+    from hazemap.compare.methods import METHODS
+    from hazemap.compare.presets import PRESETS
+
+    facts = {
+        "comparisons": {name: preset.what for name, preset in PRESETS.items()},
+        "maps": {name: {"what": entry.what, "needs data": entry.needs_data} for name, entry in ENTRIES.items()},
+        "methods": {method.name: method.spelled for method in METHODS},
+    }
+    tables = []
+    for title, rows in (
+        ("comparisons", [(name, preset.what) for name, preset in PRESETS.items()]),
+        ("maps", [(name, entry.what + (" (--data)" if entry.needs_data else "")) for name, entry in ENTRIES.items()]),
+        ("methods", [(method.name, f"--method '{method.spelled}'") for method in METHODS]),
+    ):
+        table = Table(title, "", box=None)
+        for row in rows:
+            table.add_row(*row)
+        tables.append(table)
+    deliver(facts, as_json, *tables)
+    if not as_json:
+        console().print("")

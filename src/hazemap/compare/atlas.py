@@ -1,0 +1,169 @@
+"""The maps that methods are compared on, by name: made up ones, those of the evaluation data, and a user's own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from hazemap.compare.evaluation import Evaluation
+from hazemap.compare.maps import Map
+from hazemap.compare.own_maps import own_map
+from hazemap.domains import Box
+from hazemap.errors import InputError
+from hazemap.planning.city import City, normal, uniform
+from hazemap.privacy.stream import Stream
+
+CITY_PEOPLE, GAUSSIAN_PEOPLE, SIDE = 3_500_000, 1_000_000, 1024
+PIXELS = 10
+"""The depth of a map that is made of points."""
+
+NEW_YORK = Box(-74.27, 40.48, -73.69, 40.93)
+PLACES: dict[str, tuple[str, Box, str]] = {
+    "san-francisco": ("cabspotting_sf_pickups_2008", Box(-122.52, 37.59, -122.28, 37.83), "taxi pickups, 2008"),
+    "gowalla": ("gowalla_nyc_2009_2010", NEW_YORK, "Gowalla check-ins in New York, 2009 and 2010"),
+    "uber": ("uber_nyc_2014_apr_jul_partial", NEW_YORK, "Uber pickups in New York, 2014"),
+    "tokyo": ("foursquare_tokyo_2012_2013_no_ts", Box(139.47, 35.51, 139.91, 35.87), "Foursquare check-ins, 2012–13"),
+    "accidents": ("uk_road_accidents", Box(-7.6, 49.8, 1.9, 60.9), "road accidents in Great Britain"),
+}
+"""Tables of points in the evaluation data: the file, the box (public, not read off the rows), and what they are."""
+
+HISTOGRAMS = {
+    "adult": "Adult_2D",
+    "beijing": "BeijingTaxiS",
+    "cabs": "cabspottingS",
+    "stroke": "Stroke_2D",
+    "twitter": "twitter",
+}
+"""The DPBench histograms of two dimensions (Hay et al. 2016), 256 × 256."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A map that can be asked for by name; `needs_data` if it is made of the evaluation data."""
+
+    name: str
+    what: str
+    needs_data: bool
+    make: Callable[["Atlas"], Map]
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """Where maps come from: the folder of the evaluation data, if there is one, and a user's own files by name.
+
+    >>> Atlas().map("gaussian-20").people
+    1000000
+    """
+
+    data: Path | None = None
+    own: tuple[tuple[str, Path], ...] = ()
+
+    def map(self, name: str) -> Map:
+        """The map of this name; `name@N` is the same with N of its people, `name/S` with S × S larger pixels."""
+        rest, _, number = name.partition("@")
+        plain, _, side = rest.partition("/")
+        found = self._plain(plain)
+        if side:
+            found = found.coarser(_whole(side, name).bit_length() - 1)
+            if found.side != int(side):
+                raise InputError(f"a map is seen in 2, 4, 8, … × as many pixels; {name!r} asks for {side}")
+        if number:
+            found = found.sample(_whole(number, name), plain.encode())
+        return Map(name, found.tree, found.counts, found.origin)
+
+    def _plain(self, name: str) -> Map:
+        for own, path in self.own:
+            if name == own:
+                return _kept(own_map, name, path)
+        if name not in ENTRIES:
+            raise InputError(f"there is no map {name!r}; there are {', '.join(ENTRIES)}, and your own: --map NAME=FILE")
+        entry = ENTRIES[name]
+        if entry.needs_data and self.data is None:
+            raise InputError(
+                f"the map {name} is made of the evaluation data: say where that is with --data FOLDER. Without it "
+                f"there are {', '.join(free_maps())}, and your own: --map NAME=FILE"
+            )
+        return _kept(entry.make, self)
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """The evaluation data."""
+        if self.data is None:
+            raise InputError("the evaluation data is not here: say where it is with --data FOLDER")
+        return Evaluation(self.data)
+
+
+def free_maps() -> list[str]:
+    """The maps that need no data."""
+    return [name for name, entry in ENTRIES.items() if not entry.needs_data]
+
+
+@cache
+def _kept(make: Callable[..., Map], *arguments: object) -> Map:
+    """A map is made once in a process."""
+    return make(*arguments)
+
+
+def _whole(text: str, name: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 2**40:
+        raise InputError(f"a map is called name, name@PEOPLE or name/SIDE; found {name!r}")
+    return int(text)
+
+
+def _city(atlas: Atlas) -> Map:
+    """The synthetic city of the evaluation data, or without it one that is much like it."""
+    if atlas.data is not None:
+        return Map.of("city", atlas.evaluation.city(), "the synthetic city of the evaluation data")
+    day = City.built(Stream.fixed(b"the city of comparisons"), SIDE).day
+    counts = day.counts(Stream.fixed(b"the people of the city of comparisons"), CITY_PEOPLE)
+    return Map.of("city", counts, "a city made up by hazemap (not the one of the evaluation data)")
+
+
+def _gaussian(sigma: int) -> Callable[[Atlas], Map]:
+    """One cluster of a million points around a place drawn at random (Shaham et al. 2021); none outside the map."""
+
+    def make(_: Atlas) -> Map:
+        stream = Stream.fixed(f"gaussian {sigma}".encode())
+        row, column = uniform(stream, 2) * SIDE
+        counts, need = np.zeros((SIDE, SIDE), dtype=np.int64), GAUSSIAN_PEOPLE
+        while need:
+            places = [middle + sigma * normal(stream, need) for middle in (row, column)]
+            rows, columns = (np.floor(place).astype(np.int64) for place in places)
+            inside = (rows >= 0) & (rows < SIDE) & (columns >= 0) & (columns < SIDE)
+            np.add.at(counts, (rows[inside], columns[inside]), 1)
+            need -= int(inside.sum())
+        return Map.of(f"gaussian-{sigma}", counts, f"a Gaussian cluster, σ = {sigma} pixels")
+
+    return make
+
+
+def _points(name: str) -> Callable[[Atlas], Map]:
+    file, box, what = PLACES[name]
+    return lambda atlas: atlas.evaluation.points(name, file, box, PIXELS, what)
+
+
+def _histogram(name: str) -> Callable[[Atlas], Map]:
+    return lambda atlas: Map.of(name, atlas.evaluation.histogram(HISTOGRAMS[name]), f"DPBench: {HISTOGRAMS[name]}")
+
+
+def _new_york(atlas: Atlas) -> Map:
+    return Map.of("new-york", atlas.evaluation.new_york(), "where phones were in New York: a grey level is a person")
+
+
+_EVERY = (
+    Entry("city", "3.5 million people, 1024 × 1024; without --data another city of the same size", False, _city),
+    *(
+        Entry(f"gaussian-{sigma}", f"a million people in one Gaussian of σ = {sigma} pixels", False, _gaussian(sigma))
+        for sigma in (20, 50, 100)
+    ),
+    *(Entry(name, f"DPBench's {kind}, 256 × 256", True, _histogram(name)) for name, kind in HISTOGRAMS.items()),
+    Entry("new-york", "54.6 million people, 1024 × 1024: the picture of the location-heatmap paper", True, _new_york),
+    *(
+        Entry(name, f"{what}, 1024 × 1024; a row is a person", True, _points(name))
+        for name, (_, _, what) in PLACES.items()
+    ),
+)
+ENTRIES = {entry.name: entry for entry in _EVERY}
+"""Every map that has a name."""

@@ -1,0 +1,53 @@
+"""How a method looks in figures: a colour for its family, a marker and a dash of its own in it."""
+
+from typing import Literal, NamedTuple
+
+GREY, RED, BLUE, PINK, ORANGE, GREEN, SKY = (
+    *("#6a6f78", "#c8480a", "#0067a8", "#b4588e", "#c98a00", "#00815c", "#3d9fd0"),
+)
+"""Okabe and Ito's colours (2008), darkened for thin lines on white: told apart with any colour blindness."""
+
+
+Dash = Literal["-", "--", "-.", ":", ""]
+
+
+class Mark(NamedTuple):
+    """Colour, marker and dash; `strong` methods are drawn thicker and above the others."""
+
+    colour: str
+    marker: str
+    dash: Dash
+    strong: bool = False
+
+
+FAMILIES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
+    (GREY, False, ("singular", "one count", "Laplace, clipped", "top 0.01 %", "top 0.001 %")),
+    (RED, False, ("UG", "AG")),
+    (BLUE, False, ("quadtree (geometric)", "quadtree (uniform)", "HB", "prefix tree", "PrivTree")),
+    (PINK, False, ("Privlet", "DAWA")),
+    (ORANGE, False, ("kd-tree (geometric)", "kd-tree (uniform)", "kd-tree (hybrid)", "HTF")),
+    (GREEN, True, ("adaptive", "auto", "pyramid", "HTF+")),
+)
+"""Colour, whether it is ours, and the methods of each family by name."""
+
+_MARKERS = "osD^vP"
+_ROUND = (SKY, GREY, ORANGE, PINK, BLUE, RED)
+
+
+def mark_of(name: str) -> Mark:
+    """The mark of a method; one that is not in a family gets one by the letters of its name, always the same.
+
+    >>> mark_of("AG").colour == mark_of("UG").colour, mark_of("AG").marker == mark_of("UG").marker
+    (True, False)
+    """
+    for colour, strong, names in FAMILIES:
+        if name in names:
+            at = names.index(name)
+            return Mark(colour, _MARKERS[at % len(_MARKERS)], _dash(at), strong)
+    turn = sum(name.encode())
+    return Mark(_ROUND[turn % len(_ROUND)], _MARKERS[turn % len(_MARKERS)], _dash(turn))
+
+
+def _dash(at: int) -> Dash:
+    dashes: tuple[Dash, ...] = ("-", "--", "-.", ":")
+    return dashes[at % len(dashes)]

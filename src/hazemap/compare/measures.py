@@ -1,0 +1,46 @@
+"""How a score is called, and in which unit it is shown."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column of results: the words of an axis, what it is multiplied by to be shown, and how a table writes it.
+
+    >>> MEASURES["mre"].written(0.0058)
+    '0.580'
+    """
+
+    score: str
+    words: str
+    short: str
+    factor: float = 1.0
+    form: str = ".3f"
+    logarithmic: bool = True
+    higher: bool = False
+
+    def written(self, number: float) -> str:
+        """As in a table; empty where nothing was measured."""
+        return "" if number != number else format(number * self.factor, self.form)  # noqa: PLR0124 - NaN alone
+
+
+_EVERY = (
+    Measure("mre", "mean relative error of random rectangles, %", "rectangles, %", 100),
+    Measure("mre_2", "mean relative error of squares of 2 % of the area, %", "2 % squares, %", 100),
+    Measure("mre_6", "mean relative error of squares of 6 % of the area, %", "6 % squares, %", 100),
+    Measure("mre_10", "mean relative error of squares of 10 % of the area, %", "10 % squares, %", 100),
+    Measure(
+        "unbiased_mre", "mean relative error of random rectangles, unbiased numbers, %", "rectangles, unbiased, %", 100
+    ),
+    Measure("l1", "L1 of the density (0 to 2)", "L1"),
+    Measure("l2", "L2 of the density", "L2", form=".4f"),
+    Measure("mse", "MSE of the density, 10⁻¹²", "MSE, 10⁻¹²", 1e12, ".3g"),
+    Measure("kl", "Kullback–Leibler divergence, nats", "KL, nats"),
+    Measure("similarity", "similarity (1 is best)", "similarity", logarithmic=False, higher=True),
+    Measure("pearson", "Pearson’s correlation (1 is best)", "Pearson", logarithmic=False, higher=True),
+    Measure("emd", "earth mover’s distance (L1, side of the map = 1)", "EMD", form=".4f"),
+    Measure("seconds", "CPU seconds of a release", "CPU s", form=".3g"),
+    Measure("cells", "cells", "cells", form=",.0f"),
+)
+MEASURES = {measure.score: measure for measure in _EVERY}
+"""Every score that tables and figures show."""

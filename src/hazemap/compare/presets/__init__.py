@@ -1,0 +1,18 @@
+"""Comparisons that have names: one file for each paper."""
+
+from hazemap.compare.presets.preset import Preset
+from hazemap.compare.presets.quick import QUICK
+from hazemap.errors import InputError
+
+PRESETS: dict[str, Preset] = {preset.name: preset for preset in (QUICK,)}
+"""Every comparison that has a name."""
+
+
+def preset_named(name: str) -> Preset:
+    """The comparison of this name."""
+    if name not in PRESETS:
+        raise InputError(f"there is no comparison {name!r}; there are {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+__all__ = ["PRESETS", "Preset", "preset_named"]

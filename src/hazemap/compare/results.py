@@ -1,0 +1,95 @@
+"""The results of a comparison as they are drawn and tabled: means over repetitions, and how sure they are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from hazemap.compare.maps import Map
+from hazemap.errors import FileError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SURE = 0.95
+"""The confidence of every band."""
+
+
+class Mean(NamedTuple):
+    """A mean over repetitions and a Student interval for it; without bounds for a single repetition."""
+
+    mean: float
+    low: float
+    high: float
+    number: int
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """A row a trial; the folder where they are kept, and the maps that they are about.
+
+    Columns: what tells a trial apart (`Trial.labels`), then its scores; a score that a trial does not have is NaN.
+    """
+
+    frame: "pd.DataFrame"
+    folder: Path
+    maps: Mapping[str, Map]
+
+    @classmethod
+    def read(cls, path: Path, maps: Mapping[str, Map] | None = None) -> "Results":
+        """From the Parquet that a comparison wrote."""
+        import pandas as pd
+
+        try:
+            frame = pd.read_parquet(path)
+        except (OSError, ValueError) as error:
+            raise FileError(
+                f"{path} holds no results of a comparison: run `hazemap compare` into its folder"
+            ) from error
+        return cls(frame, path.parent, maps or {})
+
+    def named(self, column: str) -> list[Any]:
+        """The values of a column, as they first come."""
+        if column not in self.frame:
+            return []
+        return [value for value in self.frame[column].unique().tolist() if value == value]  # noqa: PLR0124 - not NaN
+
+    def where(self, **wanted: Any) -> "Results":
+        """Only the trials with these labels; a list allows any of its values."""
+        frame = self.frame
+        for column, value in wanted.items():
+            frame = (
+                frame[frame[column].isin(value)] if isinstance(value, list | tuple) else frame[frame[column] == value]
+            )
+        return Results(frame, self.folder, self.maps)
+
+    def mean(self, score: str) -> Mean:
+        """Of all trials here."""
+        return mean_of(self.frame[score].to_numpy(dtype=np.float64)) if score in self.frame else mean_of([])
+
+    def along(self, column: str, score: str) -> list[tuple[float, Mean]]:
+        """The mean for each value of a column, in ascending order."""
+        values = sorted(self.named(column))
+        found = [(float(value), self.where(**{column: value}).mean(score)) for value in values]
+        return [(value, mean) for value, mean in found if mean.number]
+
+
+def mean_of(numbers: Sequence[float] | np.ndarray[Any, Any]) -> Mean:
+    """The mean, and x̄ ± t·s/√n; not below the least that was found, so that it can stand on a logarithmic axis.
+
+    >>> mean_of([1.0, 2.0, 3.0]).mean, mean_of([1.0]).low
+    (2.0, 1.0)
+    """
+    from scipy.special import stdtrit
+
+    known = np.asarray(numbers, np.float64)
+    known = known[np.isfinite(known)]
+    if not len(known):
+        return Mean(float("nan"), float("nan"), float("nan"), 0)
+    mean = float(known.mean())
+    if len(known) == 1:
+        return Mean(mean, mean, mean, 1)
+    half = float(stdtrit(len(known) - 1, (1 + SURE) / 2) * known.std(ddof=1) / len(known) ** 0.5)
+    return Mean(mean, max(mean - half, min(float(known.min()), mean)), mean + half, len(known))

@@ -1,0 +1,92 @@
+"""A comparison: trials are measured that have not been yet, and the results of all are written."""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from hazemap.compare.atlas import Atlas
+from hazemap.compare.maps import Map
+from hazemap.compare.settings import Row
+from hazemap.compare.store import opened
+from hazemap.compare.trials import Trial
+from hazemap.compare.workers import Task, measured
+from hazemap.errors import InputError
+from hazemap.whole import whole
+
+RESULTS = "results.parquet"
+Tell = Callable[[str, float | None], None]
+
+
+class Outcome(NamedTuple):
+    """Rows of all finished trials, in the order of the trials; how many are new; and why others failed."""
+
+    rows: list[Row]
+    fresh: int
+    failures: list[str]
+
+
+def compared(
+    trials: Sequence[Trial],
+    atlas: Atlas,
+    folder: Path,
+    *,
+    jobs: int,
+    tell: Tell = lambda *_: None,
+    afresh: bool = False,
+) -> Outcome:
+    """Measure trials with `jobs` processes, and write `results.parquet` into the folder.
+
+    What was finished there before is not measured again; a trial that is defined otherwise in anything is another
+    one. Ends early by any exception (Ctrl-C too) with all that was finished kept.
+    """
+    if jobs < 1:
+        raise InputError(f"at least one process has to work; found {jobs}")
+    with opened(folder, afresh) as store:
+        tasks, maps = tasked(trials, atlas, tell)
+        todo = [task for task in tasks if task.key not in store.rows]
+        failures, what = list[str](), f"{len(todo):,} trials"
+        with closing(measured(todo, maps, min(jobs, max(len(todo), 1)))) as found:
+            for number, done in enumerate(found, 1):
+                if done.row is None:
+                    trial = done.task.trial
+                    failures.append(f"{trial.method.name} on {trial.place}, ε = {trial.epsilon}: {done.failure}")
+                else:
+                    store.add(done.task.key, done.row)
+                tell(what, number / len(todo))
+        rows = [task.trial.labels(maps[task.digest]) | store.rows[task.key] for task in tasks if task.key in store.rows]
+    write(rows, folder / RESULTS)
+    return Outcome(rows, len(todo) - len(failures), failures)
+
+
+def tasked(trials: Sequence[Trial], atlas: Atlas, tell: Tell) -> tuple[list[Task], dict[str, Map]]:
+    """The trials with their keys, none twice, and the maps by their digests; what cannot be run is refused now."""
+    places, maps, tasks = dict[str, Map](), dict[str, Map](), dict[str, Task]()
+    for name in dict.fromkeys(trial.place for trial in trials):
+        tell("maps", len(places) / len(trials))
+        places[name] = atlas.map(name)
+        maps[places[name].digest] = places[name]
+    for trial in trials:
+        key = trial.key(places[trial.place])
+        tasks.setdefault(key, Task(key, trial, places[trial.place].digest))
+    return list(tasks.values()), maps
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    """Results as Parquet: a row a trial, a column for each score; what a trial was not scored by is null."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {}
+    for name in names:
+        values = [row.get(name) for row in rows]
+        known = [value for value in values if value is not None]
+        if any(isinstance(value, str) for value in known):
+            columns[name] = pa.array([None if value is None else str(value) for value in values])
+        elif all(isinstance(value, int) for value in known):
+            columns[name] = pa.array(values, pa.int64())
+        else:
+            columns[name] = pa.array([None if value is None else float(value) for value in values], pa.float64())
+    with whole(path) as part:
+        pq.write_table(pa.table(columns), part)

@@ -1,0 +1,67 @@
+"""Who holds the data of a trial, who answers, and what is scored."""
+
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+from hazemap.cellmap import CellMap
+from hazemap.compare.maps import Map
+from hazemap.compare.methods import Method
+from hazemap.compare.painting import painted
+from hazemap.compare.scores import Scorer
+from hazemap.privacy.budget import PureDP
+from hazemap.rounds import Trust
+from hazemap.session import Result, Unrecorded, run
+from hazemap.tables.bounding import Bounding, RowIsPerson
+from hazemap.trust import Curator
+
+Row = dict[str, Any]
+
+
+class Setting(Protocol):
+    """A frozen dataclass of plain data: two trials with equal settings are measured in the same way."""
+
+    def algorithm(self, place: Map, method: Method) -> Any:
+        """The method as it is run here; `InputError` if it cannot be."""
+        ...
+
+    def measured(self, place: Map, method: Method, epsilon: str, repetition: int) -> Row:
+        """One release with fresh noise, and its scores."""
+        ...
+
+
+def timed(algorithm: Any, trust: Trust, epsilon: str) -> tuple[Result[CellMap], Row]:
+    """A run, and the CPU seconds of this process that it took; whoever calls has counted the votes before."""
+    begin = time.process_time()
+    result = run(algorithm, trust, PureDP(epsilon), Unrecorded())
+    return result, {"seconds": time.process_time() - begin, "cells": result.value.cells.size}
+
+
+@lru_cache(maxsize=2)
+def scorer(place: Map) -> Scorer:
+    """What is known of a map is kept from trial to trial."""
+    return Scorer(place)
+
+
+@dataclass(frozen=True)
+class Everyone:
+    """A curator holds the rows of all people, one each, and publishes one map; with `emd`, that is measured too."""
+
+    emd: bool = False
+
+    @property
+    def rule(self) -> Bounding:
+        """A row is a person."""
+        return RowIsPerson()
+
+    def algorithm(self, place: Map, method: Method) -> Any:
+        """As orders would run it."""
+        return method.algorithm(place.tree, self.rule)
+
+    def measured(self, place: Map, method: Method, epsilon: str, repetition: int) -> Row:  # noqa: ARG002 - noise differs
+        """Range queries and densities against the truth of all people."""
+        made, row = timed(self.algorithm(place, method), Curator(place.table), epsilon)
+        shown, unbiased = painted(made.value, place.tree)
+        known = scorer(place)
+        return row | known.all(shown, unbiased) | (known.moved(shown) if self.emd else {})

@@ -1,0 +1,141 @@
+"""Results as tables: for a page, for a terminal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from hazemap.compare.figures import heading
+from hazemap.compare.measures import MEASURES, Measure
+from hazemap.compare.results import Mean, Results
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+CLASSICS = (
+    *("UG", "AG", "quadtree (geometric)", "quadtree (uniform)", "kd-tree (geometric)", "kd-tree (uniform)"),
+    *("kd-tree (hybrid)", "Privlet", "HB", "HTF", "PrivTree"),
+)
+"""What `auto` is measured against in hindsight."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A heading and rows of text; the first row names the columns."""
+
+    heading: str
+    rows: tuple[tuple[str, ...], ...]
+
+    def markdown(self) -> str:
+        """For a page."""
+        head, *body = self.rows
+        lines = [f"### {self.heading}", "", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+        return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in body)])
+
+    def rich(self) -> "RichTable":
+        """For a terminal."""
+        from rich.table import Table as RichTable
+
+        head, *body = (tuple(cell.replace("**", "") for cell in row) for row in self.rows)
+        made = RichTable(title=self.heading, title_justify="left", box=None)
+        for column in head:
+            made.add_column(column, justify="left" if column == head[0] else "right")
+        for row in body:
+            made.add_row(*row)
+        return made
+
+
+def by_map(results: Results, scores: Sequence[str]) -> list[Table]:
+    """A table for each map: a line a method, best first; each score at each ε, the best of a column in bold."""
+    return [_of_one_map(results.where(map=place), heading(results, place), scores) for place in results.named("map")]
+
+
+def _of_one_map(results: Results, title: str, scores: Sequence[str]) -> Table:
+    varied = varying(results)
+    lines = _lines(results, ["method", *varied])
+    epsilons = sorted(results.named("epsilon"))
+    columns = [(MEASURES[score], epsilon) for score in scores for epsilon in epsilons]
+    found = {
+        line: [part.where(epsilon=epsilon).mean(measure.score) for measure, epsilon in columns]
+        for line, part in lines.items()
+    }
+    best = [_best([means[at] for means in found.values()], measure) for at, (measure, _) in enumerate(columns)]
+    sign = -1 if columns[0][0].higher else 1
+    order = sorted(found, key=lambda line: sign * found[line][0].mean if found[line][0].number else float("inf"))
+    if varied:
+        order = list(found)
+    head = ["method", *(name.removeprefix("set_") for name in varied)]
+    head += [f"{measure.short}: ε = {epsilon:g}" for measure, epsilon in columns]
+    rows = [
+        (
+            *line,
+            *(
+                _cell(mean, measure, best[at])
+                for at, ((measure, _), mean) in enumerate(zip(columns, found[line], strict=True))
+            ),
+        )
+        for line in order
+    ]
+    return Table(title, (tuple(head), *rows))
+
+
+def varying(results: Results) -> list[str]:
+    """The settings that are not the same in all trials."""
+    columns = [name for name in results.frame if name.startswith("set_")]
+    return [name for name in columns if results.frame[name].nunique(dropna=False) > 1]
+
+
+def _lines(results: Results, labels: list[str]) -> dict[tuple[str, ...], Results]:
+    """The trials with the same labels, by these as text."""
+    found: dict[tuple[str, ...], Results] = {}
+    for values, part in results.frame.groupby(labels, sort=False, dropna=False):
+        found[tuple(_text(value) for value in values)] = Results(part, results.folder, results.maps)
+    return found
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value != value else f"{value:,g}"  # noqa: PLR0124 - NaN alone
+
+
+def _best(means: Sequence[Mean], measure: Measure) -> float:
+    known = [mean.mean for mean in means if mean.number]
+    if len(known) < 2 or measure.score == "cells":
+        return float("nan")
+    return max(known) if measure.higher else min(known)
+
+
+def _cell(mean: Mean, measure: Measure, best: float) -> str:
+    """The mean, bold where it is the best, with half the width of its interval."""
+    text = measure.written(mean.mean)
+    if not text:
+        return ""
+    text = f"**{text}**" if mean.mean == best else text
+    half = (mean.high - mean.low) / 2
+    return f"{text} ± {_two_digits(half * measure.factor)}" if half > 0 and measure.score != "cells" else text
+
+
+def _two_digits(number: float) -> str:
+    return f"{number:.2g}" if number < 100 else f"{number:,.0f}"
+
+
+def hindsight(results: Results, name: str = "auto") -> Table | None:
+    """A method against the best of the classics, chosen with the truth in sight, on each map and ε; and against AG."""
+    methods = results.named("method")
+    rivals = [method for method in CLASSICS if method in methods]
+    if name not in methods or "AG" not in rivals:
+        return None
+    rows, ratios = [], []
+    for place in results.named("map"):
+        for epsilon in sorted(results.named("epsilon")):
+            here = results.where(map=place, epsilon=epsilon)
+            errors = {rival: here.where(method=rival).mean("mre").mean for rival in rivals}
+            ours, best = here.where(method=name), min(errors, key=lambda rival: errors[rival])
+            mre, l1 = ours.mean("mre").mean, ours.mean("l1").mean
+            parts = (mre / errors[best], mre / errors["AG"], l1 / here.where(method="AG").mean("l1").mean)
+            ratios.append(parts)
+            rows.append((place, f"{epsilon:g}", best, *(f"{part:.2f}" for part in parts)))
+    middle = tuple(f"**{median(column):.2f}**" for column in zip(*ratios, strict=True))
+    head = ("map", "ε", "best in hindsight", "MRE ÷ its", "MRE ÷ AG’s", "L1 ÷ AG’s")
+    return Table(f"{name} against the best of {', '.join(rivals)}", (head, *rows, ("**median**", "", "", *middle)))

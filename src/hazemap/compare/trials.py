@@ -1,0 +1,55 @@
+"""A trial: one release of one map by one method, and how it is told apart from every other."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from hazemap import __version__
+from hazemap.codec import dumps, to_json
+from hazemap.compare.maps import Map
+from hazemap.compare.methods import Method
+from hazemap.compare.scores import VERSION, WORKLOAD
+from hazemap.compare.settings import Row, Setting
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A map by its name, a method, a setting, the budget ε, and which of several repetitions it is."""
+
+    place: str
+    method: Method
+    setting: Setting
+    epsilon: str
+    repetition: int
+
+    def key(self, place: Map) -> str:
+        """A digest of all that its result can depend on but luck: the people, the method and its parameters, the
+        setting, ε, the queries, the version of the scores and of hazemap.
+
+        A name is not part of it: a method or a map that is only called otherwise need not be measured again.
+        """
+        known = (
+            place.digest,
+            dumps(self.setting.algorithm(place, self.method)),
+            type(self.setting).__name__,
+            str(to_json(self.setting)),
+            self.epsilon,
+            str(self.repetition),
+            WORKLOAD.decode(),
+            str(VERSION),
+            __version__,
+        )
+        return sha256("\n".join(known).encode()).hexdigest()
+
+    def labels(self, place: Map) -> Row:
+        """What a row of results says of its trial before any score."""
+        settings = {name: value for name, value in vars(self.setting).items() if type(value) in (int, float, str)}
+        return {
+            "map": self.place,
+            "people": place.people,
+            "side": place.side,
+            "method": self.method.name,
+            "spelled": self.method.spelled,
+            "epsilon": float(self.epsilon),
+            "repetition": self.repetition,
+            **{f"set_{name}": value for name, value in {**settings, **self.method.settings}.items()},
+        }
