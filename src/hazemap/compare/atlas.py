@@ -1,25 +1,26 @@
 """The maps that methods are compared on, by name: made up ones, those of the evaluation data, and a user's own."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-
 from hazemap.compare.evaluation import Evaluation
+from hazemap.compare.made_up import city, gaussian, mixture
 from hazemap.compare.maps import Map
 from hazemap.compare.own_maps import own_map
+from hazemap.compare.settings import Place
+from hazemap.compare.visits import Visits
 from hazemap.domains import Box
 from hazemap.errors import InputError
-from hazemap.planning.city import City, normal, uniform
-from hazemap.privacy.stream import Stream
 
-CITY_PEOPLE, GAUSSIAN_PEOPLE, SIDE = 3_500_000, 1_000_000, 1024
 PIXELS = 10
 """The depth of a map that is made of points."""
 
 NEW_YORK = Box(-74.27, 40.48, -73.69, 40.93)
+IMAGES = 10
+"""Of so many pictures the fixations are used, one in 63 by name."""
+
 PLACES: dict[str, tuple[str, Box, str]] = {
     "san-francisco": ("cabspotting_sf_pickups_2008", Box(-122.52, 37.59, -122.28, 37.83), "taxi pickups, 2008"),
     "gowalla": ("gowalla_nyc_2009_2010", NEW_YORK, "Gowalla check-ins in New York, 2009 and 2010"),
@@ -46,7 +47,7 @@ class Entry:
     name: str
     what: str
     needs_data: bool
-    make: Callable[["Atlas"], Map]
+    make: Callable[["Atlas"], Place]
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Atlas:
     data: Path | None = None
     own: tuple[tuple[str, Path], ...] = ()
 
-    def map(self, name: str) -> Map:
+    def map(self, name: str) -> Place:
         """The map of this name; `name@N` is the same with N of its people, `name/S` with S × S larger pixels."""
         rest, _, number = name.partition("@")
         plain, _, side = rest.partition("/")
@@ -70,10 +71,12 @@ class Atlas:
             if found.side != int(side):
                 raise InputError(f"a map is seen in 2, 4, 8, … × as many pixels; {name!r} asks for {side}")
         if number:
+            if not isinstance(found, Map):
+                raise InputError(f"{plain} has people with several rows each, of whom a comparison draws some itself")
             found = found.sample(_whole(number, name), plain.encode())
-        return Map(name, found.tree, found.counts, found.origin)
+        return replace(found, name=name)
 
-    def _plain(self, name: str) -> Map:
+    def _plain(self, name: str) -> Place:
         for own, path in self.own:
             if name == own:
                 return _kept(own_map, name, path)
@@ -101,7 +104,7 @@ def free_maps() -> list[str]:
 
 
 @cache
-def _kept(make: Callable[..., Map], *arguments: object) -> Map:
+def _kept(make: Callable[..., Place], *arguments: object) -> Place:
     """A map is made once in a process."""
     return make(*arguments)
 
@@ -114,29 +117,13 @@ def _whole(text: str, name: str) -> int:
 
 def _city(atlas: Atlas) -> Map:
     """The synthetic city of the evaluation data, or without it one that is much like it."""
-    if atlas.data is not None:
-        return Map.of("city", atlas.evaluation.city(), "the synthetic city of the evaluation data")
-    day = City.built(Stream.fixed(b"the city of comparisons"), SIDE).day
-    counts = day.counts(Stream.fixed(b"the people of the city of comparisons"), CITY_PEOPLE)
-    return Map.of("city", counts, "a city made up by hazemap (not the one of the evaluation data)")
+    if atlas.data is None:
+        return city()
+    return Map.of("city", atlas.evaluation.city(), "the synthetic city of the evaluation data")
 
 
-def _gaussian(sigma: int) -> Callable[[Atlas], Map]:
-    """One cluster of a million points around a place drawn at random (Shaham et al. 2021); none outside the map."""
-
-    def make(_: Atlas) -> Map:
-        stream = Stream.fixed(f"gaussian {sigma}".encode())
-        row, column = uniform(stream, 2) * SIDE
-        counts, need = np.zeros((SIDE, SIDE), dtype=np.int64), GAUSSIAN_PEOPLE
-        while need:
-            places = [middle + sigma * normal(stream, need) for middle in (row, column)]
-            rows, columns = (np.floor(place).astype(np.int64) for place in places)
-            inside = (rows >= 0) & (rows < SIDE) & (columns >= 0) & (columns < SIDE)
-            np.add.at(counts, (rows[inside], columns[inside]), 1)
-            need -= int(inside.sum())
-        return Map.of(f"gaussian-{sigma}", counts, f"a Gaussian cluster, σ = {sigma} pixels")
-
-    return make
+def _made(make: Callable[[int], Map], number: int) -> Callable[[Atlas], Map]:
+    return lambda _: make(number)
 
 
 def _points(name: str) -> Callable[[Atlas], Map]:
@@ -152,17 +139,43 @@ def _new_york(atlas: Atlas) -> Map:
     return Map.of("new-york", atlas.evaluation.new_york(), "where phones were in New York: a grey level is a person")
 
 
+def _visits(name: str) -> Callable[[Atlas], Visits]:
+    file, box, what = PLACES[name]
+    return lambda atlas: atlas.evaluation.visits(f"{name}-people", file, box, PIXELS, what)
+
+
+def _fixations(number: int) -> Callable[[Atlas], Visits]:
+    return lambda atlas: atlas.evaluation.fixations(f"fixations-{number}", number / IMAGES, PIXELS)
+
+
 _EVERY = (
     Entry("city", "3.5 million people, 1024 × 1024; without --data another city of the same size", False, _city),
     *(
-        Entry(f"gaussian-{sigma}", f"a million people in one Gaussian of σ = {sigma} pixels", False, _gaussian(sigma))
+        Entry(
+            f"gaussian-{sigma}",
+            f"a million people in one Gaussian of σ = {sigma} pixels",
+            False,
+            _made(gaussian, sigma),
+        )
         for sigma in (20, 50, 100)
+    ),
+    *(
+        Entry(f"mixture-{number}", f"a density of {number} Gaussians, 256 × 256", False, _made(mixture, number))
+        for number in (2, 5, 10, 20, 50)
     ),
     *(Entry(name, f"DPBench's {kind}, 256 × 256", True, _histogram(name)) for name, kind in HISTOGRAMS.items()),
     Entry("new-york", "54.6 million people, 1024 × 1024: the picture of the location-heatmap paper", True, _new_york),
     *(
         Entry(name, f"{what}, 1024 × 1024; a row is a person", True, _points(name))
         for name, (_, _, what) in PLACES.items()
+    ),
+    *(
+        Entry(f"{name}-people", f"people and where they were: {PLACES[name][2]}", True, _visits(name))
+        for name in ("gowalla", "tokyo")
+    ),
+    *(
+        Entry(f"fixations-{number}", "where people looked in a picture", True, _fixations(number))
+        for number in range(IMAGES)
     ),
 )
 ENTRIES = {entry.name: entry for entry in _EVERY}

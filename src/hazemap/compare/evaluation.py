@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.compare.maps import Map, in_pixels
+from hazemap.cells import NOWHERE
+from hazemap.compare.maps import SQUARE, Map, in_pixels
+from hazemap.compare.visits import Visits, laid
 from hazemap.domains import Box, Quadtree
 from hazemap.errors import FileError
 
@@ -69,6 +71,21 @@ class Evaluation:
         tree = Quadtree.around(box, depth)
         cells = tree.cell_at({"lon": lon, "lat": lat}, depth)
         return in_pixels(name, cells, np.ones(len(cells), dtype=np.int64), tree, what)
+
+    def visits(self, name: str, file: str, box: Box, depth: int, what: str) -> Visits:
+        """Rows of a table by person, in the pixels of the square around a box; those outside are left out."""
+        person, lon, lat = self.columns(file, "user", "lon", "lat")
+        tree = Quadtree.around(box, depth)
+        inside = tree.cell_at({"lon": lon, "lat": lat}, 0) != NOWHERE
+        return Visits(name, tree, person[inside].astype(np.int64), lon[inside], lat[inside], what)
+
+    def fixations(self, name: str, part: float, depth: int) -> Visits:
+        """Where people looked in one of the pictures, the one that this part of all come before by name."""
+        person, image, x, y = self.columns("figrim_fixations_targets", "user", "image", "x", "y")
+        names = np.unique(image.astype(str))
+        here = image.astype(str) == names[int(part * len(names))]
+        tree = Quadtree(SQUARE.left, SQUARE.top, SQUARE.side, depth)
+        return laid(name, tree, person[here], x[here] / 1000, y[here] / 1000, "where people looked in a picture")
 
 
 @cache

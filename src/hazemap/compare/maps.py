@@ -34,8 +34,18 @@ class KnownCounts:
     def votes(self, tree: Tree, bounding: Bounding) -> Votes:
         """Everybody's vote: O(cells); another tree than the map's own asks where the middles of pixels lie."""
         if isinstance(tree, Redrawn):
-            return self.votes(tree.base, bounding).redrawn(tree)
-        each = bounding.sensitivity.l1
+            return self._counted(tree.base, bounding.sensitivity.l1).redrawn(tree)
+        return self._counted(tree, bounding.sensitivity.l1)
+
+    def _counted(self, tree: Tree, each: int) -> Votes:
+        """So many votes of each person; those of the last tree are remembered, as any table does."""
+        known: tuple[Tree, int, Votes] | None = self.__dict__.get("_known")
+        if known is None or known[1] != each or (known[0] is not tree and known[0] != tree):
+            known = tree, each, self._gathered(tree, each)
+            object.__setattr__(self, "_known", known)
+        return known[2]
+
+    def _gathered(self, tree: Tree, each: int) -> Votes:
         if tree == self.tree:
             return Votes(self.cells, self.people * each)
         if isinstance(tree, Quadtree) and square(tree) == square(self.tree) and tree.depth < self.tree.depth:
@@ -91,13 +101,18 @@ class Map:
         """Pixels along an edge."""
         return len(self.counts)
 
-    @cached_property
+    @property
     def table(self) -> KnownCounts:
-        """What a curator holds."""
+        """What a curator holds: a new one, that remembers nothing of what was asked of another."""
+        return KnownCounts(self.tree, *self._occupied)
+
+    @cached_property
+    def _occupied(self) -> tuple[Cells, Whole]:
+        """The pixels with someone, and how many."""
         in_order = np.empty(self.counts.size, dtype=np.int64)
         in_order[places(self.tree.depth).ravel()] = self.counts.ravel()
         there = np.flatnonzero(in_order)
-        return KnownCounts(self.tree, there.astype(np.uint64) + np.uint64(4**self.tree.depth), in_order[there])
+        return there.astype(np.uint64) + np.uint64(4**self.tree.depth), in_order[there]
 
     @cached_property
     def digest(self) -> str:

@@ -92,7 +92,7 @@ def method_named(text: str) -> Method:
     """A method of `METHODS` by its name, or any that orders know by theirs.
 
     >>> method_named("AG").spelled, method_named("flat:6").name
-    ("adaptive-grid", "flat:6")
+    ('adaptive-grid', 'flat:6')
     """
     for method in METHODS:
         if text in (method.name, method.spelled):

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cellmap import CellMap
-from hazemap.cells import Leaves, Tree
+from hazemap.cells import Leaves, Redrawn
 from hazemap.compare.maps import middles, places, square
 from hazemap.domains import Quadtree
 
@@ -32,26 +32,19 @@ def owners(cells: Leaves, tree: Quadtree) -> Whole:
     that is drawn over this one are found by what it makes of the pixels; those of any other by the pixels' middles.
     """
     of = cells.tree
-    if isinstance(of, Quadtree) and square(of) == square(tree) and of.depth <= tree.depth:
+    if isinstance(of, Quadtree) and _as_fine(of, tree):
         return _in_order(cells, tree)[places(tree.depth)]
-    grid = tree.grid(tree.depth)
-    base = _drawn_over(of, tree)
-    if base is None:
-        base = of.cell_at(middles(tree, grid.ravel()), of.depth)
-    return cells.locate(base).reshape(grid.shape)
+    pixels = tree.grid(tree.depth)
+    if isinstance(of, Redrawn) and isinstance(of.base, Quadtree) and _as_fine(of.base, tree):
+        rise = np.uint64(2 * (tree.depth - of.base.depth))
+        leaf = of.positions(pixels.ravel() >> rise)
+        return np.append(cells.locate(of.leaves), -1)[leaf].reshape(pixels.shape)
+    return cells.locate(of.cell_at(middles(tree, pixels.ravel()), of.depth)).reshape(pixels.shape)
 
 
-def _drawn_over(of: Tree, tree: Quadtree) -> NDArray[np.uint64] | None:
-    """The base cell of a redrawn tree for each pixel, row by row; nothing if it is not drawn over this tree."""
-    redrawn = getattr(of, "of_base", None)
-    base = getattr(of, "base", None)
-    if redrawn is None or not isinstance(base, Quadtree) or square(base) != square(tree):
-        return None
-    if base.depth > tree.depth:  # several base cells in a pixel: the one in its middle, as for any other tree
-        return None
-    pixels = tree.grid(tree.depth).ravel()
-    found: NDArray[np.uint64] = redrawn(pixels >> np.uint64(2 * (tree.depth - base.depth)))
-    return found
+def _as_fine(of: Quadtree, tree: Quadtree) -> bool:
+    """Whether each pixel lies in one base cell of another quadtree."""
+    return square(of) == square(tree) and of.depth <= tree.depth
 
 
 def _in_order(cells: Leaves, tree: Quadtree) -> Whole:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hazemap.compare.maps import Map
+from hazemap.compare.settings import Place
 from hazemap.errors import FileError
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ class Results:
 
     frame: "pd.DataFrame"
     folder: Path
-    maps: Mapping[str, Map]
+    maps: Mapping[str, Place]
 
     @classmethod
-    def read(cls, path: Path, maps: Mapping[str, Map] | None = None) -> "Results":
+    def read(cls, path: Path, maps: Mapping[str, Place] | None = None) -> "Results":
         """From the Parquet that a comparison wrote."""
         import pandas as pd
 

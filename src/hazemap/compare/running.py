@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hazemap.compare.atlas import Atlas
-from hazemap.compare.maps import Map
-from hazemap.compare.settings import Row
+from hazemap.compare.settings import Place, Row
 from hazemap.compare.store import opened
 from hazemap.compare.trials import Trial
 from hazemap.compare.workers import Task, measured
@@ -59,9 +58,9 @@ def compared(
     return Outcome(rows, len(todo) - len(failures), failures)
 
 
-def tasked(trials: Sequence[Trial], atlas: Atlas, tell: Tell) -> tuple[list[Task], dict[str, Map]]:
+def tasked(trials: Sequence[Trial], atlas: Atlas, tell: Tell) -> tuple[list[Task], dict[str, Place]]:
     """The trials with their keys, none twice, and the maps by their digests; what cannot be run is refused now."""
-    places, maps, tasks = dict[str, Map](), dict[str, Map](), dict[str, Task]()
+    places, maps, tasks = dict[str, Place](), dict[str, Place](), dict[str, Task]()
     for name in dict.fromkeys(trial.place for trial in trials):
         tell("maps", len(places) / len(trials))
         places[name] = atlas.map(name)

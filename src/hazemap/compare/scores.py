@@ -66,7 +66,7 @@ class Scorer:
 
     @cached_property
     def _coarse(self) -> Floats:
-        return _seen_at(self._density, min(EMD_DEPTH, self.truth.tree.depth))
+        return seen_at(self._density, min(EMD_DEPTH, self.truth.tree.depth))
 
     def ranges(self, picture: Floats) -> Scores:
         """Mean relative error of each workload, as a fraction, from people in each pixel (perhaps below 0)."""
@@ -83,11 +83,11 @@ class Scorer:
 
     def moved(self, shown: Floats) -> Scores:
         """Exact earth mover's distance: ground metric L1, the side of the map is 1; about 1 CPU second."""
-        estimate = _seen_at(densities.density(shown), min(EMD_DEPTH, self.truth.tree.depth))
+        estimate = seen_at(densities.density(shown), min(EMD_DEPTH, self.truth.tree.depth))
         return {"emd": emd(self._coarse, estimate)}
 
 
-def _seen_at(density: Floats, depth: int) -> Floats:
+def seen_at(density: Floats, depth: int) -> Floats:
     """A square density in 4^depth larger pixels."""
     side, block = 1 << depth, len(density) >> depth
     return np.asarray(density.reshape(side, block, side, block).sum(axis=(1, 3)))

@@ -10,6 +10,8 @@ from hazemap.compare.maps import Map
 from hazemap.compare.methods import Method
 from hazemap.compare.painting import painted
 from hazemap.compare.scores import Scorer
+from hazemap.compare.visits import Visits
+from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.rounds import Trust
 from hazemap.session import Result, Unrecorded, run
@@ -17,16 +19,18 @@ from hazemap.tables.bounding import Bounding, RowIsPerson
 from hazemap.trust import Curator
 
 Row = dict[str, Any]
+Place = Map | Visits
+"""What a trial is about."""
 
 
 class Setting(Protocol):
     """A frozen dataclass of plain data: two trials with equal settings are measured in the same way."""
 
-    def algorithm(self, place: Map, method: Method) -> Any:
+    def algorithm(self, place: Place, method: Method) -> Any:
         """The method as it is run here; `InputError` if it cannot be."""
         ...
 
-    def measured(self, place: Map, method: Method, epsilon: str, repetition: int) -> Row:
+    def measured(self, place: Place, method: Method, epsilon: str, repetition: int) -> Row:
         """One release with fresh noise, and its scores."""
         ...
 
@@ -55,13 +59,17 @@ class Everyone:
         """A row is a person."""
         return RowIsPerson()
 
-    def algorithm(self, place: Map, method: Method) -> Any:
+    def algorithm(self, place: Place, method: Method) -> Any:
         """As orders would run it."""
         return method.algorithm(place.tree, self.rule)
 
-    def measured(self, place: Map, method: Method, epsilon: str, repetition: int) -> Row:  # noqa: ARG002 - noise differs
+    def measured(self, place: Place, method: Method, epsilon: str, repetition: int) -> Row:  # noqa: ARG002 - noise differs
         """Range queries and densities against the truth of all people."""
-        made, row = timed(self.algorithm(place, method), Curator(place.table), epsilon)
+        if not isinstance(place, Map):
+            raise InputError(f"the people of {place.name} have several rows each: these are compared as heatmaps")
+        table = place.table
+        table.votes(place.tree, self.rule)
+        made, row = timed(self.algorithm(place, method), Curator(table), epsilon)
         shown, unbiased = painted(made.value, place.tree)
         known = scorer(place)
         return row | known.all(shown, unbiased) | (known.moved(shown) if self.emd else {})

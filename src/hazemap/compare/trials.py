@@ -5,10 +5,9 @@ from hashlib import sha256
 
 from hazemap import __version__
 from hazemap.codec import dumps, to_json
-from hazemap.compare.maps import Map
 from hazemap.compare.methods import Method
 from hazemap.compare.scores import VERSION, WORKLOAD
-from hazemap.compare.settings import Row, Setting
+from hazemap.compare.settings import Place, Row, Setting
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Trial:
     epsilon: str
     repetition: int
 
-    def key(self, place: Map) -> str:
+    def key(self, place: Place) -> str:
         """A digest of all that its result can depend on but luck: the people, the method and its parameters, the
         setting, ε, the queries, the version of the scores and of hazemap.
 
@@ -40,7 +39,7 @@ class Trial:
         )
         return sha256("\n".join(known).encode()).hexdigest()
 
-    def labels(self, place: Map) -> Row:
+    def labels(self, place: Place) -> Row:
         """What a row of results says of its trial before any score."""
         settings = {name: value for name, value in vars(self.setting).items() if type(value) in (int, float, str)}
         return {

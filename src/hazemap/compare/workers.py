@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from multiprocessing import connection, get_context
 from typing import Any, NamedTuple
 
-from hazemap.compare.maps import Map
-from hazemap.compare.settings import Row
+from hazemap.compare.settings import Place, Row
 from hazemap.compare.trials import Trial
 from hazemap.errors import HazemapError
 
@@ -47,7 +46,7 @@ class _Worker:
     task: Task
 
 
-def measured(tasks: Sequence[Task], maps: dict[str, Map], jobs: int) -> Generator[Done, None, None]:
+def measured(tasks: Sequence[Task], maps: dict[str, Place], jobs: int) -> Generator[Done, None, None]:
     """Every task once, in whatever order they end, by at most `jobs` processes.
 
     A process is sent a map once. It ends when this one does, however that ends. One that dies at a trial (out of
@@ -74,7 +73,7 @@ def measured(tasks: Sequence[Task], maps: dict[str, Map], jobs: int) -> Generato
             _ended(worker)
 
 
-def _started(task: Task, maps: dict[str, Map]) -> _Worker:
+def _started(task: Task, maps: dict[str, Place]) -> _Worker:
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=work, args=(theirs,), daemon=True)
@@ -86,7 +85,7 @@ def _started(task: Task, maps: dict[str, Map]) -> _Worker:
     return worker
 
 
-def _send(worker: _Worker, task: Task, maps: dict[str, Map]) -> None:
+def _send(worker: _Worker, task: Task, maps: dict[str, Place]) -> None:
     worker.task = task
     with suppress(OSError):  # a process that has died is noticed when it is listened to
         worker.pipe.send((task, None if task.digest in worker.maps else maps[task.digest]))
@@ -140,7 +139,7 @@ def _deaf() -> Iterator[None]:
 
 def work(pipe: Any) -> None:
     """What a process does: a trial after the other, until the pipe closes."""
-    maps, warm = dict[str, Map](), set[tuple[str, str]]()
+    maps, warm = dict[str, Place](), set[tuple[str, str]]()
     while True:
         try:
             task, place = pipe.recv()
@@ -155,7 +154,7 @@ def work(pipe: Any) -> None:
             return
 
 
-def attempted(trial: Trial, place: Map, warm: set[tuple[str, str]]) -> tuple[Row | None, str]:
+def attempted(trial: Trial, place: Place, warm: set[tuple[str, str]]) -> tuple[Row | None, str]:
     """The scores of a trial, or why it has none; `warm` are the kinds of trials that this process has seen before."""
     try:
         kind = (type(trial.setting).__name__, trial.method.spelled)
