@@ -54,9 +54,9 @@ class Regions(NamedTuple):
     """All regions that were measured, and those of the result; one entry a region, in the order of the forest."""
 
     forest: Forest
-    numbers: Floats  # y
     measured: Floats  # m
-    kurtosis: Floats
+    kurtosis: Floats  # of each measurement
+    turn: NDArray[np.int16]  # which measurement a region is of
     at: NDArray[np.int64]  # where the cells of the result are among them
 
 
@@ -87,7 +87,7 @@ class Consistent:
         regions, pull = self.regions, np.zeros(len(self.whole))
         np.add.at(pull, regions.at, weights)
         variance, fourth = _loops().spread(
-            regions.forest.parent, pull, self.given, self.own, regions.measured, regions.kurtosis
+            regions.forest.parent, pull, self.given, self.own, regions.measured, regions.kurtosis, regions.turn
         )
         return Spread(variance**0.5, fourth / variance**2 if variance else 0.0)
 
@@ -97,39 +97,38 @@ def consistent(measurements: Sequence[Measurement], leaves: Leaves, total: float
 
     `total` is the number of everything, where that is to be kept. `InputError` if nothing is known of some cells.
     """
-    regions = _regions(measurements, leaves, total)
-    parent, missing = regions.forest.parent, regions.forest.missing
-    own, given = _loops().weigh(parent, missing, regions.measured)
-    below, whole, variance = _loops().apply(parent, regions.numbers, regions.measured, own, given)
-    if not np.isfinite(variance[regions.at]).all():
-        raise InputError("some cells of the result were never asked for, so nothing is known of them")
-    return Consistent(leaves, regions, own, given, below, whole, variance)
-
-
-def _regions(measurements: Sequence[Measurement], leaves: Leaves, total: float | None) -> Regions:
-    """Everything that was measured, the cells of the result, and the whole domain."""
-    unknown = Measurement(leaves, np.zeros(leaves.size), np.full(leaves.size, np.inf), 0.0)
-    parts = [*measurements, unknown]
-    everything = ([0.0], [np.inf]) if total is None else ([total], [0.0])
+    parts = list(measurements)
+    place = _place(parts, leaves)
+    if place is None:
+        place = len(parts)
+        parts.append(Measurement(leaves, np.zeros(leaves.size), np.full(leaves.size, np.inf), 0.0))
     woods = forest([part.cells for part in parts])
-    rows = sum(part.cells.size for part in parts)
-    place = np.full(rows + 1, -1)
-    place[woods.row] = np.arange(len(woods.row))
-    at = place[rows - leaves.size : rows]
+    sizes = [*(part.cells.size for part in parts), 1]
+    known = total is not None
+    everything = np.array([float(total or 0)]), np.array([0.0 if known else np.inf])
+    numbers = np.concatenate([*(part.numbers for part in parts), everything[0]])[woods.row]
+    measured = np.concatenate([*(part.variances for part in parts), everything[1]])[woods.row]
+    turn = np.repeat(np.arange(len(sizes), dtype=np.int16), sizes)[woods.row]
+    own, given, below, whole, variance = _loops().solve(woods.parent, woods.missing, numbers, measured)
+    position = np.full(sum(sizes), -1)
+    position[woods.row] = np.arange(len(woods.row))
+    at = position[sum(sizes[:place]) : sum(sizes[: place + 1])]
     if (at < 0).any():
         raise InputError("some cells of the result cut across what was asked for, so nothing is known of them")
-    return Regions(
-        woods,
-        np.concatenate([*(part.numbers for part in parts), everything[0]])[woods.row],
-        np.concatenate([*(part.variances for part in parts), everything[1]])[woods.row],
-        np.concatenate([*(np.full(part.cells.size, part.kurtosis) for part in parts), [0.0]])[woods.row],
-        at,
-    )
+    if not np.isfinite(variance[at]).all():
+        raise InputError("some cells of the result were never asked for, so nothing is known of them")
+    kurtosis = np.array([*(part.kurtosis for part in parts), 0.0])
+    return Consistent(leaves, Regions(woods, measured, kurtosis, turn, at), own, given, below, whole, variance)
+
+
+def _place(measurements: Sequence[Measurement], leaves: Leaves) -> int | None:
+    """Which measurement, the last one, is of these very cells; None if they have to be added to the forest."""
+    alike = (turn for turn, part in enumerate(measurements) if np.array_equal(part.cells.cells, leaves.cells))
+    return max(alike, default=None)
 
 
 class _Loops(NamedTuple):
-    weigh: Any
-    apply: Any
+    solve: Any
     spread: Any
 
 
@@ -139,4 +138,4 @@ def _loops() -> _Loops:
     from hazemap.compiled import compiled
     from hazemap.estimate import passes
 
-    return _Loops(compiled(passes.weigh), compiled(passes.apply), compiled(passes.spread))
+    return _Loops(compiled(passes.solve), compiled(passes.spread))

@@ -137,26 +137,38 @@ def _loops() -> _Loops:
 def _walk_loop(first, last, start, stop, everything):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Spans in several sorted runs, the oldest run first: parents, their places, and where children leave a gap.
 
-    The next cell is the one that begins first; of those the longest; of those the oldest.
+    The next cell is the one that begins first; of those the longest; of those the oldest. Its run goes on until a cell
+    of another run begins.
     """
-    n, head = len(first), start.copy()
+    n, head, none = len(first), start.copy(), np.uint64(0xFFFFFFFFFFFFFFFF)
     parent, at, covered = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.uint64)
-    around, run = -1, 0
-    for i in range(n):
-        cell = -1
-        for r in range(len(head)):
-            h = head[r]
-            if h < stop[r] and (
-                cell < 0 or first[h] < first[cell] or (first[h] == first[cell] and last[h] > last[cell])
-            ):
-                cell, run = h, r
-        head[run] += 1
-        while around >= 0 and last[at[around]] < first[cell]:
-            around = parent[around]
-        at[i], parent[i] = cell, around
-        if around >= 0:
-            covered[around] += last[cell] - first[cell] + np.uint64(1)
-        around = i
+    begins = np.empty(len(start), dtype=np.uint64)
+    for r in range(len(start)):
+        begins[r] = first[start[r]] if start[r] < stop[r] else none
+    i, around = 0, -1
+    while i < n:
+        run, others = 0, none
+        for r in range(1, len(begins)):
+            if begins[r] < begins[run] or (begins[r] == begins[run] and last[head[r]] > last[head[run]]):
+                run, others = r, begins[run]
+            elif begins[r] < others:
+                others = begins[r]
+        while True:
+            cell = head[run]
+            while around >= 0 and last[at[around]] < first[cell]:
+                around = parent[around]
+            at[i], parent[i] = cell, around
+            if around >= 0:
+                covered[around] += last[cell] - first[cell] + np.uint64(1)
+            around = i
+            i += 1
+            head[run] += 1
+            if head[run] == stop[run]:
+                begins[run] = none
+                break
+            begins[run] = first[head[run]]
+            if begins[run] >= others:
+                break
     missing = np.empty(n, dtype=np.bool_)
     for i in range(n):
         length = everything if at[i] == 0 else last[at[i]] - first[at[i]] + np.uint64(1)

@@ -7,77 +7,51 @@ Regions stand with parents before their children. `consistent.py` has the formul
 import numpy as np
 
 
-def weigh(parent, missing, measured):  # noqa: PLR0912 - one loop up, one down
-    """The weight ω of each region's own number, and the share s it gets of what its parent knows better."""
+def solve(parent, missing, numbers, measured):
+    """ω and s of each region, the variance V of z̃, the estimate ẑ, and its variance: infinite where nothing is known.
+
+    Given the sum of its siblings, z̃_c is s_c of it and a rest, of variance V_c (1 − s_c), that has nothing to do with
+    anything else. So the variance of ẑ_c is that and s_c² times its parent's.
+    """
     n = len(parent)
     own, given = np.ones(n), np.zeros(n)
-    spread, unknown, leaf = np.zeros(n), np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.bool_)
-    below = measured.copy()
-    for i in range(n):
-        if parent[i] >= 0:
-            leaf[parent[i]] = False
+    whole, below = numbers.copy(), measured.copy()
+    total, spread = np.zeros(n), np.zeros(n)
+    unknown = np.full(n, -1, dtype=np.int32)  # children of which nothing is known; −1 without children
     for i in range(n - 1, -1, -1):
-        if not leaf[i] and not missing[i] and unknown[i] == 0:
+        if unknown[i] == 0 and not missing[i]:
             if np.isinf(measured[i]):
-                own[i], below[i] = 0.0, spread[i]
+                own[i], below[i], whole[i] = 0.0, spread[i], total[i]
             elif measured[i] + spread[i] > 0:
                 own[i] = spread[i] / (measured[i] + spread[i])
                 below[i] = own[i] * measured[i]
-        if parent[i] >= 0:
+                whole[i] = own[i] * numbers[i] + (1 - own[i]) * total[i]
+        above = parent[i]
+        if above >= 0:
+            unknown[above] = max(unknown[above], 0)
             if np.isinf(below[i]):
-                unknown[parent[i]] += 1
+                unknown[above] += 1
             else:
-                spread[parent[i]] += below[i]
+                spread[above] += below[i]
+                total[above] += whole[i]
+    variance = below.copy()
     for i in range(n):
         above = parent[i]
-        if above >= 0 and not missing[above]:
-            if unknown[above] == 0 and spread[above] > 0:
-                given[i] = below[i] / spread[above]
-            elif unknown[above] == 1 and np.isinf(below[i]):  # the only unknown one is what the others leave
-                given[i] = 1.0
-    return own, given
+        if above < 0 or missing[above]:
+            continue
+        if unknown[above] == 0 and spread[above] > 0:
+            given[i] = below[i] / spread[above]
+            whole[i] += given[i] * (whole[above] - total[above])
+            variance[i] = below[i] * (1 - given[i]) + given[i] ** 2 * variance[above]
+        elif unknown[above] == 1 and np.isinf(below[i]):  # the only unknown one is what the others leave
+            given[i] = 1.0
+            whole[i] = whole[above] - total[above]
+            variance[i] = variance[above] + spread[above]
+    return own, given, below, whole, variance
 
 
-def apply(parent, numbers, measured, own, given):
-    """The variance of z̃, the estimate ẑ and its variance (infinite where nothing is known), for any ω and s.
-
-    ẑ_r = α_r Σ z̃_c + rest, where the rest has nothing to do with what lies below r.
-    """
-    n = len(parent)
-    up, total = np.zeros(n), np.zeros(n)
-    below, spread = np.zeros(n), np.zeros(n)
-    known = np.zeros(n, dtype=np.bool_)
-    for i in range(n - 1, -1, -1):
-        known[i] = own[i] == 0 or np.isfinite(measured[i])
-        if own[i] > 0 and known[i]:
-            up[i] = own[i] * numbers[i]
-            below[i] = own[i] * own[i] * measured[i]
-        if own[i] < 1:
-            up[i] += (1 - own[i]) * total[i]
-            below[i] += (1 - own[i]) ** 2 * spread[i]
-        if parent[i] >= 0:
-            total[parent[i]] += up[i]
-            spread[parent[i]] += below[i]
-    whole, variance = up.copy(), below.copy()
-    alpha, rest = 1 - own, np.zeros(n)
-    for i in range(n):
-        above = parent[i]
-        if known[i] and own[i] > 0:
-            rest[i] = own[i] * own[i] * measured[i]
-        if above >= 0 and given[i] > 0:
-            turn = given[i] * (alpha[above] - 1)
-            others = turn * turn * (spread[above] - below[i]) + given[i] ** 2 * rest[above]
-            whole[i] = up[i] + given[i] * (whole[above] - total[above])
-            variance[i] = (1 + turn) ** 2 * below[i] + others
-            rest[i] = (1 + turn) ** 2 * rest[i] + others
-            alpha[i] = (1 - own[i]) * (1 + turn)
-        elif not known[i]:
-            variance[i] = np.inf
-    return below, whole, variance
-
-
-def spread(parent, pull, given, own, measured, kurtosis):
-    """Variance and fourth cumulant of Σ pull · ẑ, by the passes run backwards."""
+def spread(parent, pull, given, own, measured, kurtosis, turn):
+    """Variance and fourth cumulant of Σ pull · ẑ, by the passes run backwards; `turn` says whose kurtosis it is."""
     n = len(parent)
     passed = np.zeros(n)  # how the sum moves with ẑ of a region, through its children
     for i in range(n - 1, -1, -1):
@@ -94,5 +68,5 @@ def spread(parent, pull, given, own, measured, kurtosis):
         if weight != 0 and np.isfinite(measured[i]):
             part = weight * weight * measured[i]
             variance += part
-            fourth += kurtosis[i] * part * part
+            fourth += kurtosis[turn[i]] * part * part
     return variance, fourth
