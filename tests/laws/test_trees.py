@@ -1,12 +1,14 @@
 """The laws of `Tree`, over all trees of places: a city, the equator, the far north, the world, a pentagon."""
 
+import geopandas
 import numpy as np
 import pytest
+import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hazemap.cells import NOWHERE, Cells, Columns, Tree
-from hazemap.domains import WORLD, Box, Cuts, Grids, Hexagons, Quadtree
+from hazemap.cells import NOWHERE, Cells, Columns, Leaves, Tree
+from hazemap.domains import WORLD, Box, CutDistricts, Cuts, Districts, Grids, Hexagons, Layer, Parcels, Quadtree
 from hazemap.errors import InputError, TableError
 
 CITY = Box(-74.05, 40.68, -73.90, 40.80)
@@ -73,7 +75,75 @@ CUTS = {
     "pixels": (cuts(CITY, 60, 2), CITY),
     "deep": (cuts(EQUATOR, 200, 20), EQUATOR),
 }
+
+
+def layer(shapes: list[shapely.Geometry], **columns: list[str]) -> geopandas.GeoDataFrame:
+    names = [f"no. {i}" for i in range(len(shapes))]
+    return geopandas.GeoDataFrame({"name": names, **columns}, geometry=shapes, crs="EPSG:4326")
+
+
+def jigsaw(area: shapely.Geometry, pieces: int, seed: int) -> list[shapely.Geometry]:
+    """Polygons that tile an area."""
+    west, south, east, north = area.bounds
+    points = np.random.default_rng(seed).uniform([west, south], [east, north], (pieces, 2))
+    cells = shapely.voronoi_polygons(shapely.multipoints(points), extend_to=area)
+    return [shape for shape in shapely.intersection(shapely.get_parts(cells), area) if shape.area > 1e-6 * area.area]
+
+
+def country(box: Box, states: int, counties: int) -> Districts:
+    """States that tile a box; counties that tile some of them, not quite others; a town in every second county."""
+    upper = jigsaw(shapely.box(box.west, box.south, box.east, box.north), states, 1)
+    inner = [
+        (f"no. {i}", shape) for i, state in enumerate(upper[1:], 1) for shape in jigsaw(state, counties, i)[i % 2 :]
+    ]
+    middle = layer([shape for _, shape in inner], state=[state for state, _ in inner])
+    towns = [shape.representative_point().buffer(shape.area**0.5 / 1e3) for _, shape in inner[::2]]
+    return Districts.of(layer(upper), Layer(middle, parent="state"), layer(towns))
+
+
+DISTRICTS = {
+    "country": (country(EQUATOR, 9, 7), EQUATOR),
+    "city": (country(CITY, 4, 3), CITY),
+    "one layer": (Districts.of(layer(jigsaw(shapely.box(10, 70, 40, 84), 20, 3))), ARCTIC),
+    "one district": (Districts.of(layer([shapely.box(179, -18, 180, -16)])), EAST),
+}
+PARCELS = {
+    "country": (Parcels(DISTRICTS["country"][0], Quadtree.world(15)), EQUATOR),
+    "city": (Parcels(DISTRICTS["city"][0], Quadtree.around(CITY, 9)), CITY),
+    "no squares": (Parcels(DISTRICTS["one layer"][0], Quadtree.world(0)), ARCTIC),
+}
+
+
+def cut_districts(parcels: Parcels, dynamic: int, times: int) -> CutDistricts:
+    """Some districts of every level made dynamic, and cut here and there."""
+    rng, tree, districts = np.random.default_rng(times), CutDistricts.uncut(parcels), parcels.districts
+    for level in range(1, districts.depth + 1):
+        cells = Leaves.at_level(districts, level).cells
+        cells = cells[tree.level(cells) >= 0]
+        tree = tree.turned(rng.choice(cells, min(dynamic, len(cells)), replace=False))
+    for _ in range(times):
+        cells = rng.choice(tree.ends, 20)
+        cells = np.unique(cells[np.isin((cells >> np.uint64(44)) << np.uint64(44) | np.uint64(1), tree.dynamic)])
+        axis, edges = rng.integers(2, size=len(cells)), tree.rectangles(cells)
+        low, high = np.where(axis, edges.north, edges.west), np.where(axis, edges.south, edges.east)
+        wide = high - low > 1
+        tree = tree.cut(cells[wide], axis[wide], rng.integers(low[wide] + 1, high[wide]))
+    return tree
+
+
+CUT_DISTRICTS = {
+    "all dynamic": (cut_districts(PARCELS["city"][0], 99, 0), CITY),
+    "country": (cut_districts(PARCELS["country"][0], 3, 30), EQUATOR),
+    "city": (cut_districts(PARCELS["city"][0], 2, 10), CITY),
+    "none dynamic": (cut_districts(PARCELS["country"][0], 0, 0), EQUATOR),
+}
 TREES = [
+    *(pytest.param(*case, id=f"districts, {name}") for name, case in DISTRICTS.items()),
+    *(pytest.param(*case, id=f"parcels, {name}") for name, case in PARCELS.items()),
+    *(
+        pytest.param(*case, id=f"cut districts, {name}", marks=[pytest.mark.slow] * (name != "all dynamic"))
+        for name, case in CUT_DISTRICTS.items()
+    ),
     *(pytest.param(*case, id=f"cuts, {name}") for name, case in CUTS.items()),
     *(pytest.param(*case, id=f"grids, {name}") for name, case in GRIDS.items()),
     *(pytest.param(*case, id=f"quadtree, {name}") for name, case in QUADTREES.items()),
@@ -255,6 +325,9 @@ def test_areas_are_positive_and_outlines_valid_and_on_the_map(tree: Tree, box: B
     for cells in walks(tree, seed, count=5)[:8]:
         areas, outlines = tree.area(cells), tree.outlines(cells)
         assert areas.shape == outlines.shape == cells.shape
+        if isinstance(tree, Parcels | CutDistricts):  # a rectangle may lie beside its district
+            assert np.array_equal(areas == 0, shapely.is_empty(outlines))
+            areas, outlines = areas[areas > 0], outlines[areas > 0]
         assert (areas > 0).all()
         assert shapely.is_valid(outlines).all()
         west, south, east, north = shapely.bounds(outlines).T

@@ -5,7 +5,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.domains.boxes import coordinates
 from hazemap.domains.layers import Layer
-from hazemap.domains.nesting import BETWEEN, left_over, nested
+from hazemap.domains.nesting import BETWEEN, GRAIN, areas_of, left_over, nested
 from hazemap.domains.polygons import Polygons, pack, unpack
 from hazemap.errors import InputError
 
@@ -26,6 +26,7 @@ PATH_BITS = np.uint64(44)
 MOST_DISTRICTS = (1 << 20) - 1
 
 _ONE = np.uint64(1)
+_PATH = (_ONE << PATH_BITS) - _ONE
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ class Districts:
     levels: NDArray[np.int64]
     shapes: str
 
-    travels_once: ClassVar[bool] = True
+    travels_once = True  # see `codec`
 
     def __post_init__(self) -> None:
         levels = np.array(self.levels, dtype=np.int64)
@@ -106,11 +107,14 @@ class Districts:
 
     def children(self, cells: Cells) -> Cells:
         """The districts one level deeper in each, in their order."""
-        at = self._at(cells)
-        begin, count = self._begin[at], self._begin[at + 1] - self._begin[at]
+        begin, count = self._begin[self._at(cells)], self.fan_out(cells)
         ends = np.cumsum(count)
         inner = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - count, count)
         return self._cells(self._born[np.repeat(begin, count) + inner])
+
+    def fan_out(self, cells: Cells) -> NDArray[np.int64]:
+        """How many children each has."""
+        return np.diff(self._begin)[self._at(cells)]
 
     def parent(self, cells: Cells) -> Cells:
         """The district one level up; `NOWHERE` for the root."""
@@ -120,9 +124,8 @@ class Districts:
     def level(self, cells: Cells) -> NDArray[np.int64]:
         """How deep each is, 0 for the root; -1 for numbers that are no cells."""
         numbers = np.asarray(cells, dtype=np.uint64)
-        at = (numbers >> PATH_BITS).astype(np.int64) - 1
-        real = (numbers & ((_ONE << PATH_BITS) - _ONE) == _ONE) & (at >= 0) & (at < len(self.labels))
-        return np.where(real, self.levels[np.where(real, at, 0)], -1)
+        place = np.minimum(numbers >> PATH_BITS, np.uint64(len(self.labels) + 1))
+        return np.where(numbers & _PATH == _ONE, self._numbered[place], -1)
 
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
         """From the end of the leaf before its first leaf to the end of its last leaf: spans tile."""
@@ -153,11 +156,46 @@ class Districts:
         """The ground of each as a polygon or multipolygon: that of its leaves together."""
         import shapely
 
-        found = np.empty(len(cells), dtype=object)
-        for i, at in enumerate(self._at(cells)):
-            leaves = self._leaves[slice(*np.searchsorted(self._leaves, [at, self._until[at]]))]
-            found[i] = self._ground[at] if leaves[0] == at else shapely.union_all(self._ground[leaves])
+        found, known = np.empty(len(cells), dtype=object), self._outlined
+        for i, at in enumerate(self._at(cells).tolist()):
+            if at not in known:
+                leaves = self._leaves[slice(*np.searchsorted(self._leaves, [at, self._until[at]]))]
+                known[at] = shapely.union_all(self._ground[leaves], grid_size=GRAIN)
+            found[i] = known[at]
         return found
+
+    def parts(self, cells: Cells, shapes: NDArray[Any]) -> NDArray[Any]:
+        """What of each shape lies in its district; empty where nothing does. O(shapes + crossings of borders)."""
+        import shapely
+
+        inside = shapes.copy()
+        if not len(cells):
+            return inside
+        which, first, group = np.unique(cells, return_index=True, return_inverse=True)
+        order, ends = np.argsort(group, kind="stable"), np.cumsum(np.bincount(group, minlength=len(which)))
+        for ground, own in zip(self.outlines(cells[first]), np.split(order, ends[:-1]), strict=True):
+            shapely.prepare(ground)
+            cut = own[~shapely.covers(ground, shapes[own])]
+            inside[cut] = areas_of(shapely.intersection(ground, shapes[cut], grid_size=GRAIN))
+        return inside
+
+    def bounds(self, cells: Cells) -> NDArray[np.float64]:
+        """West, south, east and north of all points of each, float64[cells, 4]: its polygons' and those inside it."""
+        import shapely
+
+        order, polygons = self._ordered
+        bounds = np.full((len(self.labels), 4), [np.inf, np.inf, -np.inf, -np.inf])
+        own = shapely.bounds(polygons.shapes)
+        for home, edges in zip(self._home[order], own, strict=True):
+            if home >= 0:
+                bounds[home] = [*np.minimum(bounds[home, :2], edges[:2]), *np.maximum(bounds[home, 2:], edges[2:])]
+        at = self._at(cells)
+        lines = [bounds[begin:end] for begin, end in zip(at, self._until[at], strict=True)]
+        return np.array([[*inner[:, :2].min(axis=0), *inner[:, 2:].max(axis=0)] for inner in lines]).reshape(-1, 4)
+
+    def known(self, names: list[str]) -> list[bool]:
+        """Which of these are names of districts."""
+        return [name in self._place for name in names]
 
     def names(self, cells: Cells) -> list[str]:
         """The path to each, such as `California > Los Angeles`; the root by its own name."""
@@ -176,6 +214,11 @@ class Districts:
         return self._cells(np.array([self._place[name] for name in names], dtype=np.int64))
 
     @cached_property
+    def finest(self) -> Cells:
+        """The districts of the deepest level, in ascending order."""
+        return self._cells(self._leaves)
+
+    @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """How many districts each level has, int64[depth + 1]."""
         return np.bincount(self.levels, minlength=self.depth + 1)
@@ -188,6 +231,11 @@ class Districts:
         if (self.level(cells) < 0).any():
             raise InputError("only districts of this tree have places in it; found other numbers")
         return (np.asarray(cells, dtype=np.uint64) >> PATH_BITS).astype(np.int64) - 1
+
+    @cached_property
+    def _numbered(self) -> NDArray[np.int64]:
+        """The levels, with -1 before the first and behind the last."""
+        return np.concatenate([[-1], self.levels, [-1]])
 
     @cached_property
     def _digest(self) -> bytes:
@@ -273,6 +321,11 @@ class Districts:
             if self._home[at] >= 0:
                 ground[self._home[at]] = left[at]
         return ground
+
+    @cached_property
+    def _outlined(self) -> dict[int, Any]:
+        """The outlines that somebody asked for: those of leaves are there from the beginning."""
+        return dict(zip(self._leaves.tolist(), self._ground[self._leaves], strict=True))
 
     @cached_property
     def _areas(self) -> NDArray[np.float64]:

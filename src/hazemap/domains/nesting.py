@@ -26,6 +26,9 @@ OVERLAP = 1e-3
 LEFT_OVER = 1e-9
 """What is less than this part of a district is no place, but rounding."""
 
+GRAIN = 1e-10
+"""Degrees (10 µm): GEOS 3.14 may call touching polygons overlapping unless it rounds to a grid."""
+
 Shapes = NDArray[Any]
 
 
@@ -95,18 +98,21 @@ def left_over(shapes: Shapes, levels: NDArray[np.int64]) -> Shapes:
     deeper = levels[other] > levels[upper[at]]
     at, other = at[deeper], other[deeper]
     for place in np.unique(at):
-        taken = shapely.union_all(shapes[other[at == place]])
-        left[upper[place]] = _areas_of(shapely.difference(shapes[upper[place]], taken))
-    return left
+        taken = shapely.union_all(shapes[other[at == place]], grid_size=GRAIN)
+        left[upper[place]] = shapely.difference(shapes[upper[place]], taken, grid_size=GRAIN)
+    return areas_of(left)
 
 
-def _areas_of(shape: Any) -> Any:
-    """The polygons in a shape, without the lines and points that cutting may leave."""
+def areas_of(shapes: Shapes) -> Shapes:
+    """Only the polygons in each shape, without the lines and points that cutting may leave."""
     import shapely
 
-    if shape.geom_type in ("Polygon", "MultiPolygon"):
-        return shape
-    return shapely.union_all([part for part in shapely.get_parts(shape) if part.area > 0])
+    whole: Shapes = np.array(shapes, dtype=object)
+    for at in np.flatnonzero(~np.isin(shapely.get_type_id(whole), (3, 6))):
+        parts = shapely.get_parts(whole[at])
+        parts = parts[shapely.area(parts) > 0]
+        whole[at] = shapely.union_all(parts) if len(parts) else shapely.Polygon()
+    return whole
 
 
 def _apart(layer: Named) -> None:
@@ -115,7 +121,7 @@ def _apart(layer: Named) -> None:
 
     first, second = shapely.STRtree(layer.shapes).query(layer.shapes, predicate="intersects")
     first, second = first[first < second], second[first < second]
-    shared = shapely.area(shapely.intersection(layer.shapes[first], layer.shapes[second]))
+    shared = shapely.area(shapely.intersection(layer.shapes[first], layer.shapes[second], grid_size=GRAIN))
     smaller = np.minimum(shapely.area(layer.shapes[first]), shapely.area(layer.shapes[second]))
     part = shared / smaller
     if (part > OVERLAP).any():
@@ -152,7 +158,7 @@ def _around(layer: Named, upper: Named) -> NDArray[np.int64]:
 
     at, above = shapely.STRtree(upper.shapes).query(layer.shapes, predicate="intersects")
     shared = np.zeros((len(layer.names), len(upper.names)))
-    shared[at, above] = shapely.area(shapely.intersection(layer.shapes[at], upper.shapes[above]))
+    shared[at, above] = shapely.area(shapely.intersection(layer.shapes[at], upper.shapes[above], grid_size=GRAIN))
     part = shared.max(axis=1) / shapely.area(layer.shapes)
     if (part < 0.5).any():
         worst = int(np.argmin(part))
