@@ -22,6 +22,7 @@ from hazemap.algorithms import (
     FoundBox,
     Geometric,
     Hierarchical,
+    KDTree,
     Locate,
     PrefixTree,
     Privlet,
@@ -29,7 +30,7 @@ from hazemap.algorithms import (
 )
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.domains import Box, Cuts, Grids, Hexagons, Quadtree
-from hazemap.encoders import Counts, Quantiles, Sketch, Stack, Wavelet
+from hazemap.encoders import Counts, Medians, Quantiles, Sketch, Stack, Wavelet
 from hazemap.errors import CodecError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.rounds import Answer, Choice, Query
@@ -62,6 +63,7 @@ THINGS = {
         PureDP(2),
         Cohort(100_000, 1_000, Fraction(1, 5), Fraction(1, 20), Sampling.ONE, Mode.MALICIOUS),
     ),
+    "choice-of-medians": Choice(Medians(Leaves(CUTS, CUTS.ends), np.array([1, 0, 1]), OneVote(), 512), Fraction(1, 9)),
     "budgets": (PureDP("0.1"), ZCDP("0.5"), ApproxDP(1, "1e-6")),
     "adaptive": Adaptive(TREE, OneVote(), prior=Leaves(TREE, TREE.children(TREE.root))),
     "query-of-a-sketch": Query(
@@ -78,6 +80,7 @@ THINGS = {
         *(AdaptiveGrid(TREE, people=1000), BestLevel(TREE, 3), CountMin(TREE, width=50)),
         *(Geometric(TREE, 4), Hierarchical(TREE, 5)),
     ),
+    "decompositions": (KDTree(TREE), KDTree.uniform(TREE), KDTree.hybrid(TREE, OneVote())),
     "hierarchies": (HB.published(TREE, 6), HB.least(TREE, 6), Privlet(TREE, 6, OneVote())),
     "methods": (
         Flat(TREE, 3),

@@ -18,14 +18,14 @@ import numpy as np
 from hazemap.cellmap import Reading
 from hazemap.cells import Leaves
 from hazemap.domains import Box, Cuts, Grids, Hexagons, Marked, Quadtree, Sides
-from hazemap.encoders import Counts, Quantiles, Sketch, Stack, Wavelet
+from hazemap.encoders import Counts, Medians, Quantiles, Sketch, Stack, Wavelet
 from hazemap.errors import CodecError, HazemapError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.rounds import Answer, Choice, Query
 from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson
 
 CLOSED_LIST: tuple[type, ...] = (
-    *(Query, Choice, Answer, Counts, Stack, Sketch, Wavelet, Quantiles),
+    *(Query, Choice, Answer, Counts, Stack, Sketch, Wavelet, Medians, Quantiles),
     *(Leaves, Quadtree, Hexagons, Grids, Cuts, Marked, Sides, Box),
     *(AtMostRows, AtMostCells, OneVote, RowIsPerson, PureDP, ZCDP, ApproxDP, Reading),
 )

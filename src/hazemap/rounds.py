@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import Leaves
-from hazemap.encoders import Counts, Encoder, Quantiles
+from hazemap.encoders import Counts, Encoder, Medians, Quantiles
 from hazemap.errors import InputError
 from hazemap.privacy.budget import Budget, exact
 from hazemap.tables.bounding import Bounding
@@ -73,7 +73,7 @@ class Choice:
     A score is not a sum over people, so only a curator can answer: `Answer.sums` are the chosen candidates.
     """
 
-    scores: Quantiles
+    scores: Quantiles | Medians
     share: Fraction
     cohort: int | None = None
     only_a_curator: ClassVar[bool] = True
@@ -88,8 +88,8 @@ class Choice:
 
     @property
     def where(self) -> Where:
-        """Everybody's rows are scored."""
-        return None
+        """The cells that are cut, for medians of cells; otherwise everybody's rows are scored."""
+        return (self.scores.cells, self.scores.bounding) if isinstance(self.scores, Medians) else None
 
 
 Question = Query | Choice

@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import chisquare
 
 from hazemap.errors import InputError
-from hazemap.privacy.samplers import permute_and_flip
+from hazemap.privacy.samplers import permute_and_flip, permute_and_flip_each
+from hazemap.privacy.samplers.selection import below_each
 from hazemap.privacy.stream import Stream
 
 LEVEL = 1e-6
@@ -65,3 +66,58 @@ def test_permute_and_flip_survives_the_widest_scores():
 def test_permute_and_flip_refuses_what_it_cannot_choose_from(scores, sensitivity, epsilon):
     with pytest.raises(InputError, match=r"choose|choice"):
         permute_and_flip(Stream.from_os(), scores, sensitivity, epsilon)
+
+
+GROUPS = ([0, 1, 2, 3, 3], [9], [-4, 0], [7, 7, 7])
+
+
+def test_each_of_many_groups_has_its_law_and_knows_nothing_of_the_others():
+    """Chi-square at 1e-6 for every group, and for the pairs of two groups; in one run of many groups at a time."""
+    n, scale = 2_000, Fraction(3, 2)
+    scores = np.array([score for group in GROUPS for score in group] * n)
+    starts = np.concatenate([[0], np.cumsum([len(group) for group in GROUPS] * n)])
+    chosen = permute_and_flip_each(Stream.fixed(b"groups"), scores, starts, 3, 6 / scale).reshape(n, -1)
+    laws = [by_all_orders(list(group), 1, float(2 / scale)) for group in GROUPS]
+    for at, law in enumerate(laws):
+        found = np.bincount(chosen[:, at], minlength=len(law))
+        assert len(law) == 1 or chisquare(found, law * n).pvalue > LEVEL
+    pairs = np.bincount(chosen[:, 0] * 3 + chosen[:, 3], minlength=15)
+    assert chisquare(pairs, np.outer(laws[0], laws[3]).ravel() * n).pvalue > LEVEL
+
+
+def test_one_group_for_another_is_found_out():
+    """The twin that must fail: all candidates taken for one group, and of its choices those that fall in the second."""
+    n, (first, second) = 20_000, ([8], [0, 4])
+    scores, starts = np.array([*first, *second] * n), 3 * np.arange(n + 1)
+    chosen = permute_and_flip_each(Stream.fixed(b"one group"), scores, starts, 1, Fraction(1, 2))
+    found = np.bincount(chosen[chosen >= 1] - 1, minlength=2)
+    assert chisquare(found, by_all_orders(second, 1, 0.5) * found.sum()).pvalue < LEVEL
+
+
+def test_more_candidates_than_are_taken_at_a_time_are_chosen_from(monkeypatch):
+    monkeypatch.setattr("hazemap.privacy.samplers.selection._CHUNK", 5)
+    scores = np.array([0, 900, 0, 0, 0, 0, 0, 900, 900, 0, 1, 900])
+    chosen = permute_and_flip_each(Stream.fixed(b"chunks"), scores, np.array([0, 2, 8, 9, 12]), 1, Fraction(1))
+    assert chosen.tolist() == [1, 5, 0, 2]
+
+
+def test_numbers_below_a_bound_are_uniform():
+    """Chi-square at 1e-6; words that are reduced and not rejected are found out."""
+    for bound in (1, 2, 3, 5, 64, 100):
+        drawn = below_each(Stream.fixed(b"below"), np.full(20_000, bound))
+        assert chisquare(np.bincount(drawn, minlength=bound)).pvalue > LEVEL if bound > 1 else not drawn.any()
+    reduced = Stream.fixed(b"below").words(20_000) % np.uint64(8) % np.uint64(5)
+    assert chisquare(np.bincount(reduced.astype(int), minlength=5)).pvalue < LEVEL
+    assert below_each(Stream.fixed(b"wide"), np.full(1_000, 1 << 52)).max() > 1 << 51
+
+
+@pytest.mark.parametrize("starts", [[0], [0, 0, 3], [1, 3], [0, 2]])
+def test_groups_that_are_not_all_candidates_are_refused(starts):
+    with pytest.raises(InputError, match="groups"):
+        permute_and_flip_each(Stream.from_os(), np.zeros(3, np.int64), np.array(starts), 1, Fraction(1))
+
+
+@pytest.mark.parametrize("bounds", [[0], [1, (1 << 52) + 1]])
+def test_bounds_without_numbers_are_refused(bounds):
+    with pytest.raises(InputError, match="bounds"):
+        below_each(Stream.from_os(), np.array(bounds))

@@ -10,6 +10,7 @@ from hazemap.algorithms.found_box import FoundBox, Locate
 from hazemap.algorithms.geometric import Geometric
 from hazemap.algorithms.hb import HB
 from hazemap.algorithms.hierarchical import Hierarchical
+from hazemap.algorithms.kd_tree import KDTree
 from hazemap.algorithms.prefix_tree import PrefixTree
 from hazemap.algorithms.privlet import Privlet
 from hazemap.algorithms.proportion import Proportion
@@ -18,7 +19,7 @@ from hazemap.algorithms.uniform_grid import UniformGrid
 
 METHODS: tuple[type, ...] = (
     *(HB, Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, FoundBox, Geometric, Hierarchical, Locate, PrefixTree),
-    *(FittedLevel, Privlet, Pyramid, UniformGrid),
+    *(FittedLevel, KDTree, Privlet, Pyramid, UniformGrid),
 )
 """Every method that a release may name."""
 
@@ -34,6 +35,7 @@ __all__ = [
     "FoundBox",
     "Geometric",
     "Hierarchical",
+    "KDTree",
     "Locate",
     "PrefixTree",
     "Privlet",

@@ -63,6 +63,7 @@ class Cuts:
     cells: Cells
     axis: NDArray[np.int8]
     at: Numbers
+    travels_once = True  # see `codec`: a run asks of one tree again and again
 
     def __post_init__(self) -> None:
         for name, kind in (("frames", np.int64), ("cells", np.uint64), ("axis", np.int8), ("at", np.int64)):

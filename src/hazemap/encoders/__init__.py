@@ -2,9 +2,10 @@
 
 from hazemap.encoders.counts import Counts
 from hazemap.encoders.encoder import Encoder, Entries, total
+from hazemap.encoders.medians import Medians
 from hazemap.encoders.quantiles import Quantiles
 from hazemap.encoders.sketch import Sketch
 from hazemap.encoders.stack import Stack
 from hazemap.encoders.wavelet import Wavelet
 
-__all__ = ["Counts", "Encoder", "Entries", "Quantiles", "Sketch", "Stack", "Wavelet", "total"]
+__all__ = ["Counts", "Encoder", "Entries", "Medians", "Quantiles", "Sketch", "Stack", "Wavelet", "total"]

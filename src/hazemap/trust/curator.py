@@ -6,11 +6,11 @@ from math import isqrt
 
 import numpy as np
 
-from hazemap.encoders import Encoder
+from hazemap.encoders import Encoder, Medians
 from hazemap.errors import Unanswerable
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.mechanisms import noise_for, share_for
-from hazemap.privacy.samplers import permute_and_flip
+from hazemap.privacy.samplers import permute_and_flip, permute_and_flip_each
 from hazemap.privacy.stream import Stream
 from hazemap.rounds import Answer, Choice, Question
 from hazemap.tables import Table
@@ -63,11 +63,20 @@ class Curator:
 
     def _choose(self, question: Choice, price: Budget) -> Answer:
         scores = question.scores
-        each = price.part(Fraction(1, len(scores.ranks)))
-        # ε-DP implies ε²/2-zCDP, so ρ buys ε = √(2ρ), rounded down to 2⁻²⁰ by an integer root.
-        epsilon = each.epsilon if isinstance(each, PureDP) else Fraction(isqrt(int(2 * each.rho * 2**40)), 2**20)
+        if isinstance(scores, Medians):
+            lines, starts = scores.candidates
+            each = permute_and_flip_each(
+                self.stream, scores.scores(self.table), starts, scores.sensitivity, _pure(price)
+            )
+            return Answer(lines[starts[:-1] + each], np.array([0.0]))
+        epsilon = _pure(price.part(Fraction(1, len(scores.ranks))))
         chosen = [
             permute_and_flip(self.stream, scores.scores(self.table, rank), scores.sensitivity(rank), epsilon)
             for rank in scores.ranks
         ]
         return Answer(np.array(chosen), np.array([0.0]))
+
+
+def _pure(price: Budget) -> Fraction:
+    """The ε that a price buys. ε-DP implies ε²/2-zCDP, so ρ buys √(2ρ), rounded down to 2⁻²⁰ by an integer root."""
+    return price.epsilon if isinstance(price, PureDP) else Fraction(isqrt(int(2 * price.rho * 2**40)), 2**20)
