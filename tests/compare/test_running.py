@@ -232,13 +232,13 @@ def test_every_method_of_the_table_can_be_made_and_has_a_name_of_its_own():
     place = Map.of("some", np.ones((64, 64), dtype=int))
     assert len({method.name for method in METHODS}) == len(METHODS)
     for method in METHODS:
-        assert method.algorithm(place.tree, Everyone().rule).tree == place.tree
+        assert method.algorithm(place.tree, Everyone().rule, "1").tree == place.tree
 
 
 def test_a_published_method_shows_its_unbiased_estimate():
     place = Map.of("some", np.ones((64, 64), dtype=int))
-    assert AG.algorithm(place.tree, Everyone().rule).reading.value == "unbiased"
-    assert replace(UG, published=False).algorithm(place.tree, Everyone().rule).reading.value != "unbiased"
+    assert AG.algorithm(place.tree, Everyone().rule, "1").reading.value == "unbiased"
+    assert replace(UG, published=False).algorithm(place.tree, Everyone().rule, "1").reading.value != "unbiased"
 
 
 def test_a_method_that_is_not_there_is_told_with_those_that_are():
@@ -246,7 +246,7 @@ def test_a_method_that_is_not_there_is_told_with_those_that_are():
     with pytest.raises(InputError, match=r"no method 'magic'.*AG.*adaptive"):
         method_named("magic")
     with pytest.raises(InputError, match="has no speed"):
-        FLAT.but(speed=3).algorithm(Map.of("some", np.ones((8, 8), dtype=int)).tree, Everyone().rule)
+        FLAT.but(speed=3).algorithm(Map.of("some", np.ones((8, 8), dtype=int)).tree, Everyone().rule, "1")
 
 
 def test_a_preset_asks_for_each_combination_once_and_begins_with_one_of_all():

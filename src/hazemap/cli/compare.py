@@ -101,7 +101,7 @@ def _changed(
     from hazemap.privacy.budget import PureDP
 
     if maps:
-        preset = replace(preset, maps=tuple(dict.fromkeys(text.partition("=")[0] for text in maps)))
+        preset = preset.on(tuple(dict.fromkeys(text.partition("=")[0] for text in maps)))
     if methods:
         preset = replace(preset, methods=tuple(method_named(text) for text in methods))
     if epsilons:

@@ -48,15 +48,15 @@ class Crowd:
             return place.some(self.people, seed).at(_depth(self.side))
         return around_homes(place, self.people, self.most, SPREAD, seed).at(_depth(self.side))
 
-    def algorithm(self, place: Place, method: Method) -> Any:
+    def algorithm(self, place: Place, method: Method, epsilon: str) -> Any:
         """The method over so many pixels."""
-        return method.algorithm(Quadtree(*square(place.tree), _depth(self.side)), self.rule)
+        return method.algorithm(Quadtree(*square(place.tree), _depth(self.side)), self.rule, epsilon)
 
     def measured(self, place: Place, method: Method, epsilon: str, repetition: int) -> Row:
         """Earth mover's distance of the distributions, and what is said of their heatmaps."""
         known = self.visits(place, repetition)
         table = known.table
-        made, row = timed(method.algorithm(known.tree, self.rule), Curator(table), epsilon)
+        made, row = timed(self.algorithm(known, method, epsilon), Curator(table), epsilon)
         shown, _ = painted(made.value, known.tree)
         return row | {"sparsity": float((known.truth > 0).mean())} | heat_scores(known, density(shown))
 

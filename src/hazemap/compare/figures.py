@@ -1,16 +1,18 @@
 """The figures that any comparison of maps can be drawn as: each takes results and gives a picture."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from hazemap.compare.charts import Curve, Panel, draw_curves, draw_dots
 from hazemap.compare.measures import MEASURES
-from hazemap.compare.results import Results
+from hazemap.compare.results import Mean, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Draw = Callable[[Results], "Figure"]
+MOST_TICKS = 8
 
 BANDS = "Lines are means over repetitions with fresh noise, bands (whiskers) their 95 % intervals."
 
@@ -58,6 +60,49 @@ def ranking(score: str, title: str) -> Draw:
             for place in results.named("map")
         ]
         return draw_dots(groups, MEASURES[score], title=title, caption=f"{MEASURES[score].words}. {BANDS}")
+
+    return draw
+
+
+@dataclass(frozen=True)
+class Part:
+    """A panel: its heading, the score that it shows, and which trials are in it."""
+
+    heading: str
+    score: str
+    where: tuple[tuple[str, Any], ...] = ()
+
+
+def along(
+    column: str, words: str, parts: Sequence[Part], title: str, *, logarithmic: bool = True, columns: int = 3
+) -> Draw:
+    """Scores against a column, a panel for each part; methods that have no value there are drawn across."""
+
+    def draw(results: Results) -> "Figure":
+        panels = []
+        for part in parts:
+            here = results.where(**dict(part.where))
+            curves, level = list[Curve](), list[tuple[str, Mean]]()
+            for method in here.named("method"):
+                own = here.where(method=method)
+                if own.named(column):
+                    curves.append(Curve(method, own.along(column, part.score)))
+                else:
+                    level.append((method, own.mean(part.score)))
+            ticks = sorted({x for curve in curves for x, _ in curve.points})
+            panels.append(
+                Panel(
+                    part.heading,
+                    curves,
+                    MEASURES[part.score],
+                    words,
+                    level,
+                    logarithmic,
+                    ticks if len(ticks) < MOST_TICKS else (),
+                )
+            )
+        shown = "; ".join(dict.fromkeys(MEASURES[part.score].words for part in parts))
+        return draw_curves(panels, title=title, caption=f"{shown}. {BANDS}", columns=columns)
 
     return draw
 

@@ -38,7 +38,10 @@ _EVERY = (
     Measure("kl", "Kullback–Leibler divergence, nats", "KL, nats"),
     Measure("similarity", "similarity (1 is best)", "similarity", logarithmic=False, higher=True),
     Measure("pearson", "Pearson’s correlation (1 is best)", "Pearson", logarithmic=False, higher=True),
-    Measure("emd", "earth mover’s distance (L1, side of the map = 1)", "EMD", form=".4f"),
+    Measure("emd", "earth mover’s distance (L1, side of the map = 1)", "EMD, sides of the map", form=".4f"),
+    Measure("heat_similarity", "similarity of heatmaps (1 is best)", "similarity", logarithmic=False, higher=True),
+    Measure("heat_pearson", "Pearson’s correlation of heatmaps (1 is best)", "Pearson", logarithmic=False, higher=True),
+    Measure("heat_kl", "Kullback–Leibler divergence of heatmaps, nats", "KL, nats"),
     Measure("seconds", "CPU seconds of a release", "CPU s", form=".3g"),
     Measure("cells", "cells", "cells", form=",.0f"),
 )

@@ -1,6 +1,7 @@
 """The methods that are compared. To add one is to add a line to `METHODS`."""
 
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -10,7 +11,26 @@ from hazemap.domains import Box, Quadtree
 from hazemap.errors import InputError
 from hazemap.orders.spelling import Squares
 from hazemap.orders.ways import way
+from hazemap.privacy.budget import exact
 from hazemap.tables.bounding import Bounding, RowIsPerson
+
+
+@dataclass(frozen=True)
+class Epsilons:
+    """So much ε of a run's budget, whatever that is: papers fix amounts where methods here have shares.
+
+    >>> Epsilons("0.001").of("0.1")
+    Fraction(1, 100)
+    """
+
+    amount: str
+
+    def of(self, epsilon: str) -> Fraction:
+        """The share of a budget."""
+        return exact(self.amount, "a part of the budget") / exact(epsilon, "epsilon")
+
+    def __float__(self) -> float:
+        return float(self.amount)
 
 
 @dataclass(frozen=True)
@@ -21,7 +41,7 @@ class Method:
     estimate as it is, without our shrinking or mending of signs.
 
     >>> from hazemap.tables.bounding import RowIsPerson
-    >>> Method("singular", "flat", published=True).algorithm(Quadtree.world(3), RowIsPerson()).level
+    >>> Method("singular", "flat", published=True).algorithm(Quadtree.world(3), RowIsPerson(), "1").level
     3
     """
 
@@ -29,19 +49,24 @@ class Method:
     spelled: str
     published: bool = False
     changes: tuple[tuple[str, Any], ...] = ()
+    at: float | None = None
+
+    def placed(self, at: float) -> "Method":
+        """The same method at this place along the axis of a figure; where that is changes nothing of what it does."""
+        return replace(self, at=at)
 
     def but(self, **changes: Any) -> "Method":
         """The same method with other parameters."""
         return replace(self, changes=(*self.changes, *changes.items()))
 
-    def algorithm(self, tree: Quadtree, rule: Bounding) -> Any:
+    def algorithm(self, tree: Quadtree, rule: Bounding, epsilon: str) -> Any:
         """The method over the pixels of a map; `InputError` if no method has this name or these parameters."""
         text = self.spelled
         found: Any = way(text, Squares(tree.depth), _box(tree), rule)
         known = {field.name for field in fields(found)}
         if isinstance(found, FoundBox) or "tree" not in known:
             raise InputError(f"the method {text!r} has no map of its own to be compared on")
-        changes = dict(self.changes)
+        changes = {name: _share(value, epsilon) for name, value in self.changes}
         if self.published and "reading" in known:
             changes.setdefault("reading", Reading.UNBIASED)
         if strange := set(changes) - known:
@@ -61,6 +86,10 @@ def _box(tree: Quadtree) -> Box:
     return Box(*(float(edge[0]) for edge in tree.bounds(tree.root)))
 
 
+def _share(value: Any, epsilon: str) -> Any:
+    return value.of(epsilon) if isinstance(value, Epsilons) else value
+
+
 def _plain(value: Any) -> float | str:
     try:
         return float(value)
@@ -69,12 +98,27 @@ def _plain(value: Any) -> float | str:
 
 
 SINGULAR = Method("singular", "flat", published=True)
+ONE_COUNT = Method("one count", "total", published=True)
 UG = Method("UG", "uniform-grid", published=True)
 AG = Method("AG", "adaptive-grid", published=True)
 QUADTREE_UNIFORM = Method("quadtree (uniform)", "hierarchical", published=True)
 QUADTREE = Method("quadtree (geometric)", "geometric", published=True)
+HB = Method("HB", "hb", published=True)
+PRIVLET = Method("Privlet", "privlet", published=True)
+KD_GEOMETRIC = Method("kd-tree (geometric)", "kd-tree", published=True)
+KD_UNIFORM = Method("kd-tree (uniform)", "kd-tree", True, (("growth", Fraction(0)),))
+KD_HYBRID = Method("kd-tree (hybrid)", "kd-tree", True, (("below", Fraction(1, 2)),))
+PRIVTREE = Method("PrivTree", "privtree", published=True)
+HTF = Method("HTF", "htf", True, (("share_of_number", Epsilons("0.0001")), ("share_a_level", Epsilons("0.001"))))
 PREFIX = Method("prefix tree", "prefix", published=True)
+HTF_PLUS = Method("HTF+", "htf+")
 ADAPTIVE = Method("adaptive", "adaptive")
+AUTO = Method("auto", "auto")
+
+LAPLACE = Method("Laplace, clipped", "laplace-clip", published=True)
+TOP = Method("top 0.01 %", "top", True, (("kept", Fraction(1, 10_000)),))
+TOP_FEWER = Method("top 0.001 %", "top", True, (("kept", Fraction(1, 100_000)),))
+PYRAMID = Method("pyramid", "pyramid")
 
 METHODS: tuple[Method, ...] = (
     SINGULAR,
@@ -99,7 +143,7 @@ def method_named(text: str) -> Method:
             return method
     found = Method(text, text)
     try:
-        found.algorithm(Quadtree.world(12), RowIsPerson())
+        found.algorithm(Quadtree.world(12), RowIsPerson(), "1")
     except InputError as error:
         names = ", ".join(method.name for method in METHODS)
         raise InputError(

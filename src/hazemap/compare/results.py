@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hazemap.compare.settings import Place
 from hazemap.errors import FileError
@@ -13,6 +14,7 @@ from hazemap.errors import FileError
 if TYPE_CHECKING:
     import pandas as pd
 
+Picture = NDArray[np.float64]
 SURE = 0.95
 """The confidence of every band."""
 
@@ -50,6 +52,15 @@ class Results:
             ) from error
         return cls(frame, path.parent, maps or {})
 
+    def picture(self) -> "Picture":
+        """The picture of the first trial here; `FileError` if it has none."""
+        name = self.frame["picture"].iloc[0] if "picture" in self.frame and len(self.frame) else ""
+        path = self.folder / str(name)
+        if not path.is_file():
+            raise FileError(f"the picture {name} is not in {self.folder}: measure it again with --afresh")
+        found: Picture = np.load(path, allow_pickle=False)
+        return found
+
     def named(self, column: str) -> list[Any]:
         """The values of a column, as they first come."""
         if column not in self.frame:
@@ -57,12 +68,14 @@ class Results:
         return [value for value in self.frame[column].unique().tolist() if value == value]  # noqa: PLR0124 - not NaN
 
     def where(self, **wanted: Any) -> "Results":
-        """Only the trials with these labels; a list allows any of its values."""
+        """Only the trials with these labels; a list allows any of its values, None a label that is not there."""
         frame = self.frame
         for column, value in wanted.items():
-            frame = (
-                frame[frame[column].isin(value)] if isinstance(value, list | tuple) else frame[frame[column] == value]
-            )
+            if column not in frame:
+                continue
+            values = list(value) if isinstance(value, list | tuple) else [value]
+            kept = frame[column].isin([each for each in values if each is not None])
+            frame = frame[kept | frame[column].isna()] if None in values else frame[kept]
         return Results(frame, self.folder, self.maps)
 
     def mean(self, score: str) -> Mean:

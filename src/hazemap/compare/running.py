@@ -5,6 +5,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from hazemap.compare.atlas import Atlas
 from hazemap.compare.settings import Place, Row
 from hazemap.compare.store import opened
@@ -13,7 +15,7 @@ from hazemap.compare.workers import Task, measured
 from hazemap.errors import InputError
 from hazemap.whole import whole
 
-RESULTS = "results.parquet"
+RESULTS, PICTURES = "results.parquet", "pictures"
 Tell = Callable[[str, float | None], None]
 
 
@@ -51,11 +53,23 @@ def compared(
                     trial = done.task.trial
                     failures.append(f"{trial.method.name} on {trial.place}, ε = {trial.epsilon}: {done.failure}")
                 else:
-                    store.add(done.task.key, done.row)
+                    store.add(done.task.key, _filed(done.row, done.task.key, folder))
                 tell(what, number / len(todo))
         rows = [task.trial.labels(maps[task.digest]) | store.rows[task.key] for task in tasks if task.key in store.rows]
     write(rows, folder / RESULTS)
     return Outcome(rows, len(todo) - len(failures), failures)
+
+
+def _filed(row: Row, key: str, folder: Path) -> Row:
+    """Pictures go to files of their own, before the row that names them."""
+    kept = dict(row)
+    for name, value in row.items():
+        if isinstance(value, np.ndarray):
+            (folder / PICTURES).mkdir(exist_ok=True)
+            kept[name] = f"{PICTURES}/{key}.npy"
+            with whole(folder / kept[name]) as part:
+                np.save(part, value.astype(np.float32))
+    return kept
 
 
 def tasked(trials: Sequence[Trial], atlas: Atlas, tell: Tell) -> tuple[list[Task], dict[str, Place]]:

@@ -9,7 +9,7 @@ from hazemap.cellmap import CellMap
 from hazemap.compare.maps import Map
 from hazemap.compare.methods import Method
 from hazemap.compare.painting import painted
-from hazemap.compare.scores import Scorer
+from hazemap.compare.scores import Scorer, seen_at
 from hazemap.compare.visits import Visits
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
@@ -17,6 +17,9 @@ from hazemap.rounds import Trust
 from hazemap.session import Result, Unrecorded, run
 from hazemap.tables.bounding import Bounding, RowIsPerson
 from hazemap.trust import Curator
+
+PICTURE_DEPTH = 9
+"""Pictures are kept with 4^9 pixels at most: more would not be seen."""
 
 Row = dict[str, Any]
 Place = Map | Visits
@@ -26,7 +29,7 @@ Place = Map | Visits
 class Setting(Protocol):
     """A frozen dataclass of plain data: two trials with equal settings are measured in the same way."""
 
-    def algorithm(self, place: Place, method: Method) -> Any:
+    def algorithm(self, place: Place, method: Method, epsilon: str) -> Any:
         """The method as it is run here; `InputError` if it cannot be."""
         ...
 
@@ -50,18 +53,22 @@ def scorer(place: Map) -> Scorer:
 
 @dataclass(frozen=True)
 class Everyone:
-    """A curator holds the rows of all people, one each, and publishes one map; with `emd`, that is measured too."""
+    """A curator holds the rows of all people, one each, and publishes one map.
+
+    With `emd`, that is measured too; `pictured` keeps what the map shows, people in each of at most 512² pixels.
+    """
 
     emd: bool = False
+    pictured: bool = False
 
     @property
     def rule(self) -> Bounding:
         """A row is a person."""
         return RowIsPerson()
 
-    def algorithm(self, place: Place, method: Method) -> Any:
+    def algorithm(self, place: Place, method: Method, epsilon: str) -> Any:
         """As orders would run it."""
-        return method.algorithm(place.tree, self.rule)
+        return method.algorithm(place.tree, self.rule, epsilon)
 
     def measured(self, place: Place, method: Method, epsilon: str, repetition: int) -> Row:  # noqa: ARG002 - noise differs
         """Range queries and densities against the truth of all people."""
@@ -69,7 +76,9 @@ class Everyone:
             raise InputError(f"the people of {place.name} have several rows each: these are compared as heatmaps")
         table = place.table
         table.votes(place.tree, self.rule)
-        made, row = timed(self.algorithm(place, method), Curator(table), epsilon)
+        made, row = timed(self.algorithm(place, method, epsilon), Curator(table), epsilon)
         shown, unbiased = painted(made.value, place.tree)
         known = scorer(place)
-        return row | known.all(shown, unbiased) | (known.moved(shown) if self.emd else {})
+        row |= known.all(shown, unbiased)
+        row |= known.moved(shown) if self.emd else {}
+        return row | ({"picture": seen_at(shown, min(PICTURE_DEPTH, place.tree.depth))} if self.pictured else {})

@@ -28,7 +28,7 @@ class Trial:
         """
         known = (
             place.digest,
-            dumps(self.setting.algorithm(place, self.method)),
+            dumps(self.setting.algorithm(place, self.method, self.epsilon)),
             type(self.setting).__name__,
             str(to_json(self.setting)),
             self.epsilon,
@@ -50,5 +50,6 @@ class Trial:
             "spelled": self.method.spelled,
             "epsilon": float(self.epsilon),
             "repetition": self.repetition,
+            "at": self.method.at,
             **{f"set_{name}": value for name, value in {**settings, **self.method.settings}.items()},
         }

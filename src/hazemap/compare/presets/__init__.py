@@ -1,10 +1,12 @@
 """Comparisons that have names: one file for each paper."""
 
+from hazemap.compare.presets import heatmaps, htf
+from hazemap.compare.presets.gallery import GALLERY
 from hazemap.compare.presets.preset import Preset
 from hazemap.compare.presets.quick import QUICK
 from hazemap.errors import InputError
 
-PRESETS: dict[str, Preset] = {preset.name: preset for preset in (QUICK,)}
+PRESETS: dict[str, Preset] = {preset.name: preset for preset in (QUICK, *htf.PRESETS, *heatmaps.PRESETS, GALLERY)}
 """Every comparison that has a name."""
 
 

@@ -1,12 +1,13 @@
 """A comparison as data: what is measured, and what is drawn of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hazemap.compare.figures import Draw
 from hazemap.compare.methods import Method
 from hazemap.compare.settings import Everyone, Setting
 from hazemap.compare.trials import Trial
+from hazemap.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,23 @@ class Preset:
     settings: tuple[Setting, ...] = (Everyone(),)
     figures: tuple[tuple[str, Draw], ...] = ()
     note: str = ""
+    pairs: tuple[tuple[str, Setting], ...] = ()
+
+    @property
+    def cases(self) -> tuple[tuple[str, Setting], ...]:
+        """Maps with their settings: all of each, unless only some `pairs` of them belong together."""
+        return self.pairs or tuple((place, setting) for place in self.maps for setting in self.settings)
+
+    def on(self, maps: tuple[str, ...]) -> "Preset":
+        """The same of other maps."""
+        if self.pairs:
+            raise InputError(f"the maps of {self.name} belong to its settings and cannot be replaced")
+        return replace(self, maps=maps)
 
     def trials(self) -> Iterator[Trial]:
         """Every trial; all of one repetition come before the next, so that a run that is ended early has of all."""
         for repetition in range(self.repetitions):
-            for place in self.maps:
+            for place, setting in self.cases:
                 for epsilon in self.epsilons:
-                    for setting in self.settings:
-                        for method in self.methods:
-                            yield Trial(place, method, setting, epsilon, repetition)
+                    for method in self.methods:
+                        yield Trial(place, method, setting, epsilon, repetition)
