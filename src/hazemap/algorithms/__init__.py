@@ -14,12 +14,13 @@ from hazemap.algorithms.kd_tree import KDTree
 from hazemap.algorithms.prefix_tree import PrefixTree
 from hazemap.algorithms.privlet import Privlet
 from hazemap.algorithms.proportion import Proportion
+from hazemap.algorithms.published_pyramid import PublishedPyramid
 from hazemap.algorithms.pyramid import Pyramid
 from hazemap.algorithms.uniform_grid import UniformGrid
 
 METHODS: tuple[type, ...] = (
     *(HB, Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, FoundBox, Geometric, Hierarchical, Locate, PrefixTree),
-    *(FittedLevel, KDTree, Privlet, Pyramid, UniformGrid),
+    *(FittedLevel, KDTree, Privlet, PublishedPyramid, Pyramid, UniformGrid),
 )
 """Every method that a release may name."""
 
@@ -40,6 +41,7 @@ __all__ = [
     "PrefixTree",
     "Privlet",
     "Proportion",
+    "PublishedPyramid",
     "Pyramid",
     "UniformGrid",
 ]
