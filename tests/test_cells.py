@@ -50,7 +50,12 @@ def partitions(draw: st.DrawFn) -> Leaves:
     if draw(st.booleans()) and len(cells):  # with all above them, so that chains are long
         together = np.unique(np.concatenate([np.array(ancestors(tree, cell)) for cell in cells]))
         cells = np.random.default_rng(draw(st.integers(0, 99))).permutation(together)
-    return Leaves(tree, cells)
+    leaves = Leaves(tree, cells)
+    if draw(st.booleans()):  # one after the other, as in a grid
+        alone = cells[leaves.holder < 0]
+        leaves = Leaves(tree, alone[np.argsort(leaves.spans[0][leaves.holder < 0])])
+        assert leaves.in_order
+    return leaves
 
 
 def base_cells(leaves: Leaves, seed: int, count: int = 60) -> Cells:
@@ -90,6 +95,21 @@ def test_the_total_of_a_cell_is_the_weight_of_the_base_cells_it_owns(leaves: Lea
             expected[position] += int(weight)
     assert leaves.total(base, weights).tolist() == expected
     assert leaves.total(base[:0], weights[:0]).tolist() == [0] * leaves.size
+
+
+@given(partitions(), st.integers(0, 2**32 - 1))
+@EAGER
+def test_stretches_hold_what_the_cells_hold_and_have_gaps_between_them(leaves: Leaves, seed: int) -> None:
+    base = base_cells(leaves, seed)
+    first, last = leaves.stretches
+    held = ((first[:, None] <= base) & (base <= last[:, None])).sum(axis=0)
+    assert held.tolist() == [position >= 0 for position in deepest(leaves, base)]
+    assert (first <= last).all()
+    assert (first[1:] > last[:-1] + np.uint64(1)).all()
+
+
+def test_a_grid_is_one_stretch() -> None:
+    assert [len(ends) for ends in Leaves.at_level(QUADTREE, 3).stretches] == [1, 1]
 
 
 @given(partitions())
@@ -177,6 +197,9 @@ def test_partitions_are_equal_when_their_tree_and_cells_are() -> None:
     assert first != Leaves(QUADTREE, cells[::-1])
     assert first != Leaves(Quadtree.around(BOX, 5), cells)
     assert first != cells.tolist()
+    assert first.same_cells(Leaves(QUADTREE, cells[::-1]))
+    assert not first.same_cells(Leaves(QUADTREE, cells[1:]))
+    assert not first.same_cells(Leaves(QUADTREE, np.append(cells[1:], QUADTREE.root)))
 
 
 def test_the_cells_of_a_partition_cannot_be_written_and_the_callers_still_can() -> None:

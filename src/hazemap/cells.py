@@ -192,6 +192,12 @@ class Leaves:
     def __hash__(self) -> int:
         return hash((self.tree, self.cells.tobytes()))
 
+    def same_cells(self, other: "Leaves") -> bool:
+        """Whether these are the cells of the other partition, in perhaps another order."""
+        if self.size != other.size:
+            return False
+        return np.array_equal(self.cells, other.cells) or np.array_equal(np.sort(self.cells), np.sort(other.cells))
+
     @classmethod
     def at_level(cls, tree: Tree, level: int) -> "Leaves":
         """All cells of one level: a regular grid."""
@@ -243,6 +249,16 @@ class Leaves:
         """Whether each cell ends before the next one begins, as in a regular grid: then much is known at once."""
         first, last = self.spans
         return bool((last[:-1] < first[1:]).all())
+
+    @cached_property
+    def stretches(self) -> tuple[Cells, Cells]:
+        """First and last number of each stretch that these cells cover without a gap: one, if they tile the domain."""
+        first, last = self.spans
+        if not self.in_order:
+            first, last = first[self.order], np.maximum.accumulate(last[self.order])
+        gap = first[1:] > last[:-1] + np.uint64(1)
+        some = np.ones(min(self.size, 1), dtype=bool)
+        return first[np.concatenate([some, gap])], last[np.concatenate([gap, some])]
 
     @cached_property
     def order(self) -> NDArray[np.int64]:

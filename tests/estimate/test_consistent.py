@@ -9,7 +9,7 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.domains import Quadtree
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent, nonnegative, shrunk
-from hazemap.estimate.forest import forest
+from hazemap.estimate.forest import _of_cells, _of_regions, forest
 
 TREE = Quadtree.world(depth=3)
 BASE = np.sort(TREE.grid(3).ravel())
@@ -100,6 +100,22 @@ def test_an_old_region_that_cuts_across_a_newer_one_is_left_out(old, last, seed)
     assert set(range(old.size, old.size + last.size)) <= set(woods.row.tolist())
     estimate = consistent([measured(old, rng), measured(last, rng)], last)
     assert np.isfinite(estimate.stddev).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(antichains(), min_size=1, max_size=4), st.integers(0, 2**32))
+def test_one_walk_along_the_spans_finds_the_forest_of_atoms(partitions, seed):
+    """Cells in any order, some without cover, and `NOWHERE`."""
+    rng = np.random.default_rng(seed)
+    partitions = [Leaves(TREE, rng.permutation(np.append(p.cells, NOWHERE))[rng.integers(2) :]) for p in partitions]
+    woods = [_of_cells(partitions), _of_regions(partitions)]
+    found = []
+    for wood in woods:
+        around = np.append(wood.row, -1)[wood.parent]
+        order = np.argsort(wood.row)
+        assert (wood.parent < np.arange(len(wood.parent))).all()
+        found.append((wood.row[order].tolist(), around[order].tolist(), wood.missing[order].tolist()))
+    assert found[0] == found[1]
 
 
 def test_the_number_of_everything_can_be_given():

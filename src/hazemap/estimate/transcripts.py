@@ -36,7 +36,8 @@ def measurements(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -
             if isinstance(counts.cells, Leaves) and _same(counts.cells.tree, cells.tree):
                 unit, own = weight * counts.bounding.unit, slice(start, start + counts.size)
                 numbers, variances = answer.sums[own] / unit, (stddev[own] / unit) ** 2
-                measurement = Measurement(Leaves(cells.tree, counts.cells.cells), numbers, variances, answer.kurtosis)
+                now = counts.cells if counts.cells.tree == cells.tree else Leaves(cells.tree, counts.cells.cells)
+                measurement = Measurement(now, numbers, variances, answer.kurtosis)
                 found.append((measurement, answer.people, counts.bounding.sensitivity.l1 / counts.bounding.unit))
     reference = _reference(found, cells)
     return [_scaled(*one, reference) for one in found]
@@ -49,9 +50,8 @@ def _same(asked: Tree, now: Tree) -> bool:
 
 def _reference(found: Sequence[tuple[Measurement, int | None, float]], cells: Leaves) -> int | None:
     """The number of people that all are scaled to; None if none is known."""
-    wanted = np.sort(cells.cells)
     known = [(measurement, people) for measurement, people, _ in found if people]
-    own = (people for measurement, people in known if np.array_equal(np.sort(measurement.cells.cells), wanted))
+    own = (people for measurement, people in known if measurement.cells.same_cells(cells))
     return next(own, known[-1][1] if known else None)
 
 

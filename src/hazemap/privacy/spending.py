@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import Cells, Growing, Leaves, Tree
+from hazemap.cells import Cells, Growing, Leaves, Tree, distinct
 from hazemap.tables.bounding import Bounding
 
 _ZERO = Fraction(0)
@@ -74,11 +74,10 @@ class Spending:
 
     def _steps(self, leaves: Leaves) -> tuple[Cells, NDArray[np.int64], NDArray[np.bool_]]:
         """The step function with an edge wherever a cell begins or ends, and which steps lie in the cells."""
-        first, last = leaves.spans
-        after = last + np.uint64(1)
-        starts = np.unique(np.concatenate([self._starts, first, after]))
+        first, last = leaves.stretches
+        starts = distinct(np.concatenate([self._starts, first, last + np.uint64(1)]))
         which = self._which[np.searchsorted(self._starts, starts, "right") - 1]
-        depth = np.zeros(len(starts), dtype=np.int64)
-        np.add.at(depth, np.searchsorted(starts, first), 1)
-        np.subtract.at(depth, np.searchsorted(starts, after), 1)
-        return starts, which, np.cumsum(depth) > 0
+        before = np.searchsorted(first, starts, "right") - 1
+        inside = before >= 0
+        inside[inside] = starts[inside] <= last[before[inside]]
+        return starts, which, inside
