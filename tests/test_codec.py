@@ -26,6 +26,7 @@ from hazemap.algorithms import (
     Locate,
     PrefixTree,
     Privlet,
+    PrivTree,
     UniformGrid,
 )
 from hazemap.cells import NOWHERE, Leaves
@@ -33,7 +34,7 @@ from hazemap.domains import Box, Cuts, Grids, Hexagons, Quadtree
 from hazemap.encoders import Counts, Medians, Quantiles, Sketch, Stack, Wavelet
 from hazemap.errors import CodecError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
-from hazemap.rounds import Answer, Choice, Query
+from hazemap.rounds import Answer, Choice, Growth, Query
 from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson
 from hazemap.trust import Cohort, Sampling, Task
 from hazemap.trust.tasks import KNOWN
@@ -64,6 +65,7 @@ THINGS = {
         Cohort(100_000, 1_000, Fraction(1, 5), Fraction(1, 20), Sampling.ONE, Mode.MALICIOUS),
     ),
     "choice-of-medians": Choice(Medians(Leaves(CUTS, CUTS.ends), np.array([1, 0, 1]), OneVote(), 512), Fraction(1, 9)),
+    "growth": Growth(TREE, AtMostRows(2), Fraction(1, 2), threshold=3),
     "budgets": (PureDP("0.1"), ZCDP("0.5"), ApproxDP(1, "1e-6")),
     "adaptive": Adaptive(TREE, OneVote(), prior=Leaves(TREE, TREE.children(TREE.root))),
     "query-of-a-sketch": Query(
@@ -80,7 +82,7 @@ THINGS = {
         *(AdaptiveGrid(TREE, people=1000), BestLevel(TREE, 3), CountMin(TREE, width=50)),
         *(Geometric(TREE, 4), Hierarchical(TREE, 5)),
     ),
-    "decompositions": (KDTree(TREE), KDTree.uniform(TREE), KDTree.hybrid(TREE, OneVote())),
+    "decompositions": (KDTree(TREE), KDTree.uniform(TREE), KDTree.hybrid(TREE, OneVote()), PrivTree(TREE, threshold=5)),
     "hierarchies": (HB.published(TREE, 6), HB.least(TREE, 6), Privlet(TREE, 6, OneVote())),
     "methods": (
         Flat(TREE, 3),

@@ -21,11 +21,11 @@ from hazemap.domains import Box, Cuts, Grids, Hexagons, Marked, Quadtree, Sides
 from hazemap.encoders import Counts, Medians, Quantiles, Sketch, Stack, Wavelet
 from hazemap.errors import CodecError, HazemapError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
-from hazemap.rounds import Answer, Choice, Query
+from hazemap.rounds import Answer, Choice, Growth, Query
 from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson
 
 CLOSED_LIST: tuple[type, ...] = (
-    *(Query, Choice, Answer, Counts, Stack, Sketch, Wavelet, Medians, Quantiles),
+    *(Query, Choice, Growth, Answer, Counts, Stack, Sketch, Wavelet, Medians, Quantiles),
     *(Leaves, Quadtree, Hexagons, Grids, Cuts, Marked, Sides, Box),
     *(AtMostRows, AtMostCells, OneVote, RowIsPerson, PureDP, ZCDP, ApproxDP, Reading),
 )

@@ -16,7 +16,7 @@ from typing import ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import Leaves
+from hazemap.cells import Growing, Leaves, Tree
 from hazemap.encoders import Counts, Encoder, Medians, Quantiles
 from hazemap.errors import InputError
 from hazemap.privacy.budget import Budget, exact
@@ -92,7 +92,40 @@ class Choice:
         return (self.scores.cells, self.scores.bounding) if isinstance(self.scores, Medians) else None
 
 
-Question = Query | Choice
+@dataclass(frozen=True)
+class Growth:
+    """Ask for a tree that is split wherever many votes are: its cells that were not split (`privacy.growth`).
+
+    A cell of this tree is split iff its noisy count, less a bias that grows with its depth, is above `threshold` (in
+    votes); `fan` is β, how many times less every further depth may cost. Splits depend on each other, so only a curator
+    can answer, and of how many cells is part of the answer: `Answer.sums` are the numbers of the cells.
+    """
+
+    tree: Tree
+    bounding: Bounding
+    share: Fraction
+    threshold: int = 0
+    fan: int = 4
+    cohort: int | None = None
+    only_a_curator: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", _share(self.share))
+        if self.tree.depth < 1 or self.fan < 2 or isinstance(self.tree, Growing):
+            raise InputError("a tree that is grown has cells of its own: one depth of them or more, cut in 2 or more")
+
+    @property
+    def size(self) -> None:
+        """Nobody knows how many cells the answer has."""
+        return
+
+    @property
+    def where(self) -> Where:
+        """All cells of the tree."""
+        return Leaves(self.tree, self.tree.root), self.bounding
+
+
+Question = Growth | Query | Choice
 """The closed list of what may be asked."""
 
 

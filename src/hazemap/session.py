@@ -108,7 +108,7 @@ class Session(Generic[T]):
     def receive(self, answer: Answer) -> None:
         """Take the answer to the open query and move on to the next one, or to the result."""
         question = self._open
-        wanted = question.size
+        wanted = len(answer.sums) if question.size is None else question.size
         if answer.sums.shape != (wanted,) or answer.stddev.shape not in ((1,), (wanted,)):
             raise TranscriptMismatch(f"the query asks for {wanted} sums; the answer has {answer.sums.shape}")
         self._transcript.append(Exchange(question, answer))

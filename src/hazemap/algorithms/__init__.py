@@ -13,6 +13,7 @@ from hazemap.algorithms.hierarchical import Hierarchical
 from hazemap.algorithms.kd_tree import KDTree
 from hazemap.algorithms.prefix_tree import PrefixTree
 from hazemap.algorithms.privlet import Privlet
+from hazemap.algorithms.privtree import PrivTree
 from hazemap.algorithms.proportion import Proportion
 from hazemap.algorithms.published_pyramid import PublishedPyramid
 from hazemap.algorithms.pyramid import Pyramid
@@ -20,7 +21,7 @@ from hazemap.algorithms.uniform_grid import UniformGrid
 
 METHODS: tuple[type, ...] = (
     *(HB, Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, FoundBox, Geometric, Hierarchical, Locate, PrefixTree),
-    *(FittedLevel, KDTree, Privlet, PublishedPyramid, Pyramid, UniformGrid),
+    *(FittedLevel, KDTree, PrivTree, Privlet, PublishedPyramid, Pyramid, UniformGrid),
 )
 """Every method that a release may name."""
 
@@ -39,6 +40,7 @@ __all__ = [
     "KDTree",
     "Locate",
     "PrefixTree",
+    "PrivTree",
     "Privlet",
     "Proportion",
     "PublishedPyramid",

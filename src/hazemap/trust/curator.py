@@ -12,8 +12,9 @@ from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.mechanisms import noise_for, share_for
 from hazemap.privacy.samplers import permute_and_flip, permute_and_flip_each
 from hazemap.privacy.stream import Stream
-from hazemap.rounds import Answer, Choice, Question
+from hazemap.rounds import Answer, Choice, Growth, Question
 from hazemap.tables import Table
+from hazemap.trust.growing import grown
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Curator:
 
     Privacy: each answer is the discrete Laplace (pure ε) or discrete Gaussian (ρ) mechanism on sums that
     one person moves by at most `encoder.sensitivity`; a choice is permute-and-flip (McKenna and Sheldon
-    2020). Whoever runs it sees every row, and is trusted to.
+    2020); a tree is grown as `privacy.growth` proves. Whoever runs it sees every row, and is trusted to.
     """
 
     table: Table
@@ -57,6 +58,9 @@ class Curator:
             raise Unanswerable("a curator asks everyone at once; cohorts are for devices")
         if isinstance(question, Choice):
             return self._choose(question, price)
+        if isinstance(question, Growth):
+            cells = grown(self.table, self.stream, question, _pure(price))
+            return Answer(cells.astype(np.int64), np.array([0.0]))
         noise = noise_for(price, question.encoder.sensitivity)
         sums = question.encoder.total(self.table) + noise.draw(self.stream, question.encoder.size)
         return Answer(sums, np.array([noise.stddev]), noise.kurtosis)
