@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/python.txt
 export PYTHONHASHSEED := 0
 
-.PHONY: demo demo-federated test test-slow lint docs bench constraints clean system
+.PHONY: demo demo-federated compare-quick compare-docs test test-slow lint docs bench constraints clean system
 
 demo: .venv/base  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
@@ -13,6 +13,18 @@ demo: .venv/base  ## Make a city, release it, draw it, ask it three questions (i
 demo-federated: .venv/server  ## A coordinator and 2,000 devices on this machine, until there is a map (in ./demo-federated)
 	rm -rf demo-federated
 	$(BIN)/hazemap demo-devices --folder demo-federated
+
+EVALUATION := $(wildcard ../shared/data)
+WHERE := $(if $(EVALUATION),--data $(EVALUATION),--map city --map gaussian-20 --map gaussian-50 --map gaussian-100)
+COMPARISONS := quick gallery federated htf-4 htf-5 htf-6 htf-7 htf-8 htf-10a htf-10b htf-10c htf-10d htf-10e \
+  heatmaps-1 heatmaps-2 heatmaps-4 heatmaps-5 heatmaps-6 heatmaps-7 heatmaps-8 heatmaps-10 heatmaps-11
+
+compare-quick: .venv/base  ## Every method side by side in ten minutes: tables and figures (in ./comparison/quick)
+	$(BIN)/hazemap compare quick $(WHERE) -o comparison/quick
+
+compare-docs: .venv/test  ## Every comparison there is (hours), and the pages of the documentation that they make
+	for name in $(COMPARISONS); do $(BIN)/hazemap compare $$name --data $(EVALUATION) -o comparison/$$name || exit 1; done
+	$(BIN)/python benchmarks/comparison.py comparison
 
 test: .venv/test  ## The fast tests and the doctests
 	$(BIN)/python -m pytest -m "not slow" -n 2 --doctest-modules tests src
@@ -38,7 +50,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf .venv demo demo-federated docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo demo-federated comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }

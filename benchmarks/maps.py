@@ -6,10 +6,12 @@ from functools import cache, cached_property
 
 import numpy as np
 from city import SHARED
-from city import truth as city_truth
 
 from hazemap.cells import Leaves, Tree
+from hazemap.compare.atlas import Atlas
+from hazemap.compare.painting import owners
 from hazemap.domains import Quadtree
+from hazemap.errors import FileError
 from hazemap.tables import MemoryTable, Votes
 
 DATA = SHARED / "data"
@@ -64,14 +66,10 @@ class Place:
         return drawn.reshape(self.truth.shape)
 
     def picture(self, cells: Leaves, values: np.ndarray) -> np.ndarray:
-        """A map as a number a pixel: every cell spread evenly over the pixels whose middle it owns."""
-        if cells.tree == self.tree:
-            base = self.tree.grid(self.tree.depth).ravel()
-        else:
-            base = cells.tree.cell_at(self.centres, cells.tree.depth)
-        position = cells.locate(base)
-        pixels = np.bincount(position, minlength=cells.size)
-        return (values / np.maximum(pixels, 1))[position].reshape(self.truth.shape)
+        """A map as a number a pixel: every cell spread evenly over the pixels that it owns."""
+        at = owners(cells, self.tree)
+        pixels = np.bincount(at.ravel(), minlength=cells.size)
+        return (values / np.maximum(pixels, 1))[at]
 
     def coarse(self, counts: np.ndarray, level: int) -> np.ndarray:
         """A picture as seen at a level, spread evenly over pixels again."""
@@ -83,19 +81,20 @@ class Place:
 @cache
 def new_york() -> Place:
     """The picture of the paper: 1024², a grey level is a number of people, 54.6 M."""
-    import matplotlib.image
-
-    path = DATA / "rasters" / "nyc_location_heatmap_2048x1365.png"
-    if not path.exists():
-        sys.exit("skipped: the picture of New York (../shared/data/rasters) is not here")
-    grey = np.rint(255 * matplotlib.image.imread(path)[100:1124, 512:1536]).astype(np.int64)
-    return Place("New York", grey)
+    return _of("New York", "new-york")
 
 
 @cache
 def city() -> Place:
     """The synthetic city: 1024², 3.5 M people."""
-    return Place("the city", city_truth().astype(np.int64))
+    return _of("the city", "city")
+
+
+def _of(name: str, known: str) -> Place:
+    try:
+        return Place(name, Atlas(SHARED).map(known).counts)
+    except FileError as error:
+        sys.exit(f"skipped: {error}")
 
 
 @cache

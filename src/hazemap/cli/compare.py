@@ -69,7 +69,7 @@ def compare(
         note(f"failed: {failure}")
     if not outcome.rows:
         raise HazemapError(f"none of the {len(trials):,} trials could be measured; the first: {outcome.failures[0]}")
-    results = Results.read(folder / RESULTS, {place: atlas.map(place) for place in preset.maps})
+    results = Results.read(folder / RESULTS, {place: atlas.map(place) for place in preset.places})
     files = written(preset, results, folder)
     verdict = hindsight(results)
     tables = [*by_map(results, preset.scores[:2]), *([verdict] if verdict else [])]

@@ -21,7 +21,18 @@ class Mark(NamedTuple):
 
 
 FAMILIES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
-    (GREY, False, ("singular", "one count", "Laplace, clipped", "top 0.01 %", "top 0.001 %")),
+    (
+        GREY,
+        False,
+        (
+            "singular",
+            "one count",
+            "Laplace, clipped",
+            "top 0.01 %",
+            "top 0.001 %",
+            "the best grid of one sample, no privacy",
+        ),
+    ),
     (RED, False, ("UG", "AG")),
     (BLUE, False, ("quadtree (geometric)", "quadtree (uniform)", "HB", "prefix tree", "PrivTree")),
     (PINK, False, ("Privlet", "DAWA")),

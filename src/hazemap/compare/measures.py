@@ -43,6 +43,9 @@ _EVERY = (
     Measure("heat_pearson", "Pearson’s correlation of heatmaps (1 is best)", "Pearson", logarithmic=False, higher=True),
     Measure("heat_kl", "Kullback–Leibler divergence of heatmaps, nats", "KL, nats"),
     Measure("seconds", "CPU seconds of a release", "CPU s", form=".3g"),
+    Measure("numbers", "numbers that a device sends in all rounds", "numbers", form=",.0f"),
+    Measure("bytes", "bytes that a device sends in all rounds", "bytes", form=",.0f"),
+    Measure("rounds", "rounds", "rounds", form=".0f", logarithmic=False),
     Measure("cells", "cells", "cells", form=",.0f"),
 )
 MEASURES = {measure.score: measure for measure in _EVERY}

@@ -78,7 +78,7 @@ class Method:
     @property
     def settings(self) -> dict[str, float | str]:
         """What is set otherwise, as numbers where they are numbers."""
-        return {name: _plain(value) for name, value in self.changes}
+        return {name: _plain(value) for name, value in self.changes if value is not None}
 
 
 @cache

@@ -27,15 +27,9 @@ def written(preset: Preset, results: Results, folder: Path) -> list[Path]:
     return [folder / PAGE, *pictures]
 
 
-def page(preset: Preset, results: Results, pictures: Sequence[str] = ()) -> str:
-    """Markdown: what was measured, pictures, and a table for each map."""
-    times = sorted({int(number) for number in results.frame.groupby(_labels(results), dropna=False).size()})
-    head = f"""{preset.what[0].upper()}{preset.what[1:]}. {_range(times)} releases for each map, method and ε, each with
-    fresh noise of the operating system's; hazemap {__version__}. Errors of counts are of 2,000 random rectangles (and
-    squares of 2 % of the area), relative to the true count or to 20 people if that is more; those of densities are of
-    the map that is shown, nothing below 0, of sum 1. The best of a column is bold; ± is half a 95 % interval of the
-    mean."""
-    parts = [f"# {preset.name}", _paragraph(head)]
+def page(preset: Preset, results: Results, pictures: Sequence[str] = (), level: int = 1, tables: bool = True) -> str:
+    """Markdown: what was measured, pictures, and a table for each map; the heading is of this level."""
+    parts = [f"{'#' * level} {preset.title or preset.name}", _paragraph(_head(preset, results))]
     parts += [_paragraph(preset.note)] if preset.note else []
     origins = [
         f"* {name}: {place.people:,} people, {place.side} × {place.side}; {place.origin}"
@@ -44,18 +38,32 @@ def page(preset: Preset, results: Results, pictures: Sequence[str] = ()) -> str:
     parts += ["\n".join(origins)] if origins else []
     parts += [f"![{Path(picture).stem}]({picture})" for picture in pictures]
     verdict = hindsight(results)
-    parts += [verdict.markdown()] if verdict else []
-    parts += [table.markdown() for table in by_map(results, preset.scores)]
+    shown = [*([verdict] if verdict else []), *by_map(results, preset.scores)] if tables else []
+    parts += [table.markdown(level + 1) for table in shown]
     return "\n\n".join(parts) + "\n"
 
 
+def _head(preset: Preset, results: Results) -> str:
+    """What was measured, how often, and what the columns mean."""
+    times = sorted({int(number) for number in results.frame.groupby(_labels(results), dropna=False).size()})
+    head = f"""{preset.what[0].upper()}{preset.what[1:]}. {_range(times)} for each map, method and ε, with fresh noise
+    of the operating system's; hazemap {__version__}."""
+    if any(score.startswith("mre") for score in preset.scores):
+        head += """ Errors of counts are of 2,000 random rectangles (or squares of a part of the area), relative to the
+        true count or to 20 people if that is more."""
+    if {"l1", "mse", "kl"} & set(preset.scores):
+        head += " Those of densities are of the map that is shown, nothing below 0, of sum 1."
+    return f"{head} The best of a column is bold; ± is half a 95 % interval of the mean."
+
+
 def _labels(results: Results) -> list[str]:
-    names = [name for name in results.frame if name in ("map", "method", "epsilon") or name.startswith("set_")]
-    return [str(name) for name in names]
+    names = [name for name in results.frame if name in ("map", "method", "spelled", "at", "epsilon")]
+    return [*map(str, names), *(str(name) for name in results.frame if name.startswith("set_"))]
 
 
 def _range(times: Sequence[int]) -> str:
-    return str(times[0]) if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
+    number = str(times[0]) if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
+    return f"{number} release{'s' if times[-1] > 1 else ''}"
 
 
 def _paragraph(text: str) -> str:

@@ -18,6 +18,9 @@ CLASSICS = (
 )
 """What `auto` is measured against in hindsight."""
 
+PLAIN = ("cells", "numbers", "bytes", "rounds")
+"""Columns that are no scores: none is the best, and they need no interval."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -26,10 +29,10 @@ class Table:
     heading: str
     rows: tuple[tuple[str, ...], ...]
 
-    def markdown(self) -> str:
-        """For a page."""
+    def markdown(self, level: int = 3) -> str:
+        """For a page, under a heading of this level."""
         head, *body = self.rows
-        lines = [f"### {self.heading}", "", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+        lines = [f"{'#' * level} {self.heading}", "", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
         return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in body)])
 
     def rich(self) -> "RichTable":
@@ -80,9 +83,16 @@ def _of_one_map(results: Results, title: str, scores: Sequence[str]) -> Table:
 
 
 def varying(results: Results) -> list[str]:
-    """The settings that are not the same in all trials."""
-    columns = [name for name in results.frame if name.startswith("set_")]
-    return [name for name in columns if results.frame[name].nunique(dropna=False) > 1]
+    """The settings that tell trials of a method apart: without any one of them, some would look the same."""
+    frame = results.frame
+    kept = [name for name in frame if name in ("at", "spelled") or name.startswith("set_")]
+    kept.sort(key=lambda name: (name != "at", name != "spelled"))
+    apart = len(frame[["method", *kept]].drop_duplicates())
+    for name in list(kept):
+        rest = [other for other in kept if other != name]
+        if len(frame[["method", *rest]].drop_duplicates()) == apart:
+            kept = rest
+    return kept
 
 
 def _lines(results: Results, labels: list[str]) -> dict[tuple[str, ...], Results]:
@@ -101,7 +111,7 @@ def _text(value: Any) -> str:
 
 def _best(means: Sequence[Mean], measure: Measure) -> float:
     known = [mean.mean for mean in means if mean.number]
-    if len(known) < 2 or measure.score == "cells":
+    if len(known) < 2 or measure.score in PLAIN:
         return float("nan")
     return max(known) if measure.higher else min(known)
 
@@ -113,7 +123,7 @@ def _cell(mean: Mean, measure: Measure, best: float) -> str:
         return ""
     text = f"**{text}**" if mean.mean == best else text
     half = (mean.high - mean.low) / 2
-    return f"{text} ± {_two_digits(half * measure.factor)}" if half > 0 and measure.score != "cells" else text
+    return f"{text} ± {_two_digits(half * measure.factor)}" if half > 0 and measure.score not in PLAIN else text
 
 
 def _two_digits(number: float) -> str:

@@ -1,12 +1,15 @@
 """Comparisons that have names: one file for each paper."""
 
 from hazemap.compare.presets import heatmaps, htf
+from hazemap.compare.presets.federated import FEDERATED
 from hazemap.compare.presets.gallery import GALLERY
 from hazemap.compare.presets.preset import Preset
 from hazemap.compare.presets.quick import QUICK
 from hazemap.errors import InputError
 
-PRESETS: dict[str, Preset] = {preset.name: preset for preset in (QUICK, *htf.PRESETS, *heatmaps.PRESETS, GALLERY)}
+PRESETS: dict[str, Preset] = {
+    preset.name: preset for preset in (QUICK, *htf.PRESETS, *heatmaps.PRESETS, GALLERY, FEDERATED)
+}
 """Every comparison that has a name."""
 
 

@@ -12,7 +12,7 @@ from hazemap.errors import InputError
 
 @dataclass(frozen=True)
 class Preset:
-    """Maps × methods × settings × ε × repetitions, and the figures and columns that show the results.
+    """Maps × methods × settings × ε × repetitions (and those of `more`), and what shows the results.
 
     `what` says in a line what it shows, `note` what is to be known of it, on its page. `figures` are by the names of
     their files.
@@ -34,15 +34,22 @@ class Preset:
     figures: tuple[tuple[str, Draw], ...] = ()
     note: str = ""
     pairs: tuple[tuple[str, Setting], ...] = ()
+    more: tuple["Preset", ...] = ()
+    title: str = ""
 
     @property
     def cases(self) -> tuple[tuple[str, Setting], ...]:
         """Maps with their settings: all of each, unless only some `pairs` of them belong together."""
         return self.pairs or tuple((place, setting) for place in self.maps for setting in self.settings)
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The maps of all its trials."""
+        return tuple(dict.fromkeys(trial.place for trial in self.trials()))
+
     def on(self, maps: tuple[str, ...]) -> "Preset":
         """The same of other maps."""
-        if self.pairs:
+        if self.pairs or self.more:
             raise InputError(f"the maps of {self.name} belong to its settings and cannot be replaced")
         return replace(self, maps=maps)
 
@@ -53,3 +60,5 @@ class Preset:
                 for epsilon in self.epsilons:
                     for method in self.methods:
                         yield Trial(place, method, setting, epsilon, repetition)
+        for part in self.more:
+            yield from part.trials()

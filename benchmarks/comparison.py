@@ -1,0 +1,48 @@
+"""Pages of the documentation from comparisons that `hazemap compare` has made: see `make compare-docs`.
+
+usage: comparison.py [FOLDER]   FOLDER (./comparison) holds a folder for each comparison
+
+Writes pages to docs/results, figures to docs/images, and some of the results to results/compare_*.parquet.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+from city import SHARED
+
+from hazemap.compare.atlas import Atlas
+from hazemap.compare.documented import documented
+from hazemap.compare.running import RESULTS
+
+HERE = Path(__file__).parent
+PAGES = {
+    "comparison": ("quick", "gallery", "htf-7", "htf-8", "heatmaps-1", "heatmaps-2"),
+    "htf_paper": ("htf-4", "htf-5", "htf-6", "htf-7", "htf-8", *(f"htf-10{letter}" for letter in "abcde")),
+    "emd_paper": tuple(f"heatmaps-{number}" for number in (1, 2, 4, 5, 6, 7, 8, 10, 11)),
+    "federated": ("federated",),
+}
+HEADS = {
+    "htf_paper": "# The paper on trees of even density, measured again",
+    "emd_paper": "# The paper on heatmaps under the earth mover’s distance, measured again",
+    "federated": "",
+}
+KEPT = ("quick", "federated", "heatmaps-1", "htf-7")
+
+
+def main(folder: Path) -> None:
+    atlas = Atlas(SHARED / "data")
+    for page, names in PAGES.items():
+        missing = [name for name in names if not (folder / name / RESULTS).exists()]
+        if missing:
+            print(f"left out: {page}.md, which needs hazemap compare {', '.join(missing)}")
+            continue
+        head = {"head": HEADS[page]} if page in HEADS else {}
+        print(documented(folder, atlas, HERE.parent / "docs", names, page, **head))
+    for name in KEPT:
+        if (folder / name / RESULTS).exists():
+            shutil.copy(folder / name / RESULTS, HERE / "results" / f"compare_{name}.parquet")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent / "comparison")
