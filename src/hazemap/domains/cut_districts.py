@@ -61,6 +61,10 @@ class CutDistricts:
         return self.base == other.base and np.array_equal(self.dynamic, other.dynamic) and self.cuts == other.cuts
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash((self.base, self.dynamic.tobytes(), self.cuts))
 
     @classmethod
@@ -91,11 +95,21 @@ class CutDistricts:
 
     def extends(self, other: object) -> bool:
         """Whether this tree is the other one, with perhaps more districts dynamic and more cuts."""
-        if not isinstance(other, CutDistricts) or self.base != other.base:
+        if not isinstance(other, CutDistricts):
             return False
-        if other.cuts is None:
-            return True
-        return bool(np.isin(other.dynamic, self.dynamic).all()) and other._grown(self.dynamic, self._forest)
+        if id(other) not in self._before:  # who is asked about is kept, so its id stays its own
+            self._before[id(other)] = other, self._extends(other)
+        return self._before[id(other)][1]
+
+    @cached_property
+    def _before(self) -> "dict[int, tuple[CutDistricts, bool]]":
+        """Trees that somebody asked about: whether this one extends them."""
+        return {}
+
+    def _extends(self, other: "CutDistricts") -> bool:
+        if self.base != other.base or not _among(other.dynamic, self.dynamic).all():
+            return False
+        return other.cuts is None or other._grown(self.dynamic, self._forest)
 
     def _grown(self, dynamic: Cells, cuts: Cuts) -> bool:
         """Whether a forest, in which frame f is the district dynamic[f], has all the cuts of this tree."""
@@ -137,18 +151,28 @@ class CutDistricts:
     def positions(self, base: Cells) -> Numbers:
         """For each parcel which of `leaves` holds it; -1 for `NOWHERE`: O(parcels · cuts above) or less."""
         found = np.full(len(base), -1)
-        real = np.flatnonzero(base != NOWHERE)
-        district = (base[real] & ~_PATHS) | _ONE
+        frame = self._frames_of(base)
+        held, others = np.flatnonzero(frame >= 0), np.flatnonzero((frame < 0) & (base != NOWHERE))
+        found[others] = np.searchsorted(self.leaves, self._deep((base[others] & ~_PATHS) | _ONE))
         if self.cuts is not None:
-            frame = np.searchsorted(self.dynamic, district, "right") - 1
-            held = frame >= 0
-            held[held] = district[held] <= self._last[frame[held]]
-            x, y = self.base.pixels(base[real[held]])
-            inner = self.cuts.positions_in(frame[held], x, y)
-            found[real[held]] = np.searchsorted(self.leaves, self._deep(self._outer(self.cuts.ends)))[inner]
-            real, district = real[~held], district[~held]
-        found[real] = np.searchsorted(self.leaves, self._deep(district))
+            x, y = self.base.pixels(base[held])
+            place = np.searchsorted(self.leaves, self._deep(self._outer(self.cuts.ends)))
+            found[held] = place[self.cuts.positions_in(frame[held], x, y)]
         return found
+
+    def _frames_of(self, base: Cells) -> Numbers:
+        """Which dynamic district each parcel is in; -1 for none."""
+        found = np.full(len(base), -1)
+        if (base[1:] >= base[:-1]).all():
+            first, last = self.base.districts.span(self.dynamic)
+            runs = np.searchsorted(base, first).tolist(), np.searchsorted(base, last, "right").tolist()
+            for frame, (begin, end) in enumerate(zip(*runs, strict=True)):
+                found[begin:end] = frame
+            return found
+        frame = np.searchsorted(self.dynamic, (base & ~_PATHS) | _ONE, "right") - 1
+        held = frame >= 0
+        held[held] = base[held] <= self._last[frame[held]]
+        return np.where(held, frame, -1)
 
     def children(self, cells: Cells) -> Cells:
         """The districts in each, the halves of a cell that was cut, or the cell itself a level deeper."""
@@ -181,8 +205,8 @@ class CutDistricts:
         district, path = (cells & ~_PATHS) | _ONE, cells & _PATHS
         above = self.base.districts.level(district)
         around = np.searchsorted(self.dynamic, district, "right") - 1
-        hidden = (around >= 0) & (district <= np.append(self._last, 0)[around])
-        hidden &= district != np.append(self.dynamic, 0)[around]
+        hidden = (around >= 0) & (district <= np.append(self._last, NOWHERE)[around])
+        hidden &= district != np.append(self.dynamic, NOWHERE)[around]
         known = (above >= 0) & ~hidden & (path > 0) & (above + _length(cells) <= DEEPEST)
         end = self._end(np.where(known & (path != _ONE), cells, self.ends[0]))
         apart = _length(cells) - _length(end)

@@ -18,6 +18,8 @@ from hazemap.tables.bounding import Bounding
 
 _ZERO = Fraction(0)
 
+Steps = tuple[Cells, NDArray[np.int64], NDArray[np.bool_]]
+
 
 class Spending:
     """The share of a run's budget that each place has paid: a step function over the numbers of base cells.
@@ -41,6 +43,7 @@ class Spending:
         self._paid = [_ZERO]
         self._tree: Tree | None = None
         self._rule: Bounding | None = None
+        self._last: tuple[Leaves, Cells, Steps] | None = None
 
     def most(self, where: tuple[Leaves, Bounding] | None) -> Fraction:
         """The most that anybody has paid in these cells (under this rule); everywhere, for None."""
@@ -59,11 +62,11 @@ class Spending:
         leaves, self._rule = where
         self._tree = leaves.tree
         starts, which, inside = self._steps(leaves)
-        which = np.where(inside, which + len(self._paid), which)
-        sums = [*self._paid, *(paid + share for paid in self._paid)]
-        used, which = np.unique(which, return_inverse=True)
+        before, paid = self._paid, len(self._paid)
+        used, which = np.unique(np.where(inside, which + paid, which), return_inverse=True)
         changes = np.concatenate([[True], which[1:] != which[:-1]])
-        self._starts, self._which, self._paid = starts[changes], which[changes], [sums[i] for i in used]
+        self._starts, self._which = starts[changes], which[changes]
+        self._paid = [before[i] if i < paid else before[i - paid] + share for i in used.tolist()]
 
     def _knows(self, leaves: Leaves, rule: Bounding) -> bool:
         """Whether these cells can be told from those of earlier questions."""
@@ -72,12 +75,18 @@ class Spending:
             return len(self._starts) == 1
         return rule == self._rule and (tree == self._tree or (isinstance(tree, Growing) and tree.extends(self._tree)))
 
-    def _steps(self, leaves: Leaves) -> tuple[Cells, NDArray[np.int64], NDArray[np.bool_]]:
-        """The step function with an edge wherever a cell begins or ends, and which steps lie in the cells."""
+    def _steps(self, leaves: Leaves) -> Steps:
+        """The step function with an edge wherever a cell begins or ends, and which steps lie in the cells.
+
+        The last of it is remembered: whether a question can be paid is asked just before it is.
+        """
+        if self._last is not None and self._last[0] is leaves and self._last[1] is self._starts:
+            return self._last[2]
         first, last = leaves.stretches
         starts = distinct(np.concatenate([self._starts, first, last + np.uint64(1)]))
         which = self._which[np.searchsorted(self._starts, starts, "right") - 1]
         before = np.searchsorted(first, starts, "right") - 1
         inside = before >= 0
         inside[inside] = starts[inside] <= last[before[inside]]
+        self._last = leaves, self._starts, (starts, which, inside)
         return starts, which, inside
