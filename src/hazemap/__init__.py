@@ -23,8 +23,10 @@ if TYPE_CHECKING:
         FoundBox,
         Geometric,
         Hierarchical,
+        KDTree,
         Locate,
         PrefixTree,
+        PrivTree,
         UniformGrid,
     )
     from hazemap.cellmap import CellMap, Reading
@@ -69,12 +71,14 @@ __all__ = [
     "HazemapError",
     "Hexagons",
     "Hierarchical",
+    "KDTree",
     "Leaves",
     "Ledger",
     "Locate",
     "MemoryTable",
     "OneVote",
     "PrefixTree",
+    "PrivTree",
     "PureDP",
     "Quadtree",
     "Query",
@@ -97,7 +101,7 @@ __all__ = [
 _HOMES = {
     "algorithms": (
         *("Adaptive", "AdaptiveGrid", "BestLevel", "CountMin", "Flat", "FoundBox", "Geometric", "Hierarchical"),
-        *("FittedLevel", "Locate", "PrefixTree", "UniformGrid"),
+        *("FittedLevel", "KDTree", "Locate", "PrefixTree", "PrivTree", "UniformGrid"),
     ),
     "cellmap": ("CellMap", "Reading"),
     "cells": ("Leaves",),

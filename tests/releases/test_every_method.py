@@ -17,8 +17,10 @@ from hazemap.algorithms import (
     FoundBox,
     Geometric,
     Hierarchical,
+    KDTree,
     PrefixTree,
     Privlet,
+    PrivTree,
     UniformGrid,
 )
 from hazemap.cellmap import Reading
@@ -46,6 +48,10 @@ METHODS = {
     "best level": BestLevel(SQUARES, 5, KEPT),
     "geometric": Geometric(SQUARES, 5, KEPT),
     "hb": HB.published(SQUARES, 5, KEPT),
+    "kd-tree": KDTree(SQUARES, KEPT),
+    "kd-hybrid": KDTree.hybrid(SQUARES, KEPT),
+    "privtree": PrivTree(SQUARES, KEPT),
+    "privtree of hexagons": PrivTree(HEXAGONS, OneVote()),
     "privlet": Privlet(SQUARES, 5, KEPT),
     "count-min": CountMin(SQUARES, width=200, bounding=KEPT),
     "adaptive hexagons": Adaptive(HEXAGONS, OneVote()),

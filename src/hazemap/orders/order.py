@@ -13,7 +13,7 @@ from hazemap.domains import Box, Quadtree
 from hazemap.errors import FileError, InputError
 from hazemap.orders.spelling import Hexes, Squares
 from hazemap.orders.spelling import bounding as spelled_bounding
-from hazemap.orders.ways import BUYS_NUMBER, FIXED
+from hazemap.orders.ways import BUYS_NUMBER, FIXED, HALVING
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
 from hazemap.tables.bounding import Bounding, OneVote, RowIsPerson
@@ -62,6 +62,7 @@ class Order:
             "" if self.box else "the box, found by two coarse grids of the world",
             "the number of people" if self.method in BUYS_NUMBER else "",
             "" if self.method.partition(":")[0] in FIXED else "how fine the cells are",
+            "where the cells are cut, chosen by permute-and-flip" if self.method in HALVING else "",
             "every number in the cells",
         ]
         return Statement(

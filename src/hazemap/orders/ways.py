@@ -14,7 +14,9 @@ from hazemap.algorithms import (
     FoundBox,
     Geometric,
     Hierarchical,
+    KDTree,
     PrefixTree,
+    PrivTree,
     UniformGrid,
 )
 from hazemap.algorithms.found_box import Way, over
@@ -30,6 +32,10 @@ WHOLE: dict[str, Callable[..., Way]] = {
     "adaptive-grid": AdaptiveGrid,
     "uniform-grid": UniformGrid,
     "fitted-level": FittedLevel,
+    "kd-tree": KDTree,
+    "kd-tree-uniform": KDTree.uniform,
+    "kd-hybrid": KDTree.hybrid,
+    "privtree": PrivTree,
     "prefix": PrefixTree,
     "sketch": CountMin,
 }
@@ -38,14 +44,20 @@ WHOLE: dict[str, Callable[..., Way]] = {
 LEVELLED: dict[str, Callable[..., Way]] = {"flat": Flat, "hierarchical": Hierarchical, "geometric": Geometric}
 """Methods that count down to a level, NAME or NAME:LEVEL."""
 
-SQUARE = ("adaptive-grid", "uniform-grid")
+HALVING = ("kd-hybrid", "kd-tree", "kd-tree-uniform")
+"""Methods that choose in private where a cell is cut."""
+
+SQUARE = ("adaptive-grid", "uniform-grid", *HALVING)
 """Methods that cut a square into rectangles of their own."""
 
-BUYS_NUMBER = ("adaptive-grid", "fitted-level", "prefix", "uniform-grid")
+BUYS_NUMBER = ("adaptive-grid", "fitted-level", "prefix", "uniform-grid", *HALVING)
 """Methods that pay for the number of people first."""
 
 FIXED = tuple(LEVELLED)
 """Methods whose cells do not depend on any answer."""
+
+CURATOR_ONLY = (KDTree, PrivTree)
+"""Methods that ask more than sums over people."""
 
 METHODS = ", ".join((*WHOLE, *(f"{name}, {name}:LEVEL" for name in LEVELLED)))
 
@@ -82,6 +94,11 @@ def among_devices(chosen: Way | FoundBox, most_numbers: int) -> Way | FoundBox:
     false millions makes cells finer, but not without end.
     """
     inner = chosen.method if isinstance(chosen, FoundBox) else chosen
+    if isinstance(inner, CURATOR_ONLY):
+        raise InputError(
+            f"{type(inner).__name__} asks what only somebody can answer who sees all rows: choose a method of sums, "
+            "such as adaptive"
+        )
     if not isinstance(inner, Adaptive):
         return chosen
     ours = Adaptive.for_devices(inner.tree, inner.bounding, most_numbers)
