@@ -1,6 +1,6 @@
 """Charts of a comparison: curves with bands, and dots with whiskers, in panels on one page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,8 @@ BETWEEN, ABOVE, BELOW, LEFT = 0.62, 0.36, 0.5, 0.42
 """Inches: from panel to panel, for a panel's heading, for the numbers and the name of its axis, left of the first."""
 
 GRID = "#dfe1e4"
+MOST_NUMBERS = 6
+"""On an axis."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +251,7 @@ def _fill(axes: "Axes", panel: Panel) -> None:
     if panel.logarithmic:
         axes.set_xscale("log")
     if panel.ticks:
-        axes.set_xticks(list(panel.ticks), [f"{tick:,g}" for tick in panel.ticks], **style(SMALL))
+        axes.set_xticks(list(panel.ticks), [written(tick) for tick in panel.ticks], **style(SMALL))
     elif panel.logarithmic:
         _round_ticks(axes, "x")
     else:
@@ -272,29 +274,39 @@ def _round_ticks(axes: "Axes", which: str) -> None:
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ticks = [digit * 10.0**decade for decade in decades for digit in digits]
         ticks = [tick for tick in ticks if low <= tick <= high]
-        if len(ticks) <= 6:
+        if len(ticks) <= MOST_NUMBERS:
             break
-    while len(ticks) > 6:
+    while len(ticks) > MOST_NUMBERS:
         ticks = ticks[::2]
-    _set(axes, which, ticks, _number)
+    if len(ticks) > 1:
+        _set(axes, which, ticks)
+    else:  # not a decade: no step is round in logarithms
+        _plain_ticks(axes, which)
 
 
 def _plain_ticks(axes: "Axes", which: str) -> None:
     from matplotlib.ticker import MaxNLocator
 
     low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
-    ticks = [float(tick) for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
-    _set(axes, which, ticks, lambda tick: f"{tick:,g}")
+    ticks = MaxNLocator(MOST_NUMBERS - 1).tick_values(low, high)
+    _set(axes, which, [float(tick) for tick in ticks if low <= tick <= high])
 
 
-def _set(axes: "Axes", which: str, ticks: list[float], text: Callable[[float], str]) -> None:
+def _set(axes: "Axes", which: str, ticks: list[float]) -> None:
     put = axes.set_xticks if which == "x" else axes.set_yticks
-    put(ticks, [text(tick) for tick in ticks], **style(SMALL))
+    put(ticks, [written(tick) for tick in ticks], **style(SMALL))
     axes.minorticks_off()
 
 
-def _number(tick: float) -> str:
-    return f"{tick:,.0f}" if tick >= 1 else f"{tick:.{-floor(log10(tick) + 1e-9)}f}"
+def written(tick: float) -> str:
+    """A number on an axis, as short as it can be and never with an exponent.
+
+    >>> written(2_000_000.0), written(0.05), written(-0.25), written(0.0)
+    ('2,000,000', '0.05', '-0.25', '0')
+    """
+    digits = 0 if tick == 0 else max(0, 4 - floor(log10(abs(tick))))
+    text = f"{tick:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _framed(axes: "Axes") -> None:

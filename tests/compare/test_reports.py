@@ -1,0 +1,263 @@
+"""Results as tables, figures and pages."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hazemap.compare import documented as docs
+from hazemap.compare.atlas import Atlas
+from hazemap.compare.charts import Curve, Panel, draw_curves, draw_dots
+from hazemap.compare.documented import documented
+from hazemap.compare.figures import Part, against_epsilon, along, ranking
+from hazemap.compare.gallery import draw_gallery
+from hazemap.compare.maps import Map
+from hazemap.compare.marks import FAMILIES, mark_of
+from hazemap.compare.measures import MEASURES
+from hazemap.compare.methods import METHODS, Method
+from hazemap.compare.page import page, written
+from hazemap.compare.presets import PRESETS, Preset
+from hazemap.compare.presets.federated import FEDERATED
+from hazemap.compare.results import Mean, Results, mean_of
+from hazemap.compare.settings import Everyone
+from hazemap.compare.tables import by_map, hindsight, varying
+from hazemap.draw import page as drawn
+from hazemap.errors import FileError
+
+METHOD = Method("AG", "adaptive-grid")
+
+
+def results(rows, folder=None, maps=None):
+    labels = {"map": "city", "people": 1000, "method": "AG", "spelled": "adaptive-grid", "epsilon": 0.1, "at": np.nan}
+    return Results(pd.DataFrame([labels | row for row in rows]), folder, maps or {})
+
+
+def texts(figure):
+    """Everything that is written on a picture."""
+    import matplotlib.text
+
+    return {text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_text()}
+
+
+@given(st.lists(st.floats(0.001, 1e6), min_size=2, max_size=12))
+def test_a_mean_lies_in_its_interval_and_above_nothing(numbers):
+    found = mean_of(numbers)
+    assert found.mean == pytest.approx(np.mean(numbers))
+    assert min(numbers) <= found.low * (1 + 1e-9) and found.low <= found.mean * (1 + 1e-9) <= found.high * (1 + 1e-6)
+
+
+def test_an_interval_is_students():
+    found = mean_of([10.0, 11.0, 12.0, 13.0, np.nan])
+    assert found.number == 4
+    assert found.high - found.mean == pytest.approx(3.1824463 * np.std([10, 11, 12, 13], ddof=1) / 2)
+    assert mean_of([]).number == 0 and mean_of([5.0]) == Mean(5.0, 5.0, 5.0, 1)
+
+
+def test_an_interval_of_five_holds_the_mean_19_times_in_20():
+    """2,000 intervals: 5 standard deviations of the number that fail are 49, an error probability below 1e-6."""
+    rng = np.random.default_rng(3)
+    held = [
+        (found := mean_of(rng.normal(50, 3, 5))).low <= 50 <= found.high or 50 < found.low == found.mean
+        for _ in range(2_000)
+    ]
+    assert abs(sum(held) - 1_900) < 49
+    assert 2_000 * 0.88 + 49 < 1_900 - 49  # with the 1.96 of a known deviation 88 % would, and be found out
+
+
+def test_trials_are_chosen_by_label_and_by_its_absence():
+    some = results([{"set_k": 1.0, "mre": 1.0}, {"set_k": 2.0, "mre": 2.0}, {"mre": 4.0}])
+    assert some.where(set_k=[1.0, None]).mean("mre").mean == 2.5
+    assert some.where(set_k=None).mean("mre").mean == 4.0
+    assert some.where(map="elsewhere").mean("mre").number == 0
+    assert [x for x, _ in some.along("set_k", "mre")] == [1.0, 2.0]
+    assert some.named("set_k") == [1.0, 2.0] and some.named("nothing") == []
+
+
+def test_the_settings_of_a_table_are_those_that_tell_trials_apart():
+    rows = [{"set_a": a, "set_b": 2.0 * a, "set_c": 7.0, "at": a, "mre": 1.0} for a in (1.0, 2.0)]
+    assert varying(results(rows)) == ["set_b"] or varying(results(rows)) == ["set_a"]
+    assert varying(results([{"set_a": 1.0}, {"set_a": 1.0}])) == []
+    assert varying(results([{"set_a": 1.0}, {}])) == ["set_a"]
+
+
+def test_a_table_is_sorted_and_its_best_is_bold():
+    rows = [{"method": name, "mre": mre, "cells": 5} for name, mre in (("B", 0.2), ("A", 0.1), ("A", 0.12))]
+    (table,) = by_map(results(rows), ("mre", "cells"))
+    head, first, second = table.rows
+    assert head == ("method", "rectangles, %: ε = 0.1", "cells: ε = 0.1")
+    assert first[0] == "A" and first[1].startswith("**11.000** ± ") and first[2] == "5"
+    assert second == ("B", "20.000", "5")
+    assert "| B | 20.000 | 5 |" in table.markdown() and "±" not in str(table.rich().columns[1]._cells)
+
+
+def test_where_more_is_better_the_most_is_best():
+    rows = [{"method": name, "pearson": value} for name, value in (("B", 0.2), ("A", 0.9))]
+    (table,) = by_map(results(rows), ("pearson",))
+    assert [row[0] for row in table.rows[1:]] == ["A", "B"] and table.rows[1][1] == "**0.900**"
+
+
+def test_the_chosen_method_is_measured_against_the_best_in_hindsight():
+    rows = [
+        {"method": name, "mre": mre, "l1": l1, "epsilon": epsilon}
+        for epsilon in (0.1, 0.5)
+        for name, mre, l1 in (("AG", 0.2, 1.0), ("UG", 0.1, 1.0), ("auto", 0.11, 0.5), ("adaptive", 0.01, 0.1))
+    ]
+    table = hindsight(results(rows))
+    assert table.rows[1] == ("city", "0.1", "UG", "1.10", "0.55", "0.50")
+    assert table.rows[-1] == ("**median**", "", "", "**1.10**", "**0.55**", "**0.50**")
+    assert hindsight(results(rows[:2])) is None
+
+
+def some_results(methods=("AG", "UG", "adaptive"), maps=("city", "twitter")):
+    rng = np.random.default_rng(1)
+    return results(
+        [
+            {"map": place, "method": name, "epsilon": epsilon, "mre": rng.uniform(0.01, 3), "l1": 1.0, "seconds": 0.1}
+            for place in maps
+            for name in methods
+            for epsilon in (0.1, 0.3, 0.5)
+            for _ in range(3)
+        ]
+    )
+
+
+def test_every_method_and_map_is_on_a_figure(monkeypatch):
+    monkeypatch.setattr(drawn, "DPI", 50)
+    for draw in (against_epsilon("mre", "Title"), ranking("mre", "Title")):
+        words = texts(draw(some_results()))
+        assert {"Title", "AG", "UG", "adaptive", "city (1.0 k people)", "twitter (1.0 k people)"} <= words
+        assert any("95 %" in text for text in words)
+
+
+def test_methods_that_do_not_vary_are_drawn_across():
+    rows = [{"at": x, "mre": 1.0 / x, "method": "kd"} for x in (1.0, 2.0, 4.0)] + [{"mre": 0.4, "method": "HTF"}]
+    figure = along("at", "height", [Part("a", "mre"), Part("b", "mre")], "Heights", logarithmic=False)(results(rows))
+    assert {"kd", "HTF", "height", "Heights"} <= texts(figure)
+    panel = next(axes for axes in figure.axes if axes.get_label() == "panel 0")
+    across = [line for line in panel.lines if list(line.get_ydata()) == [40.0, 40.0]]
+    assert len(across) == 1
+
+
+@pytest.mark.parametrize("logarithmic", [False, True])
+@pytest.mark.parametrize("ratio", [1.0, 1.02, 3.0, 1e5])
+@pytest.mark.parametrize("low", [3e-4, 0.7, 4e5])
+def test_numbers_on_axes_are_few_and_never_overlap(low, ratio, logarithmic):
+    points = [(low, mean_of([low])), (low * ratio, mean_of([low * ratio]))]
+    figure = draw_curves([Panel("p", [Curve("AG", points)], MEASURES["l1"], "x", logarithmic=logarithmic)], title="t")
+    panel = next(axes for axes in figure.axes if axes.get_label() == "panel 0")
+    for ticks in (panel.get_xticklabels(), panel.get_yticklabels()):
+        assert len(ticks) <= 8
+        assert len(ticks) >= 2 or ratio == 1
+        assert not any("e" in tick.get_text() for tick in ticks)
+
+
+def test_dots_of_one_method_and_one_series_can_be_drawn():
+    figure = draw_dots([("city", [("ε = 1", [("AG", mean_of([1.0, 2.0]))])])], MEASURES["pearson"], title="t")
+    assert {"AG", "ε = 1"} <= texts(figure)
+
+
+def test_methods_look_different():
+    known = [name for _, _, names in FAMILIES for name in names]
+    assert len(set(known)) == len(known)
+    looks = [mark_of(method.name) for method in METHODS]
+    assert len({(look.colour, look.marker) for look in looks}) == len(METHODS)
+    assert {method.name for method in METHODS} <= set(known)
+    assert mark_of("something else") == mark_of("something else")
+
+
+@pytest.fixture
+def pictured(tmp_path):
+    """A folder as a gallery leaves it."""
+    rng = np.random.default_rng(2)
+    place = Map.of("city", rng.poisson(3.0, (32, 32)))
+    (tmp_path / "pictures").mkdir()
+    rows = []
+    for name in ("AG", "UG"):
+        np.save(tmp_path / "pictures" / f"{name}.npy", (place.counts + rng.normal(0, 1, (32, 32))).astype(np.float32))
+        rows.append({"method": name, "mre": 0.1, "l1": 0.5, "picture": f"pictures/{name}.npy"})
+    return results(rows, tmp_path, {"city": place})
+
+
+def test_a_gallery_shows_the_truth_each_method_and_the_difference(pictured, monkeypatch):
+    monkeypatch.setattr(drawn, "DPI", 50)
+    figure = draw_gallery(pictured, "city", "A city")
+    assert {"the truth", "AG", "UG", "people in a pixel", "fewer or more than there are"} <= texts(figure)
+    assert [axes.get_label() for axes in figure.axes if axes.get_label()[:2] in ("th", "AG", "UG")] == [
+        *("the truth 0", "AG 0", "AG 1", "UG 0", "UG 1"),
+    ]
+
+
+def test_a_picture_that_is_gone_is_said(pictured):
+    (pictured.folder / "pictures" / "AG.npy").unlink()
+    with pytest.raises(FileError, match="--afresh"):
+        draw_gallery(pictured, "city", "A city")
+
+
+def test_a_picture_is_kept_beside_its_row(tmp_path):
+    from hazemap.compare import running
+    from hazemap.compare.trials import Trial
+    from hazemap.compare.workers import Done, attempted
+
+    np.save(tmp_path / "one.npy", np.random.default_rng(2).poisson(5.0, (16, 16)))
+    atlas = Atlas(None, (("one", tmp_path / "one.npy"),))
+
+    def measured(tasks, maps, jobs):
+        for task in tasks:
+            yield Done(task, *attempted(task.trial, maps[task.digest], set()))
+
+    running_measured, running.measured = running.measured, measured
+    try:
+        trial = Trial("one", Method("flat", "flat:4", True), Everyone(pictured=True), "100", 0)
+        outcome = running.compared([trial], atlas, tmp_path / "out", jobs=1)
+    finally:
+        running.measured = running_measured
+    made = Results.read(tmp_path / "out" / "results.parquet")
+    assert np.abs(made.picture() - atlas.map("one").counts).max() <= 2
+    assert outcome.rows[0]["picture"].startswith("pictures/")
+
+
+def test_a_page_tells_what_was_measured_and_shows_all_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawn, "DPI", 50)
+    preset = Preset("some", "an example", ("city", "twitter"), (METHOD,), ("0.1",), 3, ("mre", "l1"), note="Mind this.")
+    text = page(preset, some_results(), ["figures/a.png"], level=2)
+    for words in (
+        "## some\n",
+        "An example. 3 releases for each",
+        "Mind this.",
+        "![a](figures/a.png)",
+        "### city (1.0 k",
+    ):
+        assert words in text
+    assert max(map(len, text.partition("###")[0].splitlines())) <= 120
+    preset = Preset(**(vars(preset) | {"figures": (("one", ranking("mre", "One")),)}))
+    files = written(preset, some_results(), tmp_path)
+    assert [file.name for file in files] == ["page.md", "one.png"] and all(file.exists() for file in files)
+
+
+def test_pages_of_the_documentation_have_no_pictures_of_the_data(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawn, "DPI", 50)
+    monkeypatch.setitem(docs.SHOWN, "some", ("shown",))
+    figures = (("shown", ranking("mre", "One")), ("hidden", ranking("mre", "Two")))
+    monkeypatch.setitem(
+        PRESETS, "some", Preset("some", "an example", ("city",), (METHOD,), ("0.1",), 3, ("mre",), figures=figures)
+    )
+    (tmp_path / "all" / "some").mkdir(parents=True)
+    some_results().frame.to_parquet(tmp_path / "all" / "some" / "results.parquet")
+    for name in ("results", "images"):
+        (tmp_path / "docs" / name).mkdir(parents=True)
+    path = documented(tmp_path / "all", Atlas(), tmp_path / "docs", ["some"], "pages")
+    assert "compare-shown.png" in path.read_text() and "hidden" not in path.read_text()
+    assert [file.name for file in (tmp_path / "docs" / "images").iterdir()] == ["compare-shown.png"]
+    with pytest.raises(FileError, match="no results of a comparison"):
+        documented(tmp_path, Atlas(), tmp_path / "docs", ["some"], "pages")
+
+
+def test_the_federated_figure_finds_its_curves(monkeypatch):
+    monkeypatch.setattr(drawn, "DPI", 50)
+    rows = [{"method": "prefix tree", "set_c0": c0, "mse": c0, "numbers": 100 / c0} for c0 in (0.1, 0.4)]
+    rows += [{"method": "adaptive", "set_most_numbers": most, "mse": 1.0, "numbers": most} for most in (400.0, np.nan)]
+    rows += [{"method": "a grid of one sample, no privacy", "at": level, "mse": 1 / level} for level in (5.0, 6.0)]
+    (_, draw), *_ = FEDERATED.figures
+    figure = draw(results([row | {"set_people": 100_000} for row in rows]))
+    assert {"prefix tree", "adaptive", "the best grid of one sample, no privacy"} <= texts(figure)
