@@ -63,7 +63,7 @@ class BestFit:
         _at_least_one(self.most)
 
     def arrays(self, contributions: Contributions) -> Arrays:
-        """People in ascending order of codes; of equally full arrays, into the last that became so. O(people · log m)."""
+        """In ascending order of codes; of equally full arrays, into the last that became so. O(people · log m)."""
         kept = contributions.kept(self.most)
         first, filled = _loops().best_fit(kept, min(self.most, int(kept.sum())))
         return Arrays(kept, first, kept, filled)
