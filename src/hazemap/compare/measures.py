@@ -46,6 +46,7 @@ _EVERY = (
     Measure("numbers", "numbers that a device sends in all rounds", "numbers", form=",.0f"),
     Measure("bytes", "bytes that a device sends in all rounds", "bytes", form=",.0f"),
     Measure("rounds", "rounds", "rounds", form=".0f", logarithmic=False),
+    Measure("peak_mb", "memory that the process had at most by then, MB", "MB, at most", form=",.0f"),
     Measure("cells", "cells", "cells", form=",.0f"),
 )
 MEASURES = {measure.score: measure for measure in _EVERY}

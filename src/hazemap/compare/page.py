@@ -52,7 +52,7 @@ def _head(preset: Preset, results: Results) -> str:
         head += """ Errors of counts are of 2,000 random rectangles (or squares of a part of the area), relative to the
         true count or to 20 people if that is more."""
     if {"l1", "mse", "kl"} & set(preset.scores):
-        head += " Those of densities are of the map that is shown, nothing below 0, of sum 1."
+        head += " Errors of the density are of the map that is shown, nothing below 0, of sum 1."
     return f"{head} The best of a column is bold; ± is half a 95 % interval of the mean."
 
 

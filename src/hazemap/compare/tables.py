@@ -18,7 +18,7 @@ CLASSICS = (
 )
 """What `auto` is measured against in hindsight."""
 
-PLAIN = ("cells", "numbers", "bytes", "rounds")
+PLAIN = ("cells", "numbers", "bytes", "rounds", "peak_mb")
 """Columns that are no scores: none is the best, and they need no interval."""
 
 
@@ -68,7 +68,8 @@ def _of_one_map(results: Results, title: str, scores: Sequence[str]) -> Table:
     if varied:
         order = list(found)
     head = ["method", *(name.removeprefix("set_") for name in varied)]
-    head += [f"{measure.short}: ε = {epsilon:g}" for measure, epsilon in columns]
+    several = len(epsilons) > 1
+    head += [f"{measure.short}: ε = {epsilon:g}" if several else measure.short for measure, epsilon in columns]
     rows = [
         (
             *line,

@@ -57,7 +57,7 @@ def _grid(level: int) -> Method:
     return Method(NO_PRIVACY, f"flat:{level}").placed(level)
 
 
-_SCORES = ("mse", "l1", "numbers", "bytes", "rounds", "cells", "seconds")
+_SCORES = ("mse", "l1", "numbers", "bytes", "rounds", "cells", "seconds", "peak_mb")
 
 FEDERATED = Preset(
     "federated",
@@ -77,4 +77,5 @@ FEDERATED = Preset(
         Preset("", "", ("city",), tuple(map(_grid, LEVELS)), ("1",), 3, (), (Sample(PEOPLE),)),
         Preset("", "", ("new-york",), (ADAPTIVE,), ("1",), 1, (), (MILLION,)),
     ),
+    title="Error against what a device sends",
 )
