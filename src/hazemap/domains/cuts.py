@@ -232,7 +232,10 @@ class Cuts:
 
     def rectangles(self, cells: Cells) -> Rectangles:
         """The pixels of each cell."""
-        at = np.searchsorted(self.nodes.cells, self._real(cells))
+        cells = np.asarray(cells, dtype=np.uint64)
+        at = np.searchsorted(self.nodes.cells, cells)
+        if (self.nodes.cells[np.minimum(at, len(self.nodes.cells) - 1)] != cells).any():  # deeper names of some
+            at = np.searchsorted(self.nodes.cells, self._real(cells))
         return Rectangles(*(lines[at] for lines in self.nodes.rectangles))
 
     def bounds(

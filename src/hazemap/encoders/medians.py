@@ -96,7 +96,7 @@ class Medians:
         votes = table.votes(tree.base, self.bounding)
         summed = votes.summed(tree)
         if summed is not None:
-            edges, each = tree.rectangles(self.cells.cells), np.diff(starts)
+            edges, each = self._rectangles, np.diff(starts)
             whole, (west, north, east, south) = summed.inside(edges), (np.repeat(line, each) for line in edges)
             down = np.repeat(self.axis == DOWN, each)
             before = summed.inside(Rectangles(west, north, np.where(down, east, lines), np.where(down, lines, south)))
@@ -118,9 +118,13 @@ class Medians:
         return tree
 
     @cached_property
+    def _rectangles(self) -> Rectangles:
+        return self._tree.rectangles(self.cells.cells)
+
+    @cached_property
     def _edges(self) -> tuple[Numbers, Numbers]:
         """Where each cell begins in this direction, and how many pixels it has."""
-        west, north, east, south = self._tree.rectangles(self.cells.cells)
+        west, north, east, south = self._rectangles
         down = self.axis == DOWN
         return np.where(down, north, west), np.where(down, south - north, east - west)
 
