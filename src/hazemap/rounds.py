@@ -17,7 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import Growing, Leaves, Tree
-from hazemap.encoders import Counts, Encoder, Medians, Quantiles
+from hazemap.encoders import Counts, CutCosts, Encoder, Medians, Quantiles
+from hazemap.encoders.array_scores import ArrayBins, ArrayQuantiles
+from hazemap.encoders.balance import Balance
+from hazemap.encoders.value_sums import ArrayMeans
 from hazemap.errors import InputError
 from hazemap.privacy.budget import Budget, exact
 from hazemap.tables.bounding import Bounding
@@ -73,7 +76,7 @@ class Choice:
     A score is not a sum over people, so only a curator can answer: `Answer.sums` are the chosen candidates.
     """
 
-    scores: Quantiles | Medians
+    scores: Quantiles | Medians | ArrayQuantiles | ArrayBins | Balance
     share: Fraction
     cohort: int | None = None
     only_a_curator: ClassVar[bool] = True
@@ -90,6 +93,32 @@ class Choice:
     def where(self) -> Where:
         """The cells that are cut, for medians of cells; otherwise everybody's rows are scored."""
         return (self.scores.cells, self.scores.bounding) if isinstance(self.scores, Medians) else None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Ask for noisy numbers that are no sums over people, such as what it costs to cut a cell here or there.
+
+    Only a curator can answer: with the noise that the numbers' exact sensitivity asks for, as it answers a `Query`.
+    """
+
+    scores: CutCosts | ArrayMeans
+    share: Fraction
+    cohort: int | None = None
+    only_a_curator: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", _share(self.share))
+
+    @property
+    def size(self) -> int:
+        """How many numbers the answer has."""
+        return self.scores.size
+
+    @property
+    def where(self) -> Where:
+        """The cells that would be cut: a vote elsewhere moves no cost. Means of arrays are about everybody."""
+        return (self.scores.cells, self.scores.bounding) if isinstance(self.scores, CutCosts) else None
 
 
 @dataclass(frozen=True)
@@ -125,7 +154,7 @@ class Growth:
         return Leaves(self.tree, self.tree.root), self.bounding
 
 
-Question = Growth | Query | Choice
+Question = Growth | Query | Choice | Measure
 """The closed list of what may be asked."""
 
 

@@ -1,10 +1,11 @@
 """Rectangles made of a quadtree's base cells, its *pixels*: what trees drawn over a quadtree have in common."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.cells import Cells, Growing, Redrawn, Tree
 from hazemap.domains.geodesy import mercator_rectangles
 from hazemap.domains.quadtree import Quadtree
 
@@ -18,6 +19,28 @@ class Rectangles(NamedTuple):
     north: Numbers
     east: Numbers
     south: Numbers
+
+
+@runtime_checkable
+class Pixelled(Protocol):
+    """A tree that says where its base cells lie among each other: column and row, counted from west and north."""
+
+    def pixels(self, base: Cells) -> tuple[Numbers, Numbers]:
+        """Column and row of each base cell; -1, -1 for `NOWHERE`."""
+        ...
+
+
+@runtime_checkable
+class Cuttable(Tree, Redrawn, Growing, Protocol):
+    """A tree of rectangles of pixels that is cut while it is asked. Its `base` is `Pixelled`."""
+
+    def rectangles(self, cells: Cells) -> Rectangles:
+        """The pixels of each cell."""
+        ...
+
+    def cut(self, cells: Cells, axis: NDArray[Any], at: NDArray[Any]) -> "Cuttable":
+        """The same tree with more cells cut: in a direction (0 west from east, 1 north from south), on a line."""
+        ...
 
 
 def bounds(

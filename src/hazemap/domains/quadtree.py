@@ -136,6 +136,12 @@ class Quadtree:
         cells: Cells = squares(lon, lat, self.left, self.top, self.side, self.depth, level)
         return cells
 
+    def pixels(self, base: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Column and row of each base cell, counted from the west and the north; -1, -1 for `NOWHERE`."""
+        from hazemap.domains.cutting import columns_and_rows
+
+        return columns_and_rows(base, self.depth)
+
     def square(self, cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Left, top and side of each cell in unit Web-Mercator coordinates."""
         column, row, share = self._place(cells)
@@ -167,8 +173,19 @@ class Quadtree:
 
     def area(self, cells: Cells) -> NDArray[np.float64]:
         """Geodesic area of each cell on the WGS 84 ellipsoid, in square metres."""
-        _, y, side = self.square(cells)
-        return mercator_rectangles(y, side, side)
+        level, row = self.level(cells), _every_other_bit(_numbers(cells) >> np.uint64(1)).astype(np.int64)
+        deepest = max(int(level.max(initial=0)), 0)
+        if len(row) < 2 << deepest:
+            return self._areas(level, row)
+        every = np.arange(1, 2 << deepest)  # a row of cells has one area: row r of level l has the place 2^l + r
+        levels = np.log2(every).astype(np.int64)
+        table = np.append(np.nan, self._areas(levels, every - (1 << levels)))
+        return np.asarray(table[np.where(level < 0, 0, (1 << np.maximum(level, 0)) + row)])
+
+    def _areas(self, level: NDArray[np.int64], row: NDArray[np.int64]) -> NDArray[np.float64]:
+        share = 0.5 ** level.astype(np.float64)
+        side = self.side * share
+        return mercator_rectangles(self.top + self.side * (row * share), side, side)
 
     def outlines(self, cells: Cells) -> NDArray[Any]:
         """Each cell as a rectangle in longitude and latitude."""
@@ -214,14 +231,27 @@ class Quadtree:
     def _place(self, cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Column and row of each cell in the grid of its level, and the share of the root's side it has."""
         numbers, levels = _numbers(cells), self.level(cells)
-        column, row = np.zeros((2, len(numbers)), dtype=np.uint64)
-        one = np.uint64(1)
-        for bit in np.arange(self.depth, dtype=np.uint64):
-            below = bit < levels.astype(np.uint64)  # the root's own bit is not a coordinate
-            column |= np.where(below, ((numbers >> (bit + bit)) & one) << bit, 0)
-            row |= np.where(below, ((numbers >> (bit + bit + one)) & one) << bit, 0)
-        return column.astype(np.float64), row.astype(np.float64), 0.5 ** levels.astype(np.float64)
+        lead = np.left_shift(1, np.maximum(levels, 0))  # the root's own bit is not a coordinate
+        column = _every_other_bit(numbers).astype(np.float64) - lead
+        row = _every_other_bit(numbers >> np.uint64(1)).astype(np.float64)
+        return column, row, 0.5 ** levels.astype(np.float64)
 
 
 def _numbers(cells: Cells) -> Cells:
     return np.asarray(cells, dtype=np.uint64)
+
+
+def _every_other_bit(numbers: Cells) -> Cells:
+    """Bits 0, 2, 4 … of each number, put together."""
+    found = numbers & np.uint64(0x5555555555555555)
+    for shift, mask in _GATHER:
+        found |= found >> shift
+        found &= mask
+    return found
+
+
+_GATHER = [
+    (np.uint64(1 << step), np.uint64(sum(((1 << (2 << step)) - 1) << (4 << step) * i for i in range(16 >> step))))
+    for step in range(5)
+]
+"""How far to move, and what to keep, so that pairs, fours, eights … of bits stand together."""

@@ -1,6 +1,7 @@
 """What one person says: rows become a short vector of bounded length."""
 
 from hazemap.encoders.counts import Counts
+from hazemap.encoders.cut_costs import CutCosts
 from hazemap.encoders.encoder import Encoder, Entries, total
 from hazemap.encoders.medians import Medians
 from hazemap.encoders.quantiles import Quantiles
@@ -8,4 +9,4 @@ from hazemap.encoders.sketch import Sketch
 from hazemap.encoders.stack import Stack
 from hazemap.encoders.wavelet import Wavelet
 
-__all__ = ["Counts", "Encoder", "Entries", "Medians", "Quantiles", "Sketch", "Stack", "Wavelet", "total"]
+__all__ = ["Counts", "CutCosts", "Encoder", "Entries", "Medians", "Quantiles", "Sketch", "Stack", "Wavelet", "total"]

@@ -12,7 +12,7 @@ from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.mechanisms import noise_for, share_for
 from hazemap.privacy.samplers import permute_and_flip, permute_and_flip_each
 from hazemap.privacy.stream import Stream
-from hazemap.rounds import Answer, Choice, Growth, Question
+from hazemap.rounds import Answer, Choice, Growth, Measure, Question
 from hazemap.tables import Table
 from hazemap.trust.growing import grown
 
@@ -37,8 +37,8 @@ class Curator:
     """Answers every type of query, from one table, with fresh exact noise.
 
     Privacy: each answer is the discrete Laplace (pure ε) or discrete Gaussian (ρ) mechanism on sums that
-    one person moves by at most `encoder.sensitivity`; a choice is permute-and-flip (McKenna and Sheldon
-    2020); a tree is grown as `privacy.growth` proves. Whoever runs it sees every row, and is trusted to.
+    one person moves by at most `encoder.sensitivity`, and on costs likewise; a choice is permute-and-flip (McKenna and
+    Sheldon 2020); a tree is grown as `privacy.growth` proves. Whoever runs it sees every row, and is trusted to.
     """
 
     table: Table
@@ -61,8 +61,9 @@ class Curator:
         if isinstance(question, Growth):
             cells = grown(self.table, self.stream, question, _pure(price))
             return Answer(cells.astype(np.int64), np.array([0.0]))
-        noise = noise_for(price, question.encoder.sensitivity)
-        sums = question.encoder.total(self.table) + noise.draw(self.stream, question.encoder.size)
+        asked = question.scores if isinstance(question, Measure) else question.encoder
+        noise = noise_for(price, asked.sensitivity)
+        sums = asked.total(self.table) + noise.draw(self.stream, asked.size)
         return Answer(sums, np.array([noise.stddev]), noise.kurtosis)
 
     def _choose(self, question: Choice, price: Budget) -> Answer:

@@ -1,0 +1,218 @@
+"""How trees of even density grow, from several roots in the same rounds (Shaham et al. 2022, algorithms 1 to 3).
+
+Level after level: count the cells and stop where few people are; look for the line that leaves two even halves in what
+is left, and cut. A cell that is cut no more is counted again with all that is left on the way to it. Cells of a level
+are disjoint, so each question is paid once, whatever their number, and people pay only for the cells they are in
+(`privacy.spending`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import Cells, Leaves
+from hazemap.domains.pixels import Cuttable, Rectangles
+from hazemap.encoders import Counts, CutCosts
+from hazemap.errors import InputError
+from hazemap.rounds import Answer, Measure, Query, Question, Rounds
+from hazemap.tables.bounding import Bounding
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Allotment:
+    """What is spent below one root, as shares of the run's budget, and when its cells are cut no more.
+
+    `left` is for every way from the root to a leaf. After d cuts a cell is counted with deciding[d], and is a leaf if
+    that says fullness[d] or less; otherwise its line is looked for with cutting[d]. After as many cuts as there are
+    entries, every cell is a leaf. Whatever is left then counts the leaf.
+
+    >>> quarter = Fraction(1, 4)
+    >>> Allotment(Fraction(1), (quarter,), (quarter,), (100.0,)).height
+    1
+    """
+
+    left: Fraction
+    deciding: tuple[Fraction, ...]
+    cutting: tuple[Fraction, ...]
+    fullness: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.deciding) == len(self.cutting) == len(self.fullness):
+            raise InputError("an allotment has a count, a cut and a fullness for each level")
+        spent = sum((*self.deciding, *self.cutting), Fraction(0))
+        if min((*self.deciding, *self.cutting), default=0) < 0 or spent >= self.left:
+            raise InputError(
+                f"counts and cuts get {float(spent):.4g} of the budget, and leaves need some of the "
+                f"{float(self.left):.4g} that there is: build fewer levels, or spend less on cuts"
+            )
+
+    @property
+    def height(self) -> int:
+        """How many times a cell may be cut."""
+        return len(self.deciding)
+
+
+class Grown(NamedTuple):
+    """The tree, its uncut cells below the roots, and all that was asked and answered."""
+
+    tree: Cuttable
+    leaves: Cells
+    transcript: tuple[tuple[Question, Answer], ...]
+
+
+@dataclass(frozen=True)
+class Grower:
+    """What is the same for all cells: how they are counted, how lines are looked for, what is too small to be cut.
+
+    A line is looked for in `turns` turns (T): start in the middle, measure the cost of cutting there and on the quarter
+    points, keep the best of the three and the lines beside it, and so on; 2T + 1 costs that share what the level may
+    spend on cuts. With none, cells are halved. The axis alternates, north and south of the line where the height left
+    is even; a cell one pixel wide is cut along its other axis. A cell of `least_pixels` or fewer is a leaf. What was
+    fixed before it is asked is not asked, and not paid: the count of such a cell, or the cost where there is one line.
+
+    (In the paper's listing the quarter points are ⌊(k − l)/2⌋ and ⌊(r − k)/2⌋; they must be l + ⌊(k − l)/2⌋ and
+    k + ⌊(r − k)/2⌋. And it cuts all cells down to the last level first, then stops above; cutting only what goes on
+    gives the same tree, and leaves what the cuts below would have cost to the count of the leaf.)
+
+    >>> from hazemap.tables import AtMostRows
+    >>> Grower(AtMostRows(1)).turns
+    3
+    """
+
+    bounding: Bounding
+    turns: int = 3
+    least_pixels: int = 5
+
+    def __post_init__(self) -> None:
+        if self.turns < 0 or self.least_pixels < 1:
+            raise InputError("lines are looked for in 0 turns or more, and cells of one pixel are not cut")
+
+    def grown(self, tree: Cuttable, roots: Cells, allotments: Sequence[Allotment]) -> Rounds[Grown]:
+        """Ask until there are only leaves; `allotments` has one entry a root. Some T + 3 questions a level, and more
+        where roots are given different shares.
+        """
+        kinds = tuple(dict.fromkeys(allotments))
+        number = {kind: at for at, kind in enumerate(kinds)}
+        active = _Active(np.array(roots, dtype=np.uint64), np.array([number[each] for each in allotments]), kinds)
+        leaves: list[Cells] = []
+        transcript: list[tuple[Question, Answer]] = []
+        for level in range(max((kind.height for kind in kinds), default=0) + 1):
+            done = active.of([float(kind.height <= level) for kind in kinds]) > 0
+            done |= _pixels(tree.rectangles(active.cells)) <= self.least_pixels
+            counts = np.full(len(active.cells), np.inf)
+            for share, who in active.groups([_at(kind.deciding, level) for kind in kinds], ~done):
+                query = Query(Counts(Leaves(tree, active.cells[who]), self.bounding), share)
+                transcript.append((query, (yield query)))
+                counts[who] = transcript[-1][1].sums / self.bounding.unit
+                active.pay(who, share)
+            done |= counts <= active.of([_at(kind.fullness, level) for kind in kinds])
+            for share, who in active.left(done):
+                query = Query(Counts(Leaves(tree, active.cells[who]), self.bounding), share)
+                transcript.append((query, (yield query)))
+            leaves.append(active.cells[done])
+            active = active.part(~done)
+            if not len(active.cells):
+                break
+            axis, line = yield from self._lines(tree, active, level, transcript)
+            tree = tree.cut(active.cells, axis, line)
+            active = active.halved(tree.children(active.cells))
+        return Grown(tree, np.concatenate(leaves), tuple(transcript))
+
+    def _lines(
+        self, tree: Cuttable, active: "_Active", level: int, transcript: list[tuple[Question, Answer]]
+    ) -> Rounds[tuple[NDArray[np.int8], Numbers]]:
+        """Which way and where to cut each cell."""
+        axis, low, high = _range(tree.rectangles(active.cells), active.of([k.height - level for k in active.kinds]))
+        middle = (low + high) // 2
+        each = [_at(kind.cutting, level) / (2 * self.turns + 1) for kind in active.kinds]
+        best, several = np.zeros(len(middle)), low < high
+        for turn in range(self.turns):
+            lines = np.stack([middle, low + (middle - low) // 2, middle + (high - middle) // 2], axis=1)
+            costs = np.zeros(lines.shape)
+            costs[:, 0] = best
+            known = 1 if turn else 0
+            for share, who in active.groups([one * (3 - known) for one in each], several):
+                scores = CutCosts(Leaves(tree, active.cells[who]), axis[who], lines[who, known:], self.bounding)
+                question = Measure(scores, share)
+                transcript.append((question, (yield question)))
+                costs[who, known:] = transcript[-1][1].sums.reshape(-1, 3 - known)
+                active.pay(who, share)
+            chosen = costs.argmin(axis=1)
+            low = np.choose(chosen, [lines[:, 1], low, middle])
+            high = np.choose(chosen, [lines[:, 2], middle, high])
+            rows = np.arange(len(middle))
+            middle, best = lines[rows, chosen], costs[rows, chosen]
+        return axis, middle
+
+
+@dataclass(eq=False)
+class _Active:
+    """Cells that may still be cut, which of the kinds of allotment each has, and what was paid on the way to it."""
+
+    cells: Cells
+    kind: Numbers
+    kinds: tuple[Allotment, ...]
+    code: Numbers | None = None  # what was paid on the way to each cell is one of:
+    sums: tuple[Fraction, ...] = (Fraction(0),)
+
+    def __post_init__(self) -> None:
+        self.paid = np.zeros(len(self.cells), dtype=np.int64) if self.code is None else self.code
+
+    def of(self, values: Sequence[float]) -> NDArray[np.float64]:
+        """What belongs to each cell, of a number for each kind."""
+        return np.array(values, dtype=np.float64)[self.kind]
+
+    def groups(self, shares: Sequence[Fraction], wanted: NDArray[np.bool_]) -> list[tuple[Fraction, Numbers]]:
+        """Cells that pay the same for the next question, by position, for each share above 0."""
+        distinct = sorted(set(shares) - {Fraction(0)})
+        place = np.array([distinct.index(share) if share else -1 for share in shares])[self.kind]
+        found = ((share, np.flatnonzero(wanted & (place == at))) for at, share in enumerate(distinct))
+        return [(share, who) for share, who in found if len(who)]
+
+    def left(self, wanted: NDArray[np.bool_]) -> list[tuple[Fraction, Numbers]]:
+        """The same for all that is left on the way to each cell."""
+        pairs, which = np.unique(np.stack([self.kind, self.paid]), axis=1, return_inverse=True)
+        shares = [self.kinds[kind].left - self.sums[paid] for kind, paid in pairs.T.tolist()]
+        distinct = sorted(set(shares))
+        place = np.array([distinct.index(share) for share in shares], dtype=np.int64)[which.reshape(-1)]
+        found = ((share, np.flatnonzero(wanted & (place == at))) for at, share in enumerate(distinct))
+        return [(share, who) for share, who in found if len(who)]
+
+    def pay(self, who: Numbers, share: Fraction) -> None:
+        """Some cells pay."""
+        paid = self.paid.copy()
+        paid[who] += len(self.sums)
+        every = (*self.sums, *(each + share for each in self.sums))
+        used, self.paid = np.unique(paid, return_inverse=True)
+        self.sums = tuple(every[at] for at in used)
+
+    def part(self, kept: NDArray[np.bool_]) -> "_Active":
+        """Some of the cells."""
+        return _Active(self.cells[kept], self.kind[kept], self.kinds, self.paid[kept], self.sums)
+
+    def halved(self, cells: Cells) -> "_Active":
+        """The halves of the cells, which follow each other."""
+        return _Active(cells, np.repeat(self.kind, 2), self.kinds, np.repeat(self.paid, 2), self.sums)
+
+
+def _at(shares: Sequence[Any], level: int) -> Any:
+    """The entry of a level; 0 below the last."""
+    return shares[level] if level < len(shares) else Fraction(0)
+
+
+def _pixels(edges: Rectangles) -> Numbers:
+    return (edges.east - edges.west) * (edges.south - edges.north)
+
+
+def _range(edges: Rectangles, height: NDArray[np.float64]) -> tuple[NDArray[np.int8], Numbers, Numbers]:
+    """Which way each cell is cut next, and the first and the last line that it may be cut on."""
+    width, length = edges.east - edges.west, edges.south - edges.north
+    down = np.where(width < 2, True, np.where(length < 2, False, height % 2 == 0))
+    low, high = np.where(down, edges.north, edges.west), np.where(down, edges.south, edges.east)
+    return down.astype(np.int8), low + 1, high - 1
