@@ -137,6 +137,9 @@ def _read(trust: Curator, algorithm: Way | FoundBox, money: Budget) -> None:
     first = next(algorithm.rounds(trust.prices(money)))
     if isinstance(first, Query):
         first.encoder.total(trust.table)
+    elif first.where is not None:
+        cells, rule = first.where
+        trust.table.votes(cells.tree, rule)
 
 
 @dataclass(frozen=True)

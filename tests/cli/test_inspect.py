@@ -1,6 +1,7 @@
 """`hazemap inspect`."""
 
 import pyarrow.parquet as pq
+import pytest
 
 from hazemap.errors import TranscriptMismatch
 from hazemap.releases import Release
@@ -15,6 +16,17 @@ def test_the_statement_and_the_queries_are_shown(release, hazemap):
     assert 0.99 < sum(query["share"] for query in facts["queries"]) < 1 + 1e-9
     assert all(query["price"] == f"ε = {query['share']:.6g}" for query in facts["queries"])
     assert facts["statement"]["dataset"] == "visits"
+
+
+@pytest.mark.parametrize(("method", "asks"), [("privtree", "Growth"), ("kd-tree", "Medians")])
+def test_questions_that_are_no_sums_are_shown_and_replayed(method, asks, visits, hazemap):
+    box = "--box=13.2,52.4,13.6,52.6"
+    made = hazemap(
+        *f"release visits.parquet --person person --epsilon 1 {box} --method {method} -o map.parquet".split()
+    )
+    assert made.code == 0, made.err
+    done = hazemap("inspect", "map.parquet", "--replay")
+    assert done.code == 0 and asks in done.out
 
 
 def test_a_replay_gives_the_same_numbers(release, hazemap):

@@ -10,6 +10,7 @@ from hazemap.errors import TranscriptMismatch
 
 if TYPE_CHECKING:
     from hazemap.releases import Release
+    from hazemap.rounds import Question
 
 EXAMPLE = "Example: [bold]hazemap inspect map.parquet --replay[/bold]"
 
@@ -48,12 +49,10 @@ def inspect(
 
 
 def _queries(release: "Release") -> list[dict[str, Any]]:
-    from hazemap.rounds import Query
-
     unit = release.statement.bounding.unit
     return [
         {
-            "asks": type(question.encoder if isinstance(question, Query) else question.scores).__name__,
+            "asks": _asked_for(question),
             "numbers": len(answer.sums),
             "share": float(question.share),
             "price": str(release.statement.budget.part(question.share)),
@@ -61,6 +60,15 @@ def _queries(release: "Release") -> list[dict[str, Any]]:
         }
         for question, answer in release.transcript
     ]
+
+
+def _asked_for(question: "Question") -> str:
+    """What a question is about, by the name of its type."""
+    from hazemap.rounds import Growth, Query
+
+    if isinstance(question, Growth):
+        return "Growth"
+    return type(question.encoder if isinstance(question, Query) else question.scores).__name__
 
 
 def _replayed(release: "Release") -> None:
