@@ -2,7 +2,9 @@
 
 Everything that travels is a frozen dataclass of plain data, so one rule writes it all: `{"Name": {field:
 value}}`. The names are a closed list; whoever reads refuses a name it does not know, and a name with other
-fields than its own. Rationals are written as text, arrays with their type, so nothing is rounded.
+fields than its own. Rationals are written as text, arrays with their type, so nothing is rounded. What is large and
+comes again and again (`travels_once`: the polygons of districts) is written where it comes first in the text, and is
+`{"again": n}` afterwards, the n-th of its kind.
 """
 
 import dataclasses
@@ -17,16 +19,16 @@ import numpy as np
 
 from hazemap.cellmap import Reading
 from hazemap.cells import Leaves
-from hazemap.domains import Box, Cuts, Grids, Hexagons, Marked, Quadtree, Sides
-from hazemap.encoders import Counts, Medians, Quantiles, Sketch, Stack, Wavelet
+from hazemap.domains import Box, CutDistricts, Cuts, Districts, Grids, Hexagons, Marked, Parcels, Quadtree, Sides
+from hazemap.encoders import Counts, CutCosts, Medians, Quantiles, Sketch, Stack, Wavelet
 from hazemap.errors import CodecError, HazemapError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
-from hazemap.rounds import Answer, Choice, Growth, Query
+from hazemap.rounds import Answer, Choice, Growth, Measure, Query
 from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson
 
 CLOSED_LIST: tuple[type, ...] = (
-    *(Query, Choice, Growth, Answer, Counts, Stack, Sketch, Wavelet, Medians, Quantiles),
-    *(Leaves, Quadtree, Hexagons, Grids, Cuts, Marked, Sides, Box),
+    *(Query, Choice, Growth, Measure, Answer, Counts, CutCosts, Stack, Sketch, Wavelet, Medians, Quantiles),
+    *(Leaves, Quadtree, Hexagons, Grids, Cuts, Districts, Parcels, CutDistricts, Marked, Sides, Box),
     *(AtMostRows, AtMostCells, OneVote, RowIsPerson, PureDP, ZCDP, ApproxDP, Reading),
 )
 """Every type that may travel. Methods are added by whoever stores them (`known` below)."""
@@ -38,10 +40,22 @@ def to_json(thing: Any) -> Any:
     """Anything on the closed list as JSON values.
 
     >>> to_json(Fraction(1, 20)), to_json(Box(0, 0, 1, 1))
-    ({'fraction': '1/20'}, {'Box': {'west': 0, 'south': 0, 'east': 1, 'north': 1}})
+    ({'fraction': '1/20'}, {'Box': {'east': 1, 'north': 1, 'south': 0, 'west': 0}})
     """
+    return _write(thing, {})
+
+
+def _write(thing: Any, once: dict[Any, int]) -> Any:  # noqa: PLR0911 - one answer a kind
+    """`to_json`; `once` are the numbers of what need not be written again."""
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        return {type(thing).__name__: {f.name: to_json(getattr(thing, f.name)) for f in dataclasses.fields(thing)}}
+        large = getattr(thing, "travels_once", False)
+        if large and thing in once:
+            return {"again": once[thing]}
+        names = sorted(f.name for f in dataclasses.fields(thing))  # the order of the text, and of reading
+        written = {type(thing).__name__: {name: _write(getattr(thing, name), once) for name in names}}
+        if large:
+            once[thing] = len(once)
+        return written
     if isinstance(thing, np.ndarray):
         return {"array": [str(thing.dtype), thing.tolist()]}
     if isinstance(thing, Enum):
@@ -49,7 +63,7 @@ def to_json(thing: Any) -> Any:
     if isinstance(thing, Fraction):
         return {"fraction": str(thing)}
     if isinstance(thing, tuple):
-        return [to_json(item) for item in thing]
+        return [_write(item, once) for item in thing]
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing
     raise CodecError(f"a {type(thing).__name__} is not on the closed list of what may travel")
@@ -59,16 +73,16 @@ def from_json(data: Any, known: Iterable[type] = ()) -> Any:
     """What `to_json` wrote; `known` are types beyond the closed list. `CodecError` for anything else."""
     names = {t.__name__: t for t in (*CLOSED_LIST, *known)}
     try:
-        return _read(data, names)
+        return _read(data, names, [])
     except HazemapError as error:
         raise CodecError(f"this JSON describes something impossible: {error}") from error
-    except (TypeError, ValueError, KeyError, OverflowError, AttributeError, ZeroDivisionError) as error:
+    except (TypeError, ValueError, LookupError, OverflowError, AttributeError, ZeroDivisionError) as error:
         raise CodecError(f"this JSON is not one of hazemap's: {type(error).__name__}") from error
 
 
-def _read(data: Any, names: dict[str, type]) -> Any:
+def _read(data: Any, names: dict[str, type], once: list[Any]) -> Any:  # noqa: PLR0911 - one answer a kind
     if isinstance(data, list):
-        return tuple(_read(item, names) for item in data)
+        return tuple(_read(item, names, once) for item in data)
     if not isinstance(data, dict):
         return data
     if len(data) != 1:
@@ -81,6 +95,10 @@ def _read(data: Any, names: dict[str, type]) -> Any:
         return np.array(values, dtype=kind)
     if name == "fraction":
         return Fraction(fields)
+    if name == "again":
+        if type(fields) is not int or fields < 0:
+            raise CodecError("what comes again is named by its number")
+        return once[fields]
     if name not in names:
         raise CodecError(f"{name!r} is not on the closed list of what may travel")
     if issubclass(names[name], Enum):
@@ -88,7 +106,10 @@ def _read(data: Any, names: dict[str, type]) -> Any:
     wanted = {f.name for f in dataclasses.fields(names[name])}
     if set(fields) != wanted:
         raise CodecError(f"{name} has the fields {sorted(wanted)}, not {sorted(fields)}")
-    return names[name](**{key: _read(value, names) for key, value in fields.items()})
+    thing = names[name](**{key: _read(value, names, once) for key, value in fields.items()})
+    if getattr(thing, "travels_once", False):
+        once.append(thing)
+    return thing
 
 
 def dumps(thing: Any) -> str:

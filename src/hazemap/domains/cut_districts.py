@@ -169,8 +169,8 @@ class CutDistricts:
             for frame, (begin, end) in enumerate(zip(*runs, strict=True)):
                 found[begin:end] = frame
             return found
-        frame = np.searchsorted(self.dynamic, (base & ~_PATHS) | _ONE, "right") - 1
-        held = frame >= 0
+        frame: Numbers = np.asarray(np.searchsorted(self.dynamic, (base & ~_PATHS) | _ONE, "right") - 1)
+        held = np.asarray(frame >= 0)
         held[held] = base[held] <= self._last[frame[held]]
         return np.where(held, frame, -1)
 
