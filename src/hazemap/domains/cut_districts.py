@@ -166,8 +166,8 @@ class CutDistricts:
         if (base[1:] >= base[:-1]).all():
             first, last = self.base.districts.span(self.dynamic)
             runs = np.searchsorted(base, first).tolist(), np.searchsorted(base, last, "right").tolist()
-            for frame, (begin, end) in enumerate(zip(*runs, strict=True)):
-                found[begin:end] = frame
+            for number, (begin, end) in enumerate(zip(*runs, strict=True)):
+                found[begin:end] = number
             return found
         frame: Numbers = np.asarray(np.searchsorted(self.dynamic, (base & ~_PATHS) | _ONE, "right") - 1)
         held = np.asarray(frame >= 0)
