@@ -18,8 +18,7 @@ Numbers = NDArray[np.int64]
 PARTS = 16
 """A cost is a whole number of sixteenths of a vote."""
 
-_ROOM = 1 << 62
-_LARGEST = np.iinfo(np.int64).max
+_ROOM, _LARGEST = 1 << 60, 1 << 61
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +130,7 @@ def _cost(pixels: Numbers, votes: Numbers, above: Numbers, number: Numbers) -> N
     """⌊32 · (above − number · votes/pixels)⌋, exactly: of the pixels with more than the mean, their votes and number.
 
     votes = q · pixels + r, so it is 32(above − number · q) − ⌈32 · number · r/pixels⌉. Python's integers do what 64
-    bits may not hold.
+    bits may not hold. Costs end at 2⁶¹, so that two of them and noise fit 64 bits; that moves none further.
     """
     times = 2 * PARTS
     largest = int(pixels.max()) * int(number.max(initial=0)) * times
@@ -139,4 +138,4 @@ def _cost(pixels: Numbers, votes: Numbers, above: Numbers, number: Numbers) -> N
         pixels, votes, above, number = (array.astype(object) for array in (pixels, votes, above, number))
     whole, rest = votes // pixels, votes % pixels
     cost = times * (above - number * whole) + (-(times * number * rest) // pixels)
-    return np.asarray(np.minimum(cost, _LARGEST // 4), dtype=np.int64)
+    return np.asarray(np.minimum(cost, _LARGEST), dtype=np.int64)
