@@ -84,12 +84,12 @@ def test_a_hierarchy_counts_people_and_its_published_map_is_unbiased(lost):
     [
         lambda: HB(TREE, ()),
         lambda: HB(TREE, (3, 2)),
-        lambda: HB(TREE, (2, 9)),
-        lambda: HB.published(TREE, 9),
+        lambda: HB(TREE, (-1, 3)),
         lambda: HB.least(TREE, -1),
+        lambda: next(HB.published(TREE, 9).rounds(None)),
         lambda: HB.least(Hexagons(Box(13.2, 52.4, 13.6, 52.6), 5, 9), 2),
     ],
 )
-def test_levels_that_a_tree_does_not_have_are_refused(wrong):
+def test_what_is_no_hierarchy_is_refused(wrong):
     with pytest.raises(InputError):
         wrong()

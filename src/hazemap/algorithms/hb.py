@@ -46,18 +46,19 @@ class HB:
 
     def __post_init__(self) -> None:
         rising = all(coarse < fine for coarse, fine in pairwise(self.levels))
-        if not self.levels or not rising or not 0 <= self.levels[0] <= self.levels[-1] <= self.tree.depth:
-            raise InputError(
-                f"a hierarchy is of some levels of its tree, 0 to {self.tree.depth}, the coarsest first;"
-                f" found {self.levels}"
-            )
+        if not self.levels or not rising or self.levels[0] < 0:
+            raise InputError(f"a hierarchy is of some levels of its tree, the coarsest first; found {self.levels}")
+
+    @property
+    def level(self) -> int:
+        """The finest."""
+        return self.levels[-1]
 
     @classmethod
     def published(
         cls, tree: Tree, level: int, bounding: Bounding = AtMostRows(1), reading: Reading = Reading.SHRUNK
     ) -> "HB":
         """The levels of the authors' rule, down to `level`."""
-        _check(tree, level)
         fan = (len(tree.children(tree.root)) / len(tree.root)) ** 0.5  # branches a side: 2 in a quadtree
         side = fan**level
         step = min(range(1, level + 1), key=lambda j: fan**j * (side - 1) * ceil(level / j) ** 2, default=1)
@@ -68,9 +69,8 @@ class HB:
         cls, tree: Tree, level: int, bounding: Bounding = AtMostRows(1), reading: Reading = Reading.SHRUNK
     ) -> "HB":
         """The levels of a quadtree, down to `level`, that make the mean variance of a rectangle least."""
-        _check(tree, level)
-        if not isinstance(tree, Quadtree):
-            raise InputError("rectangles are made of the cells of a quadtree: choose quadtree cells")
+        if not isinstance(tree, Quadtree) or level < 0:
+            raise InputError("rectangles are made of the cells of a level of a quadtree: choose quadtree cells")
         above = (chosen for number in range(max(level, 1)) for chosen in combinations(range(1, level), number))
         return cls(tree, min(((*upper, level) for upper in above), key=rectangle_variance), bounding, reading)
 
@@ -119,8 +119,3 @@ def _interval_square(last: int, level: int) -> float:
     left, right = block + 1, side - block
     pairs = (left * right).sum() + 2 * (np.cumsum(left, axis=1)[:, :-1] * right[:, 1:]).sum()
     return float(pairs / (side * (side + 1) / 2))
-
-
-def _check(tree: Tree, level: int) -> None:
-    if not 0 <= level <= tree.depth:
-        raise InputError(f"the tree has levels 0 to {tree.depth}, not {level}")

@@ -34,14 +34,11 @@ class Privlet:
     def __post_init__(self) -> None:
         if self.reading is Reading.SHRUNK:
             raise InputError("a wavelet is read unbiased or without minus signs: no cells have a parent to be drawn to")
-        _ = self._wavelet
-
-    @property
-    def _wavelet(self) -> Wavelet:
-        return Wavelet(self.tree, self.level, self.bounding)
+        if not isinstance(self.tree, Quadtree) or self.level < 1:
+            raise InputError("a wavelet has rows and columns: choose quadtree cells, and a level from 1 on")
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""
-        wavelet = self._wavelet
+        wavelet = Wavelet(self.tree, self.level, self.bounding)
         answer = yield Query(wavelet, Fraction(1))
         return read_wavelet(wavelet, answer, self.reading)
