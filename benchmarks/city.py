@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pyarrow as pa
 
-from hazemap.cells import Leaves
+from hazemap.cells import Leaves, Redrawn
 from hazemap.domains import Quadtree
 from hazemap.tables.opening.sources import open_table
 
@@ -47,7 +47,7 @@ def table():
 
 def picture(cells: Leaves, values: np.ndarray) -> np.ndarray:
     """A map as a number a pixel: every cell spread evenly over the pixels it owns."""
-    grid = TREE.grid(10)
-    first, last = cells.spans
-    pixels = cells.own((last - first).astype(float) + 1)
-    return (values / pixels)[cells.locate(grid.ravel())].reshape(grid.shape)
+    tree, grid = cells.tree, TREE.grid(10)
+    drawn = isinstance(tree, Redrawn)
+    at = cells.locate(tree.leaves)[tree.positions(grid.ravel())] if drawn else cells.locate(grid.ravel())
+    return (values / np.maximum(np.bincount(at, minlength=cells.size), 1))[at].reshape(grid.shape)
