@@ -30,7 +30,8 @@ class Allotment:
 
     `left` is for every way from the root to a leaf. After d cuts a cell is counted with deciding[d], and is a leaf if
     that says fullness[d] or less; otherwise its line is looked for with cutting[d]. After as many cuts as there are
-    entries, every cell is a leaf. Whatever is left then counts the leaf.
+    entries, every cell is a leaf. Whatever is left then counts the leaf. The root waits until `begins` levels of other
+    trees went by, so that cells which pay the same are asked together.
 
     >>> quarter = Fraction(1, 4)
     >>> Allotment(Fraction(1), (quarter,), (quarter,), (100.0,)).height
@@ -41,6 +42,7 @@ class Allotment:
     deciding: tuple[Fraction, ...]
     cutting: tuple[Fraction, ...]
     fullness: tuple[float, ...]
+    begins: int = 0
 
     def __post_init__(self) -> None:
         if not len(self.deciding) == len(self.cutting) == len(self.fullness):
@@ -99,38 +101,41 @@ class Grower:
         """
         kinds = tuple(dict.fromkeys(allotments))
         number = {kind: at for at, kind in enumerate(kinds)}
-        active = _Active(np.array(roots, dtype=np.uint64), np.array([number[each] for each in allotments]), kinds)
+        start = np.array([each.begins for each in allotments], dtype=np.int64)
+        roots, which = np.array(roots, dtype=np.uint64), np.array([number[each] for each in allotments], dtype=np.int64)
+        active = _Active(roots[:0], which[:0], kinds)
         leaves: list[Cells] = []
         transcript: list[tuple[Question, Answer]] = []
-        for level in range(max((kind.height for kind in kinds), default=0) + 1):
-            done = active.of([float(kind.height <= level) for kind in kinds]) > 0
+        for level in range(max((kind.begins + kind.height for kind in kinds), default=0) + 1):
+            active = active.joined(roots[start == level], which[start == level])
+            done = active.of([float(kind.begins + kind.height <= level) for kind in kinds]) > 0
             done |= _pixels(tree.rectangles(active.cells)) <= self.least_pixels
             counts = np.full(len(active.cells), np.inf)
-            for share, who in active.groups([_at(kind.deciding, level) for kind in kinds], ~done):
+            for share, who in active.groups([_at(kind.deciding, level - kind.begins) for kind in kinds], ~done):
                 query = Query(Counts(Leaves(tree, active.cells[who]), self.bounding), share)
                 transcript.append((query, (yield query)))
                 counts[who] = transcript[-1][1].sums / self.bounding.unit
                 active.pay(who, share)
-            done |= counts <= active.of([_at(kind.fullness, level) for kind in kinds])
+            done |= counts <= active.of([_at(kind.fullness, level - kind.begins) for kind in kinds])
             for share, who in active.left(done):
                 query = Query(Counts(Leaves(tree, active.cells[who]), self.bounding), share)
                 transcript.append((query, (yield query)))
             leaves.append(active.cells[done])
             active = active.part(~done)
-            if not len(active.cells):
-                break
-            axis, line = yield from self._lines(tree, active, level, transcript)
-            tree = tree.cut(active.cells, axis, line)
-            active = active.halved(tree.children(active.cells))
+            if len(active.cells):
+                axis, line = yield from self._lines(tree, active, level, transcript)
+                tree = tree.cut(active.cells, axis, line)
+                active = active.halved(tree.children(active.cells))
         return Grown(tree, np.concatenate(leaves), tuple(transcript))
 
     def _lines(
         self, tree: Cuttable, active: "_Active", level: int, transcript: list[tuple[Question, Answer]]
     ) -> Rounds[tuple[NDArray[np.int8], Numbers]]:
         """Which way and where to cut each cell."""
-        axis, low, high = _range(tree.rectangles(active.cells), active.of([k.height - level for k in active.kinds]))
+        height = active.of([kind.begins + kind.height - level for kind in active.kinds])
+        axis, low, high = _range(tree.rectangles(active.cells), height)
         middle = (low + high) // 2
-        each = [_at(kind.cutting, level) / (2 * self.turns + 1) for kind in active.kinds]
+        each = [_at(kind.cutting, level - kind.begins) / (2 * self.turns + 1) for kind in active.kinds]
         best, several = np.zeros(len(middle)), low < high
         for turn in range(self.turns):
             lines = np.stack([middle, low + (middle - low) // 2, middle + (high - middle) // 2], axis=1)
@@ -192,6 +197,16 @@ class _Active:
         used, self.paid = np.unique(paid, return_inverse=True)
         self.sums = tuple(every[at] for at in used)
 
+    def joined(self, cells: Cells, kind: Numbers) -> "_Active":
+        """With some roots more, which have paid nothing, in ascending order."""
+        if not len(cells):
+            return self
+        sums = self.sums if Fraction(0) in self.sums else (*self.sums, Fraction(0))
+        paid = np.concatenate([self.paid, np.full(len(cells), sums.index(Fraction(0)))])
+        every = np.concatenate([self.cells, cells])
+        order = np.argsort(every)
+        return _Active(every[order], np.concatenate([self.kind, kind])[order], self.kinds, paid[order], sums)
+
     def part(self, kept: NDArray[np.bool_]) -> "_Active":
         """Some of the cells."""
         return _Active(self.cells[kept], self.kind[kept], self.kinds, self.paid[kept], self.sums)
@@ -202,8 +217,8 @@ class _Active:
 
 
 def _at(shares: Sequence[Any], level: int) -> Any:
-    """The entry of a level; 0 below the last."""
-    return shares[level] if level < len(shares) else Fraction(0)
+    """The entry of a level; 0 above the first and below the last."""
+    return shares[level] if 0 <= level < len(shares) else Fraction(0)
 
 
 def _pixels(edges: Rectangles) -> Numbers:

@@ -1,6 +1,6 @@
 """A country's districts, each cut further where it is small enough: maps of hundreds of millions of people."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor, log2, sqrt
 
@@ -102,7 +102,9 @@ class National:
                 break
         dynamic = np.concatenate(roots)
         tree = plain.turned(dynamic)
-        grown = yield from self._grower().grown(tree, dynamic, [plan.inside for plan in plans])
+        tallest = max(plan.inside.height for plan in plans)
+        inside = [replace(plan.inside, begins=tallest - plan.inside.height) for plan in plans]
+        grown = yield from self._grower().grown(tree, dynamic, inside)
         transcript += grown.transcript
         own = sorted({plan.own for plan in plans} - {Fraction(0)})
         standing += [(dynamic[[plan.own == share for plan in plans]], share) for share in own]
