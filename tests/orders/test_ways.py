@@ -1,5 +1,7 @@
 """Methods by their names, over the cells and the box that go with them."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,12 +11,17 @@ from hazemap.algorithms import (
     Adaptive,
     AdaptiveGrid,
     CountMin,
+    DensePyramid,
     FittedLevel,
     Flat,
     FoundBox,
     Geometric,
     Hierarchical,
+    LaplaceClip,
     PrefixTree,
+    PublishedPyramid,
+    Pyramid,
+    TopCells,
     UniformGrid,
 )
 from hazemap.domains import Box, Hexagons, Quadtree
@@ -31,7 +38,9 @@ PARIS = Box(2.2, 48.8, 2.5, 48.9)
     [
         *(("adaptive", Adaptive), ("fitted-level", FittedLevel), ("prefix", PrefixTree), ("flat:5", Flat)),
         *(("adaptive-grid", AdaptiveGrid), ("uniform-grid", UniformGrid), ("sketch", CountMin)),
-        *(("hierarchical:5", Hierarchical), ("geometric:5", Geometric)),
+        *(("hierarchical:5", Hierarchical), ("geometric:5", Geometric), ("laplace-clip:5", LaplaceClip)),
+        *(("pyramid", Pyramid), ("pyramid:20", Pyramid), ("pyramid-published:20", PublishedPyramid)),
+        *(("dense-pyramid", DensePyramid),),
     ],
 )
 def test_a_name_gives_its_method_over_the_box_with_the_rule(name, method):
@@ -68,6 +77,20 @@ def test_maps_of_many_levels_are_told_their_finest():
         with pytest.raises(InputError, match=f"how fine shall a {name} map be"):
             way(name, Squares(None), PARIS, AtMostRows(1))
         assert way(f"{name}:4", Squares(None), None, AtMostRows(1)).tree(PARIS).depth >= 4
+
+
+def test_a_part_of_the_cells_is_named_in_per_cent_and_cells_of_a_level_by_their_number():
+    top = way("top:0.01", Squares(7), PARIS, OneVote())
+    assert (type(top), top.level, top.kept) == (TopCells, 7, Fraction(1, 10_000))
+    assert way("top:25", Hexes(7, 9), PARIS, OneVote()).kept == Fraction(1, 4)
+    assert way("pyramid:20", Squares(None), None, OneVote()).method.kept == 20
+    assert way("pyramid", Squares(None), PARIS, OneVote()).kept is None
+    assert way("pyramid-published:5", Squares(None), PARIS, OneVote()).kept == 5
+    with pytest.raises(InputError, match="quadtree:LEVEL"):
+        way("top:1", Squares(None), PARIS, OneVote())
+    for wrong in ("top:", "top:0", "top:101", "top:1e3", "pyramid:0", "pyramid:x", "dense-pyramid:3"):
+        with pytest.raises(InputError):
+            way(wrong, Squares(7), PARIS, OneVote())
 
 
 def test_a_grid_cuts_no_hexagons():

@@ -4,6 +4,7 @@ from hazemap.algorithms.adaptive import Adaptive
 from hazemap.algorithms.adaptive_grid import AdaptiveGrid
 from hazemap.algorithms.best_level import BestLevel
 from hazemap.algorithms.count_min import CountMin
+from hazemap.algorithms.dense_pyramid import DensePyramid
 from hazemap.algorithms.fitted_level import FittedLevel
 from hazemap.algorithms.flat import Flat
 from hazemap.algorithms.found_box import FoundBox, Locate
@@ -11,17 +12,20 @@ from hazemap.algorithms.geometric import Geometric
 from hazemap.algorithms.hb import HB
 from hazemap.algorithms.hierarchical import Hierarchical
 from hazemap.algorithms.kd_tree import KDTree
+from hazemap.algorithms.laplace_clip import LaplaceClip
 from hazemap.algorithms.prefix_tree import PrefixTree
 from hazemap.algorithms.privlet import Privlet
 from hazemap.algorithms.privtree import PrivTree
 from hazemap.algorithms.proportion import Proportion
 from hazemap.algorithms.published_pyramid import PublishedPyramid
 from hazemap.algorithms.pyramid import Pyramid
+from hazemap.algorithms.top_cells import TopCells
 from hazemap.algorithms.uniform_grid import UniformGrid
 
 METHODS: tuple[type, ...] = (
     *(HB, Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, FoundBox, Geometric, Hierarchical, Locate, PrefixTree),
     *(FittedLevel, KDTree, PrivTree, Privlet, PublishedPyramid, Pyramid, UniformGrid),
+    *(DensePyramid, LaplaceClip, TopCells),
 )
 """Every method that a release may name."""
 
@@ -32,12 +36,14 @@ __all__ = [
     "AdaptiveGrid",
     "BestLevel",
     "CountMin",
+    "DensePyramid",
     "FittedLevel",
     "Flat",
     "FoundBox",
     "Geometric",
     "Hierarchical",
     "KDTree",
+    "LaplaceClip",
     "Locate",
     "PrefixTree",
     "PrivTree",
@@ -45,5 +51,6 @@ __all__ = [
     "Proportion",
     "PublishedPyramid",
     "Pyramid",
+    "TopCells",
     "UniformGrid",
 ]

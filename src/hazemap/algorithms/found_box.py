@@ -10,6 +10,8 @@ from hazemap.algorithms.best_level import BestLevel
 from hazemap.algorithms.flat import Flat
 from hazemap.algorithms.geometric import Geometric
 from hazemap.algorithms.hierarchical import Hierarchical
+from hazemap.algorithms.laplace_clip import LaplaceClip
+from hazemap.algorithms.top_cells import TopCells
 from hazemap.cellmap import CellMap
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.domains import WORLD, Box, Hexagons, Quadtree
@@ -20,7 +22,7 @@ from hazemap.tables.bounding import AtMostRows, Bounding
 
 T = TypeVar("T")
 
-Grid = Flat | Hierarchical | Geometric | BestLevel
+Grid = Flat | Hierarchical | Geometric | BestLevel | LaplaceClip | TopCells
 """Methods that end in all cells of one level."""
 
 

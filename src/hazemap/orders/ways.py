@@ -3,20 +3,27 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from math import cos, degrees, radians
+from typing import Any, cast
 
 from hazemap.algorithms import (
     Adaptive,
     AdaptiveGrid,
     CountMin,
+    DensePyramid,
     FittedLevel,
     Flat,
     FoundBox,
     Geometric,
     Hierarchical,
     KDTree,
+    LaplaceClip,
     PrefixTree,
     PrivTree,
+    PublishedPyramid,
+    Pyramid,
+    TopCells,
     UniformGrid,
 )
 from hazemap.algorithms.found_box import Way, over
@@ -38,11 +45,25 @@ WHOLE: dict[str, Callable[..., Way]] = {
     "privtree": PrivTree,
     "prefix": PrefixTree,
     "sketch": CountMin,
+    "pyramid": Pyramid,
+    "pyramid-published": PublishedPyramid,
+    "dense-pyramid": DensePyramid,
 }
 """Methods that find out themselves how fine their cells are: of a tree and a bounding rule."""
 
-LEVELLED: dict[str, Callable[..., Way]] = {"flat": Flat, "hierarchical": Hierarchical, "geometric": Geometric}
+LEVELLED: dict[str, Callable[..., Way]] = {
+    "flat": Flat,
+    "hierarchical": Hierarchical,
+    "geometric": Geometric,
+    "laplace-clip": LaplaceClip,
+}
 """Methods that count down to a level, NAME or NAME:LEVEL."""
+
+TOP = re.compile(r"top(?::(100|[0-9]{1,2}(?:\.[0-9]{1,6})?))?")
+"""The method that shows the top of the finest cells, so many per cent of them: top or top:PERCENT."""
+
+KEEPING = re.compile(r"(pyramid|pyramid-published):([1-9][0-9]{0,4})")
+"""Methods that cut so many cells of a level at most: NAME:CELLS."""
 
 HALVING = ("kd-hybrid", "kd-tree", "kd-tree-uniform")
 """Methods that choose in private where a cell is cut."""
@@ -50,16 +71,22 @@ HALVING = ("kd-hybrid", "kd-tree", "kd-tree-uniform")
 SQUARE = ("adaptive-grid", "uniform-grid", *HALVING)
 """Methods that cut a square into rectangles of their own."""
 
-BUYS_NUMBER = ("adaptive-grid", "fitted-level", "prefix", "uniform-grid", *HALVING)
+BUYS_NUMBER = ("adaptive-grid", "dense-pyramid", "fitted-level", "prefix", "uniform-grid", *HALVING)
 """Methods that pay for the number of people first."""
 
-FIXED = tuple(LEVELLED)
+FIXED = (*LEVELLED, "top")
 """Methods whose cells do not depend on any answer."""
 
 CURATOR_ONLY = (KDTree, PrivTree)
 """Methods that ask more than sums over people."""
 
-METHODS = ", ".join((*WHOLE, *(f"{name}, {name}:LEVEL" for name in LEVELLED)))
+METHODS = ", ".join(
+    (
+        *WHOLE,
+        *(f"{name}, {name}:LEVEL" for name in LEVELLED),
+        *("pyramid:CELLS", "pyramid-published:CELLS", "top", "top:PERCENT"),
+    )
+)
 
 NOT_YET = Quadtree.world(depth=0)
 SPECK = Box(0.0, 0.0, 1e-5, 1e-5)
@@ -74,17 +101,29 @@ def way(method: str, cells: Squares | Hexes, box: Box | None, rule: Bounding) ->
 
     The level is a level of the quadtree, or a resolution of H3; by default the finest of `cells`.
     """
+    if keeping := KEEPING.fullmatch(method):
+        return _but(way(keeping[1], cells, box, rule), kept=int(keeping[2]))
+    if (top := TOP.fullmatch(method)) and top[1]:
+        return _but(way("top", cells, box, rule), kept=Fraction(top[1]) / 100)
     name, _, digits = method.partition(":")
-    if not (method in WHOLE or (name in LEVELLED and re.fullmatch(r"[a-z]+(:[0-9]{1,2})?", method))):
+    if not (method in WHOLE or top or (name in LEVELLED and re.fullmatch(r"[a-z-]+(:[0-9]{1,2})?", method))):
         refuse("a method", METHODS, method)
-    level = _level(name, int(digits) if digits else None, cells) if name in LEVELLED else 0
+    level = _level(name, int(digits) if digits else None, cells) if name in FIXED else 0
     tree = domain(cells, box, level)
     if name in SQUARE and not isinstance(tree, Quadtree):
         raise InputError(
             f"the method {name} cuts a square into rectangles of its own, not into {cells}: leave them out"
         )
-    made = LEVELLED[name](tree, level=level, bounding=rule) if name in LEVELLED else WHOLE[name](tree, bounding=rule)
+    levelled = {**LEVELLED, "top": TopCells}
+    made = levelled[name](tree, level=level, bounding=rule) if name in FIXED else WHOLE[name](tree, bounding=rule)
     return made if box else FoundBox(made, finest=FINEST)
+
+
+def _but(chosen: Way | FoundBox, **changes: Any) -> Way | FoundBox:
+    """The same method with other parameters."""
+    if isinstance(chosen, FoundBox):
+        return replace(chosen, method=_but(chosen.method, **changes))
+    return cast(Way, replace(cast(Any, chosen), **changes))
 
 
 def among_devices(chosen: Way | FoundBox, most_numbers: int) -> Way | FoundBox:
@@ -131,12 +170,16 @@ def _level(name: str, level: int | None, cells: Squares | Hexes) -> int:
     level = cells.depth if level is None else level
     if level is None:
         raise InputError(
-            f"how fine shall a {name} map be? {name}:LEVEL cuts the box LEVEL times in each direction in half; "
+            f"how fine shall a {name} map be? {_levelled(name)} cuts the box LEVEL times in each direction in half; "
             "`hazemap plan` recommends a level, and the method fitted-level finds one by itself"
         )
     if 4**level > MOST_CELLS or (cells.depth is not None and level > cells.depth):
         raise InputError(f"a {name} map of {cells} cannot have level {level}: choose a coarser one")
     return level
+
+
+def _levelled(name: str) -> str:
+    return f"{name}:LEVEL" if name in LEVELLED else "quadtree:LEVEL"
 
 
 def domain(cells: Squares | Hexes, box: Box | None, level: int = 0) -> Quadtree | Hexagons:
