@@ -21,7 +21,7 @@ PAPER = 10.0
 SMALL, PLAIN = 8.0, 9.0
 """Points of numbers and of names: still read at half the size."""
 
-BETWEEN, ABOVE, BELOW, LEFT = 0.62, 0.36, 0.5, 0.42
+BETWEEN, ABOVE, BELOW, LEFT = 0.7, 0.36, 0.5, 0.42
 """Inches: from panel to panel, for a panel's heading, for the numbers and the name of its axis, left of the first."""
 
 GRID = "#dfe1e4"
@@ -88,7 +88,7 @@ def draw_dots(
     """
     names = _ranked(groups, measure)
     series = list(dict.fromkeys(name for _, parts in groups for name, _ in parts))
-    names_wide = max(width(name, PLAIN) for name in names) + 0.12
+    names_wide = max(width(name, PLAIN, "bold" if mark_of(name).strong else "normal") for name in names) + 0.12
     columns = min(3, len(groups))
     across = (PAPER - 2 * MARGIN - names_wide - 0.25 * (columns - 1)) / columns
     tall = 0.21 * len(names) + 0.15
@@ -132,6 +132,8 @@ def draw_dots(
             _round_ticks(axes, "x")
         axes.set_ylim(-0.7, len(names) - 0.3)
         axes.set_yticks(range(len(names)), names[::-1] if column == 0 else [""] * len(names), **style(PLAIN))
+        for label in axes.get_yticklabels():
+            label.set_fontweight("bold" if mark_of(label.get_text()).strong else "normal")
         axes.grid(axis="both", color=GRID, linewidth=0.6, zorder=0)
         axes.set_axisbelow(True)
         axes.set_xlabel(measure.words if columns < 3 else measure.short, labelpad=3, **style(SMALL))

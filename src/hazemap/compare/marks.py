@@ -11,6 +11,10 @@ GREY, RED, BLUE, PINK, ORANGE, GREEN, SKY = (
 Dash = Literal["-", "--", "-.", ":", ""]
 
 
+HTF_LOW, HTF_HIGH = "HTF, ε′ = 0.0005", "HTF, ε′ = 0.001"
+"""HTF with so much ε for the cuts of a level, as in the paper."""
+
+
 class Mark(NamedTuple):
     """Colour, marker and dash; `strong` methods are drawn thicker and above the others."""
 
@@ -36,7 +40,7 @@ FAMILIES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
     (RED, False, ("UG", "AG")),
     (BLUE, False, ("quadtree (geometric)", "quadtree (uniform)", "HB", "prefix tree", "PrivTree")),
     (PINK, False, ("Privlet", "DAWA")),
-    (ORANGE, False, ("kd-tree (geometric)", "kd-tree (uniform)", "kd-tree (hybrid)", "HTF")),
+    (ORANGE, False, ("kd-tree (geometric)", "kd-tree (uniform)", "kd-tree (hybrid)", "HTF", HTF_LOW, HTF_HIGH)),
     (GREEN, True, ("adaptive", "auto", "pyramid", "HTF+")),
 )
 """Colour, whether it is ours, and the methods of each family by name."""

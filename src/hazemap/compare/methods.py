@@ -126,6 +126,10 @@ METHODS: tuple[Method, ...] = (
     AG,
     QUADTREE_UNIFORM,
     QUADTREE,
+    KD_GEOMETRIC,
+    KD_UNIFORM,
+    KD_HYBRID,
+    PRIVTREE,
     PREFIX,
     ADAPTIVE,
 )

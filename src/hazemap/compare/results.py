@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -90,7 +91,10 @@ class Results:
 
 
 def mean_of(numbers: Sequence[float] | np.ndarray[Any, Any]) -> Mean:
-    """The mean, and x̄ ± t·s/√n; not below the least that was found, so that it can stand on a logarithmic axis.
+    """The mean and a 95 % interval for it: x̄ ± h, h = t·s/√n.
+
+    Where all numbers are positive the lower end is x̄·exp(−h/x̄), the interval of its logarithm by the delta method:
+    the same for a small h, and never below 0, so that it can stand on a logarithmic axis.
 
     >>> mean_of([1.0, 2.0, 3.0]).mean, mean_of([1.0]).low
     (2.0, 1.0)
@@ -105,4 +109,5 @@ def mean_of(numbers: Sequence[float] | np.ndarray[Any, Any]) -> Mean:
     if len(known) == 1:
         return Mean(mean, mean, mean, 1)
     half = float(stdtrit(len(known) - 1, (1 + SURE) / 2) * known.std(ddof=1) / len(known) ** 0.5)
-    return Mean(mean, max(mean - half, min(float(known.min()), mean)), mean + half, len(known))
+    low = mean * exp(-half / mean) if known.min() > 0 else mean - half
+    return Mean(mean, low, mean + half, len(known))

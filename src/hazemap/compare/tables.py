@@ -123,7 +123,7 @@ def _cell(mean: Mean, measure: Measure, best: float) -> str:
     if not text:
         return ""
     text = f"**{text}**" if mean.mean == best else text
-    half = (mean.high - mean.low) / 2
+    half = mean.high - mean.mean
     return f"{text} ± {_two_digits(half * measure.factor)}" if half > 0 and measure.score not in PLAIN else text
 
 

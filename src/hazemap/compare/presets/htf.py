@@ -3,7 +3,10 @@
 The paper's maps are of phones in Los Angeles, which nobody else has: the city, of as many people, stands for it.
 """
 
+from dataclasses import replace
+
 from hazemap.compare.figures import Part, along, ranking
+from hazemap.compare.marks import HTF_HIGH, HTF_LOW
 from hazemap.compare.methods import (
     AG,
     HTF,
@@ -24,13 +27,12 @@ SCORES = ("mre", "mre_2", "mre_6", "mre_10")
 NOTE = "The paper's own map is not public: the city has as many people, in as many pixels."
 
 
-def _searching(amount: str) -> Method:
+def _searching(name: str, amount: str) -> Method:
     """HTF with this ε for the cuts of a level."""
-    method = HTF.but(share_a_level=Epsilons(amount))
-    return Method(f"HTF, ε′ = {amount}", method.spelled, method.published, method.changes)
+    return replace(HTF.but(share_a_level=Epsilons(amount)), name=name)
 
 
-LOW, HIGH = _searching("0.0005"), _searching("0.001")
+LOW, HIGH = _searching(HTF_LOW, "0.0005"), _searching(HTF_HIGH, "0.001")
 
 
 def _by_epsilon(score: str = "mre") -> list[Part]:
@@ -136,6 +138,11 @@ def _one(name: str, what: str, methods: tuple[Method, ...], epsilons: tuple[str,
     )
 
 
+def _for_height(height: int) -> int:
+    """People to a cell that give a tree of this height, h = ⌊log₂(Nε/people)⌋, for the city at ε = 0.1."""
+    return max(1, round(3_500_000 * 0.1 / 2 ** (height + 0.5)))
+
+
 _RANDOM = [Part("rectangles, ε = 0.1", "mre"), Part("squares of 2 %", "mre_2"), Part("the density", "l1")]
 
 HTF_10A = _one(
@@ -160,7 +167,7 @@ HTF_10B = _one(
 HTF_10C = _one(
     "10c",
     "HTF of every height",
-    tuple(HTF.but(height=height).placed(height) for height in range(4, 19, 2)),
+    tuple(HTF.but(people_a_cell=_for_height(height)).placed(height) for height in range(4, 19, 2)),
     ("0.1",),
     along("at", "height of the tree", _RANDOM, "HTF: height", logarithmic=False),
 )
