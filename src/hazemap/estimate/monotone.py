@@ -18,7 +18,8 @@ def monotone(numbers: Floats, low: float = 0.0, high: float = 1.0) -> Floats:
     >>> monotone(np.array([0.1, 0.4, 0.2, 1.3]))
     array([0.1, 0.3, 0.3, 1. ])
     """
-    return np.clip(_compiled()(np.asarray(numbers, dtype=np.float64)), low, high)
+    nearest: Floats = np.clip(_compiled()(np.asarray(numbers, dtype=np.float64)), low, high)
+    return nearest
 
 
 @cache
