@@ -182,10 +182,11 @@ class _Active:
 
     def left(self, wanted: NDArray[np.bool_]) -> list[tuple[Fraction, Numbers]]:
         """The same for all that is left on the way to each cell."""
-        pairs, which = np.unique(np.stack([self.kind, self.paid]), axis=1, return_inverse=True)
-        shares = [self.kinds[kind].left - self.sums[paid] for kind, paid in pairs.T.tolist()]
+        code = self.kind * len(self.sums) + self.paid
+        pairs = np.flatnonzero(np.bincount(code))
+        shares = [self.kinds[i // len(self.sums)].left - self.sums[i % len(self.sums)] for i in pairs.tolist()]
         distinct = sorted(set(shares))
-        place = np.array([distinct.index(share) for share in shares], dtype=np.int64)[which.reshape(-1)]
+        place = np.array([distinct.index(share) for share in shares], dtype=np.int64)[np.searchsorted(pairs, code)]
         found = ((share, np.flatnonzero(wanted & (place == at))) for at, share in enumerate(distinct))
         return [(share, who) for share, who in found if len(who)]
 
@@ -194,8 +195,9 @@ class _Active:
         paid = self.paid.copy()
         paid[who] += len(self.sums)
         every = (*self.sums, *(each + share for each in self.sums))
-        used, self.paid = np.unique(paid, return_inverse=True)
-        self.sums = tuple(every[at] for at in used)
+        used = np.flatnonzero(np.bincount(paid))
+        self.paid = np.searchsorted(used, paid)
+        self.sums = tuple(every[at] for at in used.tolist())
 
     def joined(self, cells: Cells, kind: Numbers) -> "_Active":
         """With some roots more, which have paid nothing, in ascending order."""

@@ -50,7 +50,7 @@ class Spending:
         if where is None or not self._knows(*where):
             return max(self._paid)
         _, which, inside = self._steps(where[0])
-        return max((self._paid[i] for i in np.unique(which[inside])), default=_ZERO)
+        return max((self._paid[i] for i in np.flatnonzero(np.bincount(which[inside]))), default=_ZERO)
 
     def pay(self, share: Fraction, where: tuple[Leaves, Bounding] | None) -> None:
         """Everybody in these cells pays; everybody at all, for None: O(steps + cells · log cells)."""
@@ -63,7 +63,9 @@ class Spending:
         self._tree = leaves.tree
         starts, which, inside = self._steps(leaves)
         before, paid = self._paid, len(self._paid)
-        used, which = np.unique(np.where(inside, which + paid, which), return_inverse=True)
+        which = np.where(inside, which + paid, which)
+        used = np.flatnonzero(np.bincount(which))
+        which = np.searchsorted(used, which)
         changes = np.concatenate([[True], which[1:] != which[:-1]])
         self._starts, self._which = starts[changes], which[changes]
         self._paid = [before[i] if i < paid else before[i - paid] + share for i in used.tolist()]
