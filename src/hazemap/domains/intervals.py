@@ -19,7 +19,7 @@ MOST_BINS = 1 << 24
 
 @dataclass(frozen=True)
 class Intervals:
-    """`bins` equal intervals from `low` to `high`, under a tree: level i has `branchings[i − 1]` times as many as above.
+    """`bins` equal intervals from `low` to `high`, under a tree: level i has `branchings[i − 1]` times as many.
 
     Level-uniform trees (Rameshwar et al. 2024): all cells of a level have equally many children, but for the last ones
     where the branchings multiply to more than `bins`. Rows have a column `value`; values outside are clipped to the

@@ -69,6 +69,7 @@ def test_the_list_above_is_whole(buses):
     assert len(methods(buses)) == 17
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 4, 5])
 def test_the_stated_noise_is_the_noise(buses, number):
     """200 draws: their spread is within 40 % of the stated one (5 standard errors, 1e-6); half the noise must fail."""
@@ -112,6 +113,7 @@ def test_weights_of_a_balance_have_the_least_expected_error(some, epsilon):
     assert expected(best) == pytest.approx(min(expected(int(most)) for most in some.counts))
 
 
+@pytest.mark.slow
 def test_a_balance_beats_arrays_by_far(buses):
     """Mean absolute error of 60 draws at ε = 1 (fixed stream): less than 0.6 of Array-Averaging's, measured 0.4."""
     some, true = buses.contributions, np.clip(buses.value, 0, 65).mean()
