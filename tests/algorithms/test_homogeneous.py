@@ -8,8 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.algorithms.homogeneous import Allotment, Grower
+from hazemap.cellmap import Reading
+from hazemap.cells import Leaves
 from hazemap.domains import Cuts, Quadtree
 from hazemap.errors import InputError
+from hazemap.estimate import read
 from hazemap.privacy.spending import Spending
 from hazemap.rounds import Answer, Measure, Query
 from hazemap.tables.bounding import AtMostRows, OneVote
@@ -176,6 +179,36 @@ def test_roots_with_the_same_shares_are_asked_together():
     apart, _ = grow(Grower(RULE, 1), forest, forest.root, [allotment(2), allotment(2, left="1/2")], *answers)
     assert [question.size for question in together] == [2, 6, 4, 12, 8]
     assert [question.size for question in apart] == [2, 6, 4, 12, 4, 4]  # only the leaves are left different sums
+
+
+def test_last_counts_are_unbiased_though_first_ones_decided_what_is_a_leaf():
+    """Ten people a pixel. Five standard errors of hundreds of leaves: wrong with probability 6e-7.
+
+    The first counts must fail it: a leaf is one because its first count was low.
+    """
+    rng, tree = np.random.default_rng(2022), Cuts.uncut(Quadtree.world(depth=6))
+    last, first = [], []
+    for _ in range(5):
+        rounds = Grower(RULE, turns=0).grown(tree, tree.root, [allotment(12, fullness=300.0)])
+        question, asked = next(rounds), []
+        try:
+            while True:
+                cells, noise = question.where[0], 100.0 if question.share < Fraction(1, 4) else 20.0
+                west, north, east, south = cells.tree.rectangles(cells.cells)
+                truth = 10 * (east - west) * (south - north)
+                sums = np.rint(truth + rng.laplace(0, noise / np.sqrt(2), cells.size)).astype(np.int64)
+                asked.append((question, Answer(sums, np.array([noise]))))
+                if noise == 100:
+                    first += ((sums - truth) / noise)[sums <= 300].tolist()
+                question = rounds.send(asked[-1][1])
+        except StopIteration as end:
+            leaves = Leaves(end.value.tree, np.sort(end.value.leaves))
+        west, north, east, south = leaves.tree.rectangles(leaves.cells)
+        made = read(asked, leaves, Reading.UNBIASED)
+        last += ((made.unbiased - 10 * (east - west) * (south - north)) / made.stddev).tolist()
+    assert len(last) > 300
+    assert abs(sum(last)) < 5 * np.sqrt(len(last))
+    assert sum(first) < -5 * np.sqrt(len(first))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A tree whose cells are even inside: cut where both halves are, again and again (Shaham et al. 2022)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, log, log2, sqrt
@@ -29,7 +30,7 @@ class HTF:
     turns (see `Grower`); the rest counts cells, ε_i ∝ 2^((h−i)/3) at height i above the last level. A cell is a leaf if
     its noisy count is `stop_at` or less, or it has `least_pixels` or fewer; a leaf is counted again with all that is
     left of its way's budget, and that number alone is published. `stop_at=None` takes a threshold for each height from
-    equation 31: p_i = (ε₀N'/M − ln(ε_i/ε₀))/ε_i, what it gives where all M = 2^h leaves are at height 0.
+    equation 31 (see `thresholds`).
 
     The paper fixes epsilons, not shares: `HTF.published` has them. Only a curator can answer, unless `turns` is 0: then
     cells are halved. Numbers with intervals come from the second counts; the best guess of `Reading.UNBIASED` is the
@@ -104,15 +105,13 @@ class HTF:
         data = left - level * height
         weights = [2 ** ((height - i) / 3) for i in range(height, -1, -1)]  # from the root to height 0
         shares = tuple(Fraction(floor(float(data) * weight / sum(weights) * GRAIN), GRAIN) for weight in weights)
-        return Allotment(left, shares[:-1], (level,) * height, self._thresholds(people, epsilon, shares))
+        return Allotment(left, shares[:-1], (level,) * height, self._fullness(people, epsilon, shares))
 
-    def _thresholds(self, people: float, epsilon: float, shares: tuple[Fraction, ...]) -> tuple[float, ...]:
-        """A leaf has so many people or fewer, at every height above 0."""
+    def _fullness(self, people: float, epsilon: float, shares: tuple[Fraction, ...]) -> tuple[float, ...]:
+        """A cell with so many people or fewer is a leaf, at every height above 0."""
         if self.stop_at is not None:
             return (float(self.stop_at),) * (len(shares) - 1)
-        last = epsilon * float(shares[-1])
-        full = last * people / 2 ** (len(shares) - 1)
-        return tuple(max((full - log(each / last)) / each, 0.0) for each in (epsilon * float(s) for s in shares[:-1]))
+        return tuple(max(full, 0.0) for full in thresholds(people, [epsilon * float(share) for share in shares])[:-1])
 
     def _grower(self) -> Grower:
         return Grower(self.bounding, self.turns, self.least_pixels)
@@ -121,3 +120,22 @@ class HTF:
         if not isinstance(self.tree, Quadtree):
             raise InputError("a tree of even density cuts a square into rectangles of its own: choose quadtree cells")
         return self.tree
+
+
+def thresholds(people: float, epsilons: Sequence[float]) -> list[float]:
+    """How many people a leaf should have at each height, given the epsilon of its count; from the root down.
+
+    p_i that maximise Σ (1 − e^(−ε_i p_i)), the expected number of counts larger than their noise, where Σ p_i is the
+    number of people; sums are over the nodes of the whole tree, 2^d of them after d cuts. So ε_i e^(−ε_i p_i) is the
+    same for all: p_i = (ln ε_i + (N − Σ ln ε_j/ε_j)/Σ 1/ε_j)/ε_i. The paper's equation 31 has both logarithms with the
+    other sign, but its threshold of 62 in section 7.7 is what comes out of this.
+
+    >>> growing = [2 ** (d / 3) for d in range(16)]
+    >>> round(thresholds(3.5e6, [0.084 * e / sum(growing) for e in growing])[-1])
+    62
+    """
+    nodes = [2.0**depth for depth in range(len(epsilons))]
+    weighed = [number / epsilon for number, epsilon in zip(nodes, epsilons, strict=True)]
+    logarithms = sum(weight * log(epsilon) for weight, epsilon in zip(weighed, epsilons, strict=True))
+    level = (people - logarithms) / sum(weighed)
+    return [(log(epsilon) + level) / epsilon for epsilon in epsilons]
