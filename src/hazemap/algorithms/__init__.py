@@ -11,8 +11,10 @@ from hazemap.algorithms.found_box import FoundBox, Locate
 from hazemap.algorithms.geometric import Geometric
 from hazemap.algorithms.hb import HB
 from hazemap.algorithms.hierarchical import Hierarchical
+from hazemap.algorithms.htf import HTF
 from hazemap.algorithms.kd_tree import KDTree
 from hazemap.algorithms.laplace_clip import LaplaceClip
+from hazemap.algorithms.national import National
 from hazemap.algorithms.prefix_tree import PrefixTree
 from hazemap.algorithms.privlet import Privlet
 from hazemap.algorithms.privtree import PrivTree
@@ -23,14 +25,15 @@ from hazemap.algorithms.top_cells import TopCells
 from hazemap.algorithms.uniform_grid import UniformGrid
 
 METHODS: tuple[type, ...] = (
-    *(HB, Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, FoundBox, Geometric, Hierarchical, Locate, PrefixTree),
+    *(HB, HTF, Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, FoundBox, Geometric, Hierarchical, Locate, PrefixTree),
     *(FittedLevel, KDTree, PrivTree, Privlet, PublishedPyramid, Pyramid, UniformGrid),
-    *(DensePyramid, LaplaceClip, TopCells),
+    *(DensePyramid, LaplaceClip, National, TopCells),
 )
 """Every method that a release may name."""
 
 __all__ = [
     "HB",
+    "HTF",
     "METHODS",
     "Adaptive",
     "AdaptiveGrid",
@@ -45,6 +48,7 @@ __all__ = [
     "KDTree",
     "LaplaceClip",
     "Locate",
+    "National",
     "PrefixTree",
     "PrivTree",
     "Privlet",
