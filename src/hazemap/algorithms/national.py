@@ -103,8 +103,8 @@ class National:
         dynamic = np.concatenate(roots)
         tree = plain.turned(dynamic)
         tallest = max(plan.inside.height for plan in plans)
-        inside = [replace(plan.inside, begins=tallest - plan.inside.height) for plan in plans]
-        grown = yield from self._grower().grown(tree, dynamic, inside)
+        inside = {plan: replace(plan.inside, begins=tallest - plan.inside.height) for plan in set(plans)}
+        grown = yield from self._grower().grown(tree, dynamic, [inside[plan] for plan in plans])
         transcript += grown.transcript
         own = sorted({plan.own for plan in plans} - {Fraction(0)})
         standing += [(dynamic[[plan.own == share for plan in plans]], share) for share in own]

@@ -155,9 +155,15 @@ class CutDistricts:
         held, others = np.flatnonzero(frame >= 0), np.flatnonzero((frame < 0) & (base != NOWHERE))
         found[others] = np.searchsorted(self.leaves, self._deep((base[others] & ~_PATHS) | _ONE))
         if self.cuts is not None:
+            from hazemap.domains.cutting import descended
+
+            nodes = self.cuts.nodes
+            place = np.full(len(nodes.cells), -1)
+            uncut = np.flatnonzero(nodes.child < 0)
+            place[uncut] = np.searchsorted(self.leaves, self._deep(self._outer(nodes.cells[uncut])))
+            start = np.searchsorted(nodes.cells, self.cuts.root)
             x, y = self.base.pixels(base[held])
-            place = np.searchsorted(self.leaves, self._deep(self._outer(self.cuts.ends)))
-            found[held] = place[self.cuts.positions_in(frame[held], x, y)]
+            found[held] = place[descended(x, y, start[frame[held]], nodes.child, nodes.axis, nodes.at)]
         return found
 
     def _frames_of(self, base: Cells) -> Numbers:
