@@ -20,6 +20,7 @@ class Reading(Enum):
     UNBIASED = "unbiased"  # least squares over all rounds
     NONNEGATIVE = "nonnegative"  # the nearest map without minus signs that has the same totals
     SHRUNK = "shrunk"  # first drawn toward the density around it, as far as noise explains the difference
+    LIKELY = "likely"  # the most plausible map, by what the answers themselves tell of how people are spread
 
 
 class Spread(NamedTuple):

@@ -11,7 +11,7 @@ from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate import Consistent, consistent, measurements, read
+from hazemap.estimate import Consistent, Measurement, consistent, measurements, read, roughness
 from hazemap.rounds import Answer, Prices, Query, Question, Rounds
 from hazemap.tables.bounding import AtMostRows, Bounding
 
@@ -23,7 +23,8 @@ class Adaptive:
     Deciding: ask a coarse grid; cut every cell until its parts hold no more than some standard errors of the next
     round; ask again. Bagdasaryan et al. (2022) cut what stands out of the noise and end with cells of nearly equal
     area. This aims at cells of equal count: a cell of count c is cut k times, b^k ≈ c/(fullness σ), where b is the
-    tree's fan-out and σ the noise that `Prices` tells for the next round.
+    tree's fan-out and σ the noise that `Prices` tells for the next round. How full the last cells are depends on the
+    map: where neighbours tell little about each other, smaller cells show more (`contrast`; `estimate.roughness`).
 
     Counting: ask the cells, then coarser cells made of them (`coarser`: how many levels up, with which share), which
     are known better together than one by one. The cells are fixed by then, so these answers give unbiased numbers
@@ -39,18 +40,19 @@ class Adaptive:
     >>> from hazemap.domains import Quadtree
     >>> tree = Quadtree.world(depth=10)
     >>> Adaptive(tree).share, Adaptive.for_devices(tree, most_numbers=1_300).share
-    (Fraction(17, 25), Fraction(67, 100))
+    (Fraction(73, 100), Fraction(67, 100))
     """
 
     tree: Tree
     bounding: Bounding = AtMostRows(1)
-    first_cells: int = 64
-    deciding: tuple[Fraction, ...] = (Fraction(1, 100), Fraction(3, 100), Fraction(8, 100))
+    first_cells: int = 256
+    deciding: tuple[Fraction, ...] = (Fraction(2, 100), Fraction(5, 100), Fraction(10, 100))
     fullness: tuple[int, ...] = (20, 6, 6)
-    coarser: tuple[tuple[int, Fraction], ...] = ((2, Fraction(3, 20)), (4, Fraction(1, 20)))
+    coarser: tuple[tuple[int, Fraction], ...] = ((2, Fraction(8, 100)), (4, Fraction(2, 100)))
     prior: Leaves | None = None
-    reading: Reading = Reading.SHRUNK
+    reading: Reading = Reading.LIKELY
     most_numbers: int | None = None
+    contrast: Fraction | None = Fraction(3, 2)
 
     @classmethod
     def for_devices(
@@ -66,7 +68,7 @@ class Adaptive:
         is spent on deciding is not lost: every round sees other people, so its numbers improve the picture.
         """
         shares, coarser = (Fraction(4, 100), Fraction(8, 100), Fraction(16, 100)), ((2, Fraction(5, 100)),)
-        return cls(tree, bounding, 64, shares, (4, 4, 4), coarser, prior=prior, most_numbers=most_numbers)
+        return cls(tree, bounding, 64, shares, (4, 4, 4), coarser, prior, Reading.SHRUNK, most_numbers, None)
 
     def __post_init__(self) -> None:
         shares = (*self.deciding, *(share for _, share in self.coarser), self.share)
@@ -74,6 +76,8 @@ class Adaptive:
             raise InputError(
                 "an adaptive tree has one fullness for each deciding share, and shares that add up to less than 1"
             )
+        if self.contrast is not None and self.contrast <= 0:
+            raise InputError("cells of an adaptive tree are as full as `contrast` says, which is positive, or None")
         if self.prior and (self.prior.tree != self.tree or self.prior.nested):
             raise InputError("a prior is made of cells of the same tree, none inside another")
 
@@ -87,18 +91,30 @@ class Adaptive:
         cells = with_nowhere(self.prior or coarsest(self.tree, self.first_cells), self.bounding)
         left = self._checked(cells)
         transcript: list[tuple[Question, Answer]] = []
-        for turn, (share, fullness) in enumerate(zip(self.deciding, self.fullness, strict=True)):
+        for turn, (share, full) in enumerate(zip(self.deciding, self.fullness, strict=True)):
             query = Query(Counts(cells, self.bounding), share)
             transcript.append((query, (yield query)))
             left -= cells.size
             noise = prices.stddev(query.encoder, (*self.deciding, self.share)[turn + 1]) / self.bounding.unit
-            known = consistent(measurements(transcript, cells), cells)
-            full = max(fullness * noise, 1.0)  # where noise is next to nothing: one person need not be cut
-            cells = self._cut(known, full, left, len(self.deciding) - 1 - turn)
+            asked, later = measurements(transcript, cells), len(self.deciding) - 1 - turn
+            fullness = full if later else self._last(full, asked, cells, noise)
+            # Where noise is next to nothing, one person need not be cut.
+            cells = self._cut(consistent(asked, cells), max(fullness * noise, 1.0), left, later)
         for levels, share in ((0, self.share), *self.coarser):
             query = Query(Counts(cells.above(levels), self.bounding), share)
             transcript.append((query, (yield query)))
         return read(transcript, cells, self.reading)
+
+    def _last(self, fullness: float, asked: list[Measurement], cells: Leaves, noise: float) -> float:
+        """How full the last cells are, in standard errors: `contrast` by the roughness of cells well above the noise.
+
+        A part that differs from its neighbours by τ of its number shows where it is more than some noise/τ; so the
+        rougher a map, the smaller the cells that show something. At most `fullness`, at least `contrast` itself.
+        """
+        if self.contrast is None:
+            return fullness
+        rough = roughness(asked, cells, CLEAR[0] * noise, CLEAR[1] * noise)
+        return min(fullness, float(self.contrast) / max(min(rough, 1.0), 1e-9))
 
     def _checked(self, first: Leaves) -> float:
         """How many numbers may be asked for; `InputError` if the first cells alone, never cut, would be more."""
@@ -136,6 +152,10 @@ class Adaptive:
             finer = cells(middle)
             low, high, found = (low, middle, finer) if fits(finer) else (middle, high, found)
         return found
+
+
+CLEAR = (4, 64)
+"""Standard errors that a cell holds whose roughness is looked at: those below do not show it, those above are cut."""
 
 
 def coarsest(tree: Tree, cells: int) -> Leaves:

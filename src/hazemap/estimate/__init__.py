@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
 from hazemap.estimate.consistent import Consistent, Measurement, consistent
+from hazemap.estimate.likely import likely, roughness
 from hazemap.estimate.nonnegative import nonnegative
 from hazemap.estimate.read import read
 from hazemap.estimate.shrink import shrunk
@@ -19,10 +20,12 @@ __all__ = [
     "Reading",
     "consistent",
     "from_transcript",
+    "likely",
     "measurements",
     "nonnegative",
     "read",
     "read_wavelet",
+    "roughness",
     "shrunk",
     "sketched",
 ]
