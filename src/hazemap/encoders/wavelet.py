@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import NOWHERE, Cells, Leaves
+from hazemap.cells import NOWHERE, Leaves
 from hazemap.domains import Quadtree
 from hazemap.domains.quadtree import LARGEST_GRID
 from hazemap.encoders.encoder import Entries
@@ -79,10 +79,9 @@ class Wavelet:
         """What each person adds where: (L + 1)² entries for each of their cells."""
         person, base, weight = table.bounded(self.tree, self.bounding)
         real = base != NOWHERE
-        column, column_sign = self._axis(base[real], 0)
-        row, row_sign = self._axis(base[real], 1)
-        position = (row[:, :, None] * self.side + column[:, None, :]).ravel()
-        value = (row_sign[:, :, None] * column_sign[:, None, :] * weight[real, None, None]).ravel()
+        column, row = (self._axis(at[real]) for at in self.tree.pixels(base))
+        position = (row.place[:, :, None] * self.side + column.place[:, None, :]).ravel()
+        value = (row.sign[:, :, None] * column.sign[:, None, :] * weight[real, None, None]).ravel()
         entries = Entries(np.repeat(person[real], (self.level + 1) ** 2), position, value)
         if not self.bounding.nowhere:
             return entries
@@ -92,21 +91,28 @@ class Wavelet:
     def total(self, table: Table) -> NDArray[np.int64]:
         """The exact sums, from the table's votes: O(cells)."""
         votes = table.votes(self.tree, self.bounding)
-        sums = self.cells.total(votes.cells, votes.weights)
-        matrix = transformed(sums[self.places]).ravel()
-        return np.append(matrix, (self.level + 1) * sums[-1:]) if self.bounding.nowhere else matrix
+        column, row = (at >> (self.tree.depth - self.level) for at in self.tree.pixels(votes.cells))
+        real = votes.cells != NOWHERE
+        picture = np.zeros(self.side**2, dtype=np.int64)
+        np.add.at(picture, (row * self.side + column)[real], votes.weights[real])
+        matrix = transformed(picture.reshape(self.side, self.side)).ravel()
+        lost = votes.weights[~real].sum(keepdims=True)
+        return np.append(matrix, (self.level + 1) * lost) if self.bounding.nowhere else matrix
 
-    def _axis(self, base: Cells, first: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each base cell its places on one axis and their signs, int64[cells, L + 1]; its first bit is `first`."""
-        number = base >> np.uint64(2 * (self.tree.depth - self.level) + first)
-        place = np.zeros(len(base), dtype=np.int64)
-        for bit in range(self.level):
-            place |= ((number >> np.uint64(2 * bit)) & np.uint64(1)).astype(np.int64) << bit
-        up = self.level - np.arange(self.level)  # block k = 0 … L − 1 is the place without its last L − k bits
-        blocks = (1 << np.arange(self.level)) + (place[:, None] >> up)
-        signs = 1 - 2 * ((place[:, None] >> (up - 1)) & 1)
-        ahead = np.zeros((len(base), 1), dtype=np.int64)
-        return np.concatenate([ahead, blocks], axis=1), np.concatenate([ahead + 1, signs], axis=1)
+    def _axis(self, pixel: NDArray[np.int64]) -> "_Axis":
+        """The places on one axis that each pixel is in."""
+        up = self.tree.depth - np.arange(self.level)[None, :]  # the block of place 2^k + b holds pixels of b << up
+        ahead = np.zeros((len(pixel), 1), dtype=np.int64)
+        blocks = (1 << np.arange(self.level)) + (pixel[:, None] >> up)
+        signs = 1 - 2 * ((pixel[:, None] >> (up - 1)) & 1)
+        return _Axis(np.concatenate([ahead, blocks], axis=1), np.concatenate([ahead + 1, signs], axis=1))
+
+
+class _Axis(NamedTuple):
+    """Places on an axis and the signs there, int64[pixels, L + 1]."""
+
+    place: NDArray[np.int64]
+    sign: NDArray[np.int64]
 
 
 def transformed(picture: NDArray[Any]) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from hazemap.rounds import Answer, Query, Question
 Floats = NDArray[np.float64]
 
 
-def restored(wavelet: Wavelet, sums: Floats) -> Floats:
+def restored(wavelet: Wavelet, sums: NDArray[Any]) -> Floats:
     """The votes in each cell, float64[cells], from the sums of a wavelet: its inverse, O(cells).
 
     A place has an equal part of the whole, and ± an equal part of the difference of each pair of blocks it is in.
@@ -94,7 +94,8 @@ def read_wavelet(wavelet: Wavelet, answer: Answer, reading: Reading) -> CellMap:
     if answer.stddev.shape != (1,):
         raise InputError("a wavelet is read where every sum of it has the same noise")
     cells, unit = wavelet.cells, wavelet.bounding.unit
-    unbiased = restored(wavelet, answer.sums / unit)
+    unbiased = restored(wavelet, answer.sums)
+    unbiased /= unit
     noise = WaveletNoise(wavelet, float(answer.stddev[0]) / unit, answer.kurtosis)
     values = unbiased if reading is Reading.UNBIASED else nonnegative(cells, unbiased)
     return CellMap(cells, values, unbiased, noise.errors, noise)
