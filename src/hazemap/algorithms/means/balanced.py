@@ -24,9 +24,9 @@ class BalancedMean:
     person's mean, so that means are close to each other; whoever is far from everybody pulls no more than h.
 
     m has the least expected square error, 2(4h/(ε K p))² + σ² Σ_ℓ (c_ℓ/Σc − m_ℓ/Σm)²: noise, and the bias of counting
-    people for less than their samples if people's means differ by σ. Only ε and public numbers enter, with p = 3/4 and σ = 2h
-    (settled, as the reach was, on the bus table of the paper; elsewhere they are only constants).
-    If people differ by more than h, it goes over into the median; by much less, its noise is 4h/(ε K) still.
+    people for less than their samples if people's means differ by σ. Only ε and public numbers enter; p = 3/4, σ = 2h
+    and the reach are constants, settled on the bus table of the paper. If people differ by more than h, it goes over
+    into the median; by much less, its noise is 4h/(ε K) still.
 
     `most` fixes m. The standard deviation of the noise depends on p, which is private; that of p = 1 would be too
     small, so it is NaN.
