@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithms.asking import with_nowhere
+from hazemap.algorithms.pyramid import sides
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, NOWHERE, Leaves, Tree
 from hazemap.encoders import Counts
@@ -64,7 +65,7 @@ class DensePyramid:
 
     def _grids(self, wanted: float) -> list[Leaves]:
         """All levels down to the one with about so many cells."""
-        grids, fan_out = [Leaves(self.tree, self.tree.root)], fan(self.tree)
+        grids, fan_out = [Leaves(self.tree, self.tree.root)], sides(self.tree)[:2][-1] ** -2
         while len(grids) <= self.tree.depth and (size := grids[-1].size) * size * fan_out < wanted**2:
             if size * fan_out > MOST_CELLS:
                 break
@@ -78,13 +79,8 @@ class DensePyramid:
         for upper, lower, start in zip(grids[-2::-1], grids[:0:-1], starts[-3::-1], strict=True):
             order = np.argsort(upper.cells)
             place = order[np.searchsorted(upper.cells[order], self.tree.parent(lower.cells))]
-            wanted.append(np.bincount(place, wanted[-1], upper.size))
+            wanted.append(np.bincount(place, wanted[-1], upper.size).astype(np.float64))
             above.append(start + place)
         parents = np.concatenate([np.full(grids[0].size, -1), *above[::-1]])
-        weights = np.repeat(fan(self.tree) ** (-np.arange(len(grids)) / 2), np.diff(starts))
+        weights = np.repeat(sides(self.tree)[: len(grids)], np.diff(starts))
         return nearest(parents, np.concatenate(wanted[::-1]), weights)[starts[-2] :]
-
-
-def fan(tree: Tree) -> float:
-    """How many children a cell has, on average over the root."""
-    return len(tree.children(tree.root)) / len(tree.root) if tree.depth else 1.0

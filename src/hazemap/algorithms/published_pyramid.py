@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithms.asking import with_nowhere
-from hazemap.algorithms.pyramid import first_level, fullest
+from hazemap.algorithms.pyramid import first_level, fullest, sides
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.encoders import Counts
@@ -96,7 +96,8 @@ class PublishedPyramid:
         """
         sizes = [len(each) for each in numbers]
         levels, kept = np.repeat(self.first + np.arange(len(sizes)), sizes), np.concatenate(inside)
-        weights = np.where(kept, 2.0**-levels, 2.0 ** (1 - levels) - 2.0**-self.tree.depth)
+        weight = sides(self.tree)
+        weights = np.where(kept, weight[levels], np.cumsum(weight[::-1])[::-1][levels])
         wanted = np.where(kept, np.concatenate(numbers) / self.bounding.unit, 0.0)
         return np.split(nearest(above, wanted, weights), np.cumsum(sizes)[:-1])
 

@@ -99,6 +99,17 @@ def first_level(tree: Tree, most: int) -> int:
     return level
 
 
+def sides(tree: Tree) -> NDArray[np.float64]:
+    """How wide the cells of each level are, of the root's: 2^−i for squares; float64[depth + 1].
+
+    >>> from hazemap.domains import Quadtree
+    >>> sides(Quadtree.world(depth=3))
+    array([1.   , 0.5  , 0.25 , 0.125])
+    """
+    fan_out = len(tree.children(tree.root)) / len(tree.root) if tree.depth else 1.0
+    return np.asarray(fan_out ** (-np.arange(tree.depth + 1) / 2))
+
+
 def fullest(numbers: NDArray[np.int64], most: int | None, above: float) -> NDArray[np.bool_]:
     """Which numbers are above a limit, and among the so many largest."""
     chosen = np.zeros(len(numbers), dtype=np.bool_)

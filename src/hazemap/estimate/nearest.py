@@ -81,7 +81,8 @@ def nearest_grid(levels: Sequence[Floats], weights: Sequence[float]) -> Floats:
         given = np.zeros(len(below))
         hand_down(mass, below, given)
         mass = given
-    return mass
+    found: Floats = mass
+    return found
 
 
 def _check(weights: Floats, *numbers: Floats) -> None:

@@ -122,7 +122,7 @@ def way(method: str, cells: Squares | Hexes, box: Box | None, rule: Bounding) ->
 def _but(chosen: Way | FoundBox, **changes: Any) -> Way | FoundBox:
     """The same method with other parameters."""
     if isinstance(chosen, FoundBox):
-        return replace(chosen, method=_but(chosen.method, **changes))
+        return replace(chosen, method=replace(cast(Any, chosen.method), **changes))
     return cast(Way, replace(cast(Any, chosen), **changes))
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+    from hazemap.releases.centres import Centres
+
 AnyPath = str | os.PathLike[str]
 
 
@@ -138,6 +140,25 @@ class Release:
         places = places[km2[places] > 0]
         size = self.map.values[places] / (km2[places] if by == "density" else 1)
         return self._frame(places[np.argsort(-size, kind="stable")[:k]])
+
+    def centres(self, k: int) -> "Centres":
+        """The k places that people have the least way to together (k-median), from the best guess of every cell.
+
+        Nobody's way to the nearest of some places changes by more than they are moved, so on a map whose earth mover's
+        distance to the truth is D (in people · metres; a person more or fewer is the map's diameter) *any* k places
+        cost what they truly do, give or take D: a map that is near is a coreset. If the places are at most a times as
+        dear as the best on the map, they are at most a times the truly best and (a + 1) D dearer. D is at most λ times
+        the least cost of k places and O(√k/(λ ε)) sides of the map more for `PublishedPyramid` of order k/λ² cells
+        (Ghazi et al. 2022, corollary A.1, probability 0.99), so they cost at most (a + λ + a λ) times the best and
+        (a + 1) times that noise; other methods have no such theorem, but smaller D where we measured it. The search is
+        exact for few cells, and else within a = 10 of any places, but for how far people are from their cells' middles.
+
+        The picture is used as it is, not made to sum to 1. Ways are great circles, in metres. Fewer than k places if
+        there are fewer cells. No randomness: the same release gives the same places.
+        """
+        from hazemap.releases.centres import centres
+
+        return centres(self, k)
 
     def to_geodataframe(self) -> "GeoDataFrame":
         """Every place as a row: name, level, count, unbiased, stddev, low, high, area_km2, per_km2, geometry.
