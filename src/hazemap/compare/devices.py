@@ -71,9 +71,14 @@ class Sample:
 
     people: int = 100_000
 
+    @property
+    def rule(self) -> Bounding:
+        """A row is a person."""
+        return RowIsPerson()
+
     def algorithm(self, place: Place, method: Method, epsilon: str) -> Any:
         """The method tells the level."""
-        found = method.algorithm(place.tree, RowIsPerson(), epsilon)
+        found = method.algorithm(place.tree, self.rule, epsilon)
         if not hasattr(found, "level"):
             raise InputError(f"a grid without privacy has one level, flat:LEVEL, and is not made by {method.spelled}")
         return found

@@ -24,6 +24,8 @@ class Mark(NamedTuple):
     strong: bool = False
 
 
+_QUADTREES = ("quadtree (geometric)", "quadtree (uniform)")
+
 FAMILIES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
     (
         GREY,
@@ -38,10 +40,10 @@ FAMILIES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
         ),
     ),
     (RED, False, ("UG", "AG")),
-    (BLUE, False, ("quadtree (geometric)", "quadtree (uniform)", "HB", "prefix tree", "PrivTree")),
+    (BLUE, False, (*_QUADTREES, "HB", "prefix tree", "PrivTree", "pyramid (published)")),
     (PINK, False, ("Privlet", "DAWA")),
     (ORANGE, False, ("kd-tree (geometric)", "kd-tree (uniform)", "kd-tree (hybrid)", "HTF", HTF_LOW, HTF_HIGH)),
-    (GREEN, True, ("adaptive", "auto", "pyramid", "HTF+")),
+    (GREEN, True, ("adaptive", "auto", "pyramid", "HTF+", "HB+")),
 )
 """Colour, whether it is ours, and the methods of each family by name."""
 

@@ -97,7 +97,7 @@ def _plain(value: Any) -> float | str:
         return str(value)
 
 
-SINGULAR = Method("singular", "flat", published=True)
+SINGULAR = Method("singular", "singular", published=True)
 ONE_COUNT = Method("one count", "total", published=True)
 UG = Method("UG", "uniform-grid", published=True)
 AG = Method("AG", "adaptive-grid", published=True)
@@ -112,26 +112,34 @@ PRIVTREE = Method("PrivTree", "privtree", published=True)
 HTF = Method("HTF", "htf", True, (("share_of_number", Epsilons("0.0001")), ("share_a_level", Epsilons("0.001"))))
 PREFIX = Method("prefix tree", "prefix", published=True)
 HTF_PLUS = Method("HTF+", "htf+")
+HB_LEAST = Method("HB+", "hb-least")
 ADAPTIVE = Method("adaptive", "adaptive")
 AUTO = Method("auto", "auto")
 
 LAPLACE = Method("Laplace, clipped", "laplace-clip", published=True)
 TOP = Method("top 0.01 %", "top", True, (("kept", Fraction(1, 10_000)),))
 TOP_FEWER = Method("top 0.001 %", "top", True, (("kept", Fraction(1, 100_000)),))
+PYRAMID_PUBLISHED = Method("pyramid (published)", "pyramid-published", published=True)
 PYRAMID = Method("pyramid", "pyramid")
 
 METHODS: tuple[Method, ...] = (
     SINGULAR,
+    ONE_COUNT,
     UG,
     AG,
     QUADTREE_UNIFORM,
     QUADTREE,
+    HB,
+    PRIVLET,
     KD_GEOMETRIC,
     KD_UNIFORM,
     KD_HYBRID,
     PRIVTREE,
+    HTF,
     PREFIX,
-    ADAPTIVE,
+    HTF_PLUS,
+    HB_LEAST,
+    AUTO,
 )
 """Every method for maps of people with one row each, in the order of tables: theirs, then ours."""
 

@@ -29,6 +29,11 @@ Place = Map | Visits
 class Setting(Protocol):
     """A frozen dataclass of plain data: two trials with equal settings are measured in the same way."""
 
+    @property
+    def rule(self) -> Bounding:
+        """What one person may contribute."""
+        ...
+
     def algorithm(self, place: Place, method: Method, epsilon: str) -> Any:
         """The method as it is run here; `InputError` if it cannot be."""
         ...

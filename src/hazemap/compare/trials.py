@@ -8,6 +8,7 @@ from hazemap.codec import dumps, to_json
 from hazemap.compare.methods import Method
 from hazemap.compare.scores import VERSION, WORKLOAD
 from hazemap.compare.settings import Place, Row, Setting
+from hazemap.compare.sources import code_of
 
 
 @dataclass(frozen=True)
@@ -21,14 +22,16 @@ class Trial:
     repetition: int
 
     def key(self, place: Place) -> str:
-        """A digest of all that its result can depend on but luck: the people, the method and its parameters, the
-        setting, ε, the queries, the version of the scores and of hazemap.
+        """A digest of all that its result can depend on but luck: the people, the method, its parameters and its code,
+        the setting, ε, the queries, the version of the scores and of hazemap.
 
         A name is not part of it: a method or a map that is only called otherwise need not be measured again.
         """
+        algorithm = self.setting.algorithm(place, self.method, self.epsilon)
         known = (
             place.digest,
-            dumps(self.setting.algorithm(place, self.method, self.epsilon)),
+            dumps(algorithm),
+            code_of(type(algorithm).__module__),
             type(self.setting).__name__,
             str(to_json(self.setting)),
             self.epsilon,

@@ -6,10 +6,10 @@ Our copy of the paper has lost its numbers (ε of figures 2 and 4 to 7, the numb
 
 from hazemap.compare.crowds import Crowd, Dealt
 from hazemap.compare.figures import Draw, Part, along
-from hazemap.compare.methods import ADAPTIVE, LAPLACE, PYRAMID, TOP, TOP_FEWER
+from hazemap.compare.methods import ADAPTIVE, LAPLACE, PYRAMID, PYRAMID_PUBLISHED, TOP, TOP_FEWER
 from hazemap.compare.presets.preset import Preset
 
-METHODS = (LAPLACE, TOP, TOP_FEWER, PYRAMID, ADAPTIVE)
+METHODS = (LAPLACE, TOP, TOP_FEWER, PYRAMID_PUBLISHED, PYRAMID, ADAPTIVE)
 EPSILONS = ("0.1", "0.5", "1", "2", "5", "10")
 SCORES = ("emd", "heat_similarity", "heat_pearson", "heat_kl")
 PLACES = ("city", "gowalla-people", "tokyo-people")
