@@ -89,7 +89,7 @@ def test_a_release_that_stays_in_memory_is_noted_without_a_file(table, ledger):
         ({"lon": "lat", "lat": "lon"}, TableError, "swapped"),
         ({"cells": "octagons"}, InputError, "one of: quadtree, quadtree:DEPTH, h3:COARSEST-FINEST"),
         ({"cells": "h3:10-7"}, InputError, "coarsest before the finest"),
-        ({"method": "magic"}, InputError, "one of: adaptive, "),
+        ({"method": "magic"}, InputError, "one of: auto, "),
         ({"method": "flat"}, InputError, "hazemap plan"),
         ({"method": "flat:40"}, InputError, "choose a coarser one"),
         ({"method": "flat:11", "cells": "h3:7-10"}, InputError, "one of these resolutions"),

@@ -50,7 +50,7 @@ def release(
     since: str | None = None,
     until: str | None = None,
     cells: str = "quadtree",
-    method: str = "adaptive",
+    method: str = "auto",
     bounding: Bounding | str = "one row",
     outside: Literal["drop", "count"] = "drop",
     dataset: str | None = None,

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.algorithms import (
+    HB,
     Adaptive,
     AdaptiveGrid,
     CountMin,
@@ -19,6 +20,7 @@ from hazemap.algorithms import (
     Hierarchical,
     LaplaceClip,
     PrefixTree,
+    Privlet,
     PublishedPyramid,
     Pyramid,
     TopCells,
@@ -40,7 +42,8 @@ PARIS = Box(2.2, 48.8, 2.5, 48.9)
         *(("adaptive-grid", AdaptiveGrid), ("uniform-grid", UniformGrid), ("sketch", CountMin)),
         *(("hierarchical:5", Hierarchical), ("geometric:5", Geometric), ("laplace-clip:5", LaplaceClip)),
         *(("pyramid", Pyramid), ("pyramid:20", Pyramid), ("pyramid-published:20", PublishedPyramid)),
-        *(("dense-pyramid", DensePyramid),),
+        *(("dense-pyramid", DensePyramid), ("hb:5", HB), ("hb-least:5", HB), ("privlet:5", Privlet)),
+        *(("singular:5", Flat), ("total", Flat)),
     ],
 )
 def test_a_name_gives_its_method_over_the_box_with_the_rule(name, method):
@@ -68,6 +71,17 @@ def test_a_flat_map_counts_levels_of_squares_and_resolutions_of_hexagons():
     assert way("flat", Squares(7), PARIS, AtMostRows(1)).level == 7
     assert way("flat:9", Hexes(7, 10), PARIS, AtMostRows(1)).level == 2
     assert way("flat", Hexes(7, 10), PARIS, AtMostRows(1)).level == 3
+
+
+def test_one_count_is_of_everything():
+    assert way("total", Squares(None), PARIS, AtMostRows(1)).level == 0
+
+
+def test_methods_of_one_level_wait_for_a_box_too():
+    for name in ("hb", "hb-least", "privlet", "singular"):
+        assert way(f"{name}:7", Squares(None), None, AtMostRows(1)).tree(PARIS).depth >= 7
+    with pytest.raises(InputError, match="rows and columns"):
+        way("privlet", Hexes(7, 10), PARIS, AtMostRows(1))
 
 
 def test_maps_of_many_levels_are_told_their_finest():
@@ -107,7 +121,7 @@ def test_a_flat_map_finer_than_ten_metres_deepens_the_tree():
     ["", "Adaptive", "flat:", "flat:x", "flat:123", "uniform-grid:3", "adaptive:", "grid", "uniform"],
 )
 def test_other_methods_are_refused_with_the_choices(name):
-    with pytest.raises(InputError, match="a method is one of: adaptive, "):
+    with pytest.raises(InputError, match="a method is one of: auto, "):
         way(name, Squares(None), PARIS, AtMostRows(1))
 
 

@@ -9,8 +9,10 @@ from typing import Any, Protocol, TypeVar, cast
 from hazemap.algorithms.best_level import BestLevel
 from hazemap.algorithms.flat import Flat
 from hazemap.algorithms.geometric import Geometric
+from hazemap.algorithms.hb import HB
 from hazemap.algorithms.hierarchical import Hierarchical
 from hazemap.algorithms.laplace_clip import LaplaceClip
+from hazemap.algorithms.privlet import Privlet
 from hazemap.algorithms.top_cells import TopCells
 from hazemap.cellmap import CellMap
 from hazemap.cells import Cells, Leaves, Tree
@@ -22,7 +24,7 @@ from hazemap.tables.bounding import AtMostRows, Bounding
 
 T = TypeVar("T")
 
-Grid = Flat | Hierarchical | Geometric | BestLevel | LaplaceClip | TopCells
+Grid = Flat | Hierarchical | Geometric | HB | Privlet | BestLevel | LaplaceClip | TopCells
 """Methods that end in all cells of one level."""
 
 

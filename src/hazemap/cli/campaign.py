@@ -55,8 +55,8 @@ def start(
         str, typer.Option(metavar="CELLS", rich_help_panel=MAP, help="quadtree, quadtree:DEPTH or h3:COARSEST-FINEST.")
     ] = "quadtree",
     method: Annotated[
-        str, typer.Option(metavar="METHOD", rich_help_panel=MAP, help="adaptive, fitted-level, flat:LEVEL or another.")
-    ] = "adaptive",
+        str, typer.Option(metavar="METHOD", rich_help_panel=MAP, help="auto, fitted-level, flat:LEVEL or another.")
+    ] = "auto",
     bounding: Annotated[
         str,
         typer.Option(

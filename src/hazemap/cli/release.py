@@ -79,8 +79,8 @@ def release(
         str, typer.Option(metavar="CELLS", rich_help_panel=MAP, help="quadtree, quadtree:DEPTH or h3:COARSEST-FINEST.")
     ] = "quadtree",
     method: Annotated[
-        str, typer.Option(metavar="METHOD", rich_help_panel=MAP, help="adaptive, fitted-level, flat:LEVEL or another.")
-    ] = "adaptive",
+        str, typer.Option(metavar="METHOD", rich_help_panel=MAP, help="auto, fitted-level, flat:LEVEL or another.")
+    ] = "auto",
     outside: Annotated[
         str, typer.Option(metavar="WHAT", rich_help_panel=MAP, help="Rows outside the map: drop, or count them.")
     ] = "drop",

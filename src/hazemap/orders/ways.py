@@ -4,10 +4,13 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import cos, degrees, radians
 from typing import Any, cast
 
 from hazemap.algorithms import (
+    HB,
+    HTF,
     Adaptive,
     AdaptiveGrid,
     CountMin,
@@ -20,6 +23,7 @@ from hazemap.algorithms import (
     KDTree,
     LaplaceClip,
     PrefixTree,
+    Privlet,
     PrivTree,
     PublishedPyramid,
     Pyramid,
@@ -27,6 +31,7 @@ from hazemap.algorithms import (
     UniformGrid,
 )
 from hazemap.algorithms.found_box import Way, over
+from hazemap.cellmap import Reading
 from hazemap.cells import MOST_CELLS
 from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.domains.hexagons import REACH
@@ -35,6 +40,7 @@ from hazemap.orders.spelling import Hexes, Squares, refuse
 from hazemap.tables.bounding import Bounding
 
 WHOLE: dict[str, Callable[..., Way]] = {
+    "auto": Adaptive,
     "adaptive": Adaptive,
     "adaptive-grid": AdaptiveGrid,
     "uniform-grid": UniformGrid,
@@ -43,7 +49,10 @@ WHOLE: dict[str, Callable[..., Way]] = {
     "kd-tree-uniform": KDTree.uniform,
     "kd-hybrid": KDTree.hybrid,
     "privtree": PrivTree,
+    "htf": partial(HTF, reading=Reading.UNBIASED),
+    "htf+": HTF,
     "prefix": PrefixTree,
+    "total": partial(Flat, level=0),
     "sketch": CountMin,
     "pyramid": Pyramid,
     "pyramid-published": PublishedPyramid,
@@ -55,6 +64,10 @@ LEVELLED: dict[str, Callable[..., Way]] = {
     "flat": Flat,
     "hierarchical": Hierarchical,
     "geometric": Geometric,
+    "hb": HB.published,
+    "hb-least": HB.least,
+    "privlet": Privlet,
+    "singular": Flat,
     "laplace-clip": LaplaceClip,
 }
 """Methods that count down to a level, NAME or NAME:LEVEL."""
@@ -65,7 +78,7 @@ TOP = re.compile(r"top(?::(100|[0-9]{1,2}(?:\.[0-9]{1,6})?))?")
 KEEPING = re.compile(r"(pyramid|pyramid-published):([1-9][0-9]{0,4})")
 """Methods that cut so many cells of a level at most: NAME:CELLS."""
 
-HALVING = ("kd-hybrid", "kd-tree", "kd-tree-uniform")
+HALVING = ("htf", "htf+", "kd-hybrid", "kd-tree", "kd-tree-uniform")
 """Methods that choose in private where a cell is cut."""
 
 SQUARE = ("adaptive-grid", "uniform-grid", *HALVING)
@@ -74,10 +87,10 @@ SQUARE = ("adaptive-grid", "uniform-grid", *HALVING)
 BUYS_NUMBER = ("adaptive-grid", "dense-pyramid", "fitted-level", "prefix", "uniform-grid", *HALVING)
 """Methods that pay for the number of people first."""
 
-FIXED = (*LEVELLED, "top")
+FIXED = (*LEVELLED, "top", "total")
 """Methods whose cells do not depend on any answer."""
 
-CURATOR_ONLY = (KDTree, PrivTree)
+CURATOR_ONLY = (HTF, KDTree, PrivTree)
 """Methods that ask more than sums over people."""
 
 METHODS = ", ".join(
@@ -108,13 +121,13 @@ def way(method: str, cells: Squares | Hexes, box: Box | None, rule: Bounding) ->
     name, _, digits = method.partition(":")
     if not (method in WHOLE or top or (name in LEVELLED and re.fullmatch(r"[a-z-]+(:[0-9]{1,2})?", method))):
         refuse("a method", METHODS, method)
-    level = _level(name, int(digits) if digits else None, cells) if name in FIXED else 0
+    levelled = {**LEVELLED, "top": TopCells}
+    level = _level(name, int(digits) if digits else None, cells) if name in levelled else 0
     tree = domain(cells, box, level)
     if name in SQUARE and not isinstance(tree, Quadtree):
         raise InputError(
             f"the method {name} cuts a square into rectangles of its own, not into {cells}: leave them out"
         )
-    levelled = {**LEVELLED, "top": TopCells}
     made = levelled[name](tree, level=level, bounding=rule) if name in FIXED else WHOLE[name](tree, bounding=rule)
     return made if box else FoundBox(made, finest=FINEST)
 
