@@ -172,16 +172,19 @@ class Leaves:
     cells: Cells
 
     def __post_init__(self) -> None:
-        cells = np.array(self.cells, dtype=np.uint64)
+        given = self.cells
+        ours = isinstance(given, np.ndarray) and given.dtype == np.uint64 and given.base is None
+        cells = given if ours and not given.flags.writeable else np.array(given, dtype=np.uint64)
         if cells.ndim != 1 or not (_ascends(cells) or len(distinct(cells)) == len(cells)):
             raise InputError("the cells of a partition must be a flat array without repetition")
         cells.setflags(write=False)
         object.__setattr__(self, "cells", cells)
-        strange = (self.levels < 0) | (self.levels > self.tree.depth)
-        if strange[cells != NOWHERE].any():
+        real = self.levels[cells != NOWHERE] if NOWHERE in cells else self.levels
+        if real.size and not 0 <= real.min() <= real.max() <= self.tree.depth:
+            strange = (real < 0) | (real > self.tree.depth)
             raise InputError(
                 f"the cells of a partition have levels 0 to {self.tree.depth}, as their tree has;"
-                f" found {int(strange[cells != NOWHERE].sum())} cells of other levels"
+                f" found {int(strange.sum())} cells of other levels"
             )
 
     def __eq__(self, other: object) -> bool:
@@ -203,12 +206,16 @@ class Leaves:
         """All cells of one level: a regular grid."""
         if not 0 <= level <= tree.depth:
             raise InputError(f"the tree has levels 0 to {tree.depth}, not {level}")
-        cells = tree.root
+        cells = tree.root.copy()
         for _ in range(level):
             cells = tree.children(cells)
             if len(cells) > MOST_CELLS:
                 raise InputError(f"level {level} has more than {MOST_CELLS:,} cells; ask for a coarser one")
-        return cls(tree, cells)
+        cells.setflags(write=False)
+        grid = object.__new__(cls)
+        grid.__dict__["levels"] = np.broadcast_to(np.int64(level), cells.shape)  # known already
+        grid.__init__(tree, cells)  # type: ignore[misc]
+        return grid
 
     @property
     def size(self) -> int:

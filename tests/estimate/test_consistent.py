@@ -10,6 +10,7 @@ from hazemap.domains import Quadtree
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent, nonnegative, shrunk
 from hazemap.estimate.forest import _of_cells, _of_regions, forest
+from hazemap.estimate.levels import levels
 
 TREE = Quadtree.world(depth=3)
 BASE = np.sort(TREE.grid(3).ravel())
@@ -116,6 +117,47 @@ def test_one_walk_along_the_spans_finds_the_forest_of_atoms(partitions, seed):
         assert (wood.parent < np.arange(len(wood.parent))).all()
         found.append((wood.row[order].tolist(), around[order].tolist(), wood.missing[order].tolist()))
     assert found[0] == found[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.5, 2.0])), max_size=5),
+    st.sampled_from([None, 40.0]),
+    st.integers(0, 2**32),
+)
+def test_whole_levels_are_solved_in_closed_form(chosen, total, seed):
+    rng = np.random.default_rng(seed)
+    finest = Leaves.at_level(TREE, 3)
+    parts = [(Leaves.at_level(TREE, level), variance) for level, variance in chosen]
+    asked = [
+        Measurement(cells, rng.normal(10, 5, cells.size), np.full(cells.size, variance), float(rng.normal()))
+        for cells, variance in [*parts, (finest, 3.0)]
+    ]
+    general, closed = consistent(asked, finest, total), levels(asked, finest, total)
+    assert closed is not None
+    assert np.allclose(closed.numbers, general.numbers)
+    assert np.allclose(closed.stddev, general.stddev)
+    assert np.allclose(closed.shrunk(), shrunk(general))
+    assert closed.of(np.zeros(64)) == (0, 0)
+    assert np.allclose(closed.of(weights := rng.normal(size=64)), general.of(weights))
+
+
+def test_only_whole_levels_are():
+    finest, quarters = Leaves.at_level(TREE, 3), Leaves.at_level(TREE, 1)
+
+    def even(*cells):
+        asked = [Measurement(part, np.zeros(part.size), np.ones(part.size), 3.0) for part in cells]
+        return levels(asked, finest)
+
+    assert even(finest, quarters) is not None
+    assert even(quarters) is None
+    assert even(finest, Leaves(TREE, quarters.cells[:2])) is None
+    assert even(finest, Leaves(TREE, quarters.cells[::-1])) is None
+    assert even(finest, Leaves(TREE, np.append(TREE.children(quarters.cells[:1]), quarters.cells[1:]))) is None
+    uneven = Measurement(finest, np.zeros(64), np.arange(64.0), 3.0)
+    assert levels([uneven], finest) is None
+    most = Leaves(TREE, finest.cells[1:])
+    assert levels([Measurement(most, np.zeros(63), np.ones(63), 3.0)], most) is None
 
 
 def test_the_number_of_everything_can_be_given():

@@ -117,8 +117,8 @@ class Quadtree:
     def level(self, cells: Cells) -> NDArray[np.int64]:
         """How often the root was cut: the first cell of level l is 4^l."""
         # The exponent of a float: exact for cells, which have at most 50 bits; what has more is too deep anyway.
-        exponent = (_numbers(cells).astype(np.float64).view(np.int64) >> 52) - 1023
-        return np.maximum(exponent, -1, out=exponent) >> 1
+        levels: NDArray[np.int64] = (_numbers(cells).astype(np.float64).view(np.int64) >> 52) - 1023
+        return np.maximum(levels, -1) >> 1
 
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
         """First and last base cell in each cell."""

@@ -28,6 +28,7 @@ from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
 from hazemap.estimate.consistent import Measurement, consistent
+from hazemap.estimate.levels import levels
 from hazemap.estimate.likely import likely
 from hazemap.estimate.nonnegative import nonnegative
 from hazemap.estimate.sampling import with_sampling
@@ -58,7 +59,7 @@ def _unbiased(fixed: list[Measurement], cells: Leaves) -> CellMap:
     """Least squares from these answers; where these very cells were counted once, they are their numbers already."""
     if len(fixed) == 1 and np.array_equal(fixed[0].cells.cells, cells.cells):
         return CellMap.independent(cells, fixed[0].numbers, np.sqrt(fixed[0].variances), fixed[0].kurtosis)
-    found = consistent(fixed, cells)
+    found = levels(fixed, cells) or consistent(fixed, cells)
     return CellMap(cells, found.numbers, found.numbers, found.stddev, found)
 
 
@@ -90,6 +91,8 @@ def _some(part: Measurement, own: NDArray[np.bool_]) -> Measurement:
 def _guessed(asked: list[Measurement], cells: Leaves, total: float, shrinks: bool) -> NDArray[np.float64]:
     """The best guess of each cell before minus signs are removed."""
     samples = any(part.sample is not None for part in asked)
+    if not samples and (even := levels(asked, cells, total)):
+        return even.shrunk() if shrinks else even.numbers
     guess = consistent(_weighed(asked, cells, total), cells, total)
     if not shrinks:
         return guess.numbers

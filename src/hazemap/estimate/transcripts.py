@@ -31,11 +31,11 @@ def measurements(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -
     for question, answer in transcript:
         if not isinstance(question, Query):
             continue
-        stddev = np.broadcast_to(answer.stddev, answer.sums.shape)
         for counts, start, weight in parts(question.encoder):
             if isinstance(counts.cells, Leaves) and _same(counts.cells.tree, cells.tree):
                 unit, own = weight * counts.bounding.unit, slice(start, start + counts.size)
-                numbers, variances = answer.sums[own] / unit, (stddev[own] / unit) ** 2
+                numbers = answer.sums[own] / unit
+                variances = np.broadcast_to((answer.stddev / unit) ** 2, answer.sums.shape)[own]
                 now = counts.cells if counts.cells.tree == cells.tree else Leaves(cells.tree, counts.cells.cells)
                 measurement = Measurement(now, numbers, variances, answer.kurtosis)
                 found.append((measurement, answer.people, counts.bounding.sensitivity.l1 / counts.bounding.unit))
