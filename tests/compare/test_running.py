@@ -103,6 +103,12 @@ def test_a_trial_that_is_defined_otherwise_in_anything_is_another(atlas, monkeyp
             assert some().key(place) not in found
 
 
+def test_a_method_of_two_names_is_measured_once_and_has_two_rows(here, atlas, tmp_path):
+    outcome = compared([some(), some(method=replace(FLAT, name="other")), some()], atlas, tmp_path, jobs=1)
+    assert outcome.fresh == 1 and [row["method"] for row in outcome.rows] == ["flat", "other"]
+    assert outcome.rows[0]["mre"] == outcome.rows[1]["mre"]
+
+
 def test_names_are_not_part_of_a_trial(atlas):
     place = atlas.map("small")
     assert some(place="elsewhere", method=replace(FLAT, name="other")).key(place) == some().key(place)
@@ -311,10 +317,4 @@ def test_every_comparison_asks_for_maps_and_methods_that_there_are(name):
     assert {place.partition("@")[0] for place in preset.places} <= set(ENTRIES)
     assert set(preset.scores) <= set(MEASURES) and preset.figures and preset.what
     for method, setting, epsilon in {(each.method, each.setting, each.epsilon) for each in preset.trials()}:
-        if method.spelled in NOT_YET:
-            continue
         assert method.algorithm(square, setting.rule, epsilon).tree == square
-
-
-NOT_YET = ("htf", "htf+")
-"""Names that orders do not know yet."""

@@ -141,7 +141,7 @@ def _listed(as_json: bool) -> None:
     for title, rows in (
         ("comparisons", [(name, preset.what) for name, preset in PRESETS.items()]),
         ("maps", [(name, entry.what + (" (--data)" if entry.needs_data else "")) for name, entry in ENTRIES.items()]),
-        ("methods", [(method.name, f"--method '{method.spelled}'") for method in METHODS]),
+        ("methods", [(method.name, f"--method {method.spelled}") for method in METHODS]),
     ):
         table = Table(title, "", box=None)
         for row in rows:

@@ -1,5 +1,7 @@
 """A cell map as a picture: every cell spread evenly over the pixels that it owns."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,6 +9,7 @@ from hazemap.cellmap import CellMap
 from hazemap.cells import Leaves, Redrawn
 from hazemap.compare.maps import middles, places, square
 from hazemap.domains import Quadtree
+from hazemap.estimate import shown
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -15,14 +18,23 @@ Whole = NDArray[np.int64]
 def painted(made: CellMap, tree: Quadtree) -> tuple[Floats, Floats]:
     """People in each pixel, float64[side, side]: as the map shows them, and as the unbiased numbers have them.
 
+    What a cell shows is spread evenly over its pixels, or (in the most plausible map) along the densities around it.
+
     Exact: a cell's number is divided by its pixels, so a picture sums to what the cells with a pixel sum to. Pixels in
     no cell are 0. O(pixels + cells · log cells).
     """
-    owner = owners(made.cells, tree)
-    pixels = np.bincount(owner.ravel() + 1, minlength=made.cells.size + 1)[1:]
-    each = np.maximum(pixels, 1)
-    shown, unbiased = (np.append(numbers / each, 0.0)[owner] for numbers in (made.values, made.unbiased))
-    return shown, unbiased
+    fine = shown(made)
+    if fine is made:
+        best, unbiased = _spread(made.cells, [made.values, made.unbiased], tree)
+        return best, unbiased
+    return _spread(fine.cells, [fine.values], tree)[0], _spread(made.cells, [made.unbiased], tree)[0]
+
+
+def _spread(cells: Leaves, numbers: Sequence[Floats], tree: Quadtree) -> list[Floats]:
+    """Numbers of cells as pictures, each spread evenly over its pixels."""
+    owner = owners(cells, tree)
+    each = np.maximum(np.bincount(owner.ravel() + 1, minlength=cells.size + 1)[1:], 1)
+    return [np.append(number / each, 0.0)[owner] for number in numbers]
 
 
 def owners(cells: Leaves, tree: Quadtree) -> Whole:

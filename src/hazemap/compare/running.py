@@ -45,7 +45,7 @@ def compared(
         raise InputError(f"at least one process has to work; found {jobs}")
     with opened(folder, afresh) as store:
         tasks, maps = tasked(trials, atlas, tell)
-        todo = [task for task in tasks if task.key not in store.rows]
+        todo = list({task.key: task for task in tasks if task.key not in store.rows}.values())
         failures, what = list[str](), f"{len(todo):,} trials"
         with closing(measured(todo, maps, min(jobs, max(len(todo), 1)))) as found:
             for number, done in enumerate(found, 1):
@@ -73,16 +73,17 @@ def _filed(row: Row, key: str, folder: Path) -> Row:
 
 
 def tasked(trials: Sequence[Trial], atlas: Atlas, tell: Tell) -> tuple[list[Task], dict[str, Place]]:
-    """The trials with their keys, none twice, and the maps by their digests; what cannot be run is refused now."""
-    places, maps, tasks = dict[str, Place](), dict[str, Place](), dict[str, Task]()
+    """The trials with their keys and the maps by their digests; what cannot be run is refused now.
+
+    No trial comes twice; two that differ in nothing but names have one key, and are measured once.
+    """
+    places, maps = dict[str, Place](), dict[str, Place]()
     for name in dict.fromkeys(trial.place for trial in trials):
         tell("maps", len(places) / len(trials))
         places[name] = atlas.map(name)
         maps[places[name].digest] = places[name]
-    for trial in trials:
-        key = trial.key(places[trial.place])
-        tasks.setdefault(key, Task(key, trial, places[trial.place].digest))
-    return list(tasks.values()), maps
+    tasks = [Task(trial.key(places[trial.place]), trial, places[trial.place].digest) for trial in dict.fromkeys(trials)]
+    return tasks, maps
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
