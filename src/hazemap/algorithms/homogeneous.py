@@ -7,7 +7,7 @@ are disjoint, so each question is paid once, whatever their number, and people p
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -103,20 +103,19 @@ class Grower:
         number = {kind: at for at, kind in enumerate(kinds)}
         start = np.array([each.begins for each in allotments], dtype=np.int64)
         roots, which = np.array(roots, dtype=np.uint64), np.array([number[each] for each in allotments], dtype=np.int64)
-        active = _Active(roots[:0], which[:0], kinds)
+        active = _Active.none(kinds)
         leaves: list[Cells] = []
         transcript: list[tuple[Question, Answer]] = []
         for level in range(max((kind.begins + kind.height for kind in kinds), default=0) + 1):
             active = active.joined(roots[start == level], which[start == level])
             done = active.of([float(kind.begins + kind.height <= level) for kind in kinds]) > 0
             done |= _pixels(tree.rectangles(active.cells)) <= self.least_pixels
-            counts = np.full(len(active.cells), np.inf)
             for share, who in active.groups([_at(kind.deciding, level - kind.begins) for kind in kinds], ~done):
                 query = Query(Counts(Leaves(tree, active.cells[who]), self.bounding), share)
                 transcript.append((query, (yield query)))
-                counts[who] = transcript[-1][1].sums / self.bounding.unit
+                active.people[who] = transcript[-1][1].sums / self.bounding.unit
                 active.pay(who, share)
-            done |= counts <= active.of([_at(kind.fullness, level - kind.begins) for kind in kinds])
+            done |= active.people <= active.of([_at(kind.fullness, level - kind.begins) for kind in kinds])
             for share, who in active.left(done):
                 query = Query(Counts(Leaves(tree, active.cells[who]), self.bounding), share)
                 transcript.append((query, (yield query)))
@@ -158,16 +157,23 @@ class Grower:
 
 @dataclass(eq=False)
 class _Active:
-    """Cells that may still be cut, which of the kinds of allotment each has, and what was paid on the way to it."""
+    """Cells that may still be cut: the kind of allotment of each, what was paid on the way to it, its people.
+
+    What was paid is one of `sums`. Of people there is the last count, halved with every cut since.
+    """
 
     cells: Cells
     kind: Numbers
     kinds: tuple[Allotment, ...]
-    code: Numbers | None = None  # what was paid on the way to each cell is one of:
-    sums: tuple[Fraction, ...] = (Fraction(0),)
+    paid: Numbers
+    sums: tuple[Fraction, ...]
+    people: NDArray[np.float64]
 
-    def __post_init__(self) -> None:
-        self.paid = np.zeros(len(self.cells), dtype=np.int64) if self.code is None else self.code
+    @classmethod
+    def none(cls, kinds: tuple[Allotment, ...]) -> "_Active":
+        """Not one cell."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(nothing.astype(np.uint64), nothing, kinds, nothing, (Fraction(0),), nothing.astype(np.float64))
 
     def of(self, values: Sequence[float]) -> NDArray[np.float64]:
         """What belongs to each cell, of a number for each kind."""
@@ -205,17 +211,22 @@ class _Active:
             return self
         sums = self.sums if Fraction(0) in self.sums else (*self.sums, Fraction(0))
         paid = np.concatenate([self.paid, np.full(len(cells), sums.index(Fraction(0)))])
+        people = np.concatenate([self.people, np.full(len(cells), np.inf)])
         every = np.concatenate([self.cells, cells])
         order = np.argsort(every)
-        return _Active(every[order], np.concatenate([self.kind, kind])[order], self.kinds, paid[order], sums)
+        kinds = np.concatenate([self.kind, kind])[order]
+        return _Active(every[order], kinds, self.kinds, paid[order], sums, people[order])
 
     def part(self, kept: NDArray[np.bool_]) -> "_Active":
         """Some of the cells."""
-        return _Active(self.cells[kept], self.kind[kept], self.kinds, self.paid[kept], self.sums)
+        return replace(
+            self, cells=self.cells[kept], kind=self.kind[kept], paid=self.paid[kept], people=self.people[kept]
+        )
 
     def halved(self, cells: Cells) -> "_Active":
         """The halves of the cells, which follow each other."""
-        return _Active(cells, np.repeat(self.kind, 2), self.kinds, np.repeat(self.paid, 2), self.sums)
+        twice = np.repeat(np.arange(len(self.cells)), 2)
+        return replace(self, cells=cells, kind=self.kind[twice], paid=self.paid[twice], people=self.people[twice] / 2)
 
 
 def _at(shares: Sequence[Any], level: int) -> Any:
