@@ -128,7 +128,7 @@ def way(method: str, cells: Squares | Hexes, box: Box | None, rule: Bounding) ->
         raise InputError(
             f"the method {name} cuts a square into rectangles of its own, not into {cells}: leave them out"
         )
-    made = levelled[name](tree, level=level, bounding=rule) if name in FIXED else WHOLE[name](tree, bounding=rule)
+    made = levelled[name](tree, level=level, bounding=rule) if name in levelled else WHOLE[name](tree, bounding=rule)
     return made if box else FoundBox(made, finest=FINEST)
 
 
