@@ -112,6 +112,22 @@ def test_a_hole_has_no_area():
 
 @given(seeds)
 @quick
+def test_areas_inside_boxes_are_those_of_what_shapely_cuts_out(seed):
+    rng, polygons = np.random.default_rng(seed), shapes(seed)
+    known = Polygons(polygons)
+    low = rng.uniform([-6, 39], [2, 47], (60, 2))
+    boxes = np.hstack([low, low + rng.uniform(0.01, 3, (60, 2))])
+    boxes[:5] = [-5, 40, 1, 46], [-4, 41, 0, 45], [-3, 42, -1, 44], [-9, 30, 9, 60], [5, 41, 6, 42]
+    which = rng.integers(0, len(polygons), 60)
+    cut = shapely.intersection(polygons[which], shapely.box(*boxes.T), grid_size=1e-11)
+    expected = Polygons(np.where(shapely.area(cut) > 0, cut, shapely.Polygon())).areas()
+    found = known.areas_inside(which, boxes)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=100)
+    assert (found[expected == 0] == 0).all()
+
+
+@given(seeds)
+@quick
 def test_polygons_come_back_to_the_last_bit(seed):
     polygons = shapes(seed)
     assert shapely.equals_identical(unpack(pack(polygons)), polygons).all()

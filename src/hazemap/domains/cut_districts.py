@@ -12,7 +12,7 @@ from hazemap.domains.cuts import DEEPEST, Cuts
 from hazemap.domains.districts import PATH_BITS
 from hazemap.domains.nesting import BETWEEN
 from hazemap.domains.parcels import Parcels
-from hazemap.domains.pixels import Rectangles, outlines
+from hazemap.domains.pixels import Rectangles, bounds
 from hazemap.errors import InputError
 
 Numbers = NDArray[np.int64]
@@ -42,6 +42,8 @@ class CutDistricts:
     base: Parcels
     dynamic: Cells
     cuts: Cuts | None
+
+    travels_once = True  # see `codec`
 
     def __post_init__(self) -> None:
         dynamic = np.array(self.dynamic, dtype=np.uint64)
@@ -254,19 +256,25 @@ class CutDistricts:
 
     def area(self, cells: Cells) -> NDArray[np.float64]:
         """Square metres of each on the WGS 84 ellipsoid; 0 for a rectangle beside its district."""
-        from hazemap.domains.polygons import Polygons
-
-        return Polygons(self.outlines(cells)).areas()
+        real = self._real(np.asarray(cells, dtype=np.uint64))
+        found, inner = np.empty(len(cells)), real & _PATHS != _ONE
+        found[~inner] = self.base.districts.area(real[~inner])
+        found[inner] = self.base.districts.areas_inside((real[inner] & ~_PATHS) | _ONE, self._boxes(real[inner]))
+        return found
 
     def outlines(self, cells: Cells) -> NDArray[Any]:
         """The ground of each district, and what of each rectangle lies in its district."""
         real = self._real(np.asarray(cells, dtype=np.uint64))
-        found = np.empty(len(cells), dtype=object)
-        whole = real & _PATHS == _ONE
-        found[whole] = self.base.districts.outlines(real[whole])
-        boxes = outlines(self.base.square, self.rectangles(real[~whole])) if not whole.all() else found[~whole]
-        found[~whole] = self.base.districts.parts((real[~whole] & ~_PATHS) | _ONE, boxes)
+        found, inner = np.empty(len(cells), dtype=object), real & _PATHS != _ONE
+        found[~inner] = self.base.districts.outlines(real[~inner])
+        found[inner] = self.base.districts.parts((real[inner] & ~_PATHS) | _ONE, self._boxes(real[inner]))
         return found
+
+    def _boxes(self, cells: Cells) -> NDArray[np.float64]:
+        """West, south, east and north of rectangles, before they are cut at the border of their district."""
+        if not len(cells):
+            return np.empty((0, 4))
+        return np.column_stack(bounds(self.base.square, self.rectangles(cells)))
 
     def names(self, cells: Cells) -> list[str]:
         """The path to the district, then the way from its root, 0 and 1."""

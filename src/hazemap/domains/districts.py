@@ -164,20 +164,27 @@ class Districts:
             found[i] = known[at]
         return found
 
-    def parts(self, cells: Cells, shapes: NDArray[Any]) -> NDArray[Any]:
-        """What of each shape lies in its district; empty where nothing does. O(shapes + crossings of borders)."""
+    def parts(self, cells: Cells, boxes: NDArray[np.float64]) -> NDArray[Any]:
+        """What of each box (west, south, east, north) lies in its district; empty where `areas_inside` is 0."""
         import shapely
 
-        inside = shapes.copy()
-        if not len(cells):
-            return inside
-        which, first, group = np.unique(cells, return_index=True, return_inverse=True)
-        order, ends = np.argsort(group, kind="stable"), np.cumsum(np.bincount(group, minlength=len(which)))
-        for ground, own in zip(self.outlines(cells[first]), np.split(order, ends[:-1]), strict=True):
+        parts: NDArray[Any] = shapely.box(*boxes.T)
+        parts[self.areas_inside(cells, boxes) == 0] = shapely.Polygon()
+        which, group = np.unique(cells, return_inverse=True)
+        there = np.flatnonzero(~shapely.is_empty(parts))
+        there = there[np.argsort(group[there], kind="stable")]
+        ends = np.searchsorted(group[there], np.arange(len(which)), "right")
+        for number, ground in enumerate(self.outlines(which)):
+            own = there[ends[number - 1] if number else 0 : ends[number]]
             shapely.prepare(ground)
-            cut = own[~shapely.covers(ground, shapes[own])]
-            inside[cut] = areas_of(shapely.intersection(ground, shapes[cut], grid_size=GRAIN))
-        return inside
+            cut = own[~shapely.covers(ground, parts[own])]
+            parts[cut] = areas_of(shapely.intersection(ground, parts[cut], grid_size=GRAIN))
+        return parts
+
+    def areas_inside(self, cells: Cells, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Square metres of what of each box lies in its district: see `Polygons.areas_inside`."""
+        which, group = np.unique(cells, return_inverse=True)
+        return Polygons(self.outlines(which)).areas_inside(group, boxes)
 
     def bounds(self, cells: Cells) -> NDArray[np.float64]:
         """West, south, east and north of all points of each, float64[cells, 4]: its polygons' and those inside it."""

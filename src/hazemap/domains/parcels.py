@@ -101,15 +101,22 @@ class Parcels:
 
     def area(self, cells: Cells) -> NDArray[np.float64]:
         """Square metres of each; 0 for a parcel without ground."""
-        from hazemap.domains.polygons import Polygons
-
-        return Polygons(self.outlines(cells)).areas()
+        cells = np.asarray(cells, dtype=np.uint64)
+        found, inner = np.empty(len(cells)), cells & _PATHS != _ONE
+        found[~inner] = self.districts.area(cells[~inner])
+        found[inner] = self.districts.areas_inside(_district(cells[inner]), self._boxes(cells[inner]))
+        return found
 
     def outlines(self, cells: Cells) -> NDArray[Any]:
         """What of each square lies in the district; empty where nothing does."""
         cells = np.asarray(cells, dtype=np.uint64)
-        boxes = self.square.outlines(cells & _PATHS)
-        return self.districts.parts(_district(cells), boxes)
+        found, inner = np.empty(len(cells), dtype=object), cells & _PATHS != _ONE
+        found[~inner] = self.districts.outlines(cells[~inner])
+        found[inner] = self.districts.parts(_district(cells[inner]), self._boxes(cells[inner]))
+        return found
+
+    def _boxes(self, cells: Cells) -> NDArray[np.float64]:
+        return np.column_stack(self.square.bounds(cells & _PATHS))
 
     def names(self, cells: Cells) -> list[str]:
         """The path to the district, then the digits of the square."""

@@ -250,23 +250,66 @@ def first_holding(edges: Floats, bands: Bands, squares: Squares, lon: Floats, la
 
 
 @compiled
-def areas(edges: Floats, owner: Whole, polygons: int, squared_eccentricity: float) -> Floats:
-    """∮ q dλ/2 over the edges of each polygon, straight in degrees: times b² its square metres, signed by its turn.
+def zone(y: float, e: float) -> float:
+    """The q of Snyder (1987, equation 3-12): s/(1 − e²s²) + artanh(e·s)/e, s the sine of a latitude in degrees."""
+    sine = math.sin(math.radians(y))
+    return sine / (1 - e * e * sine * sine) + math.atanh(e * sine) / e
 
-    q(φ) = s/(1 − e²s²) + artanh(e·s)/e with s = sin φ (Snyder 1987, equation 3-12) is integrated along pieces of at
-    most two degrees by Gauss and Legendre's rule of four points, whose error there is below 1e-12 of the piece.
+
+@compiled
+def mean_zone(y0: float, y1: float, e: float) -> float:
+    """The mean of q between two latitudes, by Gauss and Legendre's rule of four points on pieces of two degrees.
+
+    Its error there is below 1e-12.
     """
-    nodes = (0.06943184420297371, 0.33000947820757187, 0.6699905217924281, 0.9305681557970263)
-    weights = (0.17392742256872692, 0.32607257743127307, 0.32607257743127307, 0.17392742256872692)
-    e = math.sqrt(squared_eccentricity)
+    pieces, mean = int(abs(y1 - y0) / 2) + 1, 0.0
+    step_up = (y1 - y0) / pieces
+    for piece in range(pieces):
+        begin = y0 + step_up * piece
+        mean += 0.17392742256872692 * zone(begin + step_up * 0.06943184420297371, e)
+        mean += 0.32607257743127307 * zone(begin + step_up * 0.33000947820757187, e)
+        mean += 0.32607257743127307 * zone(begin + step_up * 0.6699905217924281, e)
+        mean += 0.17392742256872692 * zone(begin + step_up * 0.9305681557970263, e)
+    return mean / pieces
+
+
+@compiled
+def areas(edges: Floats, owner: Whole, polygons: int, e: float) -> Floats:
+    """∮ q dλ/2 over the edges of each polygon, straight in degrees, shells clockwise: times b² its square metres."""
     total = np.zeros(polygons)
     for i in range(len(edges)):
         x0, y0, x1, y1 = edges[i, 0], edges[i, 1], edges[i, 2], edges[i, 3]
-        pieces = int(abs(y1 - y0) / 2) + 1
-        mean = 0.0
-        for piece in range(pieces):
-            for k in range(4):
-                sine = math.sin(math.radians(y0 + (y1 - y0) * (piece + nodes[k]) / pieces))
-                mean += weights[k] * (sine / (1 - squared_eccentricity * sine * sine) + math.atanh(e * sine) / e)
-        total[owner[i]] += math.radians(x1 - x0) * mean / pieces / 2
+        total[owner[i]] += math.radians(x1 - x0) * mean_zone(y0, y1, e) / 2
     return total
+
+
+@compiled
+def areas_inside(edges: Floats, first: NDArray[np.int64], which: NDArray[np.int64], boxes: Floats, e: float) -> Floats:
+    """What of each box (west, south, east, north) lies in its polygon, times b² in square metres.
+
+    The edges of polygon p are edges[first[p] : first[p + 1]]. It is ∮ (q(φ) − q(south)) dλ/2 over the border, with
+    longitudes and latitudes held within the box: so no ring is clipped. O(boxes · edges of their polygons).
+    """
+    found = np.zeros(len(boxes))
+    for i in range(len(boxes)):
+        west, south, east, north = boxes[i, 0], boxes[i, 1], boxes[i, 2], boxes[i, 3]
+        floor = zone(south, e)
+        height = zone(north, e) - floor
+        for k in range(first[which[i]], first[which[i] + 1]):
+            x0, y0, x1, y1 = edges[k, 0], edges[k, 1], edges[k, 2], edges[k, 3]
+            if max(x0, x1) <= west or min(x0, x1) >= east or max(y0, y1) <= south or x0 == x1:
+                continue
+            begin, end, slope = min(max(x0, west), east), min(max(x1, west), east), (y1 - y0) / (x1 - x0)
+            low, rise = y0 + slope * (begin - x0), slope * (end - begin)
+            # Where it crosses the lower and the upper edge of the box, as parts of the way.
+            a = 0.0 if rise == 0 else min(max((south - low) / rise, 0.0), 1.0)
+            b = 0.0 if rise == 0 else min(max((north - low) / rise, 0.0), 1.0)
+            a, b = min(a, b), max(a, b)
+            for start, stop in ((0.0, a), (a, b), (b, 1.0)):
+                middle = low + rise * (start + stop) / 2
+                if start < stop and middle > south:
+                    mean = height
+                    if middle < north:
+                        mean = mean_zone(low + rise * start, low + rise * stop, e) - floor
+                    found[i] += math.radians((end - begin) * (stop - start)) * mean / 2
+    return found
