@@ -44,7 +44,8 @@ class CellMap:
 
     `values` is the best guess, what a picture shows: it may be shrunk or non-negative. `unbiased` is the
     least-squares estimate with standard error `stddev`; intervals come from it and from `noise` alone.
-    All are float64[cells.size], in what the bounding rule counts (people, rows, visits).
+    All are float64[cells.size], in what the bounding rule counts (people, rows, visits). `reading` is how `values` were
+    read; in the most plausible map (`Reading.LIKELY`) people lie unevenly inside cells too (`estimate.inside`).
 
     >>> from hazemap.domains import Quadtree
     >>> tree = Quadtree.world(depth=1)
@@ -58,6 +59,7 @@ class CellMap:
     unbiased: NDArray[np.float64]
     stddev: NDArray[np.float64]
     noise: Noise
+    reading: Reading = Reading.UNBIASED
 
     def __post_init__(self) -> None:
         for name in ("values", "unbiased", "stddev"):

@@ -21,6 +21,7 @@ from hazemap.draw.shapes import points_across
 from hazemap.draw.surface import Surface
 from hazemap.draw.view import View
 from hazemap.errors import InputError
+from hazemap.estimate import shown
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -71,7 +72,7 @@ def draw_map(
     if not panels:
         raise InputError("a map needs at least one panel: density, uncertainty")
     _check(width, cell_lines)
-    surface = Surface.of(cellmap)
+    surface, fine = _surfaces(cellmap)
     view = (View.of(box) if box is not None else surface.view).shaped()
     lines = [] if outlines is None else lines_in(outlines, view)
 
@@ -89,8 +90,8 @@ def draw_map(
     for place, (panel, across, foot) in enumerate(zip(panels, widths, feet, strict=True)):
         axes = page.panel(left, top, across, view, panel.value)
         if panel is Panel.DENSITY:
-            scale = DensityScale.of([surface], view)
-            _fill_densities(axes, surface, view, scale, cell_lines)
+            scale = DensityScale.of([fine], view)
+            _fill_densities(axes, surface, fine, view, scale, cell_lines)
             draw_densities(page, left, page.top, min(2.8, 0.42 * across), scale, f"{counted} per km²")
         else:
             surface.shapes.fill(axes, view, error_classes(surface.relative), error_colours)
@@ -123,11 +124,11 @@ def draw_side_by_side(
     if not 1 <= len(maps) <= MOST_PANELS:
         raise InputError(f"a comparison shows 1 to {MOST_PANELS} cell maps; found {len(maps)}")
     _check(width, cell_lines)
-    surfaces = [Surface.of(cellmap) for _, cellmap in maps]
+    surfaces, fines = zip(*(_surfaces(cellmap) for _, cellmap in maps), strict=True)
     joined = View.of(box) if box is not None else reduce(View.joined, (surface.view for surface in surfaces))
     view = joined.shaped()
     lines = [] if outlines is None else lines_in(outlines, view)
-    scale = DensityScale.of(surfaces, view)
+    scale = DensityScale.of(fines, view)
 
     gaps = GAP * (len(maps) - 1)
     across = min((width - 2 * MARGIN - EDGE - gaps) / len(maps), TALLEST * width * view.aspect)
@@ -138,9 +139,9 @@ def draw_side_by_side(
     )
     draw_densities(page, MARGIN + EDGE, page.top, min(2.8, 0.42 * across * len(maps)), scale, f"{counted} per km²")
     left, top = MARGIN + EDGE, page.top + STRIP + heading
-    for (name, _), surface, words in zip(maps, surfaces, names, strict=True):
+    for (name, _), surface, fine, words in zip(maps, surfaces, fines, names, strict=True):
         axes = page.panel(left, top, across, view, name)
-        _fill_densities(axes, surface, view, scale, cell_lines)
+        _fill_densities(axes, surface, fine, view, scale, cell_lines)
         draw_lines(axes, lines, 0.5)
         page.write(left, top - 0.08, "\n".join(words), va="bottom", **style(NAME, weight="bold"))
         if surface is surfaces[0]:
@@ -149,6 +150,12 @@ def draw_side_by_side(
             draw_bar(axes, view, across / view.aspect, lift=heading)
         left += across + GAP
     return page.figure
+
+
+def _surfaces(cellmap: CellMap) -> tuple[Surface, Surface]:
+    """Of the cells, and of how people seem to lie inside them."""
+    surface, fine = Surface.of(cellmap), shown(cellmap)
+    return surface, surface if fine is cellmap else Surface.of(fine)
 
 
 def _check(width: float, cell_lines: float | None) -> None:
@@ -160,9 +167,11 @@ def _check(width: float, cell_lines: float | None) -> None:
         raise InputError(f"the opacity of cell lines is 0 (none) to 1; found {cell_lines}")
 
 
-def _fill_densities(axes: "Axes", surface: Surface, view: View, scale: DensityScale, opacity: float | None) -> None:
-    """Paint the densities; then the cells that are large enough on paper get a hairline."""
-    surface.shapes.fill(axes, view, surface.density, scale.colours)
+def _fill_densities(
+    axes: "Axes", surface: Surface, fine: Surface, view: View, scale: DensityScale, opacity: float | None
+) -> None:
+    """Paint the densities inside cells; then the cells that are large enough on paper get a hairline."""
+    fine.shapes.fill(axes, view, fine.density, scale.colours)
     west, south, east, north = surface.shapes.bounds
     points = np.sqrt((east - west) * (north - south)) / view.width * points_across(axes)
     drawn = view.touches(surface.shapes.bounds) & (points > SMALLEST_OUTLINED)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
 from hazemap.estimate.consistent import Consistent, Measurement, consistent
+from hazemap.estimate.inside import inside, shown
 from hazemap.estimate.likely import likely, roughness
 from hazemap.estimate.nonnegative import nonnegative
 from hazemap.estimate.read import read
@@ -20,12 +21,14 @@ __all__ = [
     "Reading",
     "consistent",
     "from_transcript",
+    "inside",
     "likely",
     "measurements",
     "nonnegative",
     "read",
     "read_wavelet",
     "roughness",
+    "shown",
     "shrunk",
     "sketched",
 ]

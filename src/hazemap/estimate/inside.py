@@ -9,11 +9,13 @@ intervals know nothing of it.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.cellmap import CellMap, Noise, Reading, Spread
 from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Leaves, Tree
 from hazemap.estimate.generations import Generation, Generations
 from hazemap.estimate.surroundings import Adjoining
@@ -91,6 +93,39 @@ def inside(cells: Leaves, values: Floats, stddev: Floats) -> Inside:
     return Inside(Leaves(tree, every.cells), every.holder, every.values)
 
 
+def shown(cellmap: CellMap) -> CellMap:
+    """The map as a picture shows it: where it is the most plausible one, cut as finely as its best guess is uneven.
+
+    Otherwise, and where nothing would be cut, the same map. What is unbiased in a cell, and its standard error, are
+    spread evenly over its parts, so that every union of them has the numbers and intervals that it had before.
+    """
+    if cellmap.reading is not Reading.LIKELY:
+        return cellmap
+    found = inside(cellmap.cells, np.maximum(cellmap.values, 0), cellmap.stddev)
+    if found.cells.size == cellmap.cells.size:
+        return cellmap
+    areas = found.cells.areas
+    whole = np.bincount(found.holder, areas, cellmap.cells.size)
+    share = np.where(areas > 0, areas, 1) / np.where(whole > 0, whole, 1)[found.holder]  # `NOWHERE` has no area
+    even = Evenly(cellmap.noise, found.holder, share, cellmap.cells.size)
+    unbiased, stddev = cellmap.unbiased[found.holder] * share, cellmap.stddev[found.holder] * share
+    return CellMap(found.cells, found.values, unbiased, stddev, even, cellmap.reading)
+
+
+@dataclass(frozen=True, eq=False)
+class Evenly:
+    """The noise of cells that is spread evenly over their parts."""
+
+    noise: Noise
+    holder: Places
+    share: Floats
+    size: int
+
+    def of(self, weights: Floats) -> Spread:
+        """The noise of Σ weights · parts."""
+        return self.noise.of(np.bincount(self.holder, weights * self.share, self.size).astype(np.float64))
+
+
 def _held(generations: list[Generation], values: Floats) -> list[Floats]:
     """How many people are in each cell of each generation."""
     held = list[Floats]()
@@ -149,14 +184,13 @@ def _cut(known: _Known, level: int, some: _Some, stddev: Floats) -> tuple[NDArra
     areas *= (whole.areas / np.bincount(parent, areas, len(whole.cells)))[parent]
     beside = tree.neighbours(cells)
     above = np.where(beside != NOWHERE, tree.parent(beside), NOWHERE)
-    around = known.at(above.ravel(), level).reshape(beside.shape)
-    there = ~np.isnan(around)
-    mean = np.where(there, around, 0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-    shares: Floats = areas * np.where(there.any(axis=1), mean, 1)
-    sums = np.bincount(parent, shares, len(whole.cells))
-    shares = np.where(sums[parent] > 0, shares, areas)
-    shares /= np.bincount(parent, shares, len(whole.cells))[parent]
-    values = shares * whole.values[parent]
+    near = known.at(above.ravel(), level).reshape(beside.shape)
+    there = ~np.isnan(near)
+    density = np.where(there, near, 0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    shares = areas * np.where(there.any(axis=1), density, 1)
+    sums = np.bincount(parent, shares, len(whole.cells))[parent]
+    values = np.where(sums > 0, shares / np.where(sums > 0, sums, 1), areas / whole.areas[parent])
+    values *= whole.values[parent]
     apart = np.abs(values - areas * (whole.values / whole.areas)[parent])
     shown = np.bincount(parent, apart > shows[likely][parent], len(whole.cells)) > 0
     cut = likely.copy()

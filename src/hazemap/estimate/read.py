@@ -47,7 +47,7 @@ def read(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, reading: 
         return plain
     total = float(plain.unbiased[plain.places].sum())
     if reading is Reading.LIKELY and total > 0 and not cells.nested:
-        return replace(plain, values=likely(_weighed(asked, cells, total), cells, total))
+        return replace(plain, values=likely(_weighed(asked, cells, total), cells, total), reading=reading)
     guess = plain.values
     shrinks = reading is not Reading.NONNEGATIVE
     if shrinks or len(asked) > len(fixed) or any(part.sample is not None for part in asked):

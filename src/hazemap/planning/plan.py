@@ -14,7 +14,7 @@ from hazemap.cells import Leaves, Tree
 from hazemap.domains import Box, Hexagons
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.orders.spelling import Hexes, Squares
+from hazemap.orders.spelling import DistrictFiles, Hexes, Squares
 from hazemap.orders.spelling import bounding as spelled_bounding
 from hazemap.orders.spelling import budget as spelled_budget
 from hazemap.orders.spelling import cells as spelled_cells
@@ -115,6 +115,8 @@ def plan(
     if not FEWEST <= people <= MOST:
         raise InputError(f"a plan is for {FEWEST:,} to {MOST:,} people; found {people:,}")
     kind = spelled_cells(cells)
+    if isinstance(kind, DistrictFiles):
+        raise InputError("a plan is for squares or hexagons: districts are as large as they are")
     trial = Trial.of(domain(kind, frame), frame, people)
     trust = Curator(trial, Stream.fixed(b"the noise of a plan"))
     noise = noise_for(money, rule.sensitivity)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hazemap import codec
-from hazemap.cellmap import CellMap, Noise, Spread
+from hazemap.cellmap import CellMap, Noise, Reading, Spread
 from hazemap.cells import NOWHERE, Cells, Leaves
 from hazemap.errors import CodecError, FileError, TranscriptMismatch
 from hazemap.privacy.statement import Statement
@@ -46,6 +46,7 @@ def describe(release: Release) -> dict[str, Any]:
         "method": method.data if isinstance(method, UnknownMethod) else codec.to_json(method),
         "tree": codec.to_json(cellmap.cells.tree),
         "nowhere": nowhere,
+        "reading": cellmap.reading.value,
     }
 
 
@@ -91,11 +92,16 @@ def assemble(label: dict[str, Any], packed: str, places: Cells, columns: Floats)
     values, unbiased, stddev = columns
     leaves = Leaves(tree, places)
     return Release(
-        CellMap(leaves, values, unbiased, stddev, Remembered(transcript, leaves, stddev)),
+        CellMap(leaves, values, unbiased, stddev, Remembered(transcript, leaves, stddev), _reading(label)),
         Statement.from_json(label["statement"]),
         _method(label["method"]),
         transcript,
     )
+
+
+def _reading(label: dict[str, Any]) -> Reading:
+    """How the best guess was read; files of the first version do not say, and have no guess that is uneven inside."""
+    return Reading(label.get("reading", Reading.UNBIASED.value))
 
 
 def _method(data: Any) -> object:

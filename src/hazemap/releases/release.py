@@ -1,7 +1,7 @@
 """What is published: a map with its statement, and all that is needed to check it and to ask it questions."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hazemap.cellmap import CellMap, Independent
 from hazemap.errors import FileError, InputError
+from hazemap.estimate import shown
 from hazemap.privacy.statement import Statement
 from hazemap.releases.ground import Ground
 from hazemap.releases.questions import Estimate, cut_by, estimate
@@ -101,7 +102,10 @@ class Release:
         What lies outside the map is not counted; `InputError` for a region with no part of the map in it.
         """
         shares = weights(self.ground, region)
-        return estimate(self.map, shares, self.counted, confidence, cut_by(self.map, shares))
+        found = estimate(self.map, shares, self.counted, confidence, cut_by(self.map, shares))
+        if not found.cut or self.shown is self.map:
+            return found
+        return replace(found, best=float(weights(self._shown_ground, region) @ self.shown.values))
 
     def total(self, confidence: float = 0.95) -> Estimate:
         """How many are in all places."""
@@ -215,6 +219,15 @@ class Release:
     def ground(self) -> Ground:
         """The cells on the ground: areas, outlines."""
         return Ground(self.map.cells)
+
+    @cached_property
+    def shown(self) -> CellMap:
+        """The map as pictures show it: cut finer where its best guess tells how people lie inside cells."""
+        return shown(self.map)
+
+    @cached_property
+    def _shown_ground(self) -> Ground:
+        return Ground(self.shown.cells)
 
     @cached_property
     def kurtosis(self) -> float:
