@@ -24,7 +24,7 @@ def test_the_list_and_the_history_show_what_was_paid(release, hazemap):
     [charge] = hazemap("ledger", "history", "visits", "--json").json["charges"]
     assert charge["released"]
     assert charge["file"].endswith("map.parquet")
-    assert "adaptive map in map.parquet" in hazemap("ledger", "history").out
+    assert "auto map in map.parquet" in hazemap("ledger", "history").out
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.estimate.test_generations import cut_here_and_there
 
 from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Leaves
@@ -11,7 +12,6 @@ from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.estimate import consistent, likely, nonnegative, roughness
 from hazemap.estimate.consistent import Measurement
 from hazemap.estimate.priors import SCALES, START, WIDTHS, _components, posterior
-from tests.estimate.test_generations import cut_here_and_there
 
 TREE = Quadtree(0.5, 0.5, 2.0**-12, 6)
 GRID = Leaves.at_level(TREE, 6)

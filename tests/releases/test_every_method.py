@@ -18,14 +18,14 @@ from hazemap.algorithms import (
     FoundBox,
     Geometric,
     Hierarchical,
-    LaplaceClip,
     KDTree,
+    LaplaceClip,
     PrefixTree,
     Privlet,
+    PrivTree,
     PublishedPyramid,
     Pyramid,
     TopCells,
-    PrivTree,
     UniformGrid,
 )
 from hazemap.cellmap import Reading

@@ -25,7 +25,20 @@ from hazemap.algorithms.top_cells import TopCells
 from hazemap.algorithms.uniform_grid import UniformGrid
 
 METHODS: tuple[type, ...] = (
-    *(HB, HTF, Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, FoundBox, Geometric, Hierarchical, Locate, PrefixTree),
+    *(
+        HB,
+        HTF,
+        Adaptive,
+        AdaptiveGrid,
+        BestLevel,
+        CountMin,
+        Flat,
+        FoundBox,
+        Geometric,
+        Hierarchical,
+        Locate,
+        PrefixTree,
+    ),
     *(FittedLevel, KDTree, PrivTree, Privlet, PublishedPyramid, Pyramid, UniformGrid),
     *(DensePyramid, LaplaceClip, National, TopCells),
 )
