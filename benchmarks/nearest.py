@@ -5,7 +5,7 @@ usage: nearest.py [LARGEST]   the largest side of a dense map, 1024 by default; 
 Both solve Σ 2^−i |ŷ − mass| over the quadtree of a dense map whose noisy sums are drawn here (Laplace noise, scale 5).
 HiGHS, through SciPy, is given the sparser of two ways to write it: masses of all nodes, of which parents hold their
 children's; and each of its methods, of which the fastest counts. Times are CPU seconds of one thread, the median of
-three; memory is that of a process of its own: what it grows by during the call beyond its input, and all of it.
+three; memory is what a process of its own grows by during the call, beyond its input.
 """
 
 import json
@@ -90,34 +90,56 @@ def resident() -> float:
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def memory(side: int, filled: float) -> dict[str, float]:
-    """What NumPy allocates at its peak during a call, what the process grows by, and what it has in all, in MB."""
-    nearest_grid(*problem(SMALL, 1.0))
-    levels, weights = problem(side, filled)
+def memory(side: int, filled: float, any_tree: bool) -> float:
+    """MB that this process grows by during a call, beyond its input."""
+    small, (levels, weights) = problem(SMALL, filled), problem(side, filled)
+    nearest_grid(*small)
+    nearest(*flat(*small))
+    whole = flat(levels, weights) if any_tree else None
     Path("/proc/self/clear_refs").write_text("5")  # the peak from here on
     before = resident()
-    nearest_grid(levels, weights)
-    more, whole = resident() - before, resident()
+    if whole:
+        nearest(*whole)
+    else:
+        nearest_grid(levels, weights)
+    return resident() - before
+
+
+def grown(side: int, filled: float, any_tree: bool) -> float:
+    """`memory` in a process of its own."""
+    with get_context("spawn").Pool(1) as alone:
+        return alone.apply(memory, (side, filled, any_tree))
+
+
+def flat(levels: Levels, weights: list[float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same problem for the solver of any tree."""
+    return parents(levels), np.concatenate(levels), np.repeat(weights, [len(level) for level in levels])
+
+
+def allocated(work: Callable[[], object]) -> float:
+    """MB that NumPy allocates at its peak during a call."""
     tracemalloc.start()
-    nearest_grid(levels, weights)
+    work()
     peak = tracemalloc.get_traced_memory()[1] / 2**20
-    return {"MB allocated": peak, "MB grown by": more, "MB in all": whole}
+    tracemalloc.stop()
+    return peak
 
 
 def main(largest: int) -> None:
     small = problem(SMALL, 1.0)  # compile first
     nearest_grid(*small)
-    nearest(parents(small[0]), np.concatenate(small[0]), np.repeat(small[1], [len(level) for level in small[0]]))
+    nearest(*flat(*small))
     rows = []
     for side in (side for side in SIDES if side <= largest):
         for filled in (0.05, 1.0):
             levels, weights = problem(side, filled)
-            with get_context("spawn").Pool(1) as alone:
-                row = {"side": side, "filled": filled, **alone.apply(memory, (side, filled))}
+            row = {"side": side, "filled": filled, "MB": grown(side, filled, False)}
+            row["MB allocated"] = allocated(lambda: nearest_grid(levels, weights))  # noqa: B023
             row["seconds"] = seconds(lambda: nearest_grid(levels, weights))  # noqa: B023
             row["cost"] = cost(levels, weights, nearest_grid(levels, weights))
             if side <= 1024:
-                every = parents(levels), np.concatenate(levels), np.repeat(weights, [len(level) for level in levels])
+                every = flat(levels, weights)
+                row["MB, any tree"] = grown(side, filled, True)
                 row["seconds, any tree"] = seconds(lambda: nearest(*every))  # noqa: B023
                 inner = nearest(*every)[-(side**2) :]
                 row["cost, any tree"] = cost(levels, weights, inner)
