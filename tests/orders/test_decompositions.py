@@ -26,8 +26,13 @@ def people():
     return pa.table({"user": np.arange(20_000), "lon": np.clip(lon, 2.21, 2.49), "lat": np.clip(lat, 48.81, 48.89)})
 
 
+SLOW = [("kd-tree-uniform", PARIS), ("kd-hybrid", PARIS), ("kd-tree", None), ("privtree", None)]
+
+
 @pytest.mark.parametrize(
-    ("name", "box"), [*((name, PARIS) for name in NAMES), ("kd-tree", None), ("privtree", None)], ids=str
+    ("name", "box"),
+    [("kd-tree", PARIS), ("privtree", PARIS), *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)],
+    ids=str,
 )
 def test_a_method_by_its_name_gives_a_file_a_picture_and_answers(name, box, people, tmp_path):
     path, ledger = tmp_path / "map.parquet", Ledger(tmp_path / "ledger.sqlite")
