@@ -51,7 +51,7 @@ trees = st.integers(1, 30).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(trees)
 def test_no_linear_programme_finds_a_cheaper_solution(tree):
     parent, numbers, weights = np.array(tree[0]), np.array(tree[1], float), np.array(tree[2])
