@@ -16,7 +16,7 @@ def cut_here_and_there(tree, seed, extra=()):
     rng = np.random.default_rng(seed)
     cells, kept = tree.root, []
     for _ in range(tree.depth):
-        cut = rng.random(len(cells)) < 0.6
+        cut = (rng.random(len(cells)) < 0.6) | (tree.level(cells) == 0)
         kept.append(cells[~cut])
         cells = tree.children(cells[cut])
     return Leaves(tree, rng.permutation(np.concatenate([*kept, cells, np.array(extra, dtype=np.uint64)])))
