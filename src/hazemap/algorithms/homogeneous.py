@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import Cells, Leaves
+from hazemap.cellmap import CellMap, Reading
+from hazemap.cells import NOWHERE, Cells, Leaves
 from hazemap.domains.pixels import Cuttable, Rectangles
 from hazemap.encoders import Counts, CutCosts
 from hazemap.errors import InputError
+from hazemap.estimate import read
 from hazemap.rounds import Answer, Measure, Query, Question, Rounds
 from hazemap.tables.bounding import Bounding
 
@@ -96,15 +98,16 @@ class Grower:
             raise InputError("lines are looked for in 0 turns or more, and cells of one pixel are not cut")
 
     def grown(self, tree: Cuttable, roots: Cells, allotments: Sequence[Allotment]) -> Rounds[Grown]:
-        """Ask until there are only leaves; `allotments` has one entry a root. Some T + 3 questions a level, and more
-        where roots are given different shares.
+        """Ask until there are only leaves, then count those; `allotments` has one entry a root.
+
+        Some T + 1 questions a level, and one for every sum that is left; more where roots are given different shares.
         """
         kinds = tuple(dict.fromkeys(allotments))
         number = {kind: at for at, kind in enumerate(kinds)}
         start = np.array([each.begins for each in allotments], dtype=np.int64)
         roots, which = np.array(roots, dtype=np.uint64), np.array([number[each] for each in allotments], dtype=np.int64)
         active = _Active.none(kinds)
-        leaves: list[Cells] = []
+        leaves: dict[Fraction, list[Cells]] = {}  # what is left for each
         transcript: list[tuple[Question, Answer]] = []
         for level in range(max((kind.begins + kind.height for kind in kinds), default=0) + 1):
             active = active.joined(roots[start == level], which[start == level])
@@ -117,15 +120,26 @@ class Grower:
                 active.pay(who, share)
             done |= active.people <= active.of([_at(kind.fullness, level - kind.begins) for kind in kinds])
             for share, who in active.left(done):
-                query = Query(Counts(Leaves(tree, active.cells[who]), self.bounding), share)
-                transcript.append((query, (yield query)))
-            leaves.append(active.cells[done])
+                leaves.setdefault(share, []).append(active.cells[who])
             active = active.part(~done)
             if len(active.cells):
                 axis, line = yield from self._lines(tree, active, level, transcript)
                 tree = tree.cut(active.cells, axis, line)
                 active = active.halved(tree.children(active.cells))
-        return Grown(tree, np.concatenate(leaves), tuple(transcript))
+        for share, cells in sorted(leaves.items()):
+            query = Query(Counts(Leaves(tree, np.sort(np.concatenate(cells))), self.bounding), share)
+            transcript.append((query, (yield query)))
+        every = [roots[:0], *(cells for same in leaves.values() for cells in same)]
+        return Grown(tree, np.sort(np.concatenate(every)), tuple(transcript))
+
+    def mapped(self, grown: Grown, before: Sequence[tuple[Question, Answer]], reading: Reading) -> Rounds[CellMap]:
+        """The map of the leaves, given what was asked before; who is in no cell was asked nothing yet."""
+        transcript, cells = [*before, *grown.transcript], grown.leaves
+        if self.bounding.nowhere:
+            query = Query(Counts(Leaves(grown.tree, np.array([NOWHERE])), self.bounding), Fraction(1))
+            transcript.append((query, (yield query)))
+            cells = np.append(cells, NOWHERE)
+        return read(transcript, Leaves(grown.tree, cells), reading)
 
     def _lines(
         self, tree: Cuttable, active: "_Active", level: int, transcript: list[tuple[Question, Answer]]

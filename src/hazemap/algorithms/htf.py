@@ -5,15 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, log, log2, sqrt
 
-import numpy as np
-
 from hazemap.algorithms.homogeneous import Allotment, Grower
 from hazemap.cellmap import CellMap, Reading
-from hazemap.cells import MOST_CELLS, NOWHERE, Leaves, Tree
+from hazemap.cells import MOST_CELLS, Leaves, Tree
 from hazemap.domains import Cuts, Quadtree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate import read
 from hazemap.privacy.budget import Number, exact
 from hazemap.rounds import Answer, Prices, Query, Question, Rounds
 from hazemap.tables.bounding import AtMostRows, Bounding
@@ -86,13 +83,7 @@ class HTF:
         epsilon = sqrt(2) * self.bounding.unit / prices.stddev(first.encoder, Fraction(1))
         allotment = self.allotment(people, epsilon, 1 - self.share_of_number)
         grown = yield from self._grower().grown(tree, tree.root, [allotment])
-        transcript += grown.transcript
-        cells = Leaves(grown.tree, np.sort(grown.leaves))
-        if self.bounding.nowhere:  # who is nowhere was asked nothing yet
-            nowhere = Query(Counts(Leaves(grown.tree, np.array([NOWHERE])), self.bounding), Fraction(1))
-            transcript.append((nowhere, (yield nowhere)))
-            cells = Leaves(grown.tree, np.append(cells.cells, NOWHERE))
-        return read(transcript, cells, self.reading)
+        return (yield from self._grower().mapped(grown, transcript, self.reading))
 
     def allotment(self, people: float, epsilon: float, left: Fraction) -> Allotment:
         """What is spent on each level where so many people are, of a run's epsilon, of which the part `left` is left.

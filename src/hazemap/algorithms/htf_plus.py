@@ -1,0 +1,93 @@
+"""A tree of rectangles that every answer helps to know: HTF, with its budget where it is worth most."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import log2, sqrt
+
+from hazemap.algorithms.homogeneous import Allotment, Grower
+from hazemap.cellmap import CellMap, Reading
+from hazemap.cells import MOST_CELLS, Leaves, Tree
+from hazemap.domains import Cuts, Quadtree
+from hazemap.encoders import Counts
+from hazemap.errors import InputError
+from hazemap.rounds import Answer, Prices, Query, Question, Rounds
+from hazemap.tables.bounding import AtMostRows, Bounding
+
+
+@dataclass(frozen=True)
+class HTFPlus:
+    """HTF+: the tree of `HTF`, decided on few levels, and every answer kept.
+
+    What is other than published, and why (docs/how-to/methods.md has the figures):
+
+    * All answers count: first and last counts are combined by their variances, and the tree made consistent, by exact
+      least squares (`estimate.consistent`), for the best guess. Numbers with intervals come from the last counts.
+    * Noise costs the square of what a budget is divided by, so a few levels are counted well, and not each a little:
+      `deciding` says which, as (cuts beyond h, share), with h = log₂(N'ε/`people_a_cell`), the height of HTF. Between
+      them a half is taken to have half of the people.
+    * The tree may be `deeper` than h, so that the places where many people are can be cut down to pixels.
+    * A cell is a leaf if it seems to hold no more than `fullness` standard errors of a leaf's count.
+    * Cells are cut in the middle: `turns` is 0. On every map that we have the search for better lines cost more than it
+      brought; even at no price at all it made long thin cells on dense maps. With more turns `share_of_cuts` is divided
+      among the levels above the first count. Without, it asks only sums, so it runs under any trust model.
+
+    >>> HTFPlus(Quadtree.world(depth=10)).deciding[0]
+    (-4, Fraction(7, 25))
+    """
+
+    tree: Tree
+    bounding: Bounding = AtMostRows(1)
+    share_of_number: Fraction = Fraction(1, 200)
+    deciding: tuple[tuple[int, Fraction], ...] = ((-4, Fraction(7, 25)), (0, Fraction(3, 25)))
+    fullness: int = 5
+    deeper: int = 8
+    turns: int = 0
+    share_of_cuts: Fraction = Fraction(1, 20)
+    least_pixels: int = 1
+    people_a_cell: int = 10
+    reading: Reading = Reading.SHRUNK
+
+    def __post_init__(self) -> None:
+        shares = (self.share_of_number, self.share_of_cuts, *(share for _, share in self.deciding))
+        if min(shares) <= 0 or sum(shares, Fraction(0)) >= 1:
+            raise InputError("the number of people, counts that decide and cuts get parts of the budget, not all of it")
+        if self.people_a_cell < 1 or self.fullness < 0 or self.deeper < 0 or not self.deciding:
+            raise InputError("a tree of even density counts one level or more, and cells hold people")
+        self._square()
+        self._grower()
+
+    def rounds(self, prices: Prices) -> Rounds[CellMap]:
+        """The number of people, then the levels that decide, then the leaves."""
+        tree = Cuts.uncut(self._square())
+        first = Query(Counts(Leaves(tree, tree.root), self.bounding), self.share_of_number)
+        answer = yield first
+        people, unit = float(answer.sums[0]) / self.bounding.unit, self.bounding.unit
+        epsilon = sqrt(2) * unit / prices.stddev(first.encoder, Fraction(1))
+        spent = sum((share for _, share in self.deciding), self.share_of_number)
+        allotment = self.allotment(people, epsilon, prices.stddev(first.encoder, 1 - spent) / unit)
+        grown = yield from self._grower().grown(tree, tree.root, [allotment])
+        before: list[tuple[Question, Answer]] = [(first, answer)]
+        return (yield from self._grower().mapped(grown, before, self.reading))
+
+    def allotment(self, people: float, epsilon: float, noise: float) -> Allotment:
+        """What is spent on each level where so many people are, of a run's epsilon; `noise` is that of a leaf."""
+        published = round(log2(max(people * epsilon / self.people_a_cell, 4.0)))
+        most = min(2 * self._square().depth, MOST_CELLS.bit_length() - 1)
+        height = min(published + self.deeper, most)
+        deciding = [Fraction(0)] * height
+        for beyond, share in self.deciding:
+            if height:
+                deciding[min(max(published + beyond, 1), height - 1)] += share
+        first = next((level for level, share in enumerate(deciding) if share), 0)
+        searched = first if self.turns else 0
+        cutting = [self.share_of_cuts / searched if level < searched else Fraction(0) for level in range(height)]
+        full = (self.fullness * noise,) * height
+        return Allotment(1 - self.share_of_number, tuple(deciding), tuple(cutting), full)
+
+    def _grower(self) -> Grower:
+        return Grower(self.bounding, self.turns, self.least_pixels)
+
+    def _square(self) -> Quadtree:
+        if not isinstance(self.tree, Quadtree):
+            raise InputError("a tree of even density cuts a square into rectangles of its own: choose quadtree cells")
+        return self.tree
