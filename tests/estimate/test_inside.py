@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.estimate.test_generations import HEXES, SQUARES, cut_here_and_there
+from tests.estimate.test_likely import hill
 
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.estimate import inside, shown
-from tests.estimate.test_generations import HEXES, SQUARES, cut_here_and_there
-from tests.estimate.test_likely import hill
 
 TREE = Quadtree(0.5, 0.5, 2.0**-12, 7)
 COARSE, FINE = Leaves.at_level(TREE, 4), Leaves.at_level(TREE, 7)

@@ -298,6 +298,13 @@ class CutDistricts:
             raise InputError(f"this district is not cut so; found {names[int(np.argmax(strange))]!r}")
         return cells
 
+    def place(self, name: str) -> Any | None:
+        """The outline of a district inside a dynamic one, which is no cell; None for any other name."""
+        if not self.base.districts.known([name])[0]:
+            return None
+        district = self.base.districts.named([name])
+        return self.base.districts.outlines(district)[0] if self.level(district)[0] < 0 else None
+
     @property
     def _forest(self) -> Cuts:
         if self.cuts is None:

@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -174,11 +175,15 @@ class Districts:
         there = np.flatnonzero(~shapely.is_empty(parts))
         there = there[np.argsort(group[there], kind="stable")]
         ends = np.searchsorted(group[there], np.arange(len(which)), "right")
-        for number, ground in enumerate(self.outlines(which)):
+
+        def cut(number: int, ground: Any) -> None:
             own = there[ends[number - 1] if number else 0 : ends[number]]
             shapely.prepare(ground)
-            cut = own[~shapely.covers(ground, parts[own])]
-            parts[cut] = areas_of(shapely.intersection(ground, parts[cut], grid_size=GRAIN))
+            crossed = own[~shapely.covers(ground, parts[own])]
+            parts[crossed] = areas_of(shapely.intersection(ground, parts[crossed], grid_size=GRAIN))
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # shapely lets other threads run
+            list(pool.map(cut, range(len(which)), self.outlines(which)))
         return parts
 
     def areas_inside(self, cells: Cells, boxes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from hazemap.algorithms import FittedLevel, FoundBox
 from hazemap.algorithms.found_box import Grid, Way
 from hazemap.domains import Box, Quadtree
 from hazemap.errors import FileError, InputError
-from hazemap.orders.spelling import Hexes, Squares
+from hazemap.orders.spelling import DistrictFiles, Hexes, Squares
 from hazemap.orders.spelling import bounding as spelled_bounding
 from hazemap.orders.ways import BUYS_NUMBER, FIXED, HALVING
 from hazemap.privacy.budget import Budget, PureDP
@@ -41,7 +41,7 @@ class Order:
     budget: Budget
     bounding: Bounding
     method: str
-    cells: Squares | Hexes
+    cells: Squares | Hexes | DistrictFiles
     box: Box | None
     since: str | None
     until: str | None
@@ -50,6 +50,7 @@ class Order:
     def statement(self) -> Statement:
         """What a map that is made now promises to the people in it."""
         window = [f"{word} {time}" for word, time in (("from", self.since), ("until before", self.until)) if time]
+        borders = isinstance(self.cells, DistrictFiles)
         public = [
             f"the box {self.box}, as declared" if self.box else "",
             f"the cells: {self.cells}",
@@ -59,10 +60,11 @@ class Order:
             "the names and types of the table's columns",
         ]
         charged = [
-            "" if self.box else "the box, found by two coarse grids of the world",
+            "" if self.box or borders else "the box, found by two coarse grids of the world",
             "the number of people" if self.method in BUYS_NUMBER else "",
             "" if self.method.partition(":")[0] in FIXED else "how fine the cells are",
             "where the cells are cut, chosen by permute-and-flip" if self.method in HALVING else "",
+            "which districts are cut further, and where" if self.method.startswith("national") else "",
             "every number in the cells",
         ]
         return Statement(

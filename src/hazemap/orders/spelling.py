@@ -2,14 +2,18 @@
 
 import re
 from dataclasses import dataclass
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn, cast
 
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, Number, PureDP
 from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson
 
 BOUNDINGS = "one row, rows:K, cells:K, one vote, rows are people"
-CELLS = "quadtree, quadtree:DEPTH, h3:COARSEST-FINEST"
+CELLS = "quadtree, quadtree:DEPTH, h3:COARSEST-FINEST, districts:FILE[:NAMES[:PARENTS]],FILE,… (coarse to fine)"
+
+SQUARES = 17
+"""Levels of the world's squares that cut districts further, where nobody says how many: 306 m at the equator."""
 
 
 def budget(epsilon: Number | None, delta: Number | None, rho: Number | None) -> Budget:
@@ -68,11 +72,27 @@ class Hexes:
         return f"H3 hexagons of resolution {self.coarsest} to {self.finest}"
 
 
-def cells(text: str) -> Squares | Hexes:
+@dataclass(frozen=True)
+class DistrictFiles:
+    """Named polygons in files, coarse to fine, each with its columns of names and of parents, or None to guess them.
+
+    Methods that cut districts further do it along the world's squares of level `squares`.
+    """
+
+    layers: tuple[tuple[str, str | None, str | None], ...]
+    squares: int = SQUARES
+
+    def __str__(self) -> str:
+        return f"districts of {', '.join(Path(file).name for file, _, _ in self.layers)}"
+
+
+def cells(text: str) -> Squares | Hexes | DistrictFiles:
     """The cells that a text names.
 
     >>> cells("h3:7-10")
     Hexes(coarsest=7, finest=10)
+    >>> cells("districts@12:states.geojson,counties.geojson:geo_id:state").layers[1]
+    ('counties.geojson', 'geo_id', 'state')
     """
     if text == "quadtree":
         return Squares(None)
@@ -80,6 +100,11 @@ def cells(text: str) -> Squares | Hexes:
         return Squares(int(found[1]))
     if found := re.fullmatch(r"h3:([0-9]{1,2})(?:-([0-9]{1,2}))?", text):
         return Hexes(int(found[1]), int(found[2] or found[1]))
+    if found := re.fullmatch(r"districts(?:@([0-9]{1,2}))?:(.+)", text):
+        parts = [layer.split(":") for layer in found[2].split(",")]
+        if all(layer[0] and len(layer) <= 3 for layer in parts):
+            layers = tuple((*(word or None for word in layer), None, None)[:3] for layer in parts)
+            return DistrictFiles(cast(Any, layers), int(found[1] or SQUARES))
     refuse("the cells of a map", CELLS, text)
 
 

@@ -22,6 +22,7 @@ from hazemap.algorithms import (
     Hierarchical,
     KDTree,
     LaplaceClip,
+    National,
     PrefixTree,
     Privlet,
     PrivTree,
@@ -33,10 +34,11 @@ from hazemap.algorithms import (
 from hazemap.algorithms.found_box import Way, over
 from hazemap.cellmap import Reading
 from hazemap.cells import MOST_CELLS
-from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.domains import Box, Districts, Hexagons, Parcels, Quadtree
 from hazemap.domains.hexagons import REACH
 from hazemap.errors import InputError
-from hazemap.orders.spelling import Hexes, Squares, refuse
+from hazemap.orders.districts import way_in_districts
+from hazemap.orders.spelling import DistrictFiles, Hexes, Squares, refuse
 from hazemap.tables.bounding import Bounding
 
 WHOLE: dict[str, Callable[..., Way]] = {
@@ -90,7 +92,7 @@ BUYS_NUMBER = ("adaptive-grid", "dense-pyramid", "fitted-level", "prefix", "unif
 FIXED = (*LEVELLED, "top", "total")
 """Methods whose cells do not depend on any answer."""
 
-CURATOR_ONLY = (HTF, KDTree, PrivTree)
+CURATOR_ONLY = (HTF, KDTree, National, PrivTree)
 """Methods that ask more than sums over people."""
 
 METHODS = ", ".join(
@@ -109,11 +111,15 @@ FINEST = 10
 """Metres: where nobody says how deep a quadtree is, its squares stay about this wide."""
 
 
-def way(method: str, cells: Squares | Hexes, box: Box | None, rule: Bounding) -> Way | FoundBox:
+def way(method: str, cells: Squares | Hexes | DistrictFiles, box: Box | None, rule: Bounding) -> Way | FoundBox:
     """The method that a text names, over these cells of the box; without one, over those of a box it finds.
 
     The level is a level of the quadtree, or a resolution of H3; by default the finest of `cells`.
     """
+    if isinstance(cells, DistrictFiles):
+        if box is not None:
+            raise InputError("districts say themselves where the map is: leave the box out")
+        return way_in_districts(method, cells, rule)
     if keeping := KEEPING.fullmatch(method):
         return _but(way(keeping[1], cells, box, rule), kept=int(keeping[2]))
     if (top := TOP.fullmatch(method)) and top[1]:
@@ -164,6 +170,9 @@ def reach(chosen: Way | FoundBox) -> Box | None:
     tree = chosen.tree
     if isinstance(tree, Quadtree):
         return Box(*(float(edge[0]) for edge in tree.bounds(tree.root)))
+    if isinstance(tree, Districts | Parcels):
+        districts = tree if isinstance(tree, Districts) else tree.districts
+        return Box(*districts.bounds(districts.root)[0].tolist())
     if not isinstance(tree, Hexagons):
         return None
     margin = degrees(3 * REACH / 7 ** (tree.coarsest / 2))

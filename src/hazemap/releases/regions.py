@@ -5,7 +5,7 @@ region cuts gives as much of its number as of its area lies inside; nothing else
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,16 @@ Region = Any
 """A `Box`, a shapely polygon or multipolygon, anything with `__geo_interface__`, a GeoJSON mapping, the name
 of a cell of any level, or several names. Polygons are in degrees (WGS 84), their edges straight in degrees."""
 
+
+@runtime_checkable
+class Placed(Protocol):
+    """A tree that knows places by name which are no cells of it: the cities in a county that was cut another way."""
+
+    def place(self, name: str) -> Any | None:
+        """The outline of such a place; None for any other name."""
+        ...
+
+
 SLIVER = 1e-9
 """An overlap below this part of the cell and of the region is rounding: borders that coincide cut no cells."""
 
@@ -28,7 +38,9 @@ def weights(ground: Ground, region: Region) -> Floats:
     if isinstance(region, Box):
         shares = _in_box(ground, region)
     elif isinstance(region, str):
-        shares = _in_cells(ground, [region])
+        tree = ground.leaves.tree
+        place = tree.place(region) if isinstance(tree, Placed) else None
+        shares = _in_cells(ground, [region]) if place is None else _in_polygon(ground, place)
     elif hasattr(region, "geom_type"):
         shares = _in_polygon(ground, region)
     elif isinstance(region, Mapping) or hasattr(region, "__geo_interface__"):
