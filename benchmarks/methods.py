@@ -153,8 +153,8 @@ def page(results: dict) -> str:
     lines = [
         "CPU seconds of one release of the synthetic city (3.5 M people, counted already) on one thread, noise",
         f"included; in brackets the megabytes that it needs at its peak. ε = {EPSILON}. As a yardstick, 1,048,576",
-        f"two-sided geometric numbers of NumPy's took {yard:.3f} s here, and 0.016 s where the last column was measured:",
-        "seconds of public code at 1024².",
+        f"two-sided geometric numbers of NumPy's took {yard:.3f} s here, and 0.016 s where the last column was",
+        "measured: seconds of public code at 1024².",
         "",
         "| method | " + " | ".join(f"{side}²" for side in SIDES) + " | public code |",
         "|---" * (len(SIDES) + 2) + "|",
