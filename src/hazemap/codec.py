@@ -19,16 +19,34 @@ import numpy as np
 
 from hazemap.cellmap import Reading
 from hazemap.cells import Leaves
-from hazemap.domains import Box, CutDistricts, Cuts, Districts, Grids, Hexagons, Marked, Parcels, Quadtree, Sides
-from hazemap.encoders import Counts, CutCosts, Medians, Quantiles, Sketch, Stack, Wavelet
+from hazemap.domains import (
+    Always,
+    Box,
+    Clock,
+    CutDistricts,
+    Cuts,
+    Districts,
+    Gauge,
+    Grids,
+    Hexagons,
+    Marked,
+    Measured,
+    Parcels,
+    Quadtree,
+    Sides,
+    Spans,
+    Weekdays,
+)
+from hazemap.encoders import Counts, CutCosts, Medians, Quantiles, Sketch, Stack, Values, Wavelet
 from hazemap.errors import CodecError, HazemapError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.rounds import Answer, Choice, Growth, Measure, Query
-from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson
+from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
 
 CLOSED_LIST: tuple[type, ...] = (
     *(Query, Choice, Growth, Measure, Answer, Counts, CutCosts, Stack, Sketch, Wavelet, Medians, Quantiles),
     *(Leaves, Quadtree, Hexagons, Grids, Cuts, Districts, Parcels, CutDistricts, Marked, Sides, Box),
+    *(Values, Measured, Gauge, Always, Clock, Weekdays, Spans, OwnMeans),
     *(AtMostRows, AtMostCells, OneVote, RowIsPerson, PureDP, ZCDP, ApproxDP, Reading),
 )
 """Every type that may travel. Methods are added by whoever stores them (`known` below)."""

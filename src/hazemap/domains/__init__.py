@@ -4,24 +4,34 @@ from hazemap.domains.boxes import WORLD, Box
 from hazemap.domains.cut_districts import CutDistricts
 from hazemap.domains.cuts import Cuts
 from hazemap.domains.districts import Districts
+from hazemap.domains.gauge import Gauge
 from hazemap.domains.grids import Grids
 from hazemap.domains.hexagons import Hexagons
 from hazemap.domains.layers import Layer
 from hazemap.domains.marked import Marked, Sides
+from hazemap.domains.measured import Measured
 from hazemap.domains.parcels import Parcels
 from hazemap.domains.quadtree import Quadtree
+from hazemap.domains.slots import Always, Clock, Slots, Spans, Weekdays
 
 __all__ = [
     "WORLD",
+    "Always",
     "Box",
+    "Clock",
     "CutDistricts",
     "Cuts",
     "Districts",
+    "Gauge",
     "Grids",
     "Hexagons",
     "Layer",
     "Marked",
+    "Measured",
     "Parcels",
     "Quadtree",
     "Sides",
+    "Slots",
+    "Spans",
+    "Weekdays",
 ]

@@ -7,6 +7,10 @@ from hazemap.encoders.medians import Medians
 from hazemap.encoders.quantiles import Quantiles
 from hazemap.encoders.sketch import Sketch
 from hazemap.encoders.stack import Stack
+from hazemap.encoders.values import Values
 from hazemap.encoders.wavelet import Wavelet
 
-__all__ = ["Counts", "CutCosts", "Encoder", "Entries", "Medians", "Quantiles", "Sketch", "Stack", "Wavelet", "total"]
+__all__ = [
+    *("Counts", "CutCosts", "Encoder", "Entries", "Medians", "Quantiles", "Sketch", "Stack", "Values", "Wavelet"),
+    "total",
+]

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from hazemap.errors import CodecError, InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP, log_delta
-from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson
+from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, OwnMeans, RowIsPerson
 
 A_PERSON = "a person: all rows of one id"
 A_ROW = "a row"
@@ -245,6 +245,8 @@ def bounding_to_json(bounding: Bounding) -> dict[str, object]:
             return {"kind": "OneVote", "scale": scale, "nowhere": nowhere}
         case RowIsPerson(nowhere=nowhere):
             return {"kind": "RowIsPerson", "nowhere": nowhere}
+        case OwnMeans(cells=cells, records=records, scale=scale, nowhere=nowhere):
+            return {"kind": "OwnMeans", "cells": cells, "records": records, "scale": scale, "nowhere": nowhere}
 
 
 def bounding_from_json(data: object) -> Bounding:
@@ -255,6 +257,7 @@ def bounding_from_json(data: object) -> Bounding:
         "AtMostCells": {"most"},
         "OneVote": {"scale"},
         "RowIsPerson": set[str](),
+        "OwnMeans": {"cells", "records", "scale"},
     }
     if kind not in number:
         raise CodecError(f"a bounding rule is one of {', '.join(number)}, not {kind!r:.40}")
@@ -270,6 +273,9 @@ def bounding_from_json(data: object) -> Bounding:
                 return AtMostCells(_integer(found["most"], "most"), nowhere)
             case "OneVote":
                 return OneVote(_integer(found["scale"], "scale"), nowhere)
+            case "OwnMeans":
+                numbers = (_integer(found[name], name) for name in ("cells", "records", "scale"))
+                return OwnMeans(*numbers, nowhere)
             case _:
                 return RowIsPerson(nowhere)
     except InputError as error:

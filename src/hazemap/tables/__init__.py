@@ -1,6 +1,6 @@
 """Rows, and the person each belongs to."""
 
-from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson, Sensitivity
+from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, OwnMeans, RowIsPerson, Sensitivity
 from hazemap.tables.engine import EngineTable, ReadReport
 from hazemap.tables.memory import MemoryTable
 from hazemap.tables.opening.sources import open_table
@@ -13,6 +13,7 @@ __all__ = [
     "EngineTable",
     "MemoryTable",
     "OneVote",
+    "OwnMeans",
     "ReadReport",
     "RowIsPerson",
     "Sensitivity",

@@ -182,4 +182,54 @@ class RowIsPerson:
         return "each row is a person of its own"
 
 
-Bounding = AtMostRows | AtMostCells | OneVote | RowIsPerson
+@dataclass(frozen=True)
+class OwnMeans:
+    """For values: of each person at most `cells` cells and slots, drawn by a keyed hash where there are more; in each,
+    the mean of *all* their records there, with the weight of at most `records` of them.
+
+    A record is divided into `scale` micro-votes over the counters of a gauge (`hazemap.domains.gauge.Gauge`), the same
+    number whatever its value. A person's records in one cell and slot are averaged counter by counter, times their
+    weight w = min(number, records), and rounded dependently, so that they are exactly w · scale: L1 = cells · records ·
+    scale. No record is left out, so nothing is lost by a small `records`: with 1, every person counts once in a cell.
+
+    >>> OwnMeans(24, scale=1 << 20).sensitivity.l1 == 24 << 20
+    True
+    """
+
+    cells: int
+    records: int = 1
+    scale: int = 1 << 20
+    nowhere: bool = False
+
+    def __post_init__(self) -> None:
+        _at_least_one(self.cells, "the number of cells a person")
+        _at_least_one(self.records, "the number of records that a person counts for")
+        _at_least_one(self.scale, "the number of micro-votes a record")
+        if self.nowhere:
+            raise InputError("values are measured in cells: rows outside them are dropped")
+        if max(self.cells, self.records) > 1 << 16 or self.cells * self.records * self.scale > 1 << 50:
+            raise InputError("a person counts in 65536 cells at most, for 65536 records at most: sums must fit 64 bits")
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person can move the votes."""
+        most = self.cells * self.records * self.scale
+        return Sensitivity(most, most**2)
+
+    @property
+    def unit(self) -> int:
+        """Votes that make one of what is counted."""
+        return self.scale
+
+    @property
+    def counted(self) -> str:
+        """What a count of 1 is."""
+        return "people" if self.records == 1 else "records"
+
+    def __str__(self) -> str:
+        where = "one cell and slot" if self.cells == 1 else f"at most {self.cells} cells and slots"
+        weight = "1" if self.records == 1 else f"at most {self.records} records"
+        return f"{where} a person, in each the mean of theirs with weight {weight}"
+
+
+Bounding = AtMostRows | AtMostCells | OneVote | RowIsPerson | OwnMeans

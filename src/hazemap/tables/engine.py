@@ -17,9 +17,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
-from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson, whole_weights
+from hazemap.tables.bounding import (
+    AtMostCells,
+    AtMostRows,
+    Bounding,
+    OneVote,
+    OwnMeans,
+    RowIsPerson,
+    whole_weights,
+)
 from hazemap.tables.counting.parallel import in_order
 from hazemap.tables.draws import KeyWords, SamplingKey
+from hazemap.tables.memory import measured
 from hazemap.tables.opening.arrays import floats
 from hazemap.tables.opening.connection import Connection
 from hazemap.tables.opening.ids import Ids
@@ -136,7 +145,7 @@ class EngineTable:
         words = KeyWords.expanded(self._key, type(bounding).__name__)
         limit = self._memory_limit // self._threads
         groups = [
-            Group(i, self._threads, limit, ids.places, lambda: _at_work(bounding), tally)
+            Group(i, self._threads, limit, ids.places, lambda: _at_work(bounding, tree), tally)
             for i, tally in enumerate(tallies_for(tree, self._threads))
         ]
 
@@ -186,7 +195,10 @@ class EngineTable:
     def _cells(self, places: list[Any], tree: Tree, bounding: Bounding) -> Cells:
         columns = self._layout.columns(places)
         lon, lat = columns["lon"], columns["lat"]
-        cells = tree.cell_at(columns, tree.depth)
+        if isinstance(bounding, OwnMeans):
+            cells = measured(tree, bounding).rows(columns)
+        else:
+            cells = tree.cell_at(columns, tree.depth)
         box = self._layout.masked(bounding)
         if box is not None:
             inside = (box.west <= lon) & (lon <= box.east) & (box.south <= lat) & (lat <= box.north)
@@ -222,8 +234,9 @@ class EngineTable:
         return Batch(seeds, cells, weights, counts, texts, len(known) - int(known.sum()))
 
 
-def _at_work(bounding: Bounding) -> "Rule":
+def _at_work(bounding: Bounding, tree: Tree) -> "Rule":
     """The compiled form of a rule about people."""
+    from hazemap.tables.counting.averages import Averages
     from hazemap.tables.counting.ballots import Ballots
     from hazemap.tables.counting.samples import CellSample, RowSample
 
@@ -234,6 +247,8 @@ def _at_work(bounding: Bounding) -> "Rule":
             return CellSample(most)
         case OneVote(scale=scale):
             return Ballots(scale)
+        case OwnMeans():
+            return Averages(bounding, measured(tree, bounding).gauge.parts)
         case RowIsPerson():
             raise TypeError("where each row is a person, nothing is kept of anybody")
 

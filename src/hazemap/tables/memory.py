@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
-from hazemap.errors import TableError
+from hazemap.domains.measured import RUN, Measured
+from hazemap.errors import InputError, TableError
 from hazemap.tables.bounding import (
     LARGEST_TOTAL,
     AtMostCells,
     AtMostRows,
     Bounding,
     OneVote,
+    OwnMeans,
     RowIsPerson,
     whole_weights,
 )
@@ -28,7 +30,7 @@ Bounded = tuple[NDArray[np.int64], Cells, NDArray[np.int64]]
 
 @dataclass(frozen=True, eq=False)
 class MemoryTable:
-    """Rows with the code of the person each belongs to; columns `lon`, `lat` and perhaps `weight`.
+    """Rows with the code of the person each belongs to; columns `lon`, `lat` and perhaps `weight`, `value`, `time`.
 
     A code is an id that is a whole number, as it is, or any number that belongs to one person alone. `key`
     chooses the sample of people who have too much (see `draws`).
@@ -75,6 +77,8 @@ class MemoryTable:
         if isinstance(tree, Redrawn):
             person, cells, weights = self.bounded(tree.base, bounding)
             return person, np.append(tree.leaves, NOWHERE)[tree.positions(cells)], weights
+        if isinstance(bounding, OwnMeans):
+            return _own_means(self.person, self.columns, measured(tree, bounding), bounding, self.key)
         cells = tree.cell_at(self.columns, tree.depth)
         counts = np.ones(len(cells), dtype=bool) if bounding.nowhere else cells != NOWHERE
         person, cells = self.person[counts], cells[counts]
@@ -137,6 +141,43 @@ def _one_vote(
         found.append((np.repeat(person[rows[0]], some.sum()), own[some], parts[some]))
     whose, where, how_much = (np.concatenate(column) for column in zip(*found, strict=True))
     return whose, where, how_much
+
+
+def _own_means(
+    person: NDArray[np.int64], columns: Mapping[str, NDArray[Any]], tree: Measured, rule: OwnMeans, key: SamplingKey
+) -> Bounded:
+    """Of each person the places with the smallest numbers, drawn for the place; in each the mean of their records."""
+    rows = tree.rows(columns)
+    person, rows = person[rows != NOWHERE], rows[rows != NOWHERE].astype(np.int64) - 1
+    order = np.lexsort((rows, person))
+    person, (place, reading) = person[order], np.divmod(rows[order], RUN)
+    words = KeyWords.expanded(key, type(rule).__name__)
+    first = np.flatnonzero(
+        np.concatenate([[True], (person[1:] != person[:-1]) | (place[1:] != place[:-1])])[: len(person)]
+    )
+    whose, where = person[first], place[first]
+    drawn = numbers(seeds(whose.view(np.uint64), words), where.astype(np.uint64))
+    number = np.diff(np.append(first, len(person)))
+    sums = np.add.reduceat(tree.gauge.parts[reading], first, axis=0) if len(first) else np.zeros((0, tree.gauge.size))
+    order = np.lexsort((drawn, whose))
+    kept = order[_ranks(whose[order]) < rule.cells]
+    until = np.cumsum(sums[kept], axis=1).astype(object)  # Python integers: exact
+    much, many = np.minimum(number[kept], rule.records)[:, None], number[kept][:, None]
+    marks = ((2 * much * until + many) // (2 * many)).astype(np.int64)
+    counter = 1 + where[kept][:, None] * tree.gauge.size + np.arange(tree.gauge.size)
+    weights, owner = np.diff(marks, axis=1, prepend=0), np.broadcast_to(whose[kept][:, None], counter.shape)
+    some = weights > 0
+    return owner[some], counter[some].astype(np.uint64), weights[some]
+
+
+def measured(tree: Tree, rule: OwnMeans) -> Measured:
+    """The tree, if the rule can divide rows over it."""
+    if not isinstance(tree, Measured) or tree.gauge.scale != rule.scale:
+        raise InputError(
+            f"the rule {str(rule)!r} divides rows over the counters of a gauge into {rule.scale} parts: ask it of a "
+            "tree of such counters (Measured), with its gauge's scale"
+        )
+    return tree
 
 
 def divided(weights: Sequence[int], scale: int, drawn: int) -> list[int]:

@@ -68,3 +68,5 @@ LAT = Role("latitude", "lat", (("lat", "latitude"), ("y",)))
 TIME = Role("time", "time", (("ts", "time", "timestamp", "datetime", "date"),))
 VALUE = Role("weight of a row", "value", ())
 MARK = Role("mark of a row", "mark", ())
+MEASURED = Role("value of a row", "value", ())
+"""What is measured: a speed, a delay."""

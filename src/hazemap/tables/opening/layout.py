@@ -27,6 +27,8 @@ class Layout:
     mark: str | None
     where: tuple[str, ...]
     box: Box | None
+    value: str | None = None  # what is measured
+    moment: str | None = None  # in seconds since 1970
 
     def need_ids(self) -> Ids:
         """The ids; `TableError` where there are none."""
@@ -36,13 +38,20 @@ class Layout:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The columns that say in which cell a row is: its coordinates and perhaps its mark."""
-        return self.points.sql + (() if self.mark is None else (self.mark,))
+        """The columns that say in which cell a row is: its coordinates, perhaps its mark, its value, its time."""
+        return self.points.sql + tuple(self._beside.values())
+
+    @property
+    def _beside(self) -> dict[str, str]:
+        """What a tree looks at beside coordinates, by the name that the tree knows."""
+        columns = {MARK: self.mark, "value": self.value, "time": self.moment}
+        return {name: column for name, column in columns.items() if column is not None}
 
     def columns(self, places: list[Any]) -> dict[str, NDArray[Any]]:
         """What a tree looks at, from the columns `places` as Arrow arrays."""
         lon, lat = self.points.lonlat(places[: len(self.points.sql)])
-        return {"lon": lon, "lat": lat} | ({} if self.mark is None else {MARK: floats(places[-1])})
+        beside = zip(self._beside, places[len(self.points.sql) :], strict=True)
+        return {"lon": lon, "lat": lat} | {name: floats(column) for name, column in beside}
 
     def masked(self, bounding: Bounding) -> Box | None:
         """The box, where the query does not leave out what lies outside: such rows are `NOWHERE`."""

@@ -18,7 +18,7 @@ from hazemap.domains.boxes import Box
 from hazemap.errors import InputError, TableError
 from hazemap.tables.draws import SamplingKey
 from hazemap.tables.engine import EngineTable, Progress
-from hazemap.tables.opening.columns import LAT, LON, MARK, PERSON, TIME, VALUE, Role
+from hazemap.tables.opening.columns import LAT, LON, MARK, MEASURED, PERSON, TIME, VALUE, Role
 from hazemap.tables.opening.connection import Connection, quoted
 from hazemap.tables.opening.files import open_files
 from hazemap.tables.opening.frames import open_frame
@@ -46,6 +46,8 @@ def open_table(
     time: str | None = None,
     value: str | None = None,
     mark: str | None = None,
+    measured: str | None = None,
+    timed: bool = False,
     box: Box | None = None,
     since: datetime | str | None = None,
     until: datetime | str | None = None,
@@ -56,7 +58,8 @@ def open_table(
 ) -> EngineTable:
     """A table from a path, a folder, a pattern or a data frame; columns that are not named are guessed.
 
-    `mark` is a column of yes or no, for proportions. `box` and the times `since <= t < until` (ISO 8601, UTC unless
+    `mark` is a column of yes or no, for proportions; `measured` one of numbers, for statistics of values, and `timed` says
+    that the time of each row is needed too. `box` and the times `since <= t < until` (ISO 8601, UTC unless
     they say otherwise) choose rows; without `key` each table draws samples of its own; `memory_limit` is in bytes, 1
     GiB unless given. Ids in CSV files are texts as they are written, so 7 and 07 are two people; rows without an id are
     dropped. Errors: `FileError` for a file that is missing or damaged, `TableError` for columns that are missing,
@@ -83,6 +86,8 @@ def open_table(
         time=time,
         value=value,
         mark=mark,
+        measured=measured,
+        timed=timed,
         box=box,
         since=since,
         until=until,
@@ -105,6 +110,8 @@ def layout_of(
     time: str | None = None,
     value: str | None = None,
     mark: str | None = None,
+    measured: str | None = None,
+    timed: bool = False,
     box: Box | None = None,
     since: datetime | str | None = None,
     until: datetime | str | None = None,
@@ -120,6 +127,8 @@ def layout_of(
         mark=None if mark is None else _yes_or_no(source, mark),
         where=_times(connection, source, time, since, until),
         box=box,
+        value=None if measured is None else _number(source, MEASURED, measured),
+        moment=f"epoch({moment_of(connection, source, time)[0]})" if timed else None,
     )
     _refuse_what_misleads(connection, layout)
     return layout

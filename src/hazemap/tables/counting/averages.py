@@ -1,0 +1,165 @@
+"""Of each person so many cells and slots, and in each the mean of their records. This module imports numba."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import Cells
+from hazemap.compiled import compiled
+from hazemap.domains.measured import RUN
+from hazemap.tables.bounding import OwnMeans
+from hazemap.tables.counting.hashes import number
+from hazemap.tables.counting.people import Batch
+from hazemap.tables.counting.pile import Pile
+from hazemap.tables.counting.tally import Tally
+
+SEED, LIMIT = 0, 1
+ANY = np.uint64(2**64 - 1)
+AT_ONCE = 1 << 16
+"""So many entries are divided before they are added up."""
+
+
+class Averages:
+    """How many records of each reading each person has in each place; in the end their parts of the counters.
+
+    An entry's word is 1 + 1025 · place + reading, so what belongs together stands together in a pile in order.
+    """
+
+    def __init__(self, rule: OwnMeans, parts: NDArray[np.int64]) -> None:
+        self._rule = rule
+        self._until = np.cumsum(parts, axis=1)
+        self._people = np.zeros((0, 2), dtype=np.uint64)
+
+    def append(self, batch: Batch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, pile: Pile) -> int:
+        """Put rows on the pile until it is full; how many were read."""
+        if count > len(self._people):
+            more = np.full((max(count, count // 2 * 3) - len(self._people), 2), ANY)
+            self._people = np.concatenate([self._people, more])
+        read, pile.size = _append(
+            batch.seeds, batch.cells, rows, places, self._people, pile.place, pile.word, pile.value, pile.size
+        )
+        return int(read)
+
+    def fold(self, pile: Pile) -> None:
+        """Count equal readings together, and drop the places that are too many."""
+        pile.size = _fold(pile.place, pile.word, pile.value, pile.size, self._people, self._rule.cells)
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Forget everybody else."""
+        self._people = self._people[: len(kept)][kept]
+
+    def count(self, pile: Pile, seeds: NDArray[np.uint64], tally: Tally) -> None:  # noqa: ARG002 - nothing is left to draw
+        """Divide each person's weight in each place over the counters, and add it up."""
+        begin = 0
+        while begin < pile.size:
+            end, cells, weights = _divide(
+                pile.place, pile.word, pile.value, pile.size, begin, self._until, self._rule.records
+            )
+            some = weights > 0
+            tally.add(cells[some], weights[some])
+            begin = end
+
+
+@compiled
+def _append(
+    seeds: NDArray[np.uint64],
+    cells: Cells,
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+    people: NDArray[np.uint64],
+    place: NDArray[np.uint32],
+    word: NDArray[np.uint64],
+    value: NDArray[np.uint64],
+    size: int,
+) -> tuple[int, int]:
+    for i in range(rows.size):
+        if size == place.size:
+            return i, size
+        who, cell, seed = places[i], cells[rows[i]], seeds[rows[i]]
+        people[who, SEED] = seed
+        if people[who, LIMIT] == ANY or number(seed, (cell - np.uint64(1)) // np.uint64(RUN)) <= people[who, LIMIT]:
+            place[size], word[size], value[size] = who, cell, 1
+            size += 1
+    return rows.size, size
+
+
+@compiled
+def _fold(
+    place: NDArray[np.uint32],
+    word: NDArray[np.uint64],
+    value: NDArray[np.uint64],
+    size: int,
+    people: NDArray[np.uint64],
+    most: int,
+) -> int:
+    """Keep the `most` places that draw the smallest numbers, of each person in a pile in order; its new size."""
+    kept, begin = 0, 0
+    drawn = np.empty(16, dtype=np.uint64)
+    run = np.uint64(RUN)
+    while begin < size:
+        who, end, several = place[begin], begin, 0
+        last = np.uint64(ANY)
+        while end < size and place[end] == who:
+            where = (word[end] - np.uint64(1)) // run
+            if where != last:
+                if several == drawn.size:
+                    drawn = np.concatenate((drawn, np.empty_like(drawn)))
+                drawn[several] = number(people[who, SEED], where)
+                several += 1
+                last = where
+            end += 1
+        if several > most:
+            people[who, LIMIT] = np.partition(drawn[:several], most - 1)[most - 1]
+        limit = people[who, LIMIT]
+        several, last = -1, np.uint64(ANY)
+        first = kept
+        for i in range(begin, end):
+            where = (word[i] - np.uint64(1)) // run
+            if where != last:
+                several += 1
+                last = where
+            if drawn[several] <= limit:
+                if kept > first and word[kept - 1] == word[i]:
+                    value[kept - 1] += value[i]
+                else:
+                    place[kept], word[kept], value[kept] = who, word[i], value[i]
+                    kept += 1
+        begin = end
+    return kept
+
+
+@compiled
+def _divide(
+    place: NDArray[np.uint32],
+    word: NDArray[np.uint64],
+    value: NDArray[np.uint64],
+    size: int,
+    begin: int,
+    until: NDArray[np.int64],
+    records: int,
+) -> tuple[int, NDArray[np.uint64], NDArray[np.int64]]:
+    """Counters and weights of the entries from `begin` on, some tens of thousands of them: the twin of `_own_means`."""
+    counters = until.shape[1]
+    room = min(size - begin, AT_ONCE)
+    cells, weights = np.empty(room * counters, dtype=np.uint64), np.empty(room * counters, dtype=np.int64)
+    sums = np.empty(counters, dtype=np.int64)
+    filled, run = 0, np.uint64(RUN)
+    while begin < size and filled + counters <= cells.size:
+        where, many, end = (word[begin] - np.uint64(1)) // run, np.int64(0), begin
+        sums[:] = 0
+        while end < size and place[end] == place[begin] and (word[end] - np.uint64(1)) // run == where:
+            reading = (word[end] - np.uint64(1)) % run
+            for counter in range(counters):
+                sums[counter] += np.int64(value[end]) * until[reading, counter]
+            many += np.int64(value[end])
+            end += 1
+        much, before = min(many, records), np.int64(0)
+        for counter in range(counters):
+            # round(much · sums / many), halves up: the quotient and the rest apart never overflow
+            whole, rest = much * (sums[counter] // many), much * (sums[counter] % many)
+            mark = whole + (2 * rest + many) // (2 * many)
+            cells[filled] = np.uint64(1) + where * np.uint64(counters) + np.uint64(counter)
+            weights[filled] = mark - before
+            before = mark
+            filled += 1
+        begin = end
+    return begin, cells[:filled], weights[:filled]
