@@ -1,0 +1,123 @@
+"""What the noisy counters of a gauge say of a value in each cell and slot."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.domains.measured import Measured
+from hazemap.encoders.values import Values
+from hazemap.errors import InputError
+from hazemap.estimate.ratios import Floats, Interval, means, quantiles, reach, variances
+from hazemap.rounds import Answer
+
+TOO_WIDE = 0.5
+"""An interval wider than this part of what is possible says too little to be shown."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A statistic of every place, float64[places] each, in the unit of the value; `too_few` where it cannot be told.
+
+    There `value` is NaN; the interval still holds.
+    """
+
+    value: Floats
+    stddev: Floats
+    low: Floats
+    high: Floats
+    too_few: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Unbiased counters of every place, float64[places, counters], in people (or records) and with their noise.
+
+    A place is a cell in a slot, in the order of `tree`. Intervals speak of the noise alone: they hold the statistic of
+    the records as the bounding rule left them. Everything here is computed from the answer, so nothing of it costs.
+
+    >>> from hazemap.cells import Leaves
+    >>> from hazemap.domains import Always, Gauge, Quadtree
+    >>> one = Measured(Leaves.at_level(Quadtree.world(depth=0), 0), Always(), Gauge(0, 60))
+    >>> found = Measurements(one, np.array([[800.0, 400.0]]), stddev=10.0, kurtosis=3.0)
+    >>> mean = found.means()
+    >>> mean.value, mean.low.round(1), mean.high.round(1), found.people
+    (array([20.]), array([19.2]), array([20.8]), array([1200.]))
+    """
+
+    tree: Measured
+    counters: Floats
+    stddev: float
+    kurtosis: float
+
+    @classmethod
+    def of(cls, asked: Values, answer: Answer) -> "Measurements":
+        """From the question and its answer."""
+        unit = asked.tree.gauge.scale
+        gauge = asked.tree.gauge
+        counters = answer.sums.reshape(-1, gauge.size).astype(np.float64)
+        return cls(asked.tree, counters / unit, float(answer.stddev.max()) / unit, answer.kurtosis)
+
+    @cached_property
+    def _moments(self) -> tuple[Floats, tuple[float, float]]:
+        """The counters of the moments, times so much that they add up to people; and their noise."""
+        gauge = self.tree.gauge
+        times = gauge.scale / gauge.scales[0]
+        return self.counters[:, : gauge.degree + 1] * times, (self.stddev * times, self.kurtosis)
+
+    @cached_property
+    def _bins(self) -> tuple[Floats, tuple[float, float]]:
+        gauge = self.tree.gauge
+        if not gauge.bins:
+            raise InputError("quantiles were not asked for: the gauge has no bins")
+        times = gauge.scale / gauge.scales[1]
+        return self.counters[:, gauge.degree + 1 :] * times, (self.stddev * times, self.kurtosis)
+
+    @property
+    def people(self) -> Floats:
+        """How many are in each place, unbiased: in people, or in what the rule counts."""
+        return self._moments[0].sum(axis=1)
+
+    @property
+    def people_stddev(self) -> float:
+        """The standard error of `people`."""
+        counters, (stddev, _) = self._moments
+        return float(stddev * np.sqrt(counters.shape[1]))
+
+    def means(self, confidence: float = 0.95) -> Found:
+        """The mean: of the people in a place, each with the mean of their own records."""
+        counters, noise = self._moments
+        found = means(counters, np.linspace(0, 1, counters.shape[1]), noise, confidence)
+        return self._known(found, self._width, self.tree.gauge.low, 1.0)
+
+    def variances(self, confidence: float = 0.95) -> Found:
+        """The variance, within people and between them, in the unit of the value squared."""
+        if self.tree.gauge.degree < 2:
+            raise InputError("variances were not asked for: the gauge has degree 1")
+        counters, noise = self._moments
+        return self._known(variances(counters, noise, confidence), self._width**2, 0.0, 0.25)
+
+    def quantiles(self, rank: float, confidence: float = 0.95) -> Found:
+        """The value below which a part `rank` lies."""
+        counters, noise = self._bins
+        found = quantiles(counters, rank, noise, confidence)
+        return self._known(found, self._width / counters.shape[1], self.tree.gauge.low, float(counters.shape[1]))
+
+    @property
+    def _width(self) -> float:
+        return self.tree.gauge.high - self.tree.gauge.low
+
+    def _known(self, found: Interval, unit: float, least: float, span: float) -> Found:
+        """In the unit of the value, without the values of which too little is known."""
+        few = ~(found.high - found.low <= TOO_WIDE * span) | np.isnan(found.value)
+        value, stddev = np.where(few, np.nan, found.value), np.where(few, np.nan, found.stddev)
+        return Found(
+            least + unit * value, unit * stddev, least + unit * found.low, least + unit * found.high, few
+        )
+
+    def nobody(self, confidence: float = 0.95) -> NDArray[np.bool_]:
+        """Where noise could explain that nobody is there."""
+        counters, (_, kurtosis) = self._moments
+        times = reach(confidence, np.full(1, kurtosis / counters.shape[1]))
+        return self.people <= times * self.people_stddev

@@ -1,0 +1,139 @@
+"""Means, variances and quantiles from noisy counters that share people out: arrays in, arrays out.
+
+In each place stand counters b₁ … b_K, whose true sums are N times the mean of what people gave to them; each has noise
+of standard deviation σ and excess kurtosis κ, independent of the others. All answers are of one shape: the θ for which
+Σ_k c_k(θ) b_k has mean 0, c linear in θ. So an interval holds all θ for which noise could explain what Σ_k c_k(θ) b_k is
+(Fieller 1954); it has its confidence however few people there are.
+"""
+
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.errors import InputError
+
+Floats = NDArray[np.float64]
+
+ROUNDS = 3
+"""How often an interval is made again with the shape that noise has at its ends."""
+
+
+class Interval(NamedTuple):
+    """Where the truth is, float64[places] each: a best guess with its standard error, and low and high ends."""
+
+    value: Floats
+    stddev: Floats
+    low: Floats
+    high: Floats
+
+
+def reach(confidence: float, kurtosis: Floats) -> Floats:
+    """Standard deviations that hold noise of an excess kurtosis with this probability (Cornish and Fisher).
+
+    >>> reach(0.95, np.array([0.0, 3.0])).round(3)
+    array([1.96 , 2.166])
+    """
+    if not 0 < confidence < 1:
+        raise InputError(f"a confidence lies between 0 and 1, such as 0.95; found {confidence:g}")
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    return np.clip(z + kurtosis * (z**3 - 3 * z) / 24, 0.0, 1 / np.sqrt(1 - confidence))
+
+
+def means(counters: Floats, nodes: Floats, noise: tuple[float, float], confidence: float) -> Interval:
+    """Σ nodes·b / Σ b of each place, within the span of the nodes: float64[places, K] and float64[K] in.
+
+    Σ (nodes − θ)·b has the noise σ²·Σ (nodes − θ)². Where noise could explain that nobody is there, the interval is the
+    whole span. A place with no people at all by the best guess has no value (NaN). O(places · K).
+    """
+    stddev, kurtosis = noise
+    least, most, number = float(nodes.min()), float(nodes.max()), len(nodes)
+    total, people = counters @ nodes, counters.sum(axis=1)
+    some = people > 0
+    value = np.clip(total / np.where(some, people, 1), least, most)
+
+    def variance(at: Floats) -> Floats:
+        return stddev**2 * ((nodes**2).sum() - 2 * at * nodes.sum() + number * at**2)
+
+    def margin(at: Floats) -> Floats:
+        fourth = sum(((node - at) ** 4 for node in nodes), np.zeros_like(at))
+        square = sum(((node - at) ** 2 for node in nodes), np.zeros_like(at))
+        return reach(confidence, kurtosis * fourth / square**2) ** 2
+
+    low, high = value, value
+    for _ in range(ROUNDS):
+        low = _root(total, people, nodes, stddev**2 * margin(low), -1)
+        high = _root(total, people, nodes, stddev**2 * margin(high), 1)
+        low, high = np.clip(low, least, most), np.clip(high, least, most)
+    found = np.sqrt(variance(value)) / np.where(some, people, 1)
+    return Interval(np.where(some, value, np.nan), np.where(some, found, np.inf), low, high)
+
+
+def _root(total: Floats, people: Floats, nodes: Floats, noise: Floats, side: int) -> Floats:
+    """An end of {θ: (total − θ·people)² ≤ noise·Σ (nodes − θ)²}, infinite where nobody may be there."""
+    a = people**2 - noise * len(nodes)
+    b = total * people - noise * nodes.sum()
+    c = total**2 - noise * (nodes**2).sum()
+    known = (people > 0) & (a > 0)
+    root = np.sqrt(np.maximum(b**2 - a * c, 0))
+    return np.where(known, (b + side * root) / np.where(known, a, 1), side * np.inf)
+
+
+def variances(counters: Floats, noise: tuple[float, float], confidence: float) -> Interval:
+    """The variance of a value from (1 − y)², 2y(1 − y) and y² summed over people: E y² − (E y)², within 0 … 1/4.
+
+    By the first derivative, and less the bias that the noise of the mean gives to its square: what is squared is noisy.
+    The derivative of the variance to counter k is (s_k − E y² − 2 E y (y_k − E y))/N with y_k = k/2 and s = (0, 0, 1).
+    """
+    stddev, kurtosis = noise
+    nodes, squares = np.array([0, 0.5, 1]), np.array([0.0, 0, 1])
+    people = counters.sum(axis=1)
+    some = people > 0
+    number = np.where(some, people, 1)
+    mean, square = np.clip(counters @ nodes / number, 0, 1), counters @ squares / number
+    slope = squares - square[:, None] - 2 * mean[:, None] * (nodes - mean[:, None])
+    bias = stddev**2 * ((nodes - mean[:, None]) ** 2).sum(axis=1) / number**2
+    value = square - (counters @ nodes / number) ** 2 + bias
+    energy = (slope**2).sum(axis=1)
+    found = stddev * np.sqrt(energy) / number
+    shape = kurtosis * (slope**4).sum(axis=1) / np.where(energy > 0, energy, 1) ** 2
+    margin = np.hypot(reach(confidence, shape) * found, bias)  # beside its slope, the parabola bends
+    unknown = ~some | (people**2 <= reach(confidence, np.full(1, kurtosis / 3)) ** 2 * 3 * stddev**2)
+    low, high = (np.clip(np.where(unknown, side / 8 + 1 / 8, value + side * margin), 0, 0.25) for side in (-1, 1))
+    return Interval(np.where(some, np.clip(value, 0, 0.25), np.nan), np.where(some, found, np.inf), low, high)
+
+
+def quantiles(counters: Floats, rank: float, noise: tuple[float, float], confidence: float) -> Interval:
+    """Where a part `rank` of the people lies below, in bins 0 … K: float64[places, K] in.
+
+    Σ_k (1[k < j] − rank) b_k has mean 0 at the quantile, and noise of variance σ²(j (1 − rank)² + (K − j) rank²). The
+    interval holds every edge j that noise can explain, and as much beyond as the next edge is away. The best guess is
+    where the sum, made monotone, passes 0, along a line inside the bin. O(places · K).
+    """
+    if not 0 < rank < 1:
+        raise InputError(f"a quantile has a rank between 0 and 1, such as 0.5; found {rank:g}")
+    stddev, kurtosis = noise
+    places, number = counters.shape
+    people = counters.sum(axis=1)
+    excess = np.zeros((places, number + 1))
+    np.cumsum(counters, axis=1, out=excess[:, 1:])
+    excess -= rank * people[:, None]
+    edges = np.arange(number + 1)
+    square = edges * (1 - rank) ** 2 + (number - edges) * rank**2
+    fourth = edges * (1 - rank) ** 4 + (number - edges) * rank**4
+    margin = reach(confidence, kurtosis * fourth / square**2) * stddev * np.sqrt(square)
+    below, above = excess < -margin, excess > margin  # surely before the quantile; surely behind it
+    low = np.where(below.any(axis=1), number - np.argmax(below[:, ::-1], axis=1), 0)
+    high = np.where(above.any(axis=1), np.argmax(above, axis=1), number)
+    some = (people > 0) & (low < high)
+    rising = (np.maximum.accumulate(excess, axis=1) + np.minimum.accumulate(excess[:, ::-1], axis=1)[:, ::-1]) / 2
+    at = np.clip((rising < 0).sum(axis=1), 1, number)
+    row = np.arange(places)
+    before, behind = rising[row, at - 1], rising[row, at]
+    step = np.where(behind > before, behind - before, 1)
+    value = at - 1 + np.clip(-before / step, 0, 1)
+    slope = np.maximum(step, np.where(some, people, 1) / number)
+    found = stddev * np.sqrt(square[at]) / slope
+    low, high = np.where(some, low, 0).astype(np.float64), np.where(some, high, number).astype(np.float64)
+    return Interval(np.where(some, np.clip(value, low, high), np.nan), np.where(some, found, np.inf), low, high)
