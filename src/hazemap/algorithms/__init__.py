@@ -3,6 +3,7 @@
 from hazemap.algorithms.adaptive import Adaptive
 from hazemap.algorithms.adaptive_grid import AdaptiveGrid
 from hazemap.algorithms.best_level import BestLevel
+from hazemap.algorithms.cell_values import CellValues, FoundValues
 from hazemap.algorithms.count_min import CountMin
 from hazemap.algorithms.dense_pyramid import DensePyramid
 from hazemap.algorithms.fitted_level import FittedLevel
@@ -41,6 +42,7 @@ METHODS: tuple[type, ...] = (
     ),
     *(FittedLevel, KDTree, PrivTree, Privlet, PublishedPyramid, Pyramid, UniformGrid),
     *(DensePyramid, LaplaceClip, National, TopCells),
+    *(CellValues, FoundValues),
 )
 """Every method that a release may name."""
 
@@ -51,11 +53,13 @@ __all__ = [
     "Adaptive",
     "AdaptiveGrid",
     "BestLevel",
+    "CellValues",
     "CountMin",
     "DensePyramid",
     "FittedLevel",
     "Flat",
     "FoundBox",
+    "FoundValues",
     "Geometric",
     "Hierarchical",
     "KDTree",

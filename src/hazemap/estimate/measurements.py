@@ -9,18 +9,21 @@ from numpy.typing import NDArray
 from hazemap.domains.measured import Measured
 from hazemap.encoders.values import Values
 from hazemap.errors import InputError
-from hazemap.estimate.ratios import Floats, Interval, means, quantiles, reach, variances
+from hazemap.estimate.ratios import Floats, Interval, loudest, means, quantiles, variances
 from hazemap.rounds import Answer
 
 TOO_WIDE = 0.5
 """An interval wider than this part of what is possible says too little to be shown."""
+
+CHANCE = 0.01
+"""How probable it is that noise alone lifts *any* empty place above the threshold."""
 
 
 @dataclass(frozen=True)
 class Found:
     """A statistic of every place, float64[places] each, in the unit of the value; `too_few` where it cannot be told.
 
-    There `value` is NaN; the interval still holds.
+    There `value` and `stddev` are NaN; the interval still holds.
     """
 
     value: Floats
@@ -85,6 +88,15 @@ class Measurements:
         counters, (stddev, _) = self._moments
         return float(stddev * np.sqrt(counters.shape[1]))
 
+    @property
+    def threshold(self) -> float:
+        """Of fewer people than this nothing is told. Public: it follows from the noise and the number of places.
+
+        Noise alone lifts any empty place above it in less than 1 release of 100; so what is told is of real places.
+        """
+        counters, noise = self._moments
+        return loudest(counters.shape[1], noise, CHANCE / self.tree.places)
+
     def means(self, confidence: float = 0.95) -> Found:
         """The mean: of the people in a place, each with the mean of their own records."""
         counters, noise = self._moments
@@ -110,14 +122,8 @@ class Measurements:
 
     def _known(self, found: Interval, unit: float, least: float, span: float) -> Found:
         """In the unit of the value, without the values of which too little is known."""
-        few = ~(found.high - found.low <= TOO_WIDE * span) | np.isnan(found.value)
+        few = ~(found.high - found.low <= TOO_WIDE * span) | (self.people < self.threshold) | np.isnan(found.value)
         value, stddev = np.where(few, np.nan, found.value), np.where(few, np.nan, found.stddev)
         return Found(
             least + unit * value, unit * stddev, least + unit * found.low, least + unit * found.high, few
         )
-
-    def nobody(self, confidence: float = 0.95) -> NDArray[np.bool_]:
-        """Where noise could explain that nobody is there."""
-        counters, (_, kurtosis) = self._moments
-        times = reach(confidence, np.full(1, kurtosis / counters.shape[1]))
-        return self.people <= times * self.people_stddev

@@ -6,6 +6,7 @@ of standard deviation σ and excess kurtosis κ, independent of the others. All 
 (Fieller 1954); it has its confidence however few people there are.
 """
 
+from math import log, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -108,8 +109,8 @@ def quantiles(counters: Floats, rank: float, noise: tuple[float, float], confide
     """Where a part `rank` of the people lies below, in bins 0 … K: float64[places, K] in.
 
     Σ_k (1[k < j] − rank) b_k has mean 0 at the quantile, and noise of variance σ²(j (1 − rank)² + (K − j) rank²). The
-    interval holds every edge j that noise can explain, and as much beyond as the next edge is away. The best guess is
-    where the sum, made monotone, passes 0, along a line inside the bin. O(places · K).
+    interval ends where the sum passes what noise can explain; the best guess is where it, made monotone, passes 0; both
+    along lines inside bins, as if a bin's people were spread evenly in it. O(places · K).
     """
     if not 0 < rank < 1:
         raise InputError(f"a quantile has a rank between 0 and 1, such as 0.5; found {rank:g}")
@@ -124,16 +125,41 @@ def quantiles(counters: Floats, rank: float, noise: tuple[float, float], confide
     fourth = edges * (1 - rank) ** 4 + (number - edges) * rank**4
     margin = reach(confidence, kurtosis * fourth / square**2) * stddev * np.sqrt(square)
     below, above = excess < -margin, excess > margin  # surely before the quantile; surely behind it
-    low = np.where(below.any(axis=1), number - np.argmax(below[:, ::-1], axis=1), 0)
-    high = np.where(above.any(axis=1), np.argmax(above, axis=1), number)
+    row = np.arange(places)
+    last, first = number - np.argmax(below[:, ::-1], axis=1), np.argmax(above, axis=1)
+    low = np.where(below.any(axis=1), _passed(excess + margin, row, np.clip(last, 1, number)), 0.0)
+    high = np.where(above.any(axis=1), _passed(excess - margin, row, np.clip(first, 1, number)), float(number))
     some = (people > 0) & (low < high)
     rising = (np.maximum.accumulate(excess, axis=1) + np.minimum.accumulate(excess[:, ::-1], axis=1)[:, ::-1]) / 2
     at = np.clip((rising < 0).sum(axis=1), 1, number)
-    row = np.arange(places)
-    before, behind = rising[row, at - 1], rising[row, at]
-    step = np.where(behind > before, behind - before, 1)
-    value = at - 1 + np.clip(-before / step, 0, 1)
-    slope = np.maximum(step, np.where(some, people, 1) / number)
+    low, high = np.where(some, low, 0.0), np.where(some, high, float(number))
+    value = np.clip(_passed(rising, row, at), low, high)
+    slope = np.maximum(rising[row, at] - rising[row, at - 1], np.where(some, people, 1) / number)
     found = stddev * np.sqrt(square[at]) / slope
-    low, high = np.where(some, low, 0).astype(np.float64), np.where(some, high, number).astype(np.float64)
-    return Interval(np.where(some, np.clip(value, low, high), np.nan), np.where(some, found, np.inf), low, high)
+    return Interval(np.where(some, value, np.nan), np.where(some, found, np.inf), low, high)
+
+
+def _passed(numbers: Floats, row: NDArray[np.int64], at: NDArray[np.int64]) -> Floats:
+    """Where a line from the number at edge `at` − 1 to that at `at` passes 0, within the bin."""
+    before, behind = numbers[row, at - 1], numbers[row, at]
+    rise = np.where(behind > before, behind - before, 1.0)
+    passed: Floats = at - 1 + np.clip(-before / rise, 0, 1)
+    return passed
+
+
+def loudest(counters: int, noise: tuple[float, float], chance: float) -> float:
+    """A number that the noise of the sum of so many counters passes with at most this probability.
+
+    Chernoff's bound, for noise that is itself a sum of 3/κ Laplace numbers (κ = 0: Gaussian): least over s of
+    (ln 1/chance − (3/κ) · counters · ln(1 − b²s²))/s, with b² = σ²κ/6.
+
+    >>> round(loudest(2, (1.0, 3.0), 0.01), 2), round(loudest(2, (1.0, 0.0), 0.01), 2)
+    (5.87, 4.29)
+    """
+    stddev, kurtosis = noise
+    least = -log(chance)
+    if kurtosis < 0.01:
+        return stddev * sqrt(2 * counters * least)
+    width = stddev * sqrt(kurtosis / 6)
+    s = np.linspace(0, 1 / width, 4096)[1:-1]
+    return float(((least - 3 / kurtosis * counters * np.log1p(-((width * s) ** 2))) / s).min())

@@ -1,0 +1,77 @@
+"""Statistics of a value in every cell and slot, from one question about counters that share people out."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hazemap.algorithms.found_box import Locate, Part, hexagons_over, part_of
+from hazemap.cells import Leaves, Tree
+from hazemap.domains import Gauge, Hexagons, Measured, Slots
+from hazemap.encoders import Values
+from hazemap.errors import InputError
+from hazemap.estimate.measurements import Measurements
+from hazemap.rounds import Prices, Query, Rounds
+from hazemap.tables.bounding import OwnMeans
+
+
+@dataclass(frozen=True)
+class CellValues:
+    """All cells of a level times all slots, asked once with the whole budget.
+
+    Adding or removing a person with all their records is what is protected; nothing is read from the data but noisy
+    counters. One vector answers for numbers of people, means, variances and distributions: a gauge divides every
+    person over its counters, so that each gets the noise of the whole budget. (To ask for a count of people and a sum
+    of centred values instead, with half the budget each, would double the variance of both.)
+
+    >>> from hazemap.domains import Always, Quadtree
+    >>> gauge = Gauge(0, 65)
+    >>> CellValues(Quadtree.world(depth=3), 3, Always(), gauge, OwnMeans(4, scale=gauge.scale)).measured.places
+    64
+    """
+
+    tree: Tree
+    level: int
+    slots: Slots
+    gauge: Gauge
+    bounding: OwnMeans
+
+    @property
+    def measured(self) -> Measured:
+        """The public list of cells and slots."""
+        return Measured(Leaves.at_level(self.tree, self.level), self.slots, self.gauge)
+
+    def rounds(self, prices: Prices) -> Rounds[Measurements]:  # noqa: ARG002 - one query needs no price
+        """One query."""
+        asked = Values(self.measured, self.bounding)
+        answer = yield Query(asked, Fraction(1))
+        return Measurements.of(asked, answer)
+
+
+@dataclass(frozen=True)
+class FoundValues:
+    """Find a box with a share of the budget, then ask for the values in its hexagons with the rest.
+
+    >>> from hazemap.domains import Always, Box
+    >>> gauge = Gauge(0, 65)
+    >>> inner = CellValues(Hexagons(Box(0, 0, 1, 1), 5, 5), 0, Always(), gauge, OwnMeans(4, scale=gauge.scale))
+    >>> FoundValues(inner).share
+    Fraction(1, 25)
+    """
+
+    method: CellValues
+    share: Fraction = Fraction(1, 25)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.method.tree, Hexagons):
+            raise InputError("only for hexagons a box is found: squares are cut from a declared box")
+
+    def rounds(self, prices: Prices) -> Rounds[Measurements]:
+        """The rounds of `Locate`, then that of the method."""
+        box = yield from part_of(Locate().rounds(Part(prices, self.share)), self.share)
+        rest, hexagons = 1 - self.share, self.method.tree
+        if not isinstance(hexagons, Hexagons):
+            raise InputError("only for hexagons a box is found")
+        tree = hexagons_over(box, hexagons)
+        inner = CellValues(
+            tree, hexagons.finest - tree.coarsest, self.method.slots, self.method.gauge, self.method.bounding
+        )
+        return (yield from part_of(inner.rounds(Part(prices, rest)), rest))
