@@ -1,4 +1,4 @@
-"""From a table to a published map: the one place where rows, methods, noise, money and files meet.
+"""From a table to a published map, or to statistics of a value: the one place where rows, methods, noise, money and files meet.
 
 The order of the steps is the privacy argument: whatever can be wrong with an order is found out before
 anything is paid; the price is in the ledger, on the disk, before the first answer; the file appears whole;
@@ -6,31 +6,34 @@ then the ledger notes it. A run that fails after its charge has paid for nothing
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from hazemap.algorithms import FoundBox
-from hazemap.algorithms.found_box import Way
 from hazemap.domains import Box
 from hazemap.errors import HazemapError, LedgerError
 from hazemap.orders.order import Order, free_place, named_after, rule_of
 from hazemap.orders.spelling import budget as spelled_budget
 from hazemap.orders.spelling import cells as spelled_cells
+from hazemap.orders.values import ValueOrder
+from hazemap.orders.values import slots as spelled_slots
 from hazemap.orders.ways import reach, way
 from hazemap.privacy.budget import Budget, Number
 from hazemap.privacy.ledger import Account, Ledger
+from hazemap.privacy.statement import Statement
 from hazemap.privacy.stream import Stream
-from hazemap.releases import Release
-from hazemap.rounds import Answer, Prices, Query, Question, Trust
-from hazemap.session import run
+from hazemap.releases import Release, Statistics
+from hazemap.rounds import Algorithm, Answer, Prices, Query, Question, Trust
+from hazemap.session import Result, run
 from hazemap.tables import open_table
 from hazemap.tables.bounding import Bounding
 from hazemap.trust import Curator
 
 AnyPath = str | os.PathLike[str]
+T = TypeVar("T")
+Made = TypeVar("Made", Release, Statistics)
 Progress = Callable[[str, float | None], None]
 """Is told what is being done now, and which part of it is done, 0 to 1, where that is known."""
 
@@ -110,15 +113,135 @@ def release(
         memory_limit=memory_limit,
         progress=lambda part: say("reading rows", part),
     )
-    trust = Curator(table, stream or Stream.from_os())
+    return _made(
+        Curator(table, stream or Stream.from_os()),
+        algorithm,
+        account,
+        money,
+        goal,
+        say,
+        lambda result: Release(result.value, order.statement(), algorithm, result.transcript),
+    )
+
+
+def stats(
+    source: Any,
+    *,
+    value: str,
+    low: float | None = None,
+    high: float | None = None,
+    person: str | None = None,
+    lon: str | None = None,
+    lat: str | None = None,
+    time: str | None = None,
+    time_zone: str = "UTC",
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    box: Box | str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    cells: str = "h3:7",
+    slots: str = "always",
+    variance: bool = False,
+    quantiles: Sequence[float] = (),
+    bins: int | None = None,
+    most_cells: int | None = None,
+    most_records: int = 1,
+    dataset: str | None = None,
+    ledger: Ledger | None = None,
+    output: AnyPath | None = None,
+    overwrite: bool = False,
+    memory_limit: int | None = None,
+    progress: Progress | None = None,
+    stream: Stream | None = None,
+) -> Statistics:
+    """Publish statistics of a value in every cell and timeslot, under differential privacy per person.
+
+    The mean, and if asked for `variance` and `quantiles`, of the column `value` between `low` and `high`, which have to
+    be declared: values outside are clipped to them, and rows without a value (or, with slots, without a time) are left
+    out. In a place every person counts with the mean of their own records there, as 1 (or as their number of records,
+    up to `most_records`); and in at most `most_cells` places, drawn by a keyed hash. The cells are all those of the box
+    (of the districts' file), whether anybody is there or not; without a box, for hexagons, a share of the budget finds
+    one. Everything else is as in `release`.
+
+    >>> import numpy as np, pyarrow as pa, tempfile
+    >>> from pathlib import Path
+    >>> place = {"lon": np.full(5000, 2.35), "lat": np.full(5000, 48.85)}
+    >>> table = pa.table({"user": np.arange(5000), **place, "speed": np.linspace(10, 30, 5000)})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     book = Ledger(Path(folder) / "ledger.sqlite")
+    ...     made = stats(table, value="speed", low=0, high=65, epsilon=1, box="2.3,48.8,2.4,48.9", ledger=book)
+    >>> mean = made.found("mean")
+    >>> bool(abs(np.nanmax(mean.value) - 20) < 1), int((~mean.too_few).sum())
+    (True, 1)
+    """
+    say: Progress = progress or (lambda _what, _part: None)
+    money = spelled_budget(epsilon, delta, rho)
+    frame = Box.parse(box) if isinstance(box, str) else box
+    order = ValueOrder.understood(
+        value=value,
+        bounds=(low, high),
+        cells=spelled_cells(cells),
+        box=frame,
+        slots=spelled_slots(slots, time_zone, since, until),
+        variance=variance,
+        quantiles=quantiles,
+        bins=bins,
+        most=(most_cells, most_records),
+        window=(since, until),
+        budget=money,
+    )
+    algorithm = order.method
+    goal = None if output is None else free_place(Path(output), source, overwrite, algorithm)
+    book = ledger or Ledger.default()
+    account = book.account(dataset or named_after(source), "statistics of a value" + (f" in {goal.name}" if goal else ""))
+    account.check(money)
+    say("opening the table", None)
+    table = open_table(
+        source,
+        person=person,
+        lon=lon,
+        lat=lat,
+        time=time,
+        measured=value,
+        timed=order.slots.timed,
+        box=frame,
+        since=since,
+        until=until,
+        memory_limit=memory_limit,
+        progress=lambda part: say("reading rows", part),
+    )
+    return _made(
+        Curator(table, stream or Stream.from_os()),
+        algorithm,
+        account,
+        money,
+        goal,
+        say,
+        lambda result: Statistics(
+            result.value, order.ranks, order.statement(account.dataset), algorithm, result.transcript
+        ),
+    )
+
+
+def _made(
+    trust: Curator,
+    algorithm: Algorithm[T],
+    account: Account,
+    money: Budget,
+    goal: Path | None,
+    say: Progress,
+    finished: Callable[[Result[T]], Made],
+) -> Made:
+    """Read, pay, ask, write and note, in this order; what fails after the charge says that it stands."""
     _read(trust, algorithm, money)
     try:
-        result = run(algorithm, _Announced(trust, say), money, account)
-        made = Release(result.value, order.statement(), algorithm, result.transcript)
+        made = finished(run(algorithm, _Announced(trust, say), money, account))
         if goal:
             say("writing the file", None)
             made.save(goal)
-        _note(account, made, goal)
+        _note(account, made.statement, goal)
     except (HazemapError, OSError, MemoryError) as error:
         if account.receipt is None:
             raise
@@ -129,7 +252,7 @@ def release(
     return made
 
 
-def _read(trust: Curator, algorithm: Way | FoundBox, money: Budget) -> None:
+def _read(trust: Curator, algorithm: Algorithm[T], money: Budget) -> None:
     """Have the table read its rows now: a file that is damaged in the middle must not cost anything.
 
     What is read is thrown away here (the table keeps it); nothing was asked, so nothing is answered.
@@ -161,12 +284,12 @@ class _Announced:
         return self.trust.answer(question, price)
 
 
-def _note(account: Account, made: Release, goal: Path | None) -> None:
+def _note(account: Account, statement: Statement, goal: Path | None) -> None:
     """Tell the ledger what the charge was spent on."""
     if account.receipt is None:
         raise LedgerError("a run ended without having paid, so its result must not be published")
     try:
-        account.ledger.released(account.receipt, made.statement, None if goal is None else str(goal.absolute()))
+        account.ledger.released(account.receipt, statement, None if goal is None else str(goal.absolute()))
     except LedgerError as error:
         raise LedgerError(f"{error}. The release is whole; only the ledger does not know of it") from error
 

@@ -42,14 +42,17 @@ METHODS: tuple[type, ...] = (
     ),
     *(FittedLevel, KDTree, PrivTree, Privlet, PublishedPyramid, Pyramid, UniformGrid),
     *(DensePyramid, LaplaceClip, National, TopCells),
-    *(CellValues, FoundValues),
 )
-"""Every method that a release may name."""
+"""Every method of a map that a release may name."""
+
+OF_VALUES: tuple[type, ...] = (CellValues, FoundValues)
+"""Every method that ends in statistics of a value."""
 
 __all__ = [
     "HB",
     "HTF",
     "METHODS",
+    "OF_VALUES",
     "Adaptive",
     "AdaptiveGrid",
     "BestLevel",

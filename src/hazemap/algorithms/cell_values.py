@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from hazemap.algorithms.found_box import Locate, Part, hexagons_over, part_of
 from hazemap.cells import Leaves, Tree
 from hazemap.domains import Gauge, Hexagons, Measured, Slots
@@ -36,8 +38,17 @@ class CellValues:
 
     @property
     def measured(self) -> Measured:
-        """The public list of cells and slots."""
-        return Measured(Leaves.at_level(self.tree, self.level), self.slots, self.gauge)
+        """The public list of cells and slots; of hexagons those that the box touches."""
+        cells = Leaves.at_level(self.tree, self.level)
+        if isinstance(self.tree, Hexagons):
+            import shapely
+
+            box, shapes = self.tree.box, self.tree.outlines(cells.cells)
+            west, south, east, north = shapely.bounds(shapes).T
+            margin = 0.05 * float(np.median(north - south))  # edges are bent a little
+            frame = shapely.box(box.west, box.south, box.east, box.north).buffer(margin)
+            cells = Leaves(self.tree, cells.cells[shapely.intersects(frame, shapes) | (east - west > 180)])
+        return Measured(cells, self.slots, self.gauge)
 
     def rounds(self, prices: Prices) -> Rounds[Measurements]:  # noqa: ARG002 - one query needs no price
         """One query."""
@@ -50,24 +61,36 @@ class CellValues:
 class FoundValues:
     """Find a box with a share of the budget, then ask for the values in its hexagons with the rest.
 
+    If no place stands out for the first share, which is enough for many people, the next one is tried, for few.
+
     >>> from hazemap.domains import Always, Box
     >>> gauge = Gauge(0, 65)
     >>> inner = CellValues(Hexagons(Box(0, 0, 1, 1), 5, 5), 0, Always(), gauge, OwnMeans(4, scale=gauge.scale))
-    >>> FoundValues(inner).share
-    Fraction(1, 25)
+    >>> FoundValues(inner).shares
+    (Fraction(1, 25), Fraction(1, 5))
     """
 
     method: CellValues
-    share: Fraction = Fraction(1, 25)
+    shares: tuple[Fraction, ...] = (Fraction(1, 25), Fraction(1, 5))
 
     def __post_init__(self) -> None:
+        if not self.shares or min(self.shares) <= 0 or sum(self.shares) >= 1:
+            raise InputError("a box is found with shares above 0 that add up to less than 1")
         if not isinstance(self.method.tree, Hexagons):
             raise InputError("only for hexagons a box is found: squares are cut from a declared box")
 
     def rounds(self, prices: Prices) -> Rounds[Measurements]:
         """The rounds of `Locate`, then that of the method."""
-        box = yield from part_of(Locate().rounds(Part(prices, self.share)), self.share)
-        rest, hexagons = 1 - self.share, self.method.tree
+        rest = Fraction(1)
+        for share in self.shares:
+            rest -= share
+            try:
+                box = yield from part_of(Locate().rounds(Part(prices, share)), share)
+                break
+            except InputError:
+                if share is self.shares[-1]:
+                    raise
+        hexagons = self.method.tree
         if not isinstance(hexagons, Hexagons):
             raise InputError("only for hexagons a box is found")
         tree = hexagons_over(box, hexagons)

@@ -26,6 +26,9 @@ def ask(
         list[str] | None, typer.Option(metavar="NAME", help="How many are in a cell of any level; may be repeated.")
     ] = None,
     at: Annotated[str | None, typer.Option(metavar="LON,LAT", help="How many per km² are around a point.")] = None,
+    slot: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --cell, of statistics: one timeslot, by name or number.")
+    ] = None,
     top: Annotated[int | None, typer.Option(metavar="K", help="The K fullest cells.")] = None,
     by: Annotated[str, typer.Option(metavar="WHAT", help="With --top: fullest by count, or by density.")] = "count",
     confidence: Annotated[float, typer.Option(metavar="P", help="How sure the interval is, between 0 and 1.")] = 0.95,
@@ -33,7 +36,8 @@ def ask(
 ) -> None:
     """Ask a release how many there are: in a box, a polygon, a cell, at a point, or (asked nothing) in all.
 
-    The answer is a number, its standard error, and an interval that holds the truth so often. Asking is free.
+    The answer is a number, its standard error, and an interval that holds the truth so often. Asking is free. Of
+    statistics of a value (hazemap stats), ask with --cell and perhaps --slot.
     """
     asked = {"--box": box, "--polygon": polygon, "--cell": cell, "--at": at, "--top": top}
     given = [name for name, value in asked.items() if value]
@@ -41,7 +45,16 @@ def ask(
         raise InputError(f"one question at a time: {' and '.join(given)} were given")
     from hazemap.domains import Box
     from hazemap.releases import Release
+    from hazemap.releases.opening import holds_values
 
+    if holds_values(file):
+        others = [name for name in given if name != "--cell"]
+        if others or not cell:
+            raise InputError(f"{file} holds statistics of a value: ask it with --cell NAME, and perhaps --slot")
+        _values(file, cell, slot, confidence, as_json)
+        return
+    if slot is not None:
+        raise InputError(f"{file} is a map, which has no slots: leave --slot out")
     release = Release.open(file)
     if top is not None:
         _top(release, top, by, as_json)
@@ -57,6 +70,14 @@ def ask(
     else:
         answer = release.total(confidence)
     told(answer, as_json)
+
+
+def _values(file: Path, cells: list[str], slot: str | None, confidence: float, as_json: bool) -> None:
+    from hazemap.releases import Statistics
+
+    made = Statistics.open(file)
+    answers = [told for cell in cells for told in made.ask(cell, slot, confidence)]
+    deliver({"statistics": [asdict(each) for each in answers]}, as_json, *map(str, answers))
 
 
 def told(answer: "Estimate", as_json: bool) -> None:

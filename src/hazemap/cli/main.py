@@ -25,6 +25,7 @@ from hazemap.cli import (
     release,
     server,
     show,
+    stats,
 )
 from hazemap.cli.output import complain
 from hazemap.errors import HazemapError
@@ -46,6 +47,7 @@ app = typer.Typer(
 app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command(epilog=demo_devices.EXAMPLE)(demo_devices.demo_devices)
 app.command(epilog=release.EXAMPLE)(release.release)
+app.command(epilog=stats.EXAMPLE)(stats.stats)
 app.command(epilog=ask.EXAMPLE)(ask.ask)
 app.command(epilog=show.EXAMPLE)(show.show)
 app.command(epilog=plan.EXAMPLE)(plan.plan)

@@ -7,6 +7,7 @@ import typer
 
 from hazemap.cli.options import BOX, AsJson, ReleaseFile
 from hazemap.cli.output import deliver, progress
+from hazemap.errors import InputError
 
 EXAMPLE = "Example: [bold]hazemap show map.parquet -o map.png[/bold]"
 
@@ -25,21 +26,37 @@ def show(
     ] = True,
     box: Annotated[str | None, typer.Option(help=f"Show this part: {BOX}.")] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="A heading.")] = None,
+    cell: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of statistics: the profile of this cell over all slots.")
+    ] = None,
+    statistic: Annotated[
+        str, typer.Option(metavar="WHAT", help="Of statistics: mean, variance, or a quantile such as q0.5.")
+    ] = "mean",
     width: Annotated[float, typer.Option(metavar="INCHES", min=2, max=40, help="How wide the picture is.")] = 10.0,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a release as a map, with a legend, a scale bar, its uncertainty and its privacy statement."""
+    """Draw a release as a map, with a legend, a scale bar, its uncertainty and its privacy statement.
+
+    Statistics of a value are drawn as a small map for every slot, or as the profile of one --cell.
+    """
     from hazemap.domains import Box
-    from hazemap.releases import Release
+    from hazemap.releases import Release, Statistics
+    from hazemap.releases.opening import holds_values
 
     view = Box.parse(box) if box else None
+    values = holds_values(file)
+    if not values and (cell is not None or statistic != "mean"):
+        raise InputError(f"{file} is a map: --cell and --statistic are for statistics of a value")
     with progress() as tell:
-        release = Release.open(file)
         tell("drawing", None)
         from hazemap.draw import Panel, save
 
-        panels = (Panel.DENSITY, Panel.UNCERTAINTY) if uncertainty else (Panel.DENSITY,)
-        figure = release.plot(panels=panels, outlines=outlines, box=view, title=title, width=width)
+        if values:
+            more = {"outlines": outlines, "box": view} if cell is None else {}
+            figure = Statistics.open(file).plot(statistic, cell, title=title, width=width, **more)
+        else:
+            panels = (Panel.DENSITY, Panel.UNCERTAINTY) if uncertainty else (Panel.DENSITY,)
+            figure = Release.open(file).plot(panels=panels, outlines=outlines, box=view, title=title, width=width)
         goal = output or file.with_suffix(".png")
         tell("writing the picture", None)
         save(figure, goal)

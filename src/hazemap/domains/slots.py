@@ -1,5 +1,6 @@
 """Timeslots: a closed list of ways to cut time, all of them public."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -145,6 +146,11 @@ class Spans:
         if not first < last or (last - first) / seconds > MOST_SLOTS:
             raise InputError(f"the time from {since} until {until} must hold 1 to {MOST_SLOTS:,} slots")
         return cls(zone, tuple(range(first, last + seconds, seconds)))
+
+    @classmethod
+    def between(cls, zone: str, times: Sequence[str]) -> "Spans":
+        """From each of these times until the next."""
+        return cls(zone, tuple(moment(zone, time.strip()) for time in times))
 
     @classmethod
     def days(cls, zone: str, since: str, until: str) -> "Spans":

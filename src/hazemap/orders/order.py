@@ -8,7 +8,7 @@ from typing import Any
 
 from hazemap import __version__
 from hazemap.algorithms import FittedLevel, FoundBox
-from hazemap.algorithms.found_box import Grid, Way
+from hazemap.algorithms.found_box import Grid
 from hazemap.domains import Box, Quadtree
 from hazemap.errors import FileError, InputError
 from hazemap.orders.spelling import DistrictFiles, Hexes, Squares
@@ -110,7 +110,7 @@ def rule_of(bounding: Bounding | str, person: str | None, value: str | None, out
     return replace(rule, nowhere=True) if outside == "count" else rule
 
 
-def free_place(path: Path, source: Any, overwrite: bool, algorithm: Way | FoundBox) -> Path:
+def free_place(path: Path, source: Any, overwrite: bool, algorithm: object) -> Path:
     """Where the file will be; whatever would keep it from being there is found out now, before anything is paid."""
     if path.suffix.lower() not in SUFFIXES:
         raise FileError(f"a release is a file that ends in {' or '.join(SUFFIXES)}; found {path.name!r}")

@@ -3,5 +3,6 @@
 from hazemap.releases.centres import Centres
 from hazemap.releases.questions import Estimate
 from hazemap.releases.release import Release
+from hazemap.releases.statistics import Statistics
 
-__all__ = ["Centres", "Estimate", "Release"]
+__all__ = ["Centres", "Estimate", "Release", "Statistics"]

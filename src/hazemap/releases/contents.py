@@ -23,8 +23,8 @@ from hazemap.releases.ground import Floats
 from hazemap.releases.release import Release, UnknownMethod
 from hazemap.session import Exchange, Transcript
 
-FORMAT = 1
-"""The format this version writes, and the newest it reads."""
+FORMAT, NEWEST = 1, 2
+"""The format in which this version writes maps, and the newest it reads: that of statistics of values."""
 
 LARGEST = 1 << 33
 """No transcript is longer than this many bytes; a damaged length must not fill the memory."""
@@ -72,9 +72,9 @@ def parse(path: Path, text: str | bytes) -> dict[str, Any]:
         raise ValueError("its label does not name a format")
     if label["format"] < 1:
         raise ValueError(f"no format has the number {label['format']}")
-    if label["format"] > FORMAT:
+    if label["format"] > NEWEST:
         raise FileError(
-            f"{path} has format {label['format']}; this hazemap reads formats up to {FORMAT}:"
+            f"{path} has format {label['format']}; this hazemap reads formats up to {NEWEST}:"
             " open it with a newer hazemap"
         )
     return label
@@ -94,7 +94,7 @@ def assemble(label: dict[str, Any], packed: str, places: Cells, columns: Floats)
     return Release(
         CellMap(leaves, values, unbiased, stddev, Remembered(transcript, leaves, stddev), _reading(label)),
         Statement.from_json(label["statement"]),
-        _method(label["method"]),
+        method_of(label["method"]),
         transcript,
     )
 
@@ -104,11 +104,12 @@ def _reading(label: dict[str, Any]) -> Reading:
     return Reading(label.get("reading", Reading.UNBIASED.value))
 
 
-def _method(data: Any) -> object:
-    from hazemap.algorithms import METHODS
+def method_of(data: Any) -> object:
+    """The algorithm of a label; `UnknownMethod` where this version does not know it."""
+    from hazemap.algorithms import METHODS, OF_VALUES
 
     try:
-        return codec.from_json(data, METHODS)
+        return codec.from_json(data, (*METHODS, *OF_VALUES))
     except CodecError:  # of a newer version: it cannot be replayed here, but the numbers can be read
         return UnknownMethod(data)
 

@@ -27,12 +27,15 @@ PIECE = 1 << 25
 
 LABEL, TRANSCRIPT = b"hazemap", b"hazemap.transcript."
 
+OF_VALUES = "values"
+"""The kind of a file that holds statistics of a value (`statistics_file`); maps are of no kind."""
+
 
 def write(release: Release, path: Path) -> None:
     """One file, whole or not at all; the same release gives the same bytes."""
     import pyarrow.parquet as pq
 
-    digest, extent, kinds = Digest(), [], set()
+    digest, edges, kinds = Digest(), [], set()
     with (
         whole(path) as part,
         pq.ParquetWriter(
@@ -41,17 +44,13 @@ def write(release: Release, path: Path) -> None:
     ):
         for table, shapes in _tables(release):
             writer.write_table(table, row_group_size=ROWS)
-            digest.add(*_parts(table))
-            extent.append(_extent(shapes))
+            digest.add(*parts(table))
+            edges.append(extent(shapes))
             kinds |= {shape.geom_type for shape in shapes}
-        packed, geo = pack(release.transcript).encode(), _geo(extent, kinds)
+        packed, geo = pack(release.transcript).encode(), geo_metadata(edges, kinds)
         digest.add(geo, packed)
-        pieces = {
-            TRANSCRIPT + b"%d" % number: packed[start : start + PIECE]
-            for number, start in enumerate(range(0, len(packed), PIECE))
-        }
         label = digest.seal(describe(release)).encode()
-        writer.add_key_value_metadata({b"geo": geo, LABEL: label, **pieces})
+        writer.add_key_value_metadata({b"geo": geo, LABEL: label, **pieces(packed)})
 
 
 def read(path: Path) -> Release:
@@ -66,11 +65,13 @@ def read(path: Path) -> Release:
                 " Tools that rewrite a file drop it; open the file that was published"
             )
         label = parse(path, metadata[LABEL])
-        packed = b"".join(metadata[TRANSCRIPT + b"%d" % number] for number in range(_pieces(metadata)))
+        if label.get("kind") == OF_VALUES:
+            raise FileError(f"{path} holds statistics of a value and no map: open it with hazemap.Statistics.open")
+        packed = joined(metadata)
         digest, names, numbers = Digest(), [], []
         for group in range(file.num_row_groups):
             table = file.read_row_group(group)
-            digest.add(*_parts(table))
+            digest.add(*parts(table))
             names += table.column(0).to_pylist()
             numbers.append([table[name].to_numpy() for name in ("count", "unbiased", "stddev")])
         digest.add(metadata[b"geo"], packed)
@@ -81,8 +82,16 @@ def read(path: Path) -> Release:
             return assemble(label, packed.decode(), cells, columns)
 
 
-def _pieces(metadata: dict[bytes, bytes]) -> int:
-    return sum(key.startswith(TRANSCRIPT) for key in metadata)
+def pieces(packed: bytes) -> dict[bytes, bytes]:
+    """A packed transcript as metadata."""
+    starts = range(0, len(packed), PIECE)
+    return {TRANSCRIPT + b"%d" % number: packed[start : start + PIECE] for number, start in enumerate(starts)}
+
+
+def joined(metadata: dict[bytes, bytes]) -> bytes:
+    """What `pieces` took apart."""
+    number = sum(key.startswith(TRANSCRIPT) for key in metadata)
+    return b"".join(metadata[TRANSCRIPT + b"%d" % each] for each in range(number))
 
 
 def _schema(release: Release) -> "pa.Schema":
@@ -116,7 +125,7 @@ def _tables(release: Release) -> Iterator[tuple["pa.Table", NDArray[Any]]]:
         yield pa.Table.from_arrays(arrays, schema=schema), shapes
 
 
-def _parts(table: "pa.Table") -> Iterator[bytes]:
+def parts(table: "pa.Table") -> Iterator[bytes]:
     """Every name, type and value of a table as bytes, however its file was laid out."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -132,13 +141,14 @@ def _parts(table: "pa.Table") -> Iterator[bytes]:
             yield values.astype(values.dtype.newbyteorder("<")).tobytes()
 
 
-def _extent(shapes: NDArray[Any]) -> list[float]:
+def extent(shapes: NDArray[Any]) -> list[float]:
+    """West, south, east and north of some polygons together."""
     import shapely
 
     return list(map(float, shapely.total_bounds(shapes)))
 
 
-def _geo(extents: list[list[float]], kinds: set[str]) -> bytes:
+def geo_metadata(extents: list[list[float]], kinds: set[str]) -> bytes:
     """The metadata of GeoParquet 1.1: no `crs` means OGC:CRS84, longitude before latitude."""
     corners = {corner: ["bbox", corner] for corner in ("xmin", "ymin", "xmax", "ymax")}
     column: dict[str, Any] = {

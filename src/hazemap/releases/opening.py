@@ -22,3 +22,17 @@ def opened(path: Path) -> Release:
         f"{path} is neither Parquet nor TIFF, so it is no release of hazemap"
         + ("; it is empty" if not start else "; an export cannot be opened again")
     )
+
+
+def holds_values(path: Path) -> bool:
+    """Whether a file holds statistics of a value (`Statistics.open`); else it is for `Release.open`, if for anything."""
+    import json
+
+    import pyarrow.parquet as pq
+
+    with reading(path):
+        with path.open("rb") as opened_file:
+            if opened_file.read(4) != b"PAR1":
+                return False
+        label = (pq.read_metadata(path).metadata or {}).get(file.LABEL)
+        return label is not None and json.loads(label).get("kind") == file.OF_VALUES

@@ -1,0 +1,187 @@
+"""`hazemap stats`: from a table to published statistics of a value, per cell and timeslot."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hazemap.cli.options import BOX, AsJson, LedgerFile, ledger_at
+from hazemap.cli.output import deliver, note, progress
+from hazemap.errors import InputError
+
+EXAMPLE = (
+    "Example: [bold]hazemap stats rides.parquet --value speed --low 0 --high 65 --slots hour-of-day "
+    "--epsilon 1 -o speed.parquet[/bold]"
+)
+
+TABLE, PRIVACY, WHAT, FILE = "The table", "Privacy", "What is told, and where", "Files"
+
+
+def stats(
+    source: Annotated[
+        str, typer.Argument(help="Parquet, CSV or GeoParquet: a file, a folder, or a pattern in quotes.")
+    ],
+    value: Annotated[
+        str, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="What was measured: a column of numbers.")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", rich_help_panel=FILE, help="The file to publish: .parquet.")
+    ],
+    low: Annotated[
+        float | None, typer.Option(metavar="NUMBER", rich_help_panel=TABLE, help="The least value there can be.")
+    ] = None,
+    high: Annotated[
+        float | None, typer.Option(metavar="NUMBER", rich_help_panel=TABLE, help="The largest value there can be.")
+    ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Whose row it is. Guessed where left out."),
+    ] = None,
+    lon: Annotated[
+        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Longitude in degrees. Guessed.")
+    ] = None,
+    lat: Annotated[
+        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Latitude in degrees. Guessed.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="When, for slots. Guessed.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", rich_help_panel=TABLE, help="Only rows from then on (ISO 8601).")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", rich_help_panel=TABLE, help="Only rows before then.")
+    ] = None,
+    epsilon: Annotated[
+        str | None, typer.Option("-e", "--epsilon", metavar="ε", rich_help_panel=PRIVACY, help="The price in ε.")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option(metavar="δ", rich_help_panel=PRIVACY, help="With --epsilon: the price is (ε, δ).")
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option(metavar="ρ", rich_help_panel=PRIVACY, help="The price in ρ (zCDP), instead of ε.")
+    ] = None,
+    most_cells: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            rich_help_panel=PRIVACY,
+            help="In how many cells and slots a person counts at most. By default one for each slot, up to 24.",
+        ),
+    ] = None,
+    most_records: Annotated[
+        int,
+        typer.Option(
+            metavar="K", rich_help_panel=PRIVACY, help="For how many records a person counts in a cell and slot at most."
+        ),
+    ] = 1,
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME", rich_help_panel=PRIVACY, help="Who pays. By default the file's name.")
+    ] = None,
+    ledger: LedgerFile = None,
+    box: Annotated[
+        str | None, typer.Option(rich_help_panel=WHAT, help=f"All cells of it are told: {BOX}. Found where left out.")
+    ] = None,
+    cells: Annotated[
+        str,
+        typer.Option(metavar="CELLS", rich_help_panel=WHAT, help="h3:RESOLUTION, quadtree:DEPTH or districts:FILE."),
+    ] = "h3:7",
+    slots: Annotated[
+        str,
+        typer.Option(
+            metavar="SLOTS",
+            rich_help_panel=WHAT,
+            help="always, hour-of-day, day-of-week, hour, day, clock:7:00,16:00 or times:TIME,TIME,TIME.",
+        ),
+    ] = "always",
+    time_zone: Annotated[
+        str, typer.Option(metavar="ZONE", rich_help_panel=WHAT, help="Whose clocks say which slot it is.")
+    ] = "UTC",
+    mean: Annotated[bool, typer.Option("--mean", rich_help_panel=WHAT, help="The mean. It is always told.")] = False,
+    variance: Annotated[bool, typer.Option("--variance", rich_help_panel=WHAT, help="The variance too.")] = False,
+    quantiles: Annotated[
+        str | None, typer.Option(metavar="P,P,…", rich_help_panel=WHAT, help="Quantiles too: 0.1,0.5,0.9.")
+    ] = None,
+    bins: Annotated[
+        int | None,
+        typer.Option(metavar="N", rich_help_panel=WHAT, help="For quantiles, how many parts of the range. 16."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", rich_help_panel=FILE, help="Replace a file that is there.")] = False,
+    memory: Annotated[
+        int | None, typer.Option(metavar="MB", min=1, rich_help_panel=FILE, help="Megabytes to stay within; 1024.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Publish the mean of a value per cell and timeslot, under differential privacy per person with all their records.
+
+    The bounds of the value have to be declared. Cells of which too little is known say so.
+    """
+    del mean
+    from hazemap.publish import stats as publish
+
+    book = ledger_at(ledger)
+    with progress() as tell:
+        made = publish(
+            source,
+            value=value,
+            low=low,
+            high=high,
+            person=person,
+            lon=lon,
+            lat=lat,
+            time=time,
+            time_zone=time_zone,
+            since=since,
+            until=until,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            box=box,
+            cells=cells,
+            slots=slots,
+            variance=variance,
+            quantiles=_ranks(quantiles),
+            bins=bins,
+            most_cells=most_cells,
+            most_records=most_records,
+            dataset=dataset,
+            ledger=book,
+            output=output,
+            overwrite=force,
+            memory_limit=None if memory is None else memory << 20,
+            progress=tell,
+        )
+    [status] = [each for each in book.datasets() if each.name == made.statement.dataset]
+    left = status.remaining
+    told = int((~made.found("mean").too_few).sum())
+    places = made.measurements.tree.places
+    facts = {
+        "file": str(output),
+        "cells": len(made.names),
+        "slots": len(made.slots),
+        "told": told,
+        "threshold": made.measurements.threshold,
+        "remaining": left and {"measure": left.measure, "value": float(left.value)},
+        "statement": made.statement.to_json(),
+    }
+    deliver(
+        facts,
+        as_json,
+        f"{output}: {len(made.names):,} cells × {len(made.slots)} slots; the mean is told for {told:,} of {places:,}",
+        f"Values outside {low:g} … {high:g} were clipped to these bounds; rows without a value were left out.",
+        made.statement.line(),
+        f"Charged {made.statement.budget} to the data set {status.name!r}"
+        + (f", which leaves {left} of its cap, {status.cap}." if status.cap else "."),
+    )
+    if not told and not as_json:
+        note(
+            f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {made.counted} in a "
+            "slot; ask for coarser cells, fewer slots, a lower --most-cells or a larger budget"
+        )
+
+
+def _ranks(text: str | None) -> tuple[float, ...]:
+    try:
+        return () if text is None else tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"quantiles are numbers between 0 and 1, such as 0.1,0.5,0.9; found {text!r}") from None

@@ -1,0 +1,182 @@
+"""Statistics of a value that somebody orders: slots, bounds and caps understood before anything is paid."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hazemap import __version__
+from hazemap.algorithms.cell_values import CellValues, FoundValues
+from hazemap.domains import Always, Box, Clock, Gauge, Hexagons, Slots, Spans, Weekdays
+from hazemap.errors import InputError
+from hazemap.orders.districts import opened
+from hazemap.orders.order import ASSUMPTIONS
+from hazemap.orders.spelling import DistrictFiles, Hexes, Squares, refuse
+from hazemap.orders.ways import SPECK, domain
+from hazemap.privacy.budget import Budget, PureDP
+from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.tables.bounding import OwnMeans
+
+SLOTS = "always, hour-of-day, day-of-week, hour, day, clock:HH:MM,HH:MM,…, times:TIME,TIME,…"
+
+PLACES_A_PERSON = 24
+"""The most places that a person counts in, where nobody says how many: one in every slot, up to so many."""
+
+BINS = 16
+"""Into so many parts the range is cut for quantiles, where nobody says how many."""
+
+
+def slots(text: str, zone: str, since: str | None, until: str | None) -> Slots:
+    """The slots that a text names; hours and days one after another need the time from when until when.
+
+    >>> slots("clock:7:00,9:30,16:00", "Europe/Berlin", None, None).names
+    ('07:00-09:30', '09:30-16:00', '16:00-07:00')
+    """
+    if text == "always":
+        return Always()
+    if text == "hour-of-day":
+        return Clock.hours(zone)
+    if text == "day-of-week":
+        return Weekdays(zone)
+    if text in ("hour", "day"):
+        if since is None or until is None:
+            raise InputError(
+                f"{text}s one after another begin and end at declared times, not where the data does: give since and "
+                f"until (--since, --until); for a usual day or week say hour-of-day or day-of-week"
+            )
+        return Spans.every(3600, zone, since, until) if text == "hour" else Spans.days(zone, since, until)
+    if found := re.fullmatch(r"clock:([0-9:,]+)", text):
+        times = [re.fullmatch(r"([0-9]{1,2})(?::([0-9]{2}))?", part) for part in found[1].split(",")]
+        if all(times):
+            return Clock(zone, tuple(3600 * int(time[1]) + 60 * int(time[2] or 0) for time in times if time))
+    if found := re.fullmatch(r"times:(.+,.+)", text):
+        return Spans.between(zone, found[1].split(","))
+    refuse("a way to cut time", SLOTS, text)
+
+
+@dataclass(frozen=True)
+class ValueOrder:
+    """Statistics that somebody wants, all of it public."""
+
+    value: str
+    cells: Squares | Hexes | DistrictFiles
+    box: Box | None
+    slots: Slots
+    ranks: tuple[float, ...]
+    window: tuple[str | None, str | None]
+    budget: Budget
+    method: CellValues | FoundValues
+
+    @classmethod
+    def understood(
+        cls,
+        *,
+        value: str,
+        bounds: tuple[float | None, float | None],
+        cells: Squares | Hexes | DistrictFiles,
+        box: Box | None,
+        slots: Slots,
+        variance: bool,
+        quantiles: Sequence[float],
+        bins: int | None,
+        most: tuple[int | None, int],
+        window: tuple[str | None, str | None],
+        budget: Budget,
+    ) -> "ValueOrder":
+        """The order, or `InputError` for one that cannot be."""
+        low, high = bounds
+        if low is None or high is None:
+            raise InputError(
+                f"between which bounds do the values of {value!r} lie? Declare low and high (--low, --high): they cannot "
+                "be read from the data, where the largest value may be one person's; take what the instrument or the "
+                "law allows, values outside are clipped to it"
+            )
+        ranks = tuple(float(rank) for rank in quantiles)
+        if not all(0 < rank < 1 for rank in ranks) or len(set(ranks)) < len(ranks):
+            raise InputError(f"quantiles have ranks between 0 and 1, none twice, such as 0.1,0.5,0.9; found {ranks}")
+        gauge = Gauge(float(low), float(high), 1 + variance, (bins or BINS) if ranks or bins else 0)
+        places, records = most
+        rule = OwnMeans(
+            min(len(slots.names), PLACES_A_PERSON) if places is None else places, records, scale=gauge.scale
+        )
+        return cls(value, cells, box, slots, ranks, window, budget, _method(cells, box, slots, gauge, rule))
+
+    def statement(self, dataset: str) -> Statement:
+        """What statistics that are made now promise to the people in them."""
+        inner = self.method.method if isinstance(self.method, FoundValues) else self.method
+        gauge, rule = inner.gauge, inner.bounding
+        window = [f"{word} {time}" for word, time in zip(("from", "until before"), self.window, strict=True) if time]
+        borders = isinstance(self.cells, DistrictFiles)
+        spoken = [f"quantiles {', '.join(f'{rank:g}' for rank in self.ranks)}"] if self.ranks else []
+        wanted = ["the mean", *(["the variance"] if gauge.degree > 1 else []), *spoken]
+        where = "" if borders else ("all of the box" if self.box else "all of the box that was found")
+        public = [
+            f"the box {self.box}, as declared" if self.box else "",
+            f"the cells: {self.cells}" + (f", {where}" if where else ""),
+            f"the slots: {describe(self.slots)}",
+            f"the bounds of {self.value!r}, {gauge.low:g} to {gauge.high:g}, as declared: values outside are clipped to them",
+            f"the caps: {rule}",
+            f"which statistics: {', '.join(wanted)}",
+            f"the time: {' '.join(window)}" if window else "",
+            "the names and types of the table's columns",
+        ]
+        charged = [
+            "" if self.box or borders else "the box, found by two coarse grids of the world",
+            "every number, of people and of values, in every cell and slot",
+        ]
+        return Statement(
+            dataset=dataset,
+            unit=A_PERSON,
+            neighbours="one of them added or removed (the full model: also how many records a person has, and where)",
+            budget=self.budget,
+            bounding=rule,
+            trust="curator",
+            assumptions=ASSUMPTIONS,
+            noise="discrete Laplace" if isinstance(self.budget, PureDP) else "discrete Gaussian",
+            public=tuple(filter(None, public)),
+            charged=tuple(filter(None, charged)),
+            method=f"values of {self.value}, {self.cells}",
+            created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+            version=__version__,
+        )
+
+
+def describe(slots: Slots) -> str:
+    """Slots in words.
+
+    >>> describe(Clock.hours("Europe/Berlin"))
+    'hours of the day, as clocks of Europe/Berlin show it'
+    """
+    if isinstance(slots, Always):
+        return "one, of all times"
+    if isinstance(slots, Weekdays):
+        return f"days of the week in {slots.zone}"
+    if isinstance(slots, Spans):
+        return f"{len(slots.names):,} stretches of time in {slots.zone}, the first from {slots.names[0]}"
+    what = "hours of the day" if len(slots.edges) == 24 else f"parts of the day ({', '.join(slots.names)})"
+    return f"{what}, as clocks of {slots.zone} show it"
+
+
+def _method(
+    cells: Squares | Hexes | DistrictFiles, box: Box | None, slots: Slots, gauge: Gauge, rule: OwnMeans
+) -> CellValues | FoundValues:
+    """The method over these cells of the box; of a box that it finds, where there is none."""
+    if isinstance(cells, DistrictFiles):
+        if box is not None:
+            raise InputError("districts say themselves where the map is: leave the box out")
+        districts = opened(cells)
+        return CellValues(districts, districts.depth, slots, gauge, rule)
+    if isinstance(cells, Squares):
+        if box is None or cells.depth is None:
+            raise InputError(
+                "squares for values are cut from a declared box, so many times: give both, such as "
+                "--box=west,south,east,north --cells quadtree:6; for hexagons (h3:7) a box can be found"
+            )
+        return CellValues(domain(cells, box), cells.depth, slots, gauge, rule)
+    if cells.coarsest != cells.finest:
+        raise InputError(f"values are told for hexagons of one resolution: say h3:{cells.finest}")
+    if box is None:
+        return FoundValues(CellValues(Hexagons(SPECK, cells.finest, cells.finest), 0, slots, gauge, rule))
+    made = CellValues(Hexagons(box, cells.finest, cells.finest), 0, slots, gauge, rule)
+    made.measured  # noqa: B018 - too many places are found out now
+    return made
