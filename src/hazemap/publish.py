@@ -220,7 +220,7 @@ def stats(
         goal,
         say,
         lambda result: Statistics(
-            result.value, order.ranks, order.statement(account.dataset), algorithm, result.transcript
+            result.value, value, order.ranks, order.statement(account.dataset), algorithm, result.transcript
         ),
     )
 

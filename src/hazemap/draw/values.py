@@ -101,7 +101,7 @@ def draw_slots(
     scale = ValueScale.of(values)
 
     inner = width - 2 * MARGIN
-    columns = min(len(slots), max(1, round(math.sqrt(len(slots) * 1.5 / view.aspect))))
+    columns = min(len(slots), max(2, round(math.sqrt(len(slots) * 2.2 / view.aspect))))
     across = min((inner - GAP * (columns - 1)) / columns, 5.0)
     high = across / view.aspect + NAME
     rows = math.ceil(len(slots) / columns)
@@ -129,19 +129,19 @@ def draw_profile(
     caption: str = "",
     width: float = 8.0,
 ) -> "Figure":
-    """One cell over all slots: values as dots on a line, intervals as a band; where too few are, only a pale bar.
+    """One cell over all slots: values as dots on a line, intervals as a band; where too few people are, a grey one.
 
     All float64[slots]; `values` may hold NaN. The axis runs over what the intervals of known values need, within
     `bounds`. Looks at released numbers alone.
     """
     if not 4 <= width <= 24:
         raise InputError(f"a picture is 4 to 24 inches wide; found {width}")
-    left, above, below = MARGIN + 0.5, 0.3, 0.75
+    known, place = np.isfinite(values), np.arange(len(slots), dtype=np.float64)
+    left, above, below = MARGIN + 0.5, 0.3, 0.45 if known.all() else 0.75
     across = width - left - MARGIN
     page = Page.ruled(width, above + PROFILE * across + below, title, caption)
     page.write(MARGIN, page.top + 0.1, unit, va="center", **style(8, weight="bold"))
     axes = page.axes(left, page.top + above, across, PROFILE * across, "profile")
-    known, place = np.isfinite(values), np.arange(len(slots), dtype=np.float64)
     ends = (float(low[known].min()), float(high[known].max())) if known.any() else bounds
     room = ROOM * (ends[1] - ends[0])
     axes.set_ylim(max(bounds[0], ends[0] - room), min(bounds[1], ends[1] + room))

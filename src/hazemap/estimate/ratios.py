@@ -126,8 +126,8 @@ def quantiles(counters: Floats, rank: float, noise: tuple[float, float], confide
     margin = reach(confidence, kurtosis * fourth / square**2) * stddev * np.sqrt(square)
     below, above = excess < -margin, excess > margin  # surely before the quantile; surely behind it
     row = np.arange(places)
-    last, first = number - np.argmax(below[:, ::-1], axis=1), np.argmax(above, axis=1)
-    low = np.where(below.any(axis=1), _passed(excess + margin, row, np.clip(last, 1, number)), 0.0)
+    after, first = number + 1 - np.argmax(below[:, ::-1], axis=1), np.argmax(above, axis=1)
+    low = np.where(below.any(axis=1), _passed(excess + margin, row, np.clip(after, 1, number)), 0.0)
     high = np.where(above.any(axis=1), _passed(excess - margin, row, np.clip(first, 1, number)), float(number))
     some = (people > 0) & (low < high)
     rising = (np.maximum.accumulate(excess, axis=1) + np.minimum.accumulate(excess[:, ::-1], axis=1)[:, ::-1]) / 2

@@ -56,7 +56,7 @@ class Told:
 class Statistics:
     """Published numbers of a value, place by place: every question is answered from them, at no price.
 
-    `ranks` are the quantiles that the file shows; any others may be asked for too.
+    `value` is the name of what was measured; `ranks` are the quantiles that the file shows; any others may be asked for too.
 
     >>> from hazemap.cells import Leaves
     >>> from hazemap.domains import Always, Gauge, Measured, Quadtree
@@ -67,12 +67,13 @@ class Statistics:
     ...     "demo", "a person", "one of them added or removed", PureDP(1), OwnMeans(1, scale=tree.gauge.scale), "curator",
     ...     (), "discrete Laplace", (), (), "values", "2026-01-02T03:04:05Z", "0.1.0",
     ... )
-    >>> made = Statistics(Measurements(tree, np.array([[800.0, 400.0]]), 10.0, 3.0), (), statement, None, ())
+    >>> made = Statistics(Measurements(tree, np.array([[800.0, 400.0]]), 10.0, 3.0), "speed", (), statement, None, ())
     >>> print(made.ask(tree.cells.tree.names(tree.cells.cells)[0])[0])
     mean of root at always: 20.00 ± 0.37 (95 % interval 19.21 … 20.78)
     """
 
     measurements: Measurements
+    value: str
     ranks: tuple[float, ...]
     statement: Statement
     algorithm: object
@@ -195,7 +196,7 @@ class Statistics:
         from hazemap.draw.values import draw_profile, draw_slots
 
         found, tree = self.found(statistic), self.measurements.tree
-        look: dict[str, Any] = {"caption": self.statement.line(), "unit": statistic, **options}
+        look: dict[str, Any] = {"caption": self.statement.line(), "unit": f"{statistic} of {self.value}", **options}
         if cell is None:
             return draw_slots(tree, found.value, **look)
         places = self._cell(cell) * len(self.slots) + np.arange(len(self.slots))

@@ -69,6 +69,7 @@ def read(path: Path) -> Statistics:
             transcript = unpack(packed.decode())
             return Statistics(
                 measured(transcript),
+                str(label["value"]),
                 tuple(float(rank) for rank in label["ranks"]),
                 Statement.from_json(label["statement"]),
                 method_of(label["method"]),
@@ -93,6 +94,7 @@ def _describe(made: Statistics) -> dict[str, Any]:
         "line": made.statement.line(),
         "counted": made.counted,
         "method": method.data if isinstance(method, UnknownMethod) else codec.to_json(method),
+        "value": made.value,
         "ranks": list(made.ranks),
     }
 
