@@ -28,7 +28,8 @@ COPY (
         TIMESTAMP '2026-01-01' + to_seconds(floor(random() * 2592000)::BIGINT) AS ts,
         (20 + 20 * home_x + 20 * (random() + random() - 1))::FLOAT AS speed
     FROM (
-        SELECT user_id, hash(user_id * 2) % 100003 / 100003.0 AS home_x, hash(user_id * 2 + 1) % 100003 / 100003.0 AS home_y
+        SELECT user_id, hash(user_id * 2) % 100003 / 100003.0 AS home_x,
+            hash(user_id * 2 + 1) % 100003 / 100003.0 AS home_y
         FROM (SELECT (hash(range) % {people})::INTEGER AS user_id FROM range({rows}))
     )
 ) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 1000000)

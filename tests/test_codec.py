@@ -13,13 +13,16 @@ from hazemap import codec
 from hazemap.algorithms import (
     HB,
     METHODS,
+    OF_VALUES,
     Adaptive,
     AdaptiveGrid,
     BestLevel,
+    CellValues,
     CountMin,
     FittedLevel,
     Flat,
     FoundBox,
+    FoundValues,
     Geometric,
     Hierarchical,
     KDTree,
@@ -30,12 +33,24 @@ from hazemap.algorithms import (
     UniformGrid,
 )
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.domains import Box, Cuts, Grids, Hexagons, Quadtree
-from hazemap.encoders import Counts, Medians, Quantiles, Sketch, Stack, Wavelet
+from hazemap.domains import (
+    Always,
+    Box,
+    Clock,
+    Cuts,
+    Gauge,
+    Grids,
+    Hexagons,
+    Measured,
+    Quadtree,
+    Spans,
+    Weekdays,
+)
+from hazemap.encoders import Counts, Medians, Quantiles, Sketch, Stack, Values, Wavelet
 from hazemap.errors import CodecError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.rounds import Answer, Choice, Growth, Query
-from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson
+from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
 from hazemap.trust import Cohort, Sampling, Task
 from hazemap.trust.tasks import KNOWN
 from hazemap.wire.terms import Mode
@@ -46,6 +61,8 @@ CUTS = Cuts.uncut(TREE).cut(np.array([1, 3], dtype=np.uint64), np.array([0, 1]),
 QUARTERS = Leaves(TREE, np.append(TREE.children(TREE.root), NOWHERE))
 COUNTS = Counts(QUARTERS, AtMostRows(3, nowhere=True))
 HEXAGONS = Hexagons(Box(2.2, 48.8, 2.4, 48.9), 7, 9)
+
+GAUGE = Gauge(0, 65, degree=2, bins=16, weights=(2, 1))
 
 THINGS = {
     "query": Query(COUNTS, Fraction(1, 20)),
@@ -84,6 +101,15 @@ THINGS = {
     ),
     "decompositions": (KDTree(TREE), KDTree.uniform(TREE), KDTree.hybrid(TREE, OneVote()), PrivTree(TREE, threshold=5)),
     "hierarchies": (HB.published(TREE, 6), HB.least(TREE, 6), Privlet(TREE, 6, OneVote())),
+    "query-of-values": Query(
+        Values(Measured(Leaves.at_level(TREE, 1), Clock.hours("Europe/Berlin"), GAUGE), OwnMeans(24, 3, GAUGE.scale)),
+        Fraction(1),
+    ),
+    "methods-of-values": (
+        CellValues(TREE, 3, Weekdays("Asia/Tokyo"), Gauge(-5, 5), OwnMeans(7)),
+        CellValues(TREE, 3, Spans("UTC", (0, 3600, 7200)), Gauge(-5, 5), OwnMeans(1)),
+        FoundValues(CellValues(HEXAGONS, 0, Always(), Gauge(-5, 5), OwnMeans(1))),
+    ),
     "methods": (
         Flat(TREE, 3),
         FittedLevel(TREE),
@@ -102,7 +128,7 @@ def test_a_thing_is_written_as_its_golden_file_says(name):
 
 @pytest.mark.parametrize("name", THINGS)
 def test_a_thing_survives_the_wire(name):
-    back = codec.loads(codec.dumps(THINGS[name]), (*METHODS, *KNOWN))
+    back = codec.loads(codec.dumps(THINGS[name]), (*METHODS, *OF_VALUES, *KNOWN))
     assert back == THINGS[name]
     assert codec.digest(back) == codec.digest(THINGS[name])
 

@@ -1,4 +1,4 @@
-"""From a table to a published map, or to statistics of a value: the one place where rows, methods, noise, money and files meet.
+"""From a table to a published map, or to statistics of a value: where rows, methods, noise, money and files meet.
 
 The order of the steps is the privacy argument: whatever can be wrong with an order is found out before
 anything is paid; the price is in the ledger, on the disk, before the first answer; the file appears whole;
@@ -195,7 +195,9 @@ def stats(
     algorithm = order.method
     goal = None if output is None else free_place(Path(output), source, overwrite, algorithm)
     book = ledger or Ledger.default()
-    account = book.account(dataset or named_after(source), "statistics of a value" + (f" in {goal.name}" if goal else ""))
+    account = book.account(
+        dataset or named_after(source), "statistics of a value" + (f" in {goal.name}" if goal else "")
+    )
     account.check(money)
     say("opening the table", None)
     table = open_table(

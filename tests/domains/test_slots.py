@@ -62,7 +62,9 @@ def test_days_begin_at_midnight_of_the_zone_whatever_their_length():
 
 def test_parts_of_the_day_go_on_over_midnight():
     parts = Clock("UTC", (7 * HOUR, 10 * HOUR, 19 * HOUR))
-    at = np.array([posix(f"2020-05-05T{hour}") for hour in ("06:59:59", "07:00:00", "12:00:00", "19:00:00", "23:59:59")])
+    at = np.array(
+        [posix(f"2020-05-05T{hour}") for hour in ("06:59:59", "07:00:00", "12:00:00", "19:00:00", "23:59:59")]
+    )
     assert parts.at(at).tolist() == [2, 0, 1, 2, 2]
 
 

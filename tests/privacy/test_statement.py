@@ -19,7 +19,7 @@ from hazemap.privacy.statement import (
     budget_to_json,
     implied_epsilon,
 )
-from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson
+from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
 
 NYC = Statement(
     dataset="nyc",
@@ -65,6 +65,7 @@ boundings = st.one_of(
     st.builds(AtMostCells, st.integers(1, 1000), st.booleans()),
     st.builds(OneVote, st.integers(1, 1 << 16), st.booleans()),
     st.builds(RowIsPerson, st.booleans()),
+    st.builds(OwnMeans, st.integers(1, 1000), st.integers(1, 1000), st.integers(1, 1 << 28)),
 )
 lines = st.lists(st.text(max_size=20), max_size=3).map(tuple)
 

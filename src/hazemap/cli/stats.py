@@ -72,7 +72,9 @@ def stats(
     most_records: Annotated[
         int,
         typer.Option(
-            metavar="K", rich_help_panel=PRIVACY, help="For how many records a person counts in a cell and slot at most."
+            metavar="K",
+            rich_help_panel=PRIVACY,
+            help="For how many records a person counts in a cell and slot at most.",
         ),
     ] = 1,
     dataset: Annotated[
@@ -175,8 +177,8 @@ def stats(
     )
     if not told and not as_json:
         note(
-            f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {made.counted} in a "
-            "slot; ask for coarser cells, fewer slots, a lower --most-cells or a larger budget"
+            f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {made.counted} in "
+            "a slot; ask for coarser cells, fewer slots, a lower --most-cells or a larger budget"
         )
 
 

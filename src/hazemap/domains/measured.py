@@ -56,7 +56,7 @@ class Measured:
         return self.places * self.gauge.size
 
     def rows(self, columns: Columns) -> Cells:
-        """For each row 1 + 1025 · its place + its reading; `NOWHERE` outside the cells and slots, and without a value."""
+        """For each row 1 + 1025 · its place + its reading; `NOWHERE` outside cells and slots, and without a value."""
         if "value" not in columns:
             raise TableError(f"these rows have no value: found {', '.join(sorted(columns))}")
         value = np.asarray(columns["value"], dtype=np.float64)

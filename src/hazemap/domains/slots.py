@@ -61,7 +61,7 @@ class Clock:
     def __post_init__(self) -> None:
         clocks(self.zone)
         rising = all(a < b for a, b in pairwise(self.edges))
-        if not self.edges or not rising or not 0 <= self.edges[0] or not self.edges[-1] < DAY:
+        if not self.edges or not rising or not self.edges[0] >= 0 or not self.edges[-1] < DAY:
             raise InputError("parts of a day begin at rising times between 00:00 and 23:59")
 
     @classmethod

@@ -72,7 +72,8 @@ def _transitions(name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         offset = datetime.fromtimestamp(seconds, UTC).astimezone(here).utcoffset()
         return round(offset.total_seconds()) if offset else 0
 
-    begins, offsets = [], [ahead(FIRST)]
+    begins: list[int] = []
+    offsets = [ahead(FIRST)]
     for week in range(FIRST, LAST, WEEK):
         while (after := ahead(week + WEEK)) != offsets[-1]:
             before = offsets[-1]

@@ -94,7 +94,7 @@ def draw_slots(
     if not 5 <= width <= 24:
         raise InputError(f"a picture is 5 to 24 inches wide; found {width}")
     by_slot = values.reshape(cells.size, len(slots))
-    known = np.isfinite(by_slot).any(axis=1)
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(by_slot).any(axis=1))
     shapes = _shapes(tree)
     view = (View.of(box) if box is not None else _around(shapes, known if known.any() else ~known)).shaped()
     lines = [] if outlines is None else lines_in(outlines, view)

@@ -11,6 +11,15 @@ from hazemap.encoders.values import Values
 from hazemap.encoders.wavelet import Wavelet
 
 __all__ = [
-    *("Counts", "CutCosts", "Encoder", "Entries", "Medians", "Quantiles", "Sketch", "Stack", "Values", "Wavelet"),
+    "Counts",
+    "CutCosts",
+    "Encoder",
+    "Entries",
+    "Medians",
+    "Quantiles",
+    "Sketch",
+    "Stack",
+    "Values",
+    "Wavelet",
     "total",
 ]

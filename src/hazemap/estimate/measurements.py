@@ -80,7 +80,8 @@ class Measurements:
     @property
     def people(self) -> Floats:
         """How many are in each place, unbiased: in people, or in what the rule counts."""
-        return self._moments[0].sum(axis=1)
+        people: Floats = self._moments[0].sum(axis=1)
+        return people
 
     @property
     def people_stddev(self) -> float:
@@ -124,6 +125,4 @@ class Measurements:
         """In the unit of the value, without the values of which too little is known."""
         few = ~(found.high - found.low <= TOO_WIDE * span) | (self.people < self.threshold) | np.isnan(found.value)
         value, stddev = np.where(few, np.nan, found.value), np.where(few, np.nan, found.stddev)
-        return Found(
-            least + unit * value, unit * stddev, least + unit * found.low, least + unit * found.high, few
-        )
+        return Found(least + unit * value, unit * stddev, least + unit * found.low, least + unit * found.high, few)

@@ -2,8 +2,8 @@
 
 In each place stand counters b₁ … b_K, whose true sums are N times the mean of what people gave to them; each has noise
 of standard deviation σ and excess kurtosis κ, independent of the others. All answers are of one shape: the θ for which
-Σ_k c_k(θ) b_k has mean 0, c linear in θ. So an interval holds all θ for which noise could explain what Σ_k c_k(θ) b_k is
-(Fieller 1954); it has its confidence however few people there are.
+Σ_k c_k(θ) b_k has mean 0, c linear in θ. So an interval holds all θ for which noise could explain that sum (Fieller
+1954); it has its confidence however few people there are.
 """
 
 from math import log, sqrt
@@ -39,7 +39,8 @@ def reach(confidence: float, kurtosis: Floats) -> Floats:
     if not 0 < confidence < 1:
         raise InputError(f"a confidence lies between 0 and 1, such as 0.95; found {confidence:g}")
     z = NormalDist().inv_cdf((1 + confidence) / 2)
-    return np.clip(z + kurtosis * (z**3 - 3 * z) / 24, 0.0, 1 / np.sqrt(1 - confidence))
+    reached: Floats = np.clip(z + kurtosis * (z**3 - 3 * z) / 24, 0.0, 1 / np.sqrt(1 - confidence))
+    return reached
 
 
 def means(counters: Floats, nodes: Floats, noise: tuple[float, float], confidence: float) -> Interval:
@@ -55,7 +56,8 @@ def means(counters: Floats, nodes: Floats, noise: tuple[float, float], confidenc
     value = np.clip(total / np.where(some, people, 1), least, most)
 
     def variance(at: Floats) -> Floats:
-        return stddev**2 * ((nodes**2).sum() - 2 * at * nodes.sum() + number * at**2)
+        squares: Floats = (nodes**2).sum() - 2 * at * nodes.sum() + number * at**2
+        return stddev**2 * squares
 
     def margin(at: Floats) -> Floats:
         fourth = sum(((node - at) ** 4 for node in nodes), np.zeros_like(at))
@@ -143,7 +145,7 @@ def _passed(numbers: Floats, row: NDArray[np.int64], at: NDArray[np.int64]) -> F
     """Where a line from the number at edge `at` − 1 to that at `at` passes 0, within the bin."""
     before, behind = numbers[row, at - 1], numbers[row, at]
     rise = np.where(behind > before, behind - before, 1.0)
-    passed: Floats = at - 1 + np.clip(-before / rise, 0, 1)
+    passed: Floats = np.clip(-before / rise, 0, 1) + (at - 1)
     return passed
 
 

@@ -87,9 +87,9 @@ class ValueOrder:
         low, high = bounds
         if low is None or high is None:
             raise InputError(
-                f"between which bounds do the values of {value!r} lie? Declare low and high (--low, --high): they cannot "
-                "be read from the data, where the largest value may be one person's; take what the instrument or the "
-                "law allows, values outside are clipped to it"
+                f"between which bounds do the values of {value!r} lie? Declare low and high (--low, --high): they "
+                "cannot be read from the data, where the largest value may be one person's; take what the instrument "
+                "or the law allows, values outside are clipped to it"
             )
         ranks = tuple(float(rank) for rank in quantiles)
         if not all(0 < rank < 1 for rank in ranks) or len(set(ranks)) < len(ranks):
@@ -114,7 +114,8 @@ class ValueOrder:
             f"the box {self.box}, as declared" if self.box else "",
             f"the cells: {self.cells}" + (f", {where}" if where else ""),
             f"the slots: {describe(self.slots)}",
-            f"the bounds of {self.value!r}, {gauge.low:g} to {gauge.high:g}, as declared: values outside are clipped to them",
+            f"the bounds of {self.value!r}, {gauge.low:g} to {gauge.high:g}, as declared: "
+            "values outside are clipped to them",
             f"the caps: {rule}",
             f"which statistics: {', '.join(wanted)}",
             f"the time: {' '.join(window)}" if window else "",

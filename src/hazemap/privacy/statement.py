@@ -274,8 +274,8 @@ def bounding_from_json(data: object) -> Bounding:
             case "OneVote":
                 return OneVote(_integer(found["scale"], "scale"), nowhere)
             case "OwnMeans":
-                numbers = (_integer(found[name], name) for name in ("cells", "records", "scale"))
-                return OwnMeans(*numbers, nowhere)
+                cells, records, scale = (_integer(found[name], name) for name in ("cells", "records", "scale"))
+                return OwnMeans(cells, records, scale, nowhere)
             case _:
                 return RowIsPerson(nowhere)
     except InputError as error:

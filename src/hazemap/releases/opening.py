@@ -25,7 +25,7 @@ def opened(path: Path) -> Release:
 
 
 def holds_values(path: Path) -> bool:
-    """Whether a file holds statistics of a value (`Statistics.open`); else it is for `Release.open`, if for anything."""
+    """Whether a file holds statistics of a value (`Statistics.open`); else `Release.open` knows what it is."""
     import json
 
     import pyarrow.parquet as pq

@@ -47,7 +47,9 @@ class Told:
 
     def __str__(self) -> str:
         digits = decimals(self.stddev) if self.stddev is not None else 0
-        said = "too few people to say" if self.value is None else f"{self.value:,.{digits}f} ± {self.stddev:,.{digits}f}"
+        said = (
+            "too few people to say" if self.value is None else f"{self.value:,.{digits}f} ± {self.stddev:,.{digits}f}"
+        )
         ends = f"{self.low:,.{digits}f} … {self.high:,.{digits}f}"
         return f"{self.statistic} of {self.cell} at {self.slot}: {said} ({100 * self.confidence:.6g} % interval {ends})"
 
@@ -56,7 +58,7 @@ class Told:
 class Statistics:
     """Published numbers of a value, place by place: every question is answered from them, at no price.
 
-    `value` is the name of what was measured; `ranks` are the quantiles that the file shows; any others may be asked for too.
+    `value` is the name of what was measured; `ranks` are the quantiles that the file shows; others may be asked.
 
     >>> from hazemap.cells import Leaves
     >>> from hazemap.domains import Always, Gauge, Measured, Quadtree
@@ -64,7 +66,7 @@ class Statistics:
     >>> from hazemap.tables.bounding import OwnMeans
     >>> tree = Measured(Leaves.at_level(Quadtree.world(depth=0), 0), Always(), Gauge(0, 60))
     >>> statement = Statement(
-    ...     "demo", "a person", "one of them added or removed", PureDP(1), OwnMeans(1, scale=tree.gauge.scale), "curator",
+    ...     "demo", "a person", "one of them added or removed", PureDP(1), OwnMeans(1), "curator",
     ...     (), "discrete Laplace", (), (), "values", "2026-01-02T03:04:05Z", "0.1.0",
     ... )
     >>> made = Statistics(Measurements(tree, np.array([[800.0, 400.0]]), 10.0, 3.0), "speed", (), statement, None, ())

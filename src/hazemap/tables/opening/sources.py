@@ -58,8 +58,8 @@ def open_table(
 ) -> EngineTable:
     """A table from a path, a folder, a pattern or a data frame; columns that are not named are guessed.
 
-    `mark` is a column of yes or no, for proportions; `measured` one of numbers, for statistics of values, and `timed` says
-    that the time of each row is needed too. `box` and the times `since <= t < until` (ISO 8601, UTC unless
+    `mark` is a column of yes or no, for proportions; `measured` one of numbers, for statistics of values; `timed`
+    says that the time of each row is needed too. `box` and the times `since <= t < until` (ISO 8601, UTC unless
     they say otherwise) choose rows; without `key` each table draws samples of its own; `memory_limit` is in bytes, 1
     GiB unless given. Ids in CSV files are texts as they are written, so 7 and 07 are two people; rows without an id are
     dropped. Errors: `FileError` for a file that is missing or damaged, `TableError` for columns that are missing,

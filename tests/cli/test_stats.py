@@ -1,0 +1,133 @@
+"""`hazemap stats`, and `ask` and `show` of what it made."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hazemap.releases import Statistics
+
+BOX = "--box=13.2,52.4,13.6,52.6"
+GOOD = (
+    "stats",
+    "rides.parquet",
+    "--value",
+    "speed",
+    "--low",
+    "0",
+    "--high",
+    "65",
+    "--epsilon",
+    "2",
+    "-o",
+    "speed.parquet",
+)
+WHERE = (BOX, "--cells", "h3:5", "--slots", "clock:6:00,18:00", "--time-zone", "Europe/Berlin")
+
+
+@pytest.fixture
+def rides(points, tmp_path):
+    """A table in the folder: 20,000 speeds of 4,000 people, one of them impossible, some missing."""
+    rng = np.random.default_rng(8)
+    speed = rng.normal(30, 6, len(points["person"]))
+    speed[0], speed[1::100] = 1e9, np.nan
+    moments = 1_700_000_000_000_000 + rng.integers(0, 30 * 86400, len(speed)) * 1_000_000
+    columns = points | {"speed": speed, "ts": pa.array(moments, pa.timestamp("us"))}
+    path = tmp_path / "rides.parquet"
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.fixture
+def made(hazemap, rides):
+    done = hazemap(*GOOD, *WHERE, "--mean", "--variance", "--quantiles", "0.1,0.5,0.9")
+    assert done.code == 0, done.err
+    return done
+
+
+def test_statistics_say_what_they_hold_promise_and_cost(made, tmp_path):
+    assert "cells × 2 slots; the mean is told for " in made.out
+    assert "Values outside 0 … 65 were clipped to these bounds; rows without a value were left out." in made.out
+    assert "Differentially private per person: ε = 2 (pure), at most 2 cells and slots a person" in made.out
+    assert "Charged ε = 2 to the data set 'rides'." in made.out
+    found = Statistics.open(tmp_path / "speed.parquet")
+    mean = found.found("mean")
+    assert np.nanmax(np.abs(mean.value - 30)) < 8
+    assert (~mean.too_few).sum() >= 4
+    text = found.statement.text()
+    assert "the bounds of 'speed', 0 to 65, as declared: values outside are clipped to them" in text
+    assert "the full model" in text
+    assert "parts of the day (06:00-18:00, 18:00-06:00), as clocks of Europe/Berlin show it" in text
+
+
+def test_places_are_asked_for(made, hazemap, tmp_path):
+    known = Statistics.open(tmp_path / "speed.parquet").to_dataframe().query("not too_few").iloc[0]
+    told = hazemap("ask", "speed.parquet", "--cell", known.h3, "--slot", known.slot)
+    assert told.out.startswith(f"mean of {known.h3} at {known.slot}: ")
+    as_json = hazemap("ask", "speed.parquet", "--cell", known.h3, "--slot", "0", "--json").json
+    assert [each["statistic"] for each in as_json["statistics"]] == ["mean", "variance", "q0.1", "q0.5", "q0.9"]
+    assert len(hazemap("ask", "speed.parquet", "--cell", known.h3).out.splitlines()) == 10
+
+
+def test_pictures_of_slots_and_of_one_cell(made, hazemap, tmp_path):
+    known = Statistics.open(tmp_path / "speed.parquet").to_dataframe().query("not too_few").iloc[0]
+    assert hazemap("show", "speed.parquet").out == "speed.png\n"
+    assert hazemap("show", "speed.parquet", "--cell", known.h3, "-o", "profile.svg").out == "profile.svg\n"
+    assert "Differentially private per person" in (tmp_path / "profile.svg").read_text()
+    assert hazemap("show", "speed.parquet", "--statistic", "q0.5", "-o", "median.png").code == 0
+
+
+def test_too_small_a_budget_says_that_there_are_too_few(hazemap, rides):
+    done = hazemap(*GOOD, *WHERE, "--epsilon", "0.001")
+    assert done.code == 0
+    assert "the mean is told for 0 of" in done.out
+    assert "too few people to say anything" in done.err
+    assert hazemap(*GOOD, *WHERE, "--epsilon", "0.001", "--force", "--json").json["told"] == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (("--value", "pace"), "the value of a row was said to be in column 'pace'"),
+        (("--low", "70"), "the lower one first"),
+        (("--cells", "h3:5-7"), "hexagons of one resolution: say h3:7"),
+        (("--cells", "quadtree"), "cut from a declared box, so many times"),
+        (("--slots", "sometimes"), "a way to cut time is one of"),
+        (("--slots", "hour"), "give since and until"),
+        (
+            ("--slots", "hour", "--since", "2023-11-01", "--until", "2024-11-01", "--cells", "h3:10"),
+            "choose coarser cells",
+        ),
+        (("--slots", "clock:6:00,25:00"), "rising times"),
+        (("--slots", "hour-of-day", "--time-zone", "Berlin"), "a time zone is a name such as Europe/Berlin"),
+        (("--slots", "hour-of-day", "--time", "speed"), "the time must be dates or timestamps"),
+        (("--quantiles", "0.5,x"), "quantiles are numbers between 0 and 1"),
+        (("--quantiles", "50"), "quantiles have ranks between 0 and 1"),
+        (("--most-cells", "0"), "must be at least 1"),
+        (("--epsilon", "0"), "epsilon must be above 0"),
+        (("-o", "speed.csv"), "ends in .parquet"),
+        (("-o", "speed.tif"), "a .tif holds"),
+        (("-o", "rides.parquet"), "the table itself"),
+    ],
+)
+def test_every_mistake_is_one_readable_line_and_costs_nothing(wrong, words, hazemap, rides, tmp_path):
+    done = hazemap(*GOOD, BOX, *wrong)
+    assert done.code == 2
+    assert words in done.err
+    assert done.out == ""
+    assert hazemap("ledger", "history", "--json").json["charges"] == []
+    assert not (tmp_path / "speed.parquet").exists()
+
+
+def test_bounds_that_nobody_declared_are_asked_for_with_the_reason(hazemap, rides):
+    done = hazemap("stats", "rides.parquet", "--value", "speed", "--epsilon", "1", "-o", "speed.parquet", BOX)
+    assert done.code == 2
+    assert "cannot be read from the data, where the largest value may be one person's" in done.err
+
+
+def test_questions_and_pictures_of_the_wrong_kind_are_refused(made, release, hazemap):
+    assert "statistics of a value: ask it with --cell NAME" in hazemap("ask", "speed.parquet").err
+    assert "statistics of a value: ask it with --cell NAME" in hazemap("ask", "speed.parquet", BOX).err
+    assert "no slots" in hazemap("ask", "map.parquet", "--slot", "1").err
+    assert "for statistics of a value" in hazemap("show", "map.parquet", "--cell", "x").err
+    assert "Statistics.open" in hazemap("inspect", "speed.parquet").err
