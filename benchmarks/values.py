@@ -51,7 +51,7 @@ def measure(path: str, degree: int, threads: int | None) -> dict[str, float]:
     from hazemap.cells import Leaves
     from hazemap.domains import Box, Clock, Gauge, Hexagons, Measured
     from hazemap.encoders import Values
-    from hazemap.estimate.measurements import Measurements
+    from hazemap.estimate.gauged import Measurements
     from hazemap.privacy.budget import PureDP
     from hazemap.rounds import Query
     from hazemap.tables import OwnMeans, open_table

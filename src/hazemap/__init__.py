@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
     from hazemap.privacy.ledger import Ledger
     from hazemap.privacy.statement import Statement
-    from hazemap.publish import release
-    from hazemap.releases import Estimate, Release
+    from hazemap.publish import release, stats
+    from hazemap.releases import Estimate, Release, Statistics
     from hazemap.rounds import Answer, Query
     from hazemap.session import Session, Unrecorded, replay, run, run_async
     from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, RowIsPerson, open_table
@@ -87,6 +87,7 @@ __all__ = [
     "RowIsPerson",
     "Session",
     "Statement",
+    "Statistics",
     "UniformGrid",
     "Unrecorded",
     "open",
@@ -96,6 +97,7 @@ __all__ = [
     "replay",
     "run",
     "run_async",
+    "stats",
 ]
 
 _HOMES = {
@@ -112,8 +114,8 @@ _HOMES = {
     "privacy.budget": ("ApproxDP", "PureDP", "ZCDP"),
     "privacy.ledger": ("Ledger",),
     "privacy.statement": ("Statement",),
-    "publish": ("release",),
-    "releases": ("Estimate", "Release"),
+    "publish": ("release", "stats"),
+    "releases": ("Estimate", "Release", "Statistics"),
     "rounds": ("Answer", "Query"),
     "session": ("Session", "Unrecorded", "replay", "run", "run_async"),
     "tables": ("AtMostCells", "AtMostRows", "MemoryTable", "OneVote", "RowIsPerson", "open_table"),

@@ -8,7 +8,7 @@ import pytest
 from hazemap.algorithms import CellValues, FoundValues
 from hazemap.domains import Always, Box, Clock, Gauge, Hexagons, Quadtree
 from hazemap.errors import InputError, Unanswerable
-from hazemap.estimate.measurements import Measurements
+from hazemap.estimate.gauged import Measurements
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.stream import Stream
 from hazemap.session import Unrecorded, replay, run

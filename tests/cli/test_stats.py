@@ -130,4 +130,10 @@ def test_questions_and_pictures_of_the_wrong_kind_are_refused(made, release, haz
     assert "statistics of a value: ask it with --cell NAME" in hazemap("ask", "speed.parquet", BOX).err
     assert "no slots" in hazemap("ask", "map.parquet", "--slot", "1").err
     assert "for statistics of a value" in hazemap("show", "map.parquet", "--cell", "x").err
-    assert "Statistics.open" in hazemap("inspect", "speed.parquet").err
+
+
+def test_what_was_asked_is_inspected_and_replayed(made, hazemap):
+    done = hazemap("inspect", "speed.parquet", "--replay")
+    assert done.code == 0, done.err
+    assert "Values" in done.out and "exactly these numbers" in done.out
+    assert "every number, of people and of values, in every cell and slot" in done.out

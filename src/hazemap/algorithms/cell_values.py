@@ -10,7 +10,7 @@ from hazemap.cells import Leaves, Tree
 from hazemap.domains import Gauge, Hexagons, Measured, Slots
 from hazemap.encoders import Values
 from hazemap.errors import InputError
-from hazemap.estimate.measurements import Measurements
+from hazemap.estimate.gauged import Measurements
 from hazemap.rounds import Prices, Query, Rounds
 from hazemap.tables.bounding import OwnMeans
 

@@ -1,19 +1,21 @@
 """Statistics of a value in every cell and slot, published: with intervals, statement and transcript."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import FileError, InputError
-from hazemap.estimate.measurements import Found, Measurements
+from hazemap.estimate.gauged import Found, Measurements
 from hazemap.privacy.statement import Statement
 from hazemap.releases.columns import name_column
 from hazemap.releases.questions import decimals
+from hazemap.releases.release import UnknownMethod
+from hazemap.rounds import Algorithm, Prices
 from hazemap.session import Transcript
 
 if TYPE_CHECKING:
@@ -95,6 +97,21 @@ class Statistics:
         if Path(path).suffix.lower() != ".parquet":
             raise FileError(f"statistics are saved as .parquet; found {str(path)!r}")
         statistics_file.write(self, Path(path))
+
+    def replay(self, prices: Prices) -> "Statistics":
+        """The same statistics, made again from the stored answers: `TranscriptMismatch` if they do not fit.
+
+        `prices` are those of the trust model that answered, for the budget of the statement.
+        """
+        from hazemap.session import replay
+
+        if isinstance(self.algorithm, UnknownMethod):
+            raise FileError(
+                f"this was made by a method that this hazemap does not know ({self.statement.method},"
+                f" hazemap {self.statement.version}): replay it with that version or a newer one"
+            )
+        algorithm = cast(Algorithm[Measurements], self.algorithm)
+        return replace(self, measurements=replay(algorithm, prices, self.statement.budget, self.transcript).value)
 
     @property
     def counted(self) -> str:

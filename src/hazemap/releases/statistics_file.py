@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hazemap import codec
 from hazemap.encoders import Values
 from hazemap.errors import FileError
-from hazemap.estimate.measurements import Measurements
+from hazemap.estimate.gauged import Measurements
 from hazemap.privacy.statement import Statement
 from hazemap.releases.contents import NEWEST, method_of, pack, parse, unpack
 from hazemap.releases.damage import Digest, reading, understood
