@@ -22,7 +22,7 @@ class CellValues:
     Adding or removing a person with all their records is what is protected; nothing is read from the data but noisy
     counters. One vector answers for numbers of people, means, variances and distributions: a gauge divides every
     person over its counters, so that each gets the noise of the whole budget. (To ask for a count of people and a sum
-    of centred values instead, with half the budget each, would double the variance of both.)
+    of centred values instead, with half the budget each, would double the variance of both in pure ε.)
 
     >>> from hazemap.domains import Always, Quadtree
     >>> gauge = Gauge(0, 65)
