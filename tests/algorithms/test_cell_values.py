@@ -13,7 +13,7 @@ from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.stream import Stream
 from hazemap.session import Unrecorded, replay, run
 from hazemap.tables import MemoryTable, OwnMeans
-from hazemap.trust import Cohort, Curator, LocalReports, SimulatedSecureSum
+from hazemap.trust import Cohort, Curator, LocalReports, SecureSum, SimulatedSecureSum
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 SQUARE = Quadtree.around(BOX, 2)
@@ -59,6 +59,15 @@ def test_simulated_devices_tell_the_same():
     trust = SimulatedSecureSum(table, Cohort(people=3000, shard=1000, dropout=Fraction(0)), Stream.fixed(b"devices"))
     found = run(method(), trust, PureDP(4), Unrecorded()).value
     assert sides(found, found.means().value) == pytest.approx([20, 40], abs=2)
+
+
+def test_devices_tell_the_same_through_the_real_protocol():
+    table, _ = town(60)
+    coarse = CellValues(SQUARE, 1, Always(), Gauge(0, 60), OwnMeans(1))
+    trust = SecureSum(table, Cohort(people=60, shard=60, dropout=Fraction(0)), Stream.fixed(b"protocol"))
+    found = run(coarse, trust, PureDP(50), Unrecorded()).value
+    assert found.people.sum() == pytest.approx(60, abs=2)
+    assert found.tree.cells.size == 4
 
 
 def test_people_who_randomise_alone_cannot_say_what_is_shared_out():

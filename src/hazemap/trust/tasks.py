@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 
 from hazemap.cells import Leaves
 from hazemap.codec import digest
-from hazemap.domains import Sides
-from hazemap.encoders import Counts, Sketch, Stack, Wavelet
+from hazemap.domains import Measured, Sides
+from hazemap.encoders import Counts, Sketch, Stack, Values, Wavelet
 from hazemap.errors import InputError, Refused
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.shares import NoiseShares
@@ -81,6 +81,8 @@ def askable(encoder: object) -> bool:
     """Whether a device answers this: counts on the closed list, all the way down, that bound a person's rows."""
     if isinstance(encoder, Stack):
         return isinstance(encoder.parts, tuple) and all(askable(part) for part in encoder.parts)
+    if isinstance(encoder, Values):
+        return isinstance(encoder.tree, Measured)
     if not isinstance(encoder, Counts | Sketch | Wavelet):
         return False
     if not isinstance(encoder.bounding, AtMostRows | AtMostCells | OneVote):
