@@ -12,14 +12,16 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from hazemap.algorithms import FoundValues
 from hazemap.domains import Box
+from hazemap.domains.zones import moment
 from hazemap.errors import HazemapError, LedgerError
 from hazemap.orders.order import Order, free_place, named_after, rule_of
 from hazemap.orders.spelling import budget as spelled_budget
 from hazemap.orders.spelling import cells as spelled_cells
 from hazemap.orders.values import ValueOrder
 from hazemap.orders.values import slots as spelled_slots
-from hazemap.orders.ways import reach, way
+from hazemap.orders.ways import around, reach, way
 from hazemap.privacy.budget import Budget, Number
 from hazemap.privacy.ledger import Account, Ledger
 from hazemap.privacy.statement import Statement
@@ -160,7 +162,7 @@ def stats(
 
     The mean, and if asked for `variance` and `quantiles`, of the column `value` between `low` and `high`, which have to
     be declared: values outside are clipped to them, and rows without a value (or, with slots, without a time) are left
-    out. In a place every person counts with the mean of their own records there, as 1 (or as their number of records,
+    out. Times without an offset are those of `time_zone`. In a place every person counts with the mean of their own records there, as 1 (or as their number of records,
     up to `most_records`); and in at most `most_cells` places, drawn by a keyed hash. The cells are all those of the box
     (of the districts' file), whether anybody is there or not; without a box, for hexagons, a share of the budget finds
     one. Everything else is as in `release`.
@@ -208,9 +210,9 @@ def stats(
         time=time,
         measured=value,
         timed=order.slots.timed,
-        box=frame,
-        since=since,
-        until=until,
+        box=None if isinstance(algorithm, FoundValues) else around(algorithm.tree),
+        since=None if since is None else moment(time_zone, since),
+        until=None if until is None else moment(time_zone, until),
         memory_limit=memory_limit,
         progress=lambda part: say("reading rows", part),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 
 import numpy as np
@@ -142,7 +142,7 @@ class Spans:
     @classmethod
     def every(cls, seconds: int, zone: str, since: str, until: str) -> "Spans":
         """From `since` on, as many of so many seconds as reach `until`."""
-        first, last = moment(zone, since), moment(zone, until)
+        first, last = seconds_of(zone, since), seconds_of(zone, until)
         if not first < last or (last - first) / seconds > MOST_SLOTS:
             raise InputError(f"the time from {since} until {until} must hold 1 to {MOST_SLOTS:,} slots")
         return cls(zone, tuple(range(first, last + seconds, seconds)))
@@ -150,7 +150,7 @@ class Spans:
     @classmethod
     def between(cls, zone: str, times: Sequence[str]) -> "Spans":
         """From each of these times until the next."""
-        return cls(zone, tuple(moment(zone, time.strip()) for time in times))
+        return cls(zone, tuple(seconds_of(zone, time.strip()) for time in times))
 
     @classmethod
     def days(cls, zone: str, since: str, until: str) -> "Spans":
@@ -159,11 +159,11 @@ class Spans:
         >>> np.diff(Spans.days("Europe/Berlin", "2015-10-24", "2015-10-27").edges) / 3600
         array([24., 25., 24.])
         """
-        first, last = (datetime.fromtimestamp(moment(zone, time), clocks(zone)).date() for time in (since, until))
+        first, last = (moment(zone, time).astimezone(clocks(zone)).date() for time in (since, until))
         days = (last - first).days
         if not 1 <= days <= MOST_SLOTS:
             raise InputError(f"the time from {since} until {until} must hold 1 to {MOST_SLOTS:,} days")
-        return cls(zone, tuple(moment(zone, f"{first + timedelta(day)}") for day in range(days + 1)))
+        return cls(zone, tuple(seconds_of(zone, f"{first + timedelta(day)}") for day in range(days + 1)))
 
     @property
     def timed(self) -> bool:
@@ -183,3 +183,8 @@ class Spans:
 
 Slots = Always | Clock | Weekdays | Spans
 """The closed list of ways to cut time."""
+
+
+def seconds_of(zone: str, text: str) -> int:
+    """Whole seconds since 1970 of a time as clocks of a zone show it."""
+    return round(moment(zone, text).timestamp())

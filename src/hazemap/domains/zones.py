@@ -42,8 +42,8 @@ def local(name: str, moments: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def moment(name: str, text: str) -> int:
-    """Seconds since 1970 of a time as clocks of the zone show it (ISO 8601); an offset in the text is kept.
+def moment(name: str, text: str) -> datetime:
+    """A time as clocks of the zone show it (ISO 8601), in UTC; an offset in the text is kept.
 
     Of an hour that comes twice the first is meant; a time that is left out is read by the clocks before it.
     """
@@ -51,7 +51,7 @@ def moment(name: str, text: str) -> int:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise InputError(f"a time is written as 2024-05-31 or 2024-05-31T18:00:00+02:00; found {text!r}") from None
-    return round((found if found.tzinfo else found.replace(tzinfo=clocks(name))).timestamp())
+    return (found if found.tzinfo else found.replace(tzinfo=clocks(name))).astimezone(UTC)
 
 
 def shown(name: str, seconds: int) -> str:

@@ -33,7 +33,7 @@ from hazemap.algorithms import (
 )
 from hazemap.algorithms.found_box import Way, over
 from hazemap.cellmap import Reading
-from hazemap.cells import MOST_CELLS
+from hazemap.cells import MOST_CELLS, Tree
 from hazemap.domains import Box, Districts, Hexagons, Parcels, Quadtree
 from hazemap.domains.hexagons import REACH
 from hazemap.errors import InputError
@@ -165,9 +165,11 @@ def among_devices(chosen: Way | FoundBox, most_numbers: int) -> Way | FoundBox:
 
 def reach(chosen: Way | FoundBox) -> Box | None:
     """A box that holds every cell of the method's tree; none where the method has yet to find one."""
-    if isinstance(chosen, FoundBox):
-        return None
-    tree = chosen.tree
+    return None if isinstance(chosen, FoundBox) else around(chosen.tree)
+
+
+def around(tree: Tree) -> Box | None:
+    """A box that holds every cell of a tree; none for trees that are no squares, hexagons or districts."""
     if isinstance(tree, Quadtree):
         return Box(*(float(edge[0]) for edge in tree.bounds(tree.root)))
     if isinstance(tree, Districts | Parcels):

@@ -1,0 +1,100 @@
+"""Statistics of a value, from the table to the file: which rows count, and what a failure costs."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hazemap.domains import Hexagons
+from hazemap.errors import CapExceeded, HazemapError, InputError
+from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.stream import Stream
+from hazemap.publish import stats
+from hazemap.releases import Statistics
+from hazemap.trust import Curator
+
+BOX = "13.2,52.4,13.6,52.6"
+
+
+@pytest.fixture
+def ledger(tmp_path) -> Ledger:
+    return Ledger(tmp_path / "ledger.sqlite")
+
+
+def crowd(
+    number: int = 4000, lon: float = 13.4, lat: float = 52.5, time: str = "2024-06-01T12:00:00", value: float = 30.0
+):
+    moments = np.full(number, np.datetime64(time, "us"))
+    columns = {"lon": np.full(number, lon), "lat": np.full(number, lat), "speed": np.full(number, value)}
+    return pa.table({"user": np.arange(number), **columns, "ts": pa.array(moments)})
+
+
+def made(table, ledger, **options) -> Statistics:
+    asked = {"value": "speed", "low": 0, "high": 65, "epsilon": 2, "box": BOX, "cells": "h3:5"} | options
+    return stats(table, **asked, ledger=ledger, stream=Stream.fixed(b"stats"))
+
+
+def people(found: Statistics) -> float:
+    return float(found.measurements.people.max())
+
+
+def test_a_cell_that_the_box_touches_counts_whole(ledger):
+    """Somebody beside the box, but in a hexagon that reaches into it."""
+    beside = crowd(lon=13.19, lat=52.5)
+    tree = Hexagons(made(beside, ledger).measurements.tree.cells.tree.box, 5, 5)
+    assert tree.cell_at({"lon": np.array([13.19]), "lat": np.array([52.5])}, 0)[0] in tree.root
+    assert people(made(beside, ledger)) == pytest.approx(4000, abs=60)
+    assert people(made(crowd(lon=20.0), ledger)) < 60
+
+
+def test_times_without_an_offset_are_those_of_the_zone(ledger):
+    """23:30 of May 31 in UTC is June 1 in Berlin."""
+    late = crowd(time="2024-05-31T23:30:00")
+    assert people(made(late, ledger, since="2024-06-01", time_zone="Europe/Berlin")) > 3900
+    assert people(made(late, ledger, since="2024-06-01")) < 60
+    assert people(made(late, ledger, since="2024-06-01T00:00+02:00")) > 3900
+    days = made(late, ledger, slots="day", since="2024-05-31", until="2024-06-02", time_zone="Europe/Berlin")
+    mean = days.to_dataframe().query("not too_few")
+    assert mean.slot.tolist() == ["2024-06-01T00:00+02:00"]
+
+
+def test_values_that_cannot_be_are_clipped_and_missing_ones_left_out(ledger):
+    both = pa.concat_tables([crowd(2000, value=1e9), crowd(1000, lon=13.4, value=float("nan"))])
+    both = both.set_column(0, "user", [np.arange(3000)])
+    found = made(both, ledger)
+    assert people(found) == pytest.approx(2000, abs=60)
+    assert np.nanmax(found.found("mean").value) == pytest.approx(65, abs=1)
+    assert "values outside are clipped" in found.statement.text()
+    assert "2000" not in found.statement.text() and "1000" not in found.statement.text()
+
+
+def test_a_box_is_found_where_none_is_declared(ledger):
+    found = made(crowd(), ledger, box=None, epsilon=4)
+    assert np.nanmax(found.found("mean").value) == pytest.approx(30, abs=2)
+    assert "the box, found by two coarse grids of the world" in found.statement.charged
+
+
+def test_nothing_is_paid_where_a_cap_forbids_it_and_a_failure_says_what_was(ledger, monkeypatch):
+    ledger.cap("memory", 1)
+    with pytest.raises(CapExceeded):
+        made(crowd(10), ledger)
+    assert not ledger.history()
+    monkeypatch.setattr(Curator, "answer", lambda *_: (_ for _ in ()).throw(HazemapError("the lights went out")))
+    with pytest.raises(HazemapError, match="the charge stands"):
+        made(crowd(10), ledger, epsilon=1)
+    assert len(ledger.history()) == 1
+
+
+def test_districts_are_cells_too(ledger, tmp_path):
+    import json
+
+    ring = [[13.0, 52.0], [14.0, 52.0], [14.0, 53.0], [13.0, 53.0], [13.0, 52.0]]
+    shape = {"type": "Feature", "properties": {"name": "here"}, "geometry": {"type": "Polygon", "coordinates": [ring]}}
+    path = tmp_path / "borders.geojson"
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": [shape]}))
+    found = made(crowd(), ledger, box=None, cells=f"districts:{path}:name", slots="day-of-week")
+    known = found.to_dataframe().query("not too_few")
+    assert (len(known), known.slot.iloc[0]) == (1, "Saturday")
+    found.save(tmp_path / "speed.parquet")
+    assert Statistics.open(tmp_path / "speed.parquet").to_dataframe().equals(found.to_dataframe())
+    with pytest.raises(InputError, match="leave the box out"):
+        made(crowd(), ledger, cells=f"districts:{path}:name")
