@@ -1,10 +1,10 @@
-"""Do 95 % intervals of means hold in 94 to 96 of 100 places? Buses like Austin's, with speeds of which the truth is known.
+"""Do 95 % intervals of means hold in 94 to 96 of 100 places? Buses like Austin's, of whose speeds the truth is known.
 
     python benchmarks/value_intervals.py [--runs 50] [--copies 60] [--epsilon 1] [--delta 1e-6]
 
-Every bus of `../shared/data/austin_bus_2015.parquet` is there `copies` times, each copy with the places and times of all
-its records and speeds of its own: a mean of the cell and the hour, a bus's own habit, and chance. Every run adds fresh
-noise. Held against: what was asked for (the statistic of the records as the bounding rule leaves them), and the same
+Every bus of `../shared/data/austin_bus_2015.parquet` is there `copies` times, each copy with the places and times of
+all its records and speeds of its own: a mean of the cell and the hour, a bus's own habit, and chance. Every run adds
+fresh noise. Held against: what was asked for (the statistic of the records as the bounding rule leaves them), and the same
 without a cap on cells. Counted over the places that are told. Results are added to results/value_intervals.json.
 """
 

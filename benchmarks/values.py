@@ -1,6 +1,6 @@
 """Statistics of a value in every hexagon and hour of the day, from files of many rows: seconds and peak memory.
 
-    python benchmarks/values.py [--rows 1e7 1e8] [--people 1e6] [--folder DIR] [--threads N]
+    python benchmarks/values.py [--rows 1e7 1e8] [--people 1e6] [--folder DIR] [--threads N] [--memory MB]
 
 A table is made once by DuckDB (people around homes of their own, 30 days) and read in a process of its own: counters of
 means (and, with --variance, of variances) in 24 slots × about 20,000 hexagons, with noise, from the file to the table
@@ -42,7 +42,7 @@ def make(path: Path, rows: int, people: int) -> None:
     duckdb.connect(config={"memory_limit": "1GB"}).sql(MAKE.format(rows=rows, people=people, path=path))
 
 
-def measure(path: str, degree: int, threads: int | None) -> dict[str, float]:
+def measure(path: str, degree: int, threads: int | None, memory: int) -> dict[str, float]:
     """One read, in this process."""
     from fractions import Fraction
 
@@ -62,7 +62,9 @@ def measure(path: str, degree: int, threads: int | None) -> dict[str, float]:
     warm = Measured(Leaves.at_level(Hexagons(box, 8, 8), 0), Clock.hours("Asia/Shanghai"), gauge)
     values = Values(warm, OwnMeans(24, scale=gauge.scale))
     began, worked = time.perf_counter(), time.process_time()
-    table = open_table(path, person="user_id", measured="speed", timed=True, box=box, threads=threads)
+    table = open_table(
+        path, person="user_id", measured="speed", timed=True, box=box, threads=threads, memory_limit=memory << 20
+    )
     answer = Curator(table).answer(Query(values, Fraction(1)), PureDP(1))
     found = Measurements.of(values, answer).means()
     return {
@@ -82,11 +84,12 @@ def main() -> None:
     parser.add_argument("--people", type=float, default=1e6)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--memory", type=int, default=1024, help="megabytes for what is kept of people")
     parser.add_argument("--variance", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
-        print(json.dumps(measure(asked.one, 1 + asked.variance, asked.threads)))
+        print(json.dumps(measure(asked.one, 1 + asked.variance, asked.threads, asked.memory)))
         return
     for rows in map(int, asked.rows):
         people = int(asked.people)
@@ -94,10 +97,14 @@ def main() -> None:
         if not path.exists():
             make(path, rows, people)
         command = [sys.executable, __file__, "--one", str(path)]
-        command += ["--variance"] * asked.variance + (["--threads", str(asked.threads)] if asked.threads else [])
+        command += (
+            ["--memory", str(asked.memory)]
+            + ["--variance"] * asked.variance
+            + (["--threads", str(asked.threads)] if asked.threads else [])
+        )
         found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         known = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
-        run = {"rows": rows, "people": people, "variance": asked.variance, **found}
+        run = {"rows": rows, "people": people, "memory_mb": asked.memory, "variance": asked.variance, **found}
         run |= {"load": os.getloadavg()[0], "processors": os.cpu_count(), "python": platform.python_version()}
         RESULTS.write_text(json.dumps([*known, run], indent=1) + "\n")
         print(run)

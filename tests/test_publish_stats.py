@@ -6,6 +6,7 @@ import pytest
 
 from hazemap.domains import Hexagons
 from hazemap.errors import CapExceeded, HazemapError, InputError
+from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.stream import Stream
 from hazemap.publish import stats
@@ -20,9 +21,7 @@ def ledger(tmp_path) -> Ledger:
     return Ledger(tmp_path / "ledger.sqlite")
 
 
-def crowd(
-    number: int = 4000, lon: float = 13.4, lat: float = 52.5, time: str = "2024-06-01T12:00:00", value: float = 30.0
-):
+def crowd(number=4000, lon=13.4, lat=52.5, time="2024-06-01T12:00:00", value=30.0) -> pa.Table:
     moments = np.full(number, np.datetime64(time, "us"))
     columns = {"lon": np.full(number, lon), "lat": np.full(number, lat), "speed": np.full(number, value)}
     return pa.table({"user": np.arange(number), **columns, "ts": pa.array(moments)})
@@ -74,7 +73,7 @@ def test_a_box_is_found_where_none_is_declared(ledger):
 
 
 def test_nothing_is_paid_where_a_cap_forbids_it_and_a_failure_says_what_was(ledger, monkeypatch):
-    ledger.cap("memory", 1)
+    ledger.cap("memory", PureDP(1))
     with pytest.raises(CapExceeded):
         made(crowd(10), ledger)
     assert not ledger.history()

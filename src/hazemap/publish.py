@@ -162,10 +162,10 @@ def stats(
 
     The mean, and if asked for `variance` and `quantiles`, of the column `value` between `low` and `high`, which have to
     be declared: values outside are clipped to them, and rows without a value (or, with slots, without a time) are left
-    out. Times without an offset are those of `time_zone`. In a place every person counts with the mean of their own records there, as 1 (or as their number of records,
-    up to `most_records`); and in at most `most_cells` places, drawn by a keyed hash. The cells are all those of the box
-    (of the districts' file), whether anybody is there or not; without a box, for hexagons, a share of the budget finds
-    one. Everything else is as in `release`.
+    out. Times without an offset are those of `time_zone`. In a place every person counts with the mean of their own
+    records there, as 1 (or as their number of records, up to `most_records`); and in at most `most_cells` places, drawn
+    by a keyed hash. The cells are all that the box touches (or those of the districts' file), whether anybody is there
+    or not; without a box, for hexagons, a share of the budget finds one. Everything else is as in `release`.
 
     >>> import numpy as np, pyarrow as pa, tempfile
     >>> from pathlib import Path
