@@ -4,8 +4,8 @@
 
 Every bus of `../shared/data/austin_bus_2015.parquet` is there `copies` times, each copy with the places and times of
 all its records and speeds of its own: a mean of the cell and the hour, a bus's own habit, and chance. Every run adds
-fresh noise. Held against: what was asked for (the statistic of the records as the bounding rule leaves them), and the same
-without a cap on cells. Counted over the places that are told. Results are added to results/value_intervals.json.
+fresh noise. Held against: what was asked for (the statistic of the records as the bounding rule leaves them), and the
+same without a cap on cells. Counted over the places that are told. Results are added to results/value_intervals.json.
 """
 
 import argparse

@@ -66,7 +66,7 @@ def stats(
         typer.Option(
             metavar="K",
             rich_help_panel=PRIVACY,
-            help="In how many cells and slots a person counts at most. By default one for each slot, up to 24.",
+            help="In how many cells and slots a person counts at most. By default one for each slot, but 8 to 24.",
         ),
     ] = None,
     most_records: Annotated[

@@ -19,8 +19,12 @@ from hazemap.tables.bounding import OwnMeans
 
 SLOTS = "always, hour-of-day, day-of-week, hour, day, clock:HH:MM,HH:MM,…, times:TIME,TIME,…"
 
-PLACES_A_PERSON = 24
-"""The most places that a person counts in, where nobody says how many: one in every slot, up to so many."""
+FEWEST_PLACES, MOST_PLACES = 8, 24
+"""In how many places a person counts, where nobody says it: one in every slot, but at least and at most so many.
+
+Where people are in more places than the cap, noise in pure ε and people grow with it alike, and more records are used;
+where they are in fewer, only the noise grows.
+"""
 
 BINS = 16
 """Into so many parts the range is cut for quantiles, where nobody says how many."""
@@ -97,7 +101,9 @@ class ValueOrder:
         gauge = Gauge(float(low), float(high), 1 + variance, (bins or BINS) if ranks or bins else 0)
         places, records = most
         rule = OwnMeans(
-            min(len(slots.names), PLACES_A_PERSON) if places is None else places, records, scale=gauge.scale
+            min(max(len(slots.names), FEWEST_PLACES), MOST_PLACES) if places is None else places,
+            records,
+            scale=gauge.scale,
         )
         return cls(value, cells, box, slots, ranks, window, budget, _method(cells, box, slots, gauge, rule))
 
