@@ -14,24 +14,33 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hazemap.algorithms import (
+        HB,
+        HTF,
         Adaptive,
         AdaptiveGrid,
         BestLevel,
         CountMin,
+        DensePyramid,
         FittedLevel,
         Flat,
         FoundBox,
         Geometric,
         Hierarchical,
         KDTree,
+        LaplaceClip,
         Locate,
+        National,
         PrefixTree,
+        Privlet,
         PrivTree,
+        PublishedPyramid,
+        Pyramid,
+        TopCells,
         UniformGrid,
     )
     from hazemap.cellmap import CellMap, Reading
     from hazemap.cells import Leaves
-    from hazemap.domains import Box, Cuts, Grids, Hexagons, Quadtree
+    from hazemap.domains import Box, Cuts, Districts, Grids, Hexagons, Layer, Parcels, Quadtree
     from hazemap.encoders import Counts
     from hazemap.errors import HazemapError
     from hazemap.planning.plan import plan
@@ -48,6 +57,8 @@ if TYPE_CHECKING:
     open = Release.open  # noqa: A001 - `hazemap.open(file)` is how people say it
 
 __all__ = [
+    "HB",
+    "HTF",
     "ZCDP",
     "Adaptive",
     "AdaptiveGrid",
@@ -62,6 +73,8 @@ __all__ = [
     "Counts",
     "Curator",
     "Cuts",
+    "DensePyramid",
+    "Districts",
     "Estimate",
     "FittedLevel",
     "Flat",
@@ -72,14 +85,21 @@ __all__ = [
     "Hexagons",
     "Hierarchical",
     "KDTree",
+    "LaplaceClip",
+    "Layer",
     "Leaves",
     "Ledger",
     "Locate",
     "MemoryTable",
+    "National",
     "OneVote",
+    "Parcels",
     "PrefixTree",
     "PrivTree",
+    "Privlet",
+    "PublishedPyramid",
     "PureDP",
+    "Pyramid",
     "Quadtree",
     "Query",
     "Reading",
@@ -87,6 +107,7 @@ __all__ = [
     "RowIsPerson",
     "Session",
     "Statement",
+    "TopCells",
     "UniformGrid",
     "Unrecorded",
     "open",
@@ -100,12 +121,13 @@ __all__ = [
 
 _HOMES = {
     "algorithms": (
-        *("Adaptive", "AdaptiveGrid", "BestLevel", "CountMin", "Flat", "FoundBox", "Geometric", "Hierarchical"),
-        *("FittedLevel", "KDTree", "Locate", "PrefixTree", "PrivTree", "UniformGrid"),
+        *("HB", "HTF", "Adaptive", "AdaptiveGrid", "BestLevel", "CountMin", "DensePyramid", "FittedLevel"),
+        *("Flat", "FoundBox", "Geometric", "Hierarchical", "KDTree", "LaplaceClip", "Locate", "National"),
+        *("PrefixTree", "PrivTree", "Privlet", "PublishedPyramid", "Pyramid", "TopCells", "UniformGrid"),
     ),
     "cellmap": ("CellMap", "Reading"),
     "cells": ("Leaves",),
-    "domains": ("Box", "Cuts", "Grids", "Hexagons", "Quadtree"),
+    "domains": ("Box", "Cuts", "Districts", "Grids", "Hexagons", "Layer", "Parcels", "Quadtree"),
     "encoders": ("Counts",),
     "errors": ("HazemapError",),
     "planning.plan": ("plan",),

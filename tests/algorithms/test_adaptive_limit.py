@@ -30,6 +30,7 @@ def numbers(result):
     return sum(exchange.answer.sums.size for exchange in result.transcript)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [AtMostRows(1), AtMostRows(2, nowhere=True), OneVote(64)], ids=str)
 @pytest.mark.parametrize("most", [330, 500, 1_000, 3_000])
 def test_no_more_numbers_are_asked_for_than_allowed(town, rule, most):
