@@ -39,6 +39,7 @@ def test_no_more_numbers_are_asked_for_than_allowed(town, rule, most):
     assert 0.8 * most < numbers(result) <= most  # and most of them are used
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deciding", range(1, 6))
 @pytest.mark.parametrize("coarser", range(4))
 def test_the_limit_holds_for_any_number_of_rounds(town, deciding, coarser):

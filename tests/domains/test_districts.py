@@ -40,6 +40,7 @@ def at(tree: Districts, *places: tuple[float, float]) -> list[str]:
     return [tree.names(np.array([cell]))[0] if cell != NOWHERE else "nowhere" for cell in cells]
 
 
+@pytest.mark.slow
 def test_what_children_do_not_cover_is_unincorporated(tree):
     found = at(tree, (0.5, 0.5), (0.5, 0.1), (2.7, 0.7), (3.2, 1.2), (2.1, 0.1), (9.5, 0.5), (5, 5))
     assert found == [
