@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hazemap import codec
 from hazemap.algorithms import (
     HB,
+    HTF,
     METHODS,
     Adaptive,
     AdaptiveGrid,
@@ -22,6 +23,7 @@ from hazemap.algorithms import (
     FoundBox,
     Geometric,
     Hierarchical,
+    HTFPlus,
     KDTree,
     Locate,
     PrefixTree,
@@ -83,6 +85,7 @@ THINGS = {
         *(Geometric(TREE, 4), Hierarchical(TREE, 5)),
     ),
     "decompositions": (KDTree(TREE), KDTree.uniform(TREE), KDTree.hybrid(TREE, OneVote()), PrivTree(TREE, threshold=5)),
+    "even-density": (HTF.published(TREE, "0.1"), HTFPlus(TREE, deeper=2)),
     "hierarchies": (HB.published(TREE, 6), HB.least(TREE, 6), Privlet(TREE, 6, OneVote())),
     "methods": (
         Flat(TREE, 3),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         FoundBox,
         Geometric,
         Hierarchical,
+        HTFPlus,
         KDTree,
         LaplaceClip,
         Locate,
@@ -81,6 +82,7 @@ __all__ = [
     "FoundBox",
     "Geometric",
     "Grids",
+    "HTFPlus",
     "HazemapError",
     "Hexagons",
     "Hierarchical",
@@ -121,7 +123,7 @@ __all__ = [
 
 _HOMES = {
     "algorithms": (
-        *("HB", "HTF", "Adaptive", "AdaptiveGrid", "BestLevel", "CountMin", "DensePyramid", "FittedLevel"),
+        *("HB", "HTF", "HTFPlus", "Adaptive", "AdaptiveGrid", "BestLevel", "CountMin", "DensePyramid", "FittedLevel"),
         *("Flat", "FoundBox", "Geometric", "Hierarchical", "KDTree", "LaplaceClip", "Locate", "National"),
         *("PrefixTree", "PrivTree", "Privlet", "PublishedPyramid", "Pyramid", "TopCells", "UniformGrid"),
     ),

@@ -12,6 +12,7 @@ from hazemap.algorithms.geometric import Geometric
 from hazemap.algorithms.hb import HB
 from hazemap.algorithms.hierarchical import Hierarchical
 from hazemap.algorithms.htf import HTF
+from hazemap.algorithms.htf_plus import HTFPlus
 from hazemap.algorithms.kd_tree import KDTree
 from hazemap.algorithms.laplace_clip import LaplaceClip
 from hazemap.algorithms.national import National
@@ -28,6 +29,7 @@ METHODS: tuple[type, ...] = (
     *(
         HB,
         HTF,
+        HTFPlus,
         Adaptive,
         AdaptiveGrid,
         BestLevel,
@@ -57,6 +59,7 @@ __all__ = [
     "Flat",
     "FoundBox",
     "Geometric",
+    "HTFPlus",
     "Hierarchical",
     "KDTree",
     "LaplaceClip",
