@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,19 +34,17 @@ def write(release: Release, path: Path) -> None:
 
     digest, extent, kinds = Digest(), [], set()
     with (
-        ThreadPoolExecutor(1) as aside,
         whole(path) as part,
         pq.ParquetWriter(
             part, _schema(release), compression="zstd", write_page_checksum=True, store_schema=False
         ) as writer,
     ):
-        transcript = aside.submit(pack, release.transcript)  # compressing lets shapely work
         for table, shapes in _tables(release):
             writer.write_table(table, row_group_size=ROWS)
             digest.add(*_parts(table))
             extent.append(_extent(shapes))
             kinds |= {shape.geom_type for shape in shapes}
-        packed, geo = transcript.result().encode(), _geo(extent, kinds)
+        packed, geo = pack(release.transcript).encode(), _geo(extent, kinds)
         digest.add(geo, packed)
         pieces = {
             TRANSCRIPT + b"%d" % number: packed[start : start + PIECE]
