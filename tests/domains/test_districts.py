@@ -173,7 +173,7 @@ REFUSED = {
     "no shape": ([layer({"A": shapely.Polygon()})], "'A' is nothing"),
     "metres": ([layer({"A": shapely.box(0, 0, 4e5, 5e6)}, crs=None)], "has no CRS.*give it its CRS"),
     "poles": ([layer({"A": shapely.box(0, 80, 1, 95)})], "'A' in .* lies beyond ±90"),
-    "no name": ([layer({"": BOX})], "every district needs a name.*'name' is empty in row 1"),
+    "no name": ([layer({"": BOX})], "every district needs a name.*that of row 1 is empty"),
     "arrow": ([layer({"A > B": BOX})], "without '>'; found 'A > B'"),
     "column": ([Layer(layer({"A": BOX}), name="title")], "has no column 'title'; found name"),
     "names": ([layer({"A": BOX}, long_name=["a"]).drop(columns="name").assign(short_name="x")], "which column"),

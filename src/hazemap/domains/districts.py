@@ -76,7 +76,8 @@ class Districts:
             seen: set[str] = set()
             twice = next(path for path in self._paths if path in seen or seen.add(path))  # type: ignore[func-returns-value]
             raise InputError(
-                f"two districts are called {twice!r}: choose a column of names in which those of one parent differ"
+                f"two districts are called {twice!r}: choose a column of names in which those of one parent differ, "
+                "or join two columns, such as name+kind"
             )
 
     def __eq__(self, other: object) -> bool:
