@@ -2,7 +2,6 @@
 
 from typing import Any
 
-
 PARTS = {
     "who is in which parcel": "who is in which parcel of which district",
     "counts": "exact counts, and their noise",
@@ -22,9 +21,9 @@ def page(known: dict[str, Any]) -> str:
         "",
         f"{known['people'] / 1e6:,.0f} million people who do not exist, made of the populations of 1,000 cities, in",
         f"{known['inhabited squares']:,} squares of some 30 m; {sizes[1]} states, {sizes[2]:,} counties and",
-        f"{sizes[3]:,} finest districts, which are cities and what these leave of their counties. Each level of",
-        "districts is counted with ε_i ∝ n_i^(1/3); where that says fewer than a million people, a tree of even density",
-        "grows inside. One budget, ε = 1, pays for all of it. [How to make one](../how-to/districts.md).",
+        f"{sizes[3]:,} finest districts, which are cities and what these leave of their counties. Each level",
+        "of districts is counted with ε_i ∝ n_i^(1/3); where that says fewer than a million people, a tree of even",
+        "density grows inside. One budget, ε = 1, pays for all of it. [How to make one](../how-to/districts.md).",
         "",
         "## What it takes",
         "",
@@ -36,20 +35,22 @@ def page(known: dict[str, Any]) -> str:
         "|---|---|",
         *(f"| {what} | {timed[key]:.1f} |" for key, what in PARTS.items()),
         "",
-        f"By the clock the map took {timed['the map, clock']:.0f} s and the file {timed['the file, clock']:.0f} s more.",
+        f"By the clock the map took {timed['the map, clock']:.0f} s,",
+        f"and the file {timed['the file, clock']:.0f} s more.",
         f"Largest memory: {timed['memory with the map, GB']:.2f} GB with the map,",
-        f"{timed['memory with the file, GB']:.2f} GB while the file of {timed['file, MB']:.0f} MB is written. (The counts",
-        f"alone: {timed['memory before, GB']:.2f} GB.)",
+        f"{timed['memory with the file, GB']:.2f} GB while the file of {timed['file, MB']:.0f} MB is written.",
+        f"(The counts alone: {timed['memory before, GB']:.2f} GB.)",
         "",
         f"{points['points'] / 1e6:.0f} million points find their district among all of these in",
-        f"{points['points, s']:.1f} s by the clock, after {points['index, s']:.1f} s for the index, which is made once.",
+        f"{points['points, s']:.1f} s by the clock, after {points['index, s']:.1f} s for the index, made once.",
         "",
         "## How near it is",
         "",
-        "Figure 9 of Shaham et al. (2022) holds the levels against two benchmarks, in which the map is halved nine times",
-        "or quartered five times, with geometric budgets, before the same trees grow. Mean relative error, smoothed at",
-        f"20 people; ± is two standard errors over {known['runs']} runs. Rectangles are 2,000 of random shape and size in",
-        "the 1.2° around each city. (In the paper a city is a sample of a million people; here it is the national map.)",
+        "Figure 9 of Shaham et al. (2022) holds the levels against two benchmarks, in which the map is halved nine",
+        "times or quartered five times, with geometric budgets, before the same trees grow. Mean relative error,",
+        f"smoothed at 20 people; ± is two standard errors over {known['runs']} runs. Rectangles are 2,000 of random",
+        "shape and size in the 1.2° around each city. (In the paper a city is a sample of a million people; here it",
+        "is the national map.)",
         "",
     ]
     for epsilon in sorted({row["epsilon"] for row in known["rows"]}, reverse=True):

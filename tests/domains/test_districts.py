@@ -88,6 +88,17 @@ def test_parents_may_be_named_by_any_column_of_the_coarser_file():
     assert at(tree, (0.5, 0.5), (3.5, 0.5)) == ["B > x", "A > y"]
 
 
+def test_names_of_two_columns_tell_apart_what_is_called_the_same():
+    towns = layer({"Lee": shapely.box(0, 0, 1, 1)}, kind=["city"])
+    both = geopandas.pd.concat([towns, layer({"Lee": shapely.box(1, 0, 2, 1)}, kind=["County"])])
+    tree = Districts.of(Layer(both, name="name+kind"))
+    assert tree.names(tree.finest) == ["Lee city", "Lee County"]
+    with pytest.raises(InputError, match=r"no column 'name\+colour'"):
+        Districts.of(Layer(both, name="name+colour"))
+    with pytest.raises(InputError, match="join two columns"):
+        Districts.of(Layer(both))
+
+
 def test_a_shared_border_belongs_to_the_first_district_in_the_order(tree):
     assert at(tree, (1.0, 1.0), (2.0, 0.5)) == ["West > North > unincorporated", "West > South > unincorporated"]
     assert at(tree, (2.5, 0.5), (0.25, 0.5)) == ["East > Harbour > Port", "West > South > Town"]

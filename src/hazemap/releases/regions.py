@@ -153,8 +153,8 @@ def _in_names(ground: Ground, names: list[str]) -> Floats:
     shapes: dict[int, list[Any]] = {}
     for outline, around in filter(None, places):
         shapes.setdefault(int(around[0]), []).append(outline)
-    for around, outlines in shapes.items():
-        first, last = tree.span(np.array([around], dtype=np.uint64))
+    for cell, outlines in shapes.items():
+        first, last = tree.span(np.array([cell], dtype=np.uint64))
         near = np.flatnonzero((ground.leaves.spans[0] >= first) & (ground.leaves.spans[1] <= last))
         part = Ground(Leaves(tree, ground.leaves.cells[near]))
         shares[near] = np.maximum(shares[near], _in_polygon(part, shapely.union_all(outlines)))
