@@ -159,6 +159,13 @@ def test_equal_queries_and_only_they_have_one_digest():
     assert codec.digest(Query(COUNTS, "0.05")) != codec.digest(Query(COUNTS, "0.06"))
 
 
+def test_a_long_text_in_pieces_is_the_same_text():
+    query = Query(Counts(Leaves(CUTS, CUTS.root)), Fraction(1, 3))
+    things = (query, Answer(np.array([5]), np.array([1.5]), 3.0), query)
+    assert "".join(codec.pieces(things)) == codec.dumps(things)
+    assert codec.dumps(things).count('"Cuts"') == 1
+
+
 if __name__ == "__main__":
     GOLDEN.mkdir(parents=True, exist_ok=True)
     for name, thing in THINGS.items():
