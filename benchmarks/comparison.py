@@ -2,7 +2,8 @@
 
 usage: comparison.py [FOLDER]   FOLDER (./comparison) holds a folder for each comparison
 
-Writes pages to docs/results, figures to docs/images, and some of the results to results/compare_*.parquet.
+Writes pages to docs/results, figures to docs/images, and some of the results to results/compare_*.parquet. Of the quick
+comparison one table more: docs/results/auto.md, the default against the best method in hindsight.
 """
 
 import shutil
@@ -13,9 +14,13 @@ from city import SHARED
 
 from hazemap.compare.atlas import Atlas
 from hazemap.compare.documented import documented
+from hazemap.compare.results import Results
 from hazemap.compare.running import RESULTS
+from hazemap.compare.tables import hindsight
+from hazemap.whole import write_whole
 
 HERE = Path(__file__).parent
+DOCS = HERE.parent / "docs"
 PAGES = {
     "comparison": ("quick", "gallery", "htf-7", "htf-8", "heatmaps-1", "heatmaps-2"),
     "htf_paper": ("htf-4", "htf-5", "htf-6", "htf-7", "htf-8", *(f"htf-10{letter}" for letter in "abcde")),
@@ -38,7 +43,9 @@ def main(folder: Path) -> None:
             print(f"left out: {page}.md, which needs hazemap compare {', '.join(missing)}")
             continue
         head = {"head": HEADS[page]} if page in HEADS else {}
-        print(documented(folder, atlas, HERE.parent / "docs", names, page, **head))
+        print(documented(folder, atlas, DOCS, names, page, **head))
+    if (folder / "quick" / RESULTS).exists() and (verdict := hindsight(Results.read(folder / "quick" / RESULTS))):
+        write_whole(DOCS / "results" / "auto.md", f"{verdict.markdown()}\n".encode())
     for name in KEPT:
         if (folder / name / RESULTS).exists():
             shutil.copy(folder / name / RESULTS, HERE / "results" / f"compare_{name}.parquet")

@@ -1,6 +1,4 @@
-"""A national release: 300 million synthetic people, states > counties > cities > trees of even density, one budget.
-
-usage: national.py [DEPTH]   writes results/national.json
+"""A nation that does not exist: districts, and 300 million people as counts, of which `national_release.py` makes maps.
 
 The districts are public files: states, counties (parent: their state), and for each of the 1,000 largest cities a disc
 around its point, of 2,000 people a km², cut at the border of its county and half way to the next city. The people are
@@ -9,10 +7,6 @@ density falling off from the middle; 120 M around a city, at some 20 km from it;
 counties, each with a density of its own.
 """
 
-import json
-import resource
-import sys
-import time
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +17,7 @@ import shapely
 
 from hazemap.cells import NOWHERE
 from hazemap.compare.maps import KnownCounts
-from hazemap.domains import Districts, Layer, Parcels, Quadtree
+from hazemap.domains import Districts, Layer, Quadtree
 
 HERE = Path(__file__).parent
 BOUNDARIES = HERE.parents[1] / "shared" / "data" / "boundaries"
@@ -106,11 +100,3 @@ def people() -> KnownCounts:
     cells, blocks = np.unique(cells, return_counts=True)
     sizes = rng.multinomial(PEOPLE, blocks / blocks.sum())
     return KnownCounts(BLOCKS, cells[sizes > 0], sizes[sizes > 0])
-
-
-if __name__ == "__main__":
-    begin = time.perf_counter()
-    print(districts().sizes, time.perf_counter() - begin)
-    print(len(people().cells), people().people.sum(), time.perf_counter() - begin)
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, "GB", sys.argv)
-    _ = (json, Parcels)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-settings.register_profile("dev", deadline=None)
+settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True, print_blob=True)
+settings.register_profile("dev", deadline=None, max_examples=50)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 SHARED = Path(__file__).parents[1] / ".." / "shared"

@@ -84,6 +84,7 @@ def test_a_base_cell_belongs_to_the_deepest_cell_that_holds_it(leaves: Leaves, s
     assert leaves.locate(base[:0]).dtype == np.int64
 
 
+@pytest.mark.slow
 @given(partitions(), st.integers(0, 2**32 - 1))
 @EAGER
 def test_the_total_of_a_cell_is_the_weight_of_the_base_cells_it_owns(leaves: Leaves, seed: int) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hazemap import codec
 from hazemap.algorithms import (
     HB,
+    HTF,
     METHODS,
     OF_VALUES,
     Adaptive,
@@ -25,6 +26,7 @@ from hazemap.algorithms import (
     FoundValues,
     Geometric,
     Hierarchical,
+    HTFPlus,
     KDTree,
     Locate,
     PrefixTree,
@@ -100,6 +102,7 @@ THINGS = {
         *(Geometric(TREE, 4), Hierarchical(TREE, 5)),
     ),
     "decompositions": (KDTree(TREE), KDTree.uniform(TREE), KDTree.hybrid(TREE, OneVote()), PrivTree(TREE, threshold=5)),
+    "even-density": (HTF.published(TREE, "0.1"), HTFPlus(TREE, deeper=2)),
     "hierarchies": (HB.published(TREE, 6), HB.least(TREE, 6), Privlet(TREE, 6, OneVote())),
     "query-of-values": Query(
         Values(Measured(Leaves.at_level(TREE, 1), Clock.hours("Europe/Berlin"), GAUGE), OwnMeans(24, 3, GAUGE.scale)),
@@ -180,6 +183,13 @@ def test_what_is_not_on_the_closed_list_cannot_be_written():
 def test_equal_queries_and_only_they_have_one_digest():
     assert codec.digest(Query(COUNTS, "0.05")) == codec.digest(Query(COUNTS, Fraction(1, 20)))
     assert codec.digest(Query(COUNTS, "0.05")) != codec.digest(Query(COUNTS, "0.06"))
+
+
+def test_a_long_text_in_pieces_is_the_same_text():
+    query = Query(Counts(Leaves(CUTS, CUTS.root)), Fraction(1, 3))
+    things = (query, Answer(np.array([5]), np.array([1.5]), 3.0), query)
+    assert "".join(codec.pieces(things)) == codec.dumps(things)
+    assert codec.dumps(things).count('"Cuts"') == 1
 
 
 if __name__ == "__main__":

@@ -14,24 +14,34 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hazemap.algorithms import (
+        HB,
+        HTF,
         Adaptive,
         AdaptiveGrid,
         BestLevel,
         CountMin,
+        DensePyramid,
         FittedLevel,
         Flat,
         FoundBox,
         Geometric,
         Hierarchical,
+        HTFPlus,
         KDTree,
+        LaplaceClip,
         Locate,
+        National,
         PrefixTree,
+        Privlet,
         PrivTree,
+        PublishedPyramid,
+        Pyramid,
+        TopCells,
         UniformGrid,
     )
     from hazemap.cellmap import CellMap, Reading
     from hazemap.cells import Leaves
-    from hazemap.domains import Box, Cuts, Grids, Hexagons, Quadtree
+    from hazemap.domains import Box, Cuts, Districts, Grids, Hexagons, Layer, Parcels, Quadtree
     from hazemap.encoders import Counts
     from hazemap.errors import HazemapError
     from hazemap.planning.plan import plan
@@ -48,6 +58,8 @@ if TYPE_CHECKING:
     open = Release.open  # noqa: A001 - `hazemap.open(file)` is how people say it
 
 __all__ = [
+    "HB",
+    "HTF",
     "ZCDP",
     "Adaptive",
     "AdaptiveGrid",
@@ -62,24 +74,34 @@ __all__ = [
     "Counts",
     "Curator",
     "Cuts",
+    "DensePyramid",
+    "Districts",
     "Estimate",
     "FittedLevel",
     "Flat",
     "FoundBox",
     "Geometric",
     "Grids",
+    "HTFPlus",
     "HazemapError",
     "Hexagons",
     "Hierarchical",
     "KDTree",
+    "LaplaceClip",
+    "Layer",
     "Leaves",
     "Ledger",
     "Locate",
     "MemoryTable",
+    "National",
     "OneVote",
+    "Parcels",
     "PrefixTree",
     "PrivTree",
+    "Privlet",
+    "PublishedPyramid",
     "PureDP",
+    "Pyramid",
     "Quadtree",
     "Query",
     "Reading",
@@ -88,6 +110,7 @@ __all__ = [
     "Session",
     "Statement",
     "Statistics",
+    "TopCells",
     "UniformGrid",
     "Unrecorded",
     "open",
@@ -102,12 +125,13 @@ __all__ = [
 
 _HOMES = {
     "algorithms": (
-        *("Adaptive", "AdaptiveGrid", "BestLevel", "CountMin", "Flat", "FoundBox", "Geometric", "Hierarchical"),
-        *("FittedLevel", "KDTree", "Locate", "PrefixTree", "PrivTree", "UniformGrid"),
+        *("HB", "HTF", "HTFPlus", "Adaptive", "AdaptiveGrid", "BestLevel", "CountMin", "DensePyramid", "FittedLevel"),
+        *("Flat", "FoundBox", "Geometric", "Hierarchical", "KDTree", "LaplaceClip", "Locate", "National"),
+        *("PrefixTree", "PrivTree", "Privlet", "PublishedPyramid", "Pyramid", "TopCells", "UniformGrid"),
     ),
     "cellmap": ("CellMap", "Reading"),
     "cells": ("Leaves",),
-    "domains": ("Box", "Cuts", "Grids", "Hexagons", "Quadtree"),
+    "domains": ("Box", "Cuts", "Districts", "Grids", "Hexagons", "Layer", "Parcels", "Quadtree"),
     "encoders": ("Counts",),
     "errors": ("HazemapError",),
     "planning.plan": ("plan",),

@@ -10,7 +10,7 @@ comes again and again (`travels_once`: the polygons of districts) is written whe
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from fractions import Fraction
 from typing import Any
@@ -133,6 +133,16 @@ def _read(data: Any, names: dict[str, type], once: list[Any]) -> Any:  # noqa: P
 def dumps(thing: Any) -> str:
     """Canonical text: equal things give equal text."""
     return json.dumps(to_json(thing), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def pieces(things: Iterable[Any]) -> Iterator[str]:
+    """`dumps` of a tuple, a piece at a time: what is large is never whole in memory."""
+    once: dict[Any, int] = {}
+    yield "["
+    for number, thing in enumerate(things):
+        text = json.dumps(_write(thing, once), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        yield f",{text}" if number else text
+    yield "]"
 
 
 def loads(text: str | bytes, known: Iterable[type] = ()) -> Any:

@@ -89,6 +89,7 @@ def test_rows_that_lie_nowhere_are_counted_beside_the_cells(lost):
     assert made.unbiased[made.cells.cells == NOWHERE] == pytest.approx(5_000, abs=50)
 
 
+@pytest.mark.slow
 def test_a_vote_shared_out_is_counted_in_people(curator):
     made = run(AdaptiveGrid(TREE, OneVote(1024)), curator, PureDP(1), Unrecorded()).value
     assert made.unbiased.sum() == pytest.approx(PEOPLE, rel=0.02)

@@ -30,6 +30,7 @@ def numbers(result):
     return sum(exchange.answer.sums.size for exchange in result.transcript)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [AtMostRows(1), AtMostRows(2, nowhere=True), OneVote(64)], ids=str)
 @pytest.mark.parametrize("most", [330, 500, 1_000, 3_000])
 def test_no_more_numbers_are_asked_for_than_allowed(town, rule, most):
@@ -38,6 +39,7 @@ def test_no_more_numbers_are_asked_for_than_allowed(town, rule, most):
     assert 0.8 * most < numbers(result) <= most  # and most of them are used
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deciding", range(1, 6))
 @pytest.mark.parametrize("coarser", range(4))
 def test_the_limit_holds_for_any_number_of_rounds(town, deciding, coarser):

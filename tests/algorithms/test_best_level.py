@@ -37,6 +37,7 @@ def test_more_money_shows_a_finer_level():
     assert levels == sorted(levels) and levels[0] < levels[1] < levels[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.02", "0.2", "2"])
 def test_the_level_chosen_without_looking_is_nearly_the_best(epsilon):
     """Within 10 % of the squared error of the level that the truth would choose."""

@@ -53,6 +53,7 @@ def slow_twin(presence: Presence, asked: Asked, epsilon: float) -> int:
             kept[pair] = False
 
 
+@pytest.mark.slow
 @given(presences(), st.sampled_from([0.1, 0.5, 1, 2]), st.booleans())
 def test_nobody_is_in_more_cells_than_k_and_no_error_is_above_the_threshold(presence, epsilon, variance):
     asked = Asked(65.0, variance)

@@ -27,6 +27,7 @@ def test_levels_with_few_cells_are_counted_and_the_others_sketched():
     assert CountMin(DEEP, width=600, rows=2).question.encoder.sensitivity.l1 == 5 + 9 * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method", [CountMin(DEEP), CountMin(DEEP, 500, 3), CountMin(TREE, bounding=OneVote())], ids=str
 )

@@ -32,6 +32,7 @@ def released(method, budget, seed=b"dense", people=300):
     return run(method, Curator(table(people), Stream.fixed(seed)), budget, Unrecorded())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("people", "epsilon", "level"), [(300, 1, 3), (300, 10, 5), (3_000, 1, 5), (3_000, 60, 8), (1, "0.01", 0)]
 )
@@ -71,6 +72,7 @@ def test_hexagons_and_other_noise_will_do():
     assert made.values.sum() == pytest.approx(300, rel=0.2)
 
 
+@pytest.mark.slow
 def test_it_is_far_nearer_than_clipped_noise():
     tree = Quadtree.around(BERLIN, 6)
     grid = tree.grid(6)

@@ -28,6 +28,7 @@ def asked(method, trust):
     return result.value, question, answer
 
 
+@pytest.mark.slow
 @every_method
 def test_one_query_asks_all_levels_and_spends_everything(method, curator):
     made, question, _ = asked(method, curator)
@@ -38,6 +39,7 @@ def test_one_query_asks_all_levels_and_spends_everything(method, curator):
     assert question.encoder.sensitivity.l1 == sum(question.encoder.weights) * method.bounding.sensitivity.l1
 
 
+@pytest.mark.slow
 @every_method
 def test_the_numbers_sum_to_the_people(method, curator):
     made, _, _ = asked(method, curator)

@@ -58,6 +58,7 @@ def paid_by_each_leaf(result):
     return set(paid)
 
 
+@pytest.mark.slow
 def test_everybody_pays_the_whole_budget_and_nobody_more(curator):
     for method in (KDTree(TREE), KDTree.hybrid(TREE), KDTree(TREE, cuts=5), KDTree(TREE, people=PEOPLE)):
         result = made(method, curator, "0.05")
@@ -167,6 +168,7 @@ def test_a_town_of_nobody_has_few_cells():
     assert made(KDTree(TREE), empty, "0.1").value.cells.size <= 64
 
 
+@pytest.mark.slow
 def test_a_found_box_is_cut_too(curator):
     found = made(FoundBox(KDTree(Quadtree.world(0))), curator, "10").value
     assert isinstance(found.cells.tree, Cuts) and found.unbiased.sum() == pytest.approx(PEOPLE, rel=0.02)

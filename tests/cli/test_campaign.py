@@ -55,6 +55,7 @@ def process(tmp_path):
     started.end()
 
 
+@pytest.mark.slow
 def test_a_campaign_is_begun_watched_fetched_and_listed(process, hazemap, tmp_path):
     with Devices(process, 12):
         people = ("--people", "12", "--dropout", "0.25", "--corrupt", "0")

@@ -19,6 +19,7 @@ def test_the_demo_ends_with_pictures_a_file_and_three_answers_beside_the_truth(h
     assert not home.exists(), "the demo touched the ledger of its user"
 
 
+@pytest.mark.slow
 def test_the_demo_says_it_in_words_and_can_be_run_again(hazemap):
     for charges in (1, 2):
         done = hazemap("demo", "--people", "2000", "--folder", "toys/city")

@@ -129,6 +129,7 @@ def test_a_device_enrols_with_the_token_and_with_no_other(hazemap, server, tmp_p
     assert "1 devices: 0 answers" in idle.out
 
 
+@pytest.mark.slow
 def test_many_devices_answer_a_campaign_and_can_show_what_they_sent(hazemap, server, visits, tmp_path):
     (tmp_path / "few.toml").write_text(FEW)
     tree = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 4)

@@ -98,6 +98,7 @@ def test_names_with_brackets_are_printed_as_they_are(hazemap, visits):
     assert goal in hazemap("ledger", "history").out
 
 
+@pytest.mark.slow
 def test_the_installed_command_works_from_a_shell(visits, tmp_path):
     command = [sys.executable, "-c", "from hazemap.cli.main import run; run()"]
     environment = {**os.environ, "HAZEMAP_HOME": str(tmp_path / "home")}
@@ -115,6 +116,7 @@ def test_the_installed_command_works_from_a_shell(visits, tmp_path):
     assert refused.stderr == "error: epsilon must be above 0, not 0\n"
 
 
+@pytest.mark.slow
 def test_a_terminal_without_greek_letters_is_no_reason_to_fail(release, tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     for option in ([], ["--json"]):
@@ -124,6 +126,7 @@ def test_a_terminal_without_greek_letters_is_no_reason_to_fail(release, tmp_path
     assert json.loads(done.stdout)["counted"] == "people"
 
 
+@pytest.mark.slow
 def test_an_interrupt_after_the_charge_says_that_it_stands(visits, tmp_path):
     program = (
         "import signal, time\nfrom hazemap.trust import Curator\nfrom hazemap.cli.main import run\n"

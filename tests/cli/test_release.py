@@ -50,7 +50,7 @@ def test_a_cap_is_said_and_kept(hazemap, visits, tmp_path):
         (("--box=52.4,13.2,52.6,13.6", "--lon", "lat", "--lat", "lon"), 0, ""),
         (("--box=1,2,3",), 2, "a box is four numbers, west,south,east,north; found '1,2,3'"),
         (("--box=13.2,152.4,13.6,152.6",), 2, "are longitude and latitude swapped?"),
-        (("--cells", "hexagons"), 2, "quadtree, quadtree:DEPTH, h3:COARSEST-FINEST; found 'hexagons'"),
+        (("--cells", "hexagons"), 2, "quadtree, quadtree:DEPTH, h3:COARSEST-FINEST, districts:FILE"),
         (("--method", "best"), 2, "; found 'best'"),
         (("--bounding", "some"), 2, "one row, rows:K, cells:K, one vote, rows are people; found 'some'"),
         (("--outside", "keep"), 2, "--outside is drop or count; found 'keep'"),

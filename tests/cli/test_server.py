@@ -54,6 +54,7 @@ def polled(process, device):
     return httpx.get(f"{process.url}/v1/tasks", headers=device.headers, verify=process.verify)
 
 
+@pytest.mark.slow
 def test_a_server_keeps_its_devices_through_kill_9_and_ends_well_when_told_to(tmp_path):
     process = Process(tmp_path).start()
     device = enrolled(process)
@@ -75,6 +76,7 @@ def test_a_server_keeps_its_devices_through_kill_9_and_ends_well_when_told_to(tm
     assert token not in process.log
 
 
+@pytest.mark.slow
 def test_a_server_speaks_tls(tmp_path):
     public, private = certificate(tmp_path)
     verify = ssl.create_default_context(cafile=public)
@@ -101,6 +103,7 @@ def test_what_would_be_unsafe_or_cannot_be_is_refused(hazemap, options, code, wo
     assert words in " ".join(done.err.split())
 
 
+@pytest.mark.slow
 def test_a_second_server_of_a_folder_is_refused(hazemap, tmp_path):
     process = Process(tmp_path).start()
     done = hazemap("server", "--data", str(process.data), "--port", str(process.port + 1))

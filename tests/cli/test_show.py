@@ -15,6 +15,7 @@ def test_a_picture_appears_beside_the_file(release, hazemap, tmp_path):
     assert (width, height) > (1000, 500)
 
 
+@pytest.mark.slow
 def test_a_picture_is_what_was_asked_for(release, hazemap, tmp_path):
     line = {"type": "LineString", "coordinates": [[13.2, 52.4], [13.6, 52.6]]}
     (tmp_path / "line.geojson").write_text(json.dumps({"type": "Feature", "properties": {}, "geometry": line}))

@@ -115,6 +115,7 @@ def played(folder, store, ordered, running=None, seconds=60):
     return asyncio.run(play())
 
 
+@pytest.mark.slow
 def test_a_campaign_of_one_round_counts_everybody_once(tmp_path, store):
     status, release = played(tmp_path, store, campaign())
     assert status["state"] == "done", status["reason"]
@@ -130,6 +131,7 @@ def test_a_campaign_of_one_round_counts_everybody_once(tmp_path, store):
         assert "your rows touch 1 of the 16 numbers" in line.question
 
 
+@pytest.mark.slow
 def test_every_round_is_charged_to_those_who_answered_it(tmp_path, store):
     status, release = played(tmp_path, store, campaign(algorithm=PrefixTree(TREE, most_rounds=2)))
     assert status["state"] == "done", status["reason"]
@@ -142,6 +144,7 @@ def test_every_round_is_charged_to_those_who_answered_it(tmp_path, store):
     assert release is not None
 
 
+@pytest.mark.slow
 def test_devices_that_fall_silent_do_not_stop_the_others(tmp_path, store):
     running = Running(store, POLICY, drop=Fraction(1, 10))
     ordered = campaign(deadlines=Deadlines.all(1.5), cohort=replace(campaign().cohort, dropout=Fraction(13, 30)))

@@ -40,6 +40,7 @@ def at(tree: Districts, *places: tuple[float, float]) -> list[str]:
     return [tree.names(np.array([cell]))[0] if cell != NOWHERE else "nowhere" for cell in cells]
 
 
+@pytest.mark.slow
 def test_what_children_do_not_cover_is_unincorporated(tree):
     found = at(tree, (0.5, 0.5), (0.5, 0.1), (2.7, 0.7), (3.2, 1.2), (2.1, 0.1), (9.5, 0.5), (5, 5))
     assert found == [
@@ -86,6 +87,17 @@ def test_parents_may_be_named_by_any_column_of_the_coarser_file():
     counties = layer({"x": shapely.box(0, 0, 1, 1), "y": shapely.box(3, 0, 4, 1)}, state=[8, 7])
     tree = Districts.of(states, Layer(counties, parent="state"))
     assert at(tree, (0.5, 0.5), (3.5, 0.5)) == ["B > x", "A > y"]
+
+
+def test_names_of_two_columns_tell_apart_what_is_called_the_same():
+    towns = layer({"Lee": shapely.box(0, 0, 1, 1)}, kind=["city"])
+    both = geopandas.pd.concat([towns, layer({"Lee": shapely.box(1, 0, 2, 1)}, kind=["County"])])
+    tree = Districts.of(Layer(both, name="name+kind"))
+    assert tree.names(tree.finest) == ["Lee city", "Lee County"]
+    with pytest.raises(InputError, match=r"no column 'name\+colour'"):
+        Districts.of(Layer(both, name="name+colour"))
+    with pytest.raises(InputError, match="join two columns"):
+        Districts.of(Layer(both))
 
 
 def test_a_shared_border_belongs_to_the_first_district_in_the_order(tree):
@@ -173,7 +185,7 @@ REFUSED = {
     "no shape": ([layer({"A": shapely.Polygon()})], "'A' is nothing"),
     "metres": ([layer({"A": shapely.box(0, 0, 4e5, 5e6)}, crs=None)], "has no CRS.*give it its CRS"),
     "poles": ([layer({"A": shapely.box(0, 80, 1, 95)})], "'A' in .* lies beyond ±90"),
-    "no name": ([layer({"": BOX})], "every district needs a name.*'name' is empty in row 1"),
+    "no name": ([layer({"": BOX})], "every district needs a name.*that of row 1 is empty"),
     "arrow": ([layer({"A > B": BOX})], "without '>'; found 'A > B'"),
     "column": ([Layer(layer({"A": BOX}), name="title")], "has no column 'title'; found name"),
     "names": ([layer({"A": BOX}, long_name=["a"]).drop(columns="name").assign(short_name="x")], "which column"),

@@ -4,7 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap import draw
-from hazemap.draw.graticule import rounds
+from hazemap.draw.graticule import draw_graticule, rounds
+from hazemap.draw.projection import sheet
+from hazemap.draw.view import View
 
 
 @given(st.floats(-180, 179), st.floats(1e-5, 1).map(lambda share: 360 * share), st.integers(2, 6))
@@ -26,3 +28,14 @@ def test_the_labels_stand_where_their_degrees_are(town):
 @pytest.mark.parametrize("edges", [(0.0, 1e-5), (-180.0, 180.0)])
 def test_any_size_has_degrees_to_show(edges: tuple[float, float]):
     assert rounds(*edges, 5)[0]
+
+
+def test_a_view_beyond_the_antimeridian_has_western_longitudes():
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    (west, east), (south, north) = sheet(np.array([198.0, 294.0]), np.array([18.0, 68.0]))
+    draw_graticule(axes, View(west, south, east, north))
+    for place, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True):
+        assert west < place < east
+        assert label.get_text() == f"{360 - np.degrees(place / 6378137):.0f}° W"

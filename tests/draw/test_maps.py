@@ -217,6 +217,7 @@ def test_outlines_of_cells_fade_with_their_number(make, tree):
     assert ink(3, cell_lines=1.0) == pytest.approx(0.5)  # at this place the cells are dark: half, in white
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_cells_take_less_than_three_seconds(make):
     tree = Quadtree.around(Box(-74.3, 40.5, -73.7, 40.95), 9)
     cells = np.concatenate([tree.grid(8).ravel()[:-12000], tree.children(tree.grid(8).ravel()[-12000:])])

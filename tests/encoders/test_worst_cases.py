@@ -55,6 +55,7 @@ def test_sensitivities_are_what_brute_force_finds(kept, statistic):
         assert found == formula(kept, max(counts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", range(1, 8))
 def test_biases_are_what_brute_force_finds(samples):
     """Over all values at the ends and, for what is kept or left out, at the mean of the rest."""

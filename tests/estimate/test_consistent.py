@@ -61,6 +61,7 @@ def dense(measurements, leaves):
     return into @ inverse @ design.T @ (weight * numbers), into @ inverse @ into.T
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(antichains(least=1), antichains(), antichains(), st.integers(0, 2**32))
 def test_the_forest_gives_the_least_squares_estimate_and_its_covariance(last, first, second, seed):
@@ -74,6 +75,7 @@ def test_the_forest_gives_the_least_squares_estimate_and_its_covariance(last, fi
     assert np.isclose(estimate.of(weights).stddev ** 2, weights @ covariance @ weights)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(nested(), st.integers(0, 2**32))
 def test_regions_with_holes_are_combined_as_exactly(last, seed):

@@ -96,7 +96,7 @@ every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
 rows = st.tuples(
     st.sampled_from([1, 2, -5, 2**62]), st.sampled_from(PLACES), st.sampled_from([0.0, 0.3, 1.0, 1e9, np.nan])
 )
-quick = settings(max_examples=5)
+quick = settings(max_examples=3)
 
 
 @st.composite
@@ -151,6 +151,7 @@ def test_no_person_moves_the_sums_by_more_than_the_sensitivity(encoder, table):
         assert is_within(encoder.sensitivity, whole - encoder.total(taken(table, ~own)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tree", [QUADTREE, HEXAGONS], ids=["quadtree", "hexagons"])
 @settings(max_examples=10)
 @given(table=tables())
@@ -161,6 +162,7 @@ def test_an_engine_gives_the_sums_of_memory(tree, table):
             assert np.array_equal(encoder.total(rows), encoder.total(table))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [AtMostRows(2), AtMostCells(2), OneVote(5), OneVote(5, nowhere=True)], ids=repr)
 def test_no_person_of_any_tiny_table_moves_the_sums_by_more(rule):
     """Every table of up to three rows, of two people, in three places, with two weights."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import geopandas
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +17,9 @@ from hazemap.domains import Box
 from hazemap.errors import FileError, InputError
 from hazemap.orders.spelling import SQUARES, DistrictFiles, cells
 from hazemap.orders.ways import among_devices, reach, way
+from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.stream import Stream
+from hazemap.publish import release
 from hazemap.releases import Release
 from hazemap.tables import AtMostRows
 
@@ -87,13 +91,50 @@ def test_a_map_of_districts_is_one_command(folder, method):
     command = ["release", "people.parquet", "-o", "map.parquet", "--person", "user", "-e", "2", "--cells", FILES]
     result = CliRunner().invoke(app, [*command, "--method", method, "--ledger", "ledger.sqlite"])
     assert result.exit_code == 0, result.output
-    release = Release.open("map.parquet")
-    assert release.total().value == pytest.approx(3000, abs=60)
-    near = 300 if method == "national" else 60  # one tree for so few people: states are no cells of it
-    assert release.count("West").value == pytest.approx(3000, abs=near)
-    assert release.count("East").value == pytest.approx(0, abs=near)
-    assert "districts of states.geojson, counties.geojson" in release.statement.method
-    assert not any("box" in thing for thing in (*release.statement.charged, *release.statement.public))
-    frame = release.to_geodataframe()
+    opened = Release.open("map.parquet")
+    assert opened.total().value == pytest.approx(3000, abs=60)
+    near = 1500 if method == "national" else 60  # one tree for so few people: states are no cells of it
+    assert opened.count("West").value == pytest.approx(3000, abs=near)
+    assert opened.count("East").value == pytest.approx(0, abs=near)
+    assert "districts of states.geojson, counties.geojson" in opened.statement.method
+    assert not any("box" in thing for thing in (*opened.statement.charged, *opened.statement.public))
+    frame = opened.to_geodataframe()
     assert frame["area_km2"].sum() == pytest.approx(98_550, rel=1e-2)
     assert frame["geometry"].is_valid.all()
+
+
+def test_districts_inside_a_small_one_are_asked_for_by_name(folder):
+    command = ["release", "people.parquet", "-o", "map.parquet", "--person", "user", "-e", "2", "--cells", FILES]
+    assert CliRunner().invoke(app, [*command, "--method", "national", "--ledger", "ledger.sqlite"]).exit_code == 0
+    opened = Release.open("map.parquet")
+    whole = opened.count(shapely.box(0, 0, 2, 2))
+    assert opened.count("West").value == pytest.approx(whole.value, abs=1e-6)
+    assert opened.count(["West > a", "West > b", "West"]).value == pytest.approx(whole.value, abs=1e-6)
+    result = CliRunner().invoke(app, ["ask", "map.parquet", "--cell", "West > a", "--cell", "West > b"])
+    assert result.exit_code == 0, result.output
+    assert "people" in result.output
+
+
+def test_rectangles_beside_a_district_are_drawn_and_exported_as_nothing(folder):
+    arms = shapely.box(0, 0, 4, 0.1) | shapely.box(0, 0, 0.1, 4)
+    corner = geopandas.GeoDataFrame({"name": ["Corner"]}, geometry=[arms])
+    corner.set_crs("EPSG:4326").to_file(folder / "corner.geojson")
+    along, book = np.linspace(0, 4, 3000), Ledger(folder / "ledger.sqlite")
+    table = pa.table({"user": np.arange(6000), "lon": [*along, *along * 0], "lat": [*along * 0, *along]})
+    order = {
+        "epsilon": 2,
+        "cells": "districts:corner.geojson",
+        "method": "national",
+        "ledger": book,
+        "dataset": "people",
+    }
+    made = release(table, person="user", stream=Stream.fixed(b"beside"), **order)
+    beside = made.to_dataframe()["area_km2"] == 0
+    assert beside.any()
+    assert not beside.all()
+    for suffix in ("csv", "fgb", "gpkg", "geojson", "parquet"):
+        (made.save if suffix == "parquet" else made.export)(folder / f"corner.{suffix}")
+    assert len(pd.read_csv("corner.csv")) == len(beside)
+    assert len(geopandas.read_file("corner.fgb")) == len(beside) - beside.sum()
+    assert Release.open("corner.parquet").total() == made.total()
+    assert made.plot().axes

@@ -60,6 +60,7 @@ def test_delta_lies_between_zero_and_one(delta):
         ApproxDP(1, delta)
 
 
+@pytest.mark.slow
 @given(parts=shares)
 def test_parts_of_a_budget_add_up_exactly(parts):
     whole = sum(parts)

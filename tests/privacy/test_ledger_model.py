@@ -117,5 +117,5 @@ class AgainstAPlainModel(RuleBasedStateMachine):
         assert {record.charge.id for record in records if record.released} == self.done
 
 
-TestAgainstAPlainModel = AgainstAPlainModel.TestCase
+TestAgainstAPlainModel = pytest.mark.slow(AgainstAPlainModel.TestCase)
 TestAgainstAPlainModel.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)

@@ -103,6 +103,7 @@ def test_gaussian_noise_stays_within_its_budget_by_dp_accounting(epsilon, delta)
     assert loss.DiscreteGaussianPrivacyLoss(stddev * 0.75, sensitivity=1).get_delta_for_epsilon(epsilon) > delta
 
 
+@pytest.mark.slow
 @given(budget=budgets, sensitivity=sensitivities, logarithm=st.floats(-2, 12))
 def test_the_share_for_a_standard_deviation_is_the_least_that_buys_it(budget, sensitivity, logarithm):
     stddev = math.exp(logarithm)
@@ -114,6 +115,7 @@ def test_the_share_for_a_standard_deviation_is_the_least_that_buys_it(budget, se
         assert noise_for(budget.part(share - STEP), sensitivity).stddev > stddev
 
 
+@pytest.mark.slow
 @given(budget=budgets, sensitivity=sensitivities, share=st.fractions(Fraction(1, 10_000), 1))
 def test_what_a_share_buys_is_bought_by_that_share(budget, sensitivity, share):
     stddev = noise_for(budget.part(share), sensitivity).stddev

@@ -238,6 +238,7 @@ def test_heads_are_counted_past_the_end_of_a_word():
     assert not stream.left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "cells"), [(Fraction(1, 9000), 40), (Fraction(1, 3), 37), (Fraction(7, 2), 5)])
 def test_points_fall_on_every_cell_at_their_rate(rate, cells):
     """Chi-square at 1e-6 of the cells, and of the numbers of all points (a Poisson law with its mean)."""

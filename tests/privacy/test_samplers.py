@@ -296,6 +296,7 @@ def test_discrete_gaussian_agrees_with_its_big_integer_twin(variance):
     assert same_law(drawn, discrete_gaussian(Stream.fixed(b"twin"), variance * Fraction(3, 2), DRAWS)) < LEVEL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 10.0])
 def test_discrete_laplace_agrees_with_opendp(scale):
     """Two-sample chi-square at 1e-6; OpenDP takes no seed, so here a false alarm can happen."""

@@ -33,6 +33,7 @@ def exponential_mechanism(scores: list[int], sensitivity: int, epsilon: float) -
     return weight / weight.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scores", "sensitivity", "epsilon"),
     [([0, 1, 2, 3, 3], 1, 1), ([5, -2, 0, 4], 3, 4), ([7, 7, 7], 1, 2), ([0, 10], 2, 1)],

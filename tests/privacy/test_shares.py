@@ -150,6 +150,7 @@ def leaves(noise: NoiseShares, people: int, most: int, size: int, b: int) -> flo
     return -math.expm1(size * math.log1p(-min(worst, 1 - 1e-16)))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.fractions(Fraction(1, 5), 30, max_denominator=9),

@@ -141,6 +141,7 @@ def test_the_golden_statement_is_read_and_written_as_ever() -> None:
     assert Statement.from_json(json.loads(GOLDEN)) == statement
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(budgets, boundings, lines, lines, lines, st.text(max_size=30))
 def test_a_statement_survives_its_json(budget, bounding, assumptions, public, charged, method) -> None:

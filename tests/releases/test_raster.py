@@ -100,6 +100,7 @@ def test_a_pixel_that_was_changed_is_noticed(release, path):
         Release.open(path)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_damaged_byte_is_noticed_or_changes_nothing(data, tmp_path_factory):

@@ -259,6 +259,7 @@ def test_campaigns_that_nobody_ordered_are_unknown(tmp_path):
     assert told(tmp_path, [], play) == {404}
 
 
+@pytest.mark.slow
 def test_the_map_can_be_watched_as_numbers_and_as_a_picture(tmp_path):
     async def play(town):
         await seated(town)

@@ -84,6 +84,7 @@ def test_a_campaign_of_one_shard_counts_everybody_once(tmp_path):
     assert each["bytes"]["up_per_device"] > 1_000
 
 
+@pytest.mark.slow
 def test_the_release_is_what_its_own_answers_give(tmp_path):
     ordered = campaign(algorithm=Adaptive(TREE, first_cells=4), budget=PureDP(20))
     _, status, release = played(tmp_path, crowd(12), ordered)
@@ -96,6 +97,7 @@ def test_the_release_is_what_its_own_answers_give(tmp_path):
     assert "each round asks people drawn anew" in said
 
 
+@pytest.mark.slow
 def test_a_fresh_sample_is_drawn_each_round_and_one_sample_is_kept(tmp_path):
     asked = {}
     for sampling in Sampling:
@@ -214,6 +216,7 @@ def test_too_few_devices_are_waited_for_and_then_said(tmp_path):
     assert not any(device.contributed for device in town.devices)
 
 
+@pytest.mark.slow
 def test_a_box_can_be_found_by_devices(tmp_path):
     devices = crowd(12)
     ordered = campaign(algorithm=FoundBox(Flat(Quadtree.world(depth=0), 2)), budget=PureDP(100_000))

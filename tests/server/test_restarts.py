@@ -84,6 +84,7 @@ def killed_throughout(folder, devices, ordered):
     return asyncio.run(play())
 
 
+@pytest.mark.slow
 def test_killed_before_and_after_every_commit_the_campaign_ends_as_if_nothing_had_been(tmp_path):
     devices = crowd(6)
     town, lives = killed_throughout(tmp_path, devices, campaign(cohort=SIX))

@@ -40,6 +40,7 @@ def test_no_person_moves_the_votes_by_more_than_the_rule_says(tree, rule, whole)
     check_every_neighbour(whole, rule, tree)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [AtMostRows(2), AtMostCells(2), OneVote(3), OneVote(3, nowhere=True)], ids=repr)
 def test_no_person_moves_the_votes_of_any_tiny_table_by_more(rule):
     places = [(13.05, 52.35), (13.75, 52.65), (0.0, 0.0)]

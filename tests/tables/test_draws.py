@@ -87,6 +87,7 @@ def test_keys_are_as_fair_as_people():
     assert len(counts) == 8 and stats.chisquare(counts).pvalue > 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "weights"), [(1, [1, 2, 5]), (4, [3, 3, 7])])
 def test_a_divided_vote_is_fair_between_cells(scale, weights):
     """20,000 people; each cell's mean is within 5.2 standard errors: wrong with probability 3 · 2e-7."""

@@ -26,6 +26,7 @@ from .people import DEEP, HEXAGONS, PERSONAL, QUADTREE, RULES, TREES, arrow, cro
 SOME = [AtMostRows(1), AtMostRows(4), AtMostCells(3), OneVote(1000), OneVote(7, nowhere=True), RowIsPerson()]
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(memory=tables(most=25))
 def test_an_engine_gives_the_votes_of_memory(memory):

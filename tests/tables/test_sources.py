@@ -447,6 +447,7 @@ def test_nothing_stays_on_disk(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_real_check_ins_are_read_as_they_are(shared: Path):
     path = shared / "data" / "gowalla_nyc_2009_2010.parquet"
     rows = parquet.read_table(path, columns=["user", "lon", "lat"])

@@ -66,6 +66,7 @@ def test_a_choice_is_near_the_quantile_that_was_asked_for(table, budget):
     assert abs(before[chosen] - np.array([30, 150])).max() < 20
 
 
+@pytest.mark.slow
 def test_the_sensitivity_of_a_score_holds_for_every_person_who_leaves():
     rng = np.random.default_rng(8)
     small = Leaves.at_level(TREE, 1)

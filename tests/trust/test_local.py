@@ -60,6 +60,7 @@ def test_the_budget_is_exactly_what_reports_can_be_told_apart_by(epsilon):
     assert doubled == pytest.approx(2 * float(epsilon))
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("place", [None, 0, 2])
 def test_a_report_has_the_law_that_its_definition_says(randomiser, place):
@@ -75,6 +76,7 @@ def test_a_report_has_the_law_that_its_definition_says(randomiser, place):
     assert ((found - wrong) ** 2 / wrong).sum() > 44
 
 
+@pytest.mark.slow
 @BOTH
 def test_sums_drawn_at_once_have_the_law_of_summed_reports(randomiser):
     """Mean and variance of 3 cells over 1,500 draws of each, within 6 standard errors."""
@@ -90,6 +92,7 @@ def test_sums_drawn_at_once_have_the_law_of_summed_reports(randomiser):
     assert np.allclose(at_once.var(axis=0), one_by_one.var(axis=0), rtol=6 * sqrt(4 / 1_500))
 
 
+@pytest.mark.slow
 @BOTH
 def test_answers_are_unbiased_and_err_as_they_say(randomiser):
     """600 answers about 2,000 people, 500 of them without a row: means and spreads within 6 standard errors."""
@@ -109,6 +112,7 @@ def test_answers_are_unbiased_and_err_as_they_say(randomiser):
         assert (np.abs(wrong.mean(axis=0) - true) > 6 * said / sqrt(600)).all()
 
 
+@pytest.mark.slow
 def test_rounding_keeps_small_numbers_unbiased():
     """Of 3 people and much money: numbers are nearly certain, and right on average."""
     trust = LocalReports(table(3), 3, Symmetric, Stream.fixed(b"few"))

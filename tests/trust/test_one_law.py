@@ -72,6 +72,7 @@ def noise(trust, times):
     return [n for answer in answers(trust, PureDP("0.5"), times) for n in answer.sums[EMPTY].tolist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)
 def test_the_noise_has_one_law(mode):
     cohort = replace(COHORT, mode=mode, dropout=Fraction(1, 6))
@@ -83,6 +84,7 @@ def test_the_noise_has_one_law(mode):
     assert alike(real, noise(SimulatedSecureSum(TOWN, wrong), 400)) < ERROR
 
 
+@pytest.mark.slow
 def test_who_answers_has_one_law():
     dropping = Fraction(1, 4)
     real = answers(SecureSum(TOWN, COHORT, dropping=dropping), SILENT, 80)

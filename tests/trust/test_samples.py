@@ -23,6 +23,7 @@ def fairness(draw, population, number, times=6_000):
     return chisquare(list(sets.values())).pvalue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("population", "number"), [(5, 2), (7, 3), (6, 3), (7, 5), (9, 8)])
 def test_every_set_of_people_is_as_likely_as_any_other(population, number):
     stream = Stream.from_os()

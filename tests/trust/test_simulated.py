@@ -63,6 +63,7 @@ def test_one_sample_is_asked_again_and_a_fresh_one_is_not(table):
         assert np.array_equal(one, other) == (sampling is Sampling.ONE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_people_are_drawn_without_replacement(table):
     half = Counts(Leaves(TREE, TREE.children(TREE.root)[:1]), AtMostRows(1))

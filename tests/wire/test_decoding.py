@@ -78,6 +78,7 @@ def test_no_threshold_is_below_one():
         join_with_errors({1: bytes(33)}, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("points", "threshold"), [(4, 1), (4, 2), (5, 1), (5, 3)])
 def test_every_word_of_a_small_field_is_decoded_as_by_trying_all_polynomials(points, threshold):
     """Integers modulo 5 or 7, every received word: the polynomial near enough if there is one, else none."""

@@ -52,6 +52,7 @@ class Secrets:
         assert not self.numbers & set(re.findall(r"-?\d+", text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", Mode)
 def test_nothing_secret_is_logged_or_shown_in_whole_sessions_with_cheats(mode, caplog):
     caplog.set_level(logging.DEBUG)

@@ -13,6 +13,7 @@ from hazemap.algorithms.geometric import Geometric
 from hazemap.algorithms.hb import HB
 from hazemap.algorithms.hierarchical import Hierarchical
 from hazemap.algorithms.htf import HTF
+from hazemap.algorithms.htf_plus import HTFPlus
 from hazemap.algorithms.kd_tree import KDTree
 from hazemap.algorithms.laplace_clip import LaplaceClip
 from hazemap.algorithms.national import National
@@ -29,6 +30,7 @@ METHODS: tuple[type, ...] = (
     *(
         HB,
         HTF,
+        HTFPlus,
         Adaptive,
         AdaptiveGrid,
         BestLevel,
@@ -64,6 +66,7 @@ __all__ = [
     "FoundBox",
     "FoundValues",
     "Geometric",
+    "HTFPlus",
     "Hierarchical",
     "KDTree",
     "LaplaceClip",

@@ -105,6 +105,7 @@ class FoundBox:
     The method's tree says of what kind: a quadtree of the found box is as deep as its cells stay at least
     `finest` metres wide; hexagons keep their resolutions, but start coarser where the box holds too many.
 
+    >>> from hazemap.algorithms import Adaptive
     >>> FoundBox(Adaptive(Quadtree.world(depth=0))).share
     Fraction(1, 25)
     """

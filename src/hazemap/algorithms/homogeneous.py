@@ -206,7 +206,9 @@ class _Active:
         pairs = np.flatnonzero(np.bincount(code))
         shares = [self.kinds[i // len(self.sums)].left - self.sums[i % len(self.sums)] for i in pairs.tolist()]
         distinct = sorted(set(shares))
-        place = np.array([distinct.index(share) for share in shares], dtype=np.int64)[np.searchsorted(pairs, code)]
+        place = np.zeros(len(self.kinds) * len(self.sums), dtype=np.int64)
+        place[pairs] = [distinct.index(share) for share in shares]
+        place = place[code]
         found = ((share, np.flatnonzero(wanted & (place == at))) for at, share in enumerate(distinct))
         return [(share, who) for share, who in found if len(who)]
 
@@ -216,7 +218,9 @@ class _Active:
         paid[who] += len(self.sums)
         every = (*self.sums, *(each + share for each in self.sums))
         used = np.flatnonzero(np.bincount(paid))
-        self.paid = np.searchsorted(used, paid)
+        renamed = np.zeros(len(every), dtype=np.int64)
+        renamed[used] = np.arange(len(used))
+        self.paid = renamed[paid]
         self.sums = tuple(every[at] for at in used.tolist())
 
     def joined(self, cells: Cells, kind: Numbers) -> "_Active":

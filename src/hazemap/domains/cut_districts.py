@@ -298,12 +298,15 @@ class CutDistricts:
             raise InputError(f"this district is not cut so; found {names[int(np.argmax(strange))]!r}")
         return cells
 
-    def place(self, name: str) -> Any | None:
-        """The outline of a district inside a dynamic one, which is no cell; None for any other name."""
+    def place(self, name: str) -> tuple[Any, Cells] | None:
+        """The outline of a district inside a dynamic one, which is no cell, and that one; None for any other name."""
         if not self.base.districts.known([name])[0]:
             return None
         district = self.base.districts.named([name])
-        return self.base.districts.outlines(district)[0] if self.level(district)[0] < 0 else None
+        if self.level(district)[0] >= 0:
+            return None
+        around = self.dynamic[np.searchsorted(self.dynamic, district, "right") - 1]  # one district
+        return self.base.districts.outlines(district)[0], around
 
     @property
     def _forest(self) -> Cuts:

@@ -108,7 +108,9 @@ class Cuts:
         """The same tree with more cells cut, in any order; a cut may lie in the half that another one makes."""
         every, order = np.concatenate([self.cells, cells]), np.argsort(np.concatenate([self.cells, cells]))
         axis, at = np.concatenate([self.axis, axis]), np.concatenate([self.at, at])
-        return Cuts(self.base, self.frames, every[order], axis[order], at[order])
+        grown = Cuts(self.base, self.frames, every[order], axis[order], at[order])
+        self.__dict__.pop("nodes", None)  # a tree that has grown is seldom asked again, and a run keeps all of them
+        return grown
 
     def extends(self, other: object) -> bool:
         """Whether this tree is the other one, with perhaps more cuts: then every cell of that is the same cell here."""

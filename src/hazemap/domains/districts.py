@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.domains.boxes import coordinates
 from hazemap.domains.layers import Layer
-from hazemap.domains.nesting import BETWEEN, GRAIN, areas_of, left_over, nested
+from hazemap.domains.nesting import BETWEEN, GRAIN, clipped, left_over, nested
 from hazemap.domains.polygons import Polygons, pack, unpack
 from hazemap.errors import InputError
 
@@ -76,7 +76,8 @@ class Districts:
             seen: set[str] = set()
             twice = next(path for path in self._paths if path in seen or seen.add(path))  # type: ignore[func-returns-value]
             raise InputError(
-                f"two districts are called {twice!r}: choose a column of names in which those of one parent differ"
+                f"two districts are called {twice!r}: choose a column of names in which those of one parent differ, "
+                "or join two columns, such as name+kind"
             )
 
     def __eq__(self, other: object) -> bool:
@@ -180,7 +181,7 @@ class Districts:
             own = there[ends[number - 1] if number else 0 : ends[number]]
             shapely.prepare(ground)
             crossed = own[~shapely.covers(ground, parts[own])]
-            parts[crossed] = areas_of(shapely.intersection(ground, parts[crossed], grid_size=GRAIN))
+            parts[crossed] = clipped(ground, boxes[crossed])
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # shapely lets other threads run
             list(pool.map(cut, range(len(which)), self.outlines(which)))

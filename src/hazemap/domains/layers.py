@@ -22,7 +22,8 @@ MENDED = 0.01
 class Layer:
     """Where the districts of one level come from: a file that GDAL reads (GeoJSON, GPKG …), or a GeoDataFrame.
 
-    `name` is the column of names; by default the one called so. `parent` is the column that says of each district
+    `name` is the column of names; by default the one called so. Where two districts of a parent are called the same,
+    "name+kind" joins two columns or more, with a space. `parent` is the column that says of each district
     which coarser one it belongs to, by any column of the coarser file whose values are all different; without it,
     districts belong to the coarser one in which most of their area lies.
 
@@ -47,15 +48,12 @@ class Layer:
         if not len(frame):
             raise InputError(f"{self.title} has no districts in it: it is empty")
         columns = {str(name): _texts(frame[name].tolist()) for name in frame.columns if name != frame.geometry.name}
-        name = self._column(columns)
+        names = self._names(columns)
         if self.parent is not None and self.parent not in columns:
             raise InputError(f"{self.title} has no column {self.parent!r} of parents; found {', '.join(columns)}")
-        names = columns[name]
         nameless = [row for row, text in enumerate(names) if not text]
         if nameless:
-            raise InputError(
-                f"every district needs a name; in {self.title}, {name!r} is empty in row {nameless[0] + 1}"
-            )
+            raise InputError(f"every district needs a name; in {self.title}, that of row {nameless[0] + 1} is empty")
         shapes = _fit(np.asarray(_in_degrees(frame, self.title).geometry.values, dtype=object), names, self.title)
         return Named(self.title, names, shapes, columns, columns[self.parent] if self.parent else None)
 
@@ -77,18 +75,21 @@ class Layer:
             raise FileError(f"{path} has no shapes in it: districts are polygons, as in GeoJSON or GPKG")
         return frame
 
-    def _column(self, columns: Mapping[str, Sequence[str]]) -> str:
+    def _names(self, columns: Mapping[str, list[str]]) -> list[str]:
         if self.name is not None:
+            parts = self.name.split("+")
+            if self.name not in columns and all(part in columns for part in parts):
+                return [" ".join(filter(None, each)) for each in zip(*(columns[part] for part in parts), strict=True)]
             if self.name not in columns:
                 raise InputError(f"{self.title} has no column {self.name!r}; found {', '.join(columns) or 'none'}")
-            return self.name
+            return columns[self.name]
         exact = [column for column in columns if column.lower() == "name"]
         alike = exact or [column for column in columns if "name" in column.lower()]
         if not alike and len(columns) == 1:
             alike = list(columns)
         if len(alike) != 1:
             raise InputError(f"which column of {self.title} holds the names? Found {', '.join(columns) or 'none'}")
-        return alike[0]
+        return columns[alike[0]]
 
 
 @dataclass(frozen=True, eq=False)

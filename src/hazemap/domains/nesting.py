@@ -115,6 +115,19 @@ def areas_of(shapes: Shapes) -> Shapes:
     return whole
 
 
+def clipped(ground: Any, boxes: NDArray[np.float64]) -> Shapes:
+    """What of each box (west, south, east, north) lies in a polygon; edges of the box stay where they are.
+
+    GEOS clips six times as fast as it intersects, and says that the result may be invalid: then it is intersected.
+    """
+    import shapely
+
+    parts = np.array([shapely.clip_by_rect(ground, *box) for box in boxes.tolist()], dtype=object)
+    doubtful = np.flatnonzero(~shapely.is_valid(parts) | ~np.isin(shapely.get_type_id(parts), (3, 6)))
+    parts[doubtful] = shapely.intersection(ground, shapely.box(*boxes[doubtful].T), grid_size=GRAIN)
+    return areas_of(parts)
+
+
 def _apart(layer: Named) -> None:
     """`InputError` if two districts of a layer share more than hairlines."""
     import shapely

@@ -39,9 +39,10 @@ def draw_graticule(axes: "Axes", view: View, most: int = 5) -> None:
     """Short ticks and labels: longitudes below the panel, latitudes left of it."""
     west, south, east, north = view.degrees
     across, up = CORNER * (east - west), CORNER * (north - south)
-    lons, lon_decimals = rounds(max(west + across, -180), min(east - across, 180), most)
+    turn = 360.0 if west + east > 360 else 0.0  # most of it lies beyond the antimeridian
+    lons, lon_decimals = rounds(max(west - turn + across, -180), min(east - turn - across, 180), most)
     lats, lat_decimals = rounds(south + up, north - up, most)
-    x, _ = sheet(np.array(lons), np.zeros(len(lons)))
+    x, _ = sheet(np.array(lons) + turn, np.zeros(len(lons)))
     _, y = sheet(np.zeros(len(lats)), np.array(lats))
     axes.set_xticks(x, [degrees(lon, "E", "W", lon_decimals) for lon in lons], **style(SIZE, colour=GREY))
     axes.set_yticks(

@@ -37,6 +37,8 @@ class Polygons:
 
         order = np.argsort(self.tree.level(self.cells), kind="stable")
         polygons, owner = shapely.get_parts(self.tree.outlines(self.cells[order]), return_index=True)
+        there = ~shapely.is_empty(polygons)  # a rectangle beside its district has no ground
+        polygons, owner = polygons[there], owner[there]
         rings = shapely.get_exterior_ring(polygons)
         degrees, ring = shapely.get_coordinates(rings, return_index=True)
         west, _, east, _ = shapely.bounds(polygons).T
@@ -59,7 +61,7 @@ class Polygons:
         """West, south, east and north of each cell's widest piece, in metres of the sheet."""
         _, owner, bounds = self.pieces
         by_width = np.argsort(bounds[2] - bounds[0], kind="stable")
-        widest = np.empty(len(self.cells), dtype=np.int64)
+        widest = np.zeros(len(self.cells), dtype=np.int64)
         widest[owner[by_width]] = by_width  # the last write to a cell wins
         west, south, east, north = (edge[widest] for edge in bounds)
         return west, south, east, north

@@ -20,6 +20,7 @@ from hazemap.algorithms import (
     FoundBox,
     Geometric,
     Hierarchical,
+    HTFPlus,
     KDTree,
     LaplaceClip,
     National,
@@ -52,7 +53,7 @@ WHOLE: dict[str, Callable[..., Way]] = {
     "kd-hybrid": KDTree.hybrid,
     "privtree": PrivTree,
     "htf": partial(HTF, reading=Reading.UNBIASED),
-    "htf+": HTF,
+    "htf+": HTFPlus,
     "prefix": PrefixTree,
     "total": partial(Flat, level=0),
     "sketch": CountMin,
@@ -80,13 +81,13 @@ TOP = re.compile(r"top(?::(100|[0-9]{1,2}(?:\.[0-9]{1,6})?))?")
 KEEPING = re.compile(r"(pyramid|pyramid-published):([1-9][0-9]{0,4})")
 """Methods that cut so many cells of a level at most: NAME:CELLS."""
 
-HALVING = ("htf", "htf+", "kd-hybrid", "kd-tree", "kd-tree-uniform")
+HALVING = ("htf", "kd-hybrid", "kd-tree", "kd-tree-uniform")
 """Methods that choose in private where a cell is cut."""
 
-SQUARE = ("adaptive-grid", "uniform-grid", *HALVING)
+SQUARE = ("adaptive-grid", "htf+", "uniform-grid", *HALVING)
 """Methods that cut a square into rectangles of their own."""
 
-BUYS_NUMBER = ("adaptive-grid", "dense-pyramid", "fitted-level", "prefix", "uniform-grid", *HALVING)
+BUYS_NUMBER = ("adaptive-grid", "dense-pyramid", "fitted-level", "htf+", "prefix", "uniform-grid", *HALVING)
 """Methods that pay for the number of people first."""
 
 FIXED = (*LEVELLED, "top", "total")

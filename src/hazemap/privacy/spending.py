@@ -9,16 +9,16 @@ these sums. In ρ the loss is Σ_q s_q · ‖votes in the cells of q‖²/k², a
 """
 
 from fractions import Fraction
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import Cells, Growing, Leaves, Tree, distinct
+from hazemap.cells import Cells, Growing, Leaves, Tree
 from hazemap.tables.bounding import Bounding
 
 _ZERO = Fraction(0)
-
-Steps = tuple[Cells, NDArray[np.int64], NDArray[np.bool_]]
 
 
 class Spending:
@@ -43,17 +43,16 @@ class Spending:
         self._paid = [_ZERO]
         self._tree: Tree | None = None
         self._rule: Bounding | None = None
-        self._last: tuple[Leaves, Cells, Steps] | None = None
 
     def most(self, where: tuple[Leaves, Bounding] | None) -> Fraction:
         """The most that anybody has paid in these cells (under this rule); everywhere, for None."""
         if where is None or not self._knows(*where):
             return max(self._paid)
-        _, which, inside = self._steps(where[0])
-        return max((self._paid[i] for i in np.flatnonzero(np.bincount(which[inside]))), default=_ZERO)
+        met = _loops().met(self._starts, self._which, *where[0].stretches, len(self._paid))
+        return max((self._paid[i] for i in np.flatnonzero(met)), default=_ZERO)
 
     def pay(self, share: Fraction, where: tuple[Leaves, Bounding] | None) -> None:
-        """Everybody in these cells pays; everybody at all, for None: O(steps + cells · log cells)."""
+        """Everybody in these cells pays; everybody at all, for None: O(steps + cells)."""
         if where is None or not self._knows(*where):
             self._starts, self._which = np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64)
             self._paid = [max(self._paid) + share]
@@ -61,13 +60,12 @@ class Spending:
             return
         leaves, self._rule = where
         self._tree = leaves.tree
-        starts, which, inside = self._steps(leaves)
         before, paid = self._paid, len(self._paid)
-        which = np.where(inside, which + paid, which)
+        starts, which = _loops().stepped(self._starts, self._which, *leaves.stretches, paid)
         used = np.flatnonzero(np.bincount(which))
-        which = np.searchsorted(used, which)
-        changes = np.concatenate([[True], which[1:] != which[:-1]])
-        self._starts, self._which = starts[changes], which[changes]
+        renamed = np.zeros(2 * paid, dtype=np.int64)
+        renamed[used] = np.arange(len(used))
+        self._starts, self._which = starts, renamed[which]
         self._paid = [before[i] if i < paid else before[i - paid] + share for i in used.tolist()]
 
     def _knows(self, leaves: Leaves, rule: Bounding) -> bool:
@@ -77,18 +75,60 @@ class Spending:
             return len(self._starts) == 1
         return rule == self._rule and (tree == self._tree or (isinstance(tree, Growing) and tree.extends(self._tree)))
 
-    def _steps(self, leaves: Leaves) -> Steps:
-        """The step function with an edge wherever a cell begins or ends, and which steps lie in the cells.
 
-        The last of it is remembered: whether a question can be paid is asked just before it is.
-        """
-        if self._last is not None and self._last[0] is leaves and self._last[1] is self._starts:
-            return self._last[2]
-        first, last = leaves.stretches
-        starts = distinct(np.concatenate([self._starts, first, last + np.uint64(1)]))
-        which = self._which[np.searchsorted(self._starts, starts, "right") - 1]
-        before = np.searchsorted(first, starts, "right") - 1
-        inside = before >= 0
-        inside[inside] = starts[inside] <= last[before[inside]]
-        self._last = leaves, self._starts, (starts, which, inside)
-        return starts, which, inside
+class _Loops(NamedTuple):
+    met: Any
+    stepped: Any
+
+
+@cache
+def _loops() -> _Loops:
+    """The compiled loops below (numba is loaded only when it is needed)."""
+    from hazemap.compiled import compiled
+
+    return _Loops(compiled(_met_loop), compiled(_stepped_loop))
+
+
+def _met_loop(starts, which, first, last, kinds):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Which kinds of steps some stretches meet; both ascend."""
+    met = np.zeros(kinds, dtype=np.bool_)
+    step = 0
+    for k in range(len(first)):
+        while step + 1 < len(starts) and starts[step + 1] <= first[k]:
+            step += 1
+        met[which[step]] = True
+        while step + 1 < len(starts) and starts[step + 1] <= last[k]:
+            step += 1
+            met[which[step]] = True
+    return met
+
+
+def _stepped_loop(starts, which, first, last, kinds):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The steps with `kinds` added to the kind of all that lies in the stretches; equal neighbours are one."""
+    edges = np.empty(len(starts) + 2 * len(first), dtype=np.uint64)
+    found = np.empty(len(edges), dtype=np.int64)
+    size, step, k, at = 0, 0, 0, starts[0]
+    while True:
+        while step + 1 < len(starts) and starts[step + 1] <= at:
+            step += 1
+        while k < len(first) and last[k] < at:
+            k += 1
+        inside = k < len(first) and first[k] <= at
+        kind = which[step] + (kinds if inside else 0)
+        if size == 0 or found[size - 1] != kind:
+            edges[size], found[size] = at, kind
+            size += 1
+        # The next edge: of the steps, or of a stretch.
+        more = step + 1 < len(starts)
+        if inside and last[k] == np.uint64(0xFFFFFFFFFFFFFFFF):
+            if not more:
+                break
+            at = starts[step + 1]
+        elif k < len(first):
+            edge = last[k] + np.uint64(1) if inside else first[k]
+            at = min(edge, starts[step + 1]) if more else edge
+        elif more:
+            at = starts[step + 1]
+        else:
+            break
+    return edges[:size].copy(), found[:size].copy()

@@ -30,6 +30,10 @@ LARGEST = 1 << 33
 """No transcript is longer than this many bytes; a damaged length must not fill the memory."""
 
 
+MANY = 1 << 22
+"""Transcripts of more numbers are compressed in a hurry: a fifth of the time for a fifth more bytes."""
+
+
 def describe(release: Release) -> dict[str, Any]:
     """The label of a release; numbers of `NOWHERE` stand here, since it is no place on a map."""
     cellmap = release.map
@@ -52,8 +56,17 @@ def describe(release: Release) -> dict[str, Any]:
 
 def pack(transcript: Transcript) -> str:
     """A transcript as text of few bytes."""
-    text = codec.dumps(transcript).encode()
-    return f"{len(text)}:" + base64.b64encode(zlib.compress(text, 6)).decode()
+    length, squeezed = 0, []
+    squeeze = zlib.compressobj(1 if _numbers(transcript) > MANY else 6)
+    for piece in codec.pieces(transcript):
+        text = piece.encode()
+        length += len(text)
+        squeezed.append(squeeze.compress(text))
+    return f"{length}:" + base64.b64encode(b"".join([*squeezed, squeeze.flush()])).decode()
+
+
+def _numbers(transcript: Transcript) -> int:
+    return sum(exchange.answer.sums.size for exchange in transcript)
 
 
 def unpack(packed: str) -> Transcript:

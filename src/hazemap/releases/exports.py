@@ -14,6 +14,11 @@ from hazemap.whole import write_whole
 
 LAYER = "hazemap"
 DEEPEST_TILES = 14
+MOST_TILES = 1 << 14
+"""Of the finest zoom, about: a country whose finest cells are 300 m wide would need millions."""
+
+NO_EMPTY = ("FlatGeobuf", "PMTiles")
+"""Formats that cannot hold a cell without ground, of which nothing can be seen."""
 
 
 def export(release: Release, path: Path, pixel: float | None) -> None:
@@ -63,8 +68,10 @@ def _tiles(release: Release, path: Path) -> None:
     if "w" not in pyogrio.list_drivers().get("PMTiles", ""):
         raise FileError("the GDAL of this machine cannot write .pmtiles: install the wheel of pyogrio, or use .gpkg")
     west, _, east, _ = release.ground.bounds
-    finest = float(np.log2(2 * np.pi * 6356752 / (east - west).min()))  # the level of a world quadtree with such cells
-    zoom = int(np.clip(np.ceil(finest) - 5, 0, DEEPEST_TILES))
+    around = 2 * np.pi * 6356752  # metres
+    finest = float(np.log2(around / np.nanmin(east - west)))  # the level of a world quadtree with such cells
+    affordable = np.log2(MOST_TILES * around**2 / max(np.nansum(release.ground.areas), 1.0)) / 2
+    zoom = int(np.clip(min(np.ceil(finest) - 5, np.floor(affordable)), 0, DEEPEST_TILES))
     statement = release.statement
     options = {"NAME": statement.dataset, "DESCRIPTION": statement.line(), "MAXZOOM": str(zoom), "MINZOOM": "0"}
     _vectors(release, path, "PMTiles", **options)
@@ -75,6 +82,8 @@ def _vectors(release: Release, path: Path, driver: str, **options: Any) -> None:
     import pyogrio
 
     frame = release.to_geodataframe()
+    if driver in NO_EMPTY:
+        frame = frame[~frame.geometry.is_empty]
     made = io.BytesIO()
     try:
         pyogrio.write_dataframe(frame, made, driver=driver, layer=LAYER, **options)
@@ -89,6 +98,7 @@ def _csv(release: Release, path: Path) -> None:
 
     outlines = release.ground.outlines(release.ground.places)
     points = shapely.point_on_surface(outlines)
+    points[shapely.is_empty(points)] = shapely.Point(np.nan, np.nan)  # of cells without ground
     frame = release.to_dataframe().assign(lon=shapely.get_x(points), lat=shapely.get_y(points))
     frame["geometry"] = shapely.to_wkt(outlines, rounding_precision=7)
     statement = json.dumps(release.statement.to_json(), indent=1, ensure_ascii=False) + "\n"

@@ -165,4 +165,4 @@ class Ground:
             west, south, east, north = tree.bounds(cells)
         else:
             west, south, east, north = shapely.bounds(tree.outlines(cells)).T
-        return float(west.min()), float(south.min()), float(east.max()), float(north.max())
+        return float(np.nanmin(west)), float(np.nanmin(south)), float(np.nanmax(east)), float(np.nanmax(north))

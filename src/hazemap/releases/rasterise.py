@@ -79,7 +79,7 @@ def _window(release: Release, pixel: float | None) -> tuple[Quadtree, Window]:
     leaves, places = release.map.cells, release.ground.places
     tree = leaves.tree
     if not isinstance(tree, Quadtree):
-        what = "hexagons" if isinstance(tree, Hexagons) else "cells of a grid of grids"
+        what = "hexagons" if isinstance(tree, Hexagons) else "cells of this kind"
         raise FileError(f"{what} have no pixels: export them as .gpkg, .geojson or .pmtiles, or save .parquet")
     if pixel is not None and not pixel > 0:
         raise FileError(f"the side of a pixel is above 0 metres; found {pixel:g}")

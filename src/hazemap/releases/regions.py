@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import Leaves
+from hazemap.cells import Cells, Leaves
 from hazemap.domains import Box
 from hazemap.errors import InputError
 from hazemap.releases.ground import Floats, Ground, equal_area
@@ -24,8 +24,8 @@ of a cell of any level, or several names. Polygons are in degrees (WGS 84), thei
 class Placed(Protocol):
     """A tree that knows places by name which are no cells of it: the cities in a county that was cut another way."""
 
-    def place(self, name: str) -> Any | None:
-        """The outline of such a place; None for any other name."""
+    def place(self, name: str) -> tuple[Any, Cells] | None:
+        """The outline of such a place, and the one cell around it; None for any other name."""
         ...
 
 
@@ -38,15 +38,13 @@ def weights(ground: Ground, region: Region) -> Floats:
     if isinstance(region, Box):
         shares = _in_box(ground, region)
     elif isinstance(region, str):
-        tree = ground.leaves.tree
-        place = tree.place(region) if isinstance(tree, Placed) else None
-        shares = _in_cells(ground, [region]) if place is None else _in_polygon(ground, place)
+        shares = _in_names(ground, [region])
     elif hasattr(region, "geom_type"):
         shares = _in_polygon(ground, region)
     elif isinstance(region, Mapping) or hasattr(region, "__geo_interface__"):
         shares = _in_polygon(ground, _geometry(region if isinstance(region, Mapping) else region.__geo_interface__))
     elif isinstance(region, Iterable) and (names := list(region)) and all(isinstance(n, str) for n in names):
-        shares = _in_cells(ground, names)
+        shares = _in_names(ground, names)
     else:
         raise InputError(
             "a region is a Box, a polygon in degrees (shapely or GeoJSON), or names of cells;"
@@ -142,6 +140,25 @@ def _shared(region: Any, shapes: NDArray[Any], bounds: Floats) -> Floats:
         box = shapely.box(*bounds[half, :2].min(axis=0), *bounds[half, 2:].max(axis=0))
         shared[half] = _shared(shapely.intersection(region, box), shapes[half], bounds[half])
     return shared
+
+
+def _in_names(ground: Ground, names: list[str]) -> Floats:
+    """Cells, and places that are none: of those, only the cells in the one around them are looked at."""
+    import shapely
+
+    tree = ground.leaves.tree
+    places = [tree.place(name) if isinstance(tree, Placed) else None for name in names]
+    cells = [name for name, place in zip(names, places, strict=True) if place is None]
+    shares = _in_cells(ground, cells) if cells else np.zeros(ground.leaves.size)
+    shapes: dict[int, list[Any]] = {}
+    for outline, around in filter(None, places):
+        shapes.setdefault(int(around[0]), []).append(outline)
+    for cell, outlines in shapes.items():
+        first, last = tree.span(np.array([cell], dtype=np.uint64))
+        near = np.flatnonzero((ground.leaves.spans[0] >= first) & (ground.leaves.spans[1] <= last))
+        part = Ground(Leaves(tree, ground.leaves.cells[near]))
+        shares[near] = np.maximum(shares[near], _in_polygon(part, shapely.union_all(outlines)))
+    return shares
 
 
 def _in_cells(ground: Ground, names: list[str]) -> Floats:

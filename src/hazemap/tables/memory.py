@@ -127,20 +127,30 @@ def _some_cells(person: NDArray[np.int64], cells: Cells, words: KeyWords, most: 
 def _one_vote(
     person: NDArray[np.int64], cells: Cells, weights: NDArray[np.int64], words: KeyWords, scale: int
 ) -> Bounded:
-    """Each person's vote, divided over their cells in ascending order."""
-    order = np.argsort(person, kind="stable")
-    order = order[weights[order] > 0]
-    drawn = numbers(seeds(person.view(np.uint64), words), np.zeros(len(person), dtype=np.uint64))
-    found = [(np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int64))]
-    for rows in np.split(order, np.flatnonzero(np.diff(person[order])) + 1) if len(order) else ():
-        own, at = np.unique(cells[rows], return_inverse=True)
-        sums = np.zeros(len(own), dtype=object)  # Python integers: exact
-        np.add.at(sums, at, weights[rows].astype(object))
-        parts = np.array(divided(sums.tolist(), scale, int(drawn[rows[0]])))
-        some = parts > 0
-        found.append((np.repeat(person[rows[0]], some.sum()), own[some], parts[some]))
-    whose, where, how_much = (np.concatenate(column) for column in zip(*found, strict=True))
-    return whose, where, how_much
+    """Each person's vote, divided over their cells in ascending order. O(rows · log rows), and a loop over people."""
+    some = np.flatnonzero(weights > 0)
+    order = some[np.lexsort((cells[some], person[some]))]
+    if not len(order):
+        return np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    person, cells, weights = person[order], cells[order], weights[order]
+    begins = np.flatnonzero(
+        np.concatenate([[True], (person[1:] != person[:-1]) | (cells[1:] != cells[:-1])])
+    )  # of a person in a cell
+    exact = weights if float(weights.max()) * len(weights) < LARGEST_TOTAL else weights.astype(object)
+    person, cells, sums = person[begins], cells[begins], np.add.reduceat(exact, begins).tolist()
+    first = np.flatnonzero(np.concatenate([[True], person[1:] != person[:-1]]))
+    drawn = numbers(seeds(person[first].view(np.uint64), words), np.zeros(len(first), dtype=np.uint64)).tolist()
+    ends = [*first.tolist(), len(person)]
+    parts = np.array(
+        [
+            part
+            for (begin, end), number in zip(pairwise(ends), drawn, strict=True)
+            for part in (divided(sums[begin:end], scale, number) if end - begin > 1 else (scale,))
+        ],
+        dtype=np.int64,
+    )
+    kept = parts > 0
+    return person[kept], cells[kept], parts[kept]
 
 
 def _own_means(
