@@ -69,7 +69,7 @@ def test_values_that_cannot_be_are_clipped_and_missing_ones_left_out(ledger):
 def test_a_box_is_found_where_none_is_declared(ledger):
     found = made(crowd(), ledger, box=None, epsilon=4)
     assert np.nanmax(found.found("mean").value) == pytest.approx(30, abs=2)
-    assert "the box, found by two coarse grids of the world" in found.statement.charged
+    assert "the box, found by two coarse grids of the world from one row a person" in found.statement.charged
 
 
 def test_nothing_is_paid_where_a_cap_forbids_it_and_a_failure_says_what_was(ledger, monkeypatch):

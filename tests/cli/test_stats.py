@@ -104,6 +104,7 @@ def test_too_small_a_budget_says_that_there_are_too_few(hazemap, rides):
         (("--quantiles", "0.5,x"), "quantiles are numbers between 0 and 1"),
         (("--quantiles", "50"), "quantiles have ranks between 0 and 1"),
         (("--most-cells", "0"), "must be at least 1"),
+        (("--epsilon", "1e-9"), "lower --most-cells"),
         (("--epsilon", "0"), "epsilon must be above 0"),
         (("-o", "speed.csv"), "ends in .parquet"),
         (("-o", "speed.tif"), "a .tif holds"),

@@ -14,6 +14,7 @@ from hazemap.orders.order import ASSUMPTIONS
 from hazemap.orders.spelling import DistrictFiles, Hexes, Squares, refuse
 from hazemap.orders.ways import SPECK, domain
 from hazemap.privacy.budget import Budget, PureDP
+from hazemap.privacy.mechanisms import noise_for
 from hazemap.privacy.statement import A_PERSON, Statement
 from hazemap.tables.bounding import OwnMeans
 
@@ -25,6 +26,9 @@ FEWEST_PLACES, MOST_PLACES = 8, 24
 Where people are in more places than the cap, noise in pure ε and people grow with it alike, and more records are used;
 where they are in fewer, only the noise grows.
 """
+
+LOUDEST = 2.0**48
+"""The widest noise, in micro-votes: the samplers' own limit is twice as wide, which leaves room for finding a box."""
 
 BINS = 16
 """Into so many parts the range is cut for quantiles, where nobody says how many."""
@@ -105,6 +109,11 @@ class ValueOrder:
             records,
             scale=gauge.scale,
         )
+        if noise_for(budget, rule.sensitivity).stddev > LOUDEST:
+            raise InputError(
+                "so little is spent, and a person may say so much, that the noise would not fit: spend more, or lower "
+                "--most-cells or --most-records"
+            )
         return cls(value, cells, box, slots, ranks, window, budget, _method(cells, box, slots, gauge, rule))
 
     def statement(self, dataset: str) -> Statement:
@@ -128,7 +137,7 @@ class ValueOrder:
             "the names and types of the table's columns",
         ]
         charged = [
-            "" if self.box or borders else "the box, found by two coarse grids of the world",
+            "" if self.box or borders else "the box, found by two coarse grids of the world from one row a person",
             "every number, of people and of values, in every cell and slot",
         ]
         return Statement(
