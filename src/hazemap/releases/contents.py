@@ -24,7 +24,7 @@ from hazemap.releases.release import Release, UnknownMethod
 from hazemap.session import Exchange, Transcript
 
 FORMAT, NEWEST = 1, 2
-"""The format in which this version writes maps, and the newest it reads: that of statistics of values."""
+"""The formats in which this version writes maps, and statistics of values; it reads none that are newer."""
 
 LARGEST = 1 << 33
 """No transcript is longer than this many bytes; a damaged length must not fill the memory."""
@@ -85,9 +85,10 @@ def parse(path: Path, text: str | bytes) -> dict[str, Any]:
         raise ValueError("its label does not name a format")
     if label["format"] < 1:
         raise ValueError(f"no format has the number {label['format']}")
-    if label["format"] > NEWEST:
+    newest = NEWEST if label.get("kind") else FORMAT
+    if label["format"] > newest:
         raise FileError(
-            f"{path} has format {label['format']}; this hazemap reads formats up to {NEWEST}:"
+            f"{path} has format {label['format']}; this hazemap reads formats up to {newest}:"
             " open it with a newer hazemap"
         )
     return label
