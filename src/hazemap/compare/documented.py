@@ -17,6 +17,9 @@ SHOWN = {"gallery": ("city",)}
 TABLED = ("quick", "federated")
 """These comparisons have their tables on the page, the others only their figures."""
 
+SHARPNESS = 90
+"""Dots an inch of figures in the documentation."""
+
 HEAD = """# All methods, measured
 
 Made by `hazemap compare` on public and made-up maps, and written from its results; nothing here is typed by hand.
@@ -44,6 +47,8 @@ def _section(preset: Preset, results: Results, images: Path, level: int) -> str:
     for name, draw in preset.figures:
         if name in SHOWN.get(preset.name, (name,)):
             path = images / f"compare-{name}.png"
-            save(draw(results), path)
+            figure = draw(results)
+            figure.set_dpi(SHARPNESS)
+            save(figure, path)
             pictures.append(f"../images/{path.name}")
     return page(preset, results, pictures, level, preset.name in TABLED)
