@@ -9,7 +9,7 @@ project, author, copyright = "hazemap", "the hazemap authors", "the hazemap auth
 version = release = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build", "results/accuracy.md", "results/federated.md"]  # included by other pages
+exclude_patterns = ["_build", "results/accuracy.md", "results/auto.md", "results/federated.md"]  # included by other pages
 nb_execution_mode = "off"
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]
