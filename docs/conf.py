@@ -9,7 +9,8 @@ project, author, copyright = "hazemap", "the hazemap authors", "the hazemap auth
 version = release = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build", "results/accuracy.md", "results/auto.md", "results/federated.md"]  # included by other pages
+included = ["results/accuracy.md", "results/auto.md", "results/federated.md"]  # in other pages
+exclude_patterns = ["_build", *included]
 nb_execution_mode = "off"
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]
