@@ -98,6 +98,7 @@ def test_the_total_of_a_cell_is_the_weight_of_the_base_cells_it_owns(leaves: Lea
     assert leaves.total(base[:0], weights[:0]).tolist() == [0] * leaves.size
 
 
+@pytest.mark.slow
 @given(partitions(), st.integers(0, 2**32 - 1))
 @EAGER
 def test_stretches_hold_what_the_cells_hold_and_have_gaps_between_them(leaves: Leaves, seed: int) -> None:

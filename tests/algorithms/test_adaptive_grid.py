@@ -21,6 +21,7 @@ from .conftest import BOX, PEOPLE, TREE
 FINE = Quadtree.around(BOX, 12)
 
 
+@pytest.mark.slow
 def test_the_grid_of_blocks_is_as_its_rule_says(curator):
     grid = run(AdaptiveGrid(FINE, people=PEOPLE), curator, PureDP("0.5"), Unrecorded()).value.cells.tree
     assert isinstance(grid, Grids) and grid.first == ceil(sqrt(PEOPLE * 0.5 / 10) / 4) == 13

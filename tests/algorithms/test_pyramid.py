@@ -150,6 +150,7 @@ def by_linear_programme(result):
     return linprog(costs, A_eq=np.hstack([inside, eye, -eye]), b_eq=[row[0] for row in rows], method="highs").fun
 
 
+@pytest.mark.slow
 def test_the_map_is_near_the_truth_and_nearer_than_as_published():
     rows = table()
     true = density(picture(Leaves.at_level(TREE, 6), truth(rows, OneVote(), Leaves.at_level(TREE, 6))))

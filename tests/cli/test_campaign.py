@@ -3,6 +3,7 @@
 import asyncio
 import io
 import threading
+import time
 
 import httpx
 import numpy as np
@@ -84,7 +85,11 @@ def test_a_campaign_is_begun_watched_fetched_and_listed(process, hazemap, tmp_pa
 def test_a_campaign_is_stopped(process, hazemap):
     begun = hazemap("campaign", "start", *ORDER, "--people", "1000", BOX, *process.operator)
     assert begun.code == 0, begun.err
-    once = hazemap("campaign", "watch", "berlin", "--once", *process.operator)
+    for _ in range(50):  # the server's first round begins in a moment
+        once = hazemap("campaign", "watch", "berlin", "--once", *process.operator)
+        if "waiting for 1,000 more devices" in once.out:
+            break
+        time.sleep(0.2)
     assert "waiting for 1,000 more devices" in once.out
     assert hazemap("campaign", "stop", "berlin", *process.operator).code == 0
     watched = hazemap("campaign", "watch", "berlin", *process.operator)

@@ -115,6 +115,7 @@ def test_hexagons_and_no_box_at_all(hazemap, visits):
     assert len(hazemap("ask", "hexagons.parquet", "--top", "1", "--json").json["top"][0]["cell"]) == 15
 
 
+@pytest.mark.slow
 def test_folders_and_patterns_and_csv(hazemap, points, tmp_path):
     folder = tmp_path / "parts"
     folder.mkdir()

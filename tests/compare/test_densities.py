@@ -52,6 +52,7 @@ def test_a_metric_is_its_formula(metric, pair):
         assert metric(p, q) == pytest.approx(SLOWLY[metric](p.tolist(), q.tolist()), rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS, ids=lambda f: f.__name__)
 @given(pair=maps, seed=st.integers(0, 99))
 def test_pixels_may_be_shuffled_as_long_as_both_maps_are(metric, pair, seed):

@@ -55,6 +55,7 @@ def test_no_formula_is_made_of_a_title(town):
     assert draw.encode(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [5.0, 10.0])
 @pytest.mark.parametrize("title", [None, "A long title that takes more than a line, " * 3])
 def test_words_neither_overlap_nor_leave_the_page(town, width: float, title: str | None):
@@ -62,6 +63,7 @@ def test_words_neither_overlap_nor_leave_the_page(town, width: float, title: str
     assert_tidy(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("box", [Box(10.4, 59.8, 10.41, 60.2), Box(10.3, 60.0, 11.1, 60.001)])
 @pytest.mark.parametrize("panels", [tuple(draw.Panel), tuple(draw.Panel)[::-1]])
 def test_ribbons_and_towers_are_tidy_too(town, box: Box, panels: Sequence[draw.Panel]):
@@ -238,6 +240,7 @@ def test_no_figure_is_kept(town):
     assert gone() is None
 
 
+@pytest.mark.slow
 def test_drawing_touches_no_global_state_and_importing_loads_nothing_heavy():
     code = """
 import sys

@@ -117,6 +117,7 @@ def test_a_fresh_sample_is_drawn_each_round_and_one_sample_is_kept(tmp_path):
     assert len(set(asked[Sampling.FRESH])) > 1  # equal once in C(24, 12) runs: 4 · 10⁻⁷
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stage", "counted"), [(1, False), (3, False), (4, False), (5, True), (6, True)])
 def test_who_is_gone_before_the_vector_is_not_counted_and_who_is_gone_after_it_is(tmp_path, stage, counted):
     devices = crowd(12)

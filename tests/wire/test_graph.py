@@ -70,6 +70,7 @@ def test_who_is_missing_does_not_turn_the_order_of_the_others():
     assert all(set(row) == ring[p] for p, row in left.items() if p not in {a, b})
 
 
+@pytest.mark.slow
 def test_every_pair_is_joined_equally_often_over_seeds():
     """Chi-square at 1e-6 over the 45 pairs of 10 members; the twin with seeds of one bit fails."""
 
