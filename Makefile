@@ -66,6 +66,7 @@ clean:
 
 .venv/test: .venv/base
 	$(PIP_INSTALL) --editable ".[server,test,lint]"
+	$(BIN)/hazemap compare quick --map gaussian-20 -e 1 --repetitions 1 --jobs 1 -o "$$(mktemp -d)" >/dev/null  # loops too
 	touch $@
 
 .venv/docs: .venv/base

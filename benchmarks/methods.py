@@ -151,6 +151,8 @@ def page(results: dict) -> str:
     """The table of the documentation."""
     yard = np.median([found["yardstick"] for sides in results.values() for found in sides.values()])
     lines = [
+        "# What a release costs",
+        "",
         "CPU seconds of one release of the synthetic city (3.5 M people, counted already) on one thread, noise",
         f"included; in brackets the megabytes that it needs at its peak. ε = {EPSILON}. As a yardstick, 1,048,576",
         f"two-sided geometric numbers of NumPy's took {yard:.3f} s here, and 0.016 s where the last column was",
