@@ -70,6 +70,7 @@ def test_ribbons_and_towers_are_tidy_too(town, box: Box, panels: Sequence[draw.P
     assert_tidy(draw.draw_map(town, title="A town", caption=CAPTION, box=box, panels=panels))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_a_comparison_is_tidy(town, count: int):
     maps = [(f"The map with the number {i} and a long name", town) for i in range(count)]
@@ -113,6 +114,7 @@ def test_a_metre_is_as_long_across_as_up(town):
             assert across == pytest.approx(box.height / np.ptp(axes.get_ylim()), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_dense_cell_is_darker_than_a_sparse_one_and_surer(town, tree, pixel):
     figure = draw.draw_map(town, cell_lines=0, box=Box(10.3, 59.8, 11.1, 60.2))
     x, y, side = tree.square(tree.grid(6)[[32, 2], [32, 2]])
@@ -161,6 +163,7 @@ def test_a_cell_within_another_lies_on_top(make, tree, pixel):
     assert pixel(figure, "density", *place).sum() < 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [[1e9], [0.0], [-5.0], [1e-12]])
 def test_a_single_cell_is_a_picture(make, values: list[float]):
     tree = Quadtree.world(3)

@@ -78,6 +78,7 @@ def town(points: dict[str, np.ndarray]) -> MemoryTable:
     return MemoryTable(person, {"lon": lon, "lat": lat})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_a_stored_release_answers_like_the_fresh_one(name, points, tmp_path):
     method, budget = METHODS[name], PureDP(5)

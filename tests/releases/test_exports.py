@@ -104,6 +104,7 @@ def test_hexagons_are_not_drawn_as_squares(hexagon_release, tmp_path):
         hexagon_release.export(tmp_path / "map.tif")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["map.parquet", "map.tif", "map.gpkg", "map.fgb", "map.geojson", "map.csv", "picture.tif"]
 )
