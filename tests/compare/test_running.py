@@ -187,6 +187,7 @@ def test_one_comparison_at_a_time_is_at_work_in_a_folder(tmp_path):
 
 
 SCRIPT = """
+import signal
 import sys
 from pathlib import Path
 from hazemap.compare.atlas import ENTRIES, Atlas
@@ -196,6 +197,7 @@ from hazemap.compare.settings import Everyone
 from hazemap.compare.trials import Trial
 from hazemap.compare.workers import Done, attempted
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where tests run in the background
     folder = Path(sys.argv[1])
     atlas = Atlas(None, (("small", folder / "small.npy"),))
     flat = Method("flat", "flat:2", published=True)
