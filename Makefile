@@ -29,8 +29,9 @@ compare-docs: .venv/test  ## Every comparison there is (hours), and the pages of
 test: .venv/test  ## The fast tests and the doctests
 	$(BIN)/python -m pytest -m "not slow" -n 2 --doctest-modules tests src
 
-test-slow: .venv/test system  ## Laws, statistics, processes, large tables
-	$(BIN)/python -m pytest -m slow -n 2 tests
+test-slow: .venv/test system  ## Laws on more examples, statistics, processes, large tables
+	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m "not slow" -n 2 tests/laws
+	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m slow -n 2 tests
 
 lint: .venv/test  ## Style, types, import floors
 	$(BIN)/ruff check .

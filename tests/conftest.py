@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True, print_blob=True)
-settings.register_profile("dev", deadline=None, max_examples=50)
+EXAMPLES = 100 if os.environ.get("HAZEMAP_THOROUGH") else 50
+"""On so many examples a law is tried: by `make test-slow`, and by `make test`."""
+
+settings.register_profile("ci", deadline=None, max_examples=EXAMPLES, derandomize=True, print_blob=True)
+settings.register_profile("dev", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 SHARED = Path(__file__).parents[1] / ".." / "shared"

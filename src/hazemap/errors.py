@@ -3,7 +3,8 @@
     HazemapError
     ├── InputError              the caller's options or data
     │   ├── TableError          columns, coordinates, rows
-    │   └── FileError           a file that is missing, foreign or damaged
+    │   ├── FileError           a file that is missing, foreign or damaged
+    │   └── NoPlaceFound        nothing stands out of the noise, so no box was found
     ├── BudgetError             privacy that has been spent
     │   ├── BudgetExceeded      an algorithm asks for more than its run was given
     │   └── CapExceeded         a data set has less left than a release would cost
@@ -39,6 +40,10 @@ class TableError(InputError):
 
 class FileError(InputError):
     """A file that is missing, foreign or damaged."""
+
+
+class NoPlaceFound(InputError):
+    """Nothing stands out of the noise that a budget buys, so no box could be found."""
 
 
 class BudgetError(HazemapError):

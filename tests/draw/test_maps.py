@@ -224,15 +224,18 @@ def test_outlines_of_cells_fade_with_their_number(make, tree):
 
 @pytest.mark.slow
 def test_a_hundred_thousand_cells_take_less_than_three_seconds(make):
-    """Measured 1.6 s of CPU time; twice the promise where other work shares the machine."""
+    """CPU time, the best of three: other work may share the machine."""
     tree = Quadtree.around(Box(-74.3, 40.5, -73.7, 40.95), 9)
     cells = np.concatenate([tree.grid(8).ravel()[:-12000], tree.children(tree.grid(8).ravel()[-12000:])])
     assert len(cells) > 100_000
     cellmap = make(tree, cells, np.random.default_rng(0).exponential(100, len(cells)))
     draw.encode(draw.draw_map(cellmap))  # imports, fonts
-    start = time.process_time()
-    draw.encode(draw.draw_map(cellmap, title="A town", caption=CAPTION))
-    assert time.process_time() - start < 2 * 3
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        draw.encode(draw.draw_map(cellmap, title="A town", caption=CAPTION))
+        times.append(time.process_time() - start)
+    assert min(times) < 3
 
 
 def test_no_figure_is_kept(town):

@@ -96,7 +96,7 @@ every_encoder = pytest.mark.parametrize("encoder", ENCODERS)
 rows = st.tuples(
     st.sampled_from([1, 2, -5, 2**62]), st.sampled_from(PLACES), st.sampled_from([0.0, 0.3, 1.0, 1e9, np.nan])
 )
-quick = settings(max_examples=3)
+quick = settings(max_examples=max(3, settings().max_examples // 20))
 
 
 @st.composite

@@ -27,7 +27,7 @@ from hazemap.tables import MemoryTable, RowIsPerson
 from hazemap.trust import Curator
 
 TREE, ROWS = Quadtree(0.25, 0.25, 2.0**-9, 9), RowIsPerson()
-RELEASES, UNIONS = 25, 150
+RELEASES, UNIONS = 25, 400
 METHODS = [
     *(Adaptive(TREE, ROWS), PrefixTree(TREE, ROWS), Flat(TREE, 5, ROWS), AdaptiveGrid(TREE, ROWS)),
     *(Hierarchical(TREE, 5, ROWS), BestLevel(TREE, 5, ROWS), Geometric(TREE, 5, ROWS), CountMin(TREE, bounding=ROWS)),
@@ -76,7 +76,7 @@ def held(curator, method, budget, reader=lambda cells, _: cells) -> tuple[float,
 @pytest.mark.parametrize("budget", [PureDP("0.5"), PureDP("0.1"), ZCDP("0.01")], ids=str)
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 def test_intervals_hold_as_often_as_they_say(curator, method, budget):
-    """25 releases × 150 unions: the noise is fixed, so the test cannot fail by chance on the same code."""
+    """25 releases × 400 unions: the noise is fixed, so the test cannot fail by chance on the same code."""
     unions_held, levels_held = held(curator, method, budget)
     assert 0.935 <= unions_held <= 0.965
     assert levels_held >= 0.72  # 25 intervals of whole maps, or some 150, which hang together

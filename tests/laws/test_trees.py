@@ -152,7 +152,7 @@ TREES = [
 every_tree = pytest.mark.parametrize(("tree", "box"), TREES)
 every_quadtree = pytest.mark.parametrize("tree", [case[0] for case in QUADTREES.values()], ids=list(QUADTREES))
 seeds = st.integers(0, 2**32 - 1)
-quick = settings(max_examples=5, deadline=None)
+quick = settings(max_examples=max(5, settings().max_examples // 12), deadline=None)
 
 
 def rows(box: Box, seed: int, count: int = 200) -> Columns:

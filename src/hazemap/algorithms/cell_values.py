@@ -9,7 +9,7 @@ from hazemap.algorithms.found_box import Locate, Part, hexagons_over, part_of
 from hazemap.cells import Leaves, Tree
 from hazemap.domains import Gauge, Hexagons, Measured, Slots
 from hazemap.encoders import Values
-from hazemap.errors import InputError
+from hazemap.errors import InputError, NoPlaceFound
 from hazemap.estimate.gauged import Measurements
 from hazemap.rounds import Prices, Query, Rounds
 from hazemap.tables.bounding import OwnMeans
@@ -82,13 +82,13 @@ class FoundValues:
     def rounds(self, prices: Prices) -> Rounds[Measurements]:
         """The rounds of `Locate`, then that of the method."""
         rest = Fraction(1)
-        for share in self.shares:
+        for number, share in enumerate(self.shares, 1):
             rest -= share
             try:
                 box = yield from part_of(Locate().rounds(Part(prices, share)), share)
                 break
-            except InputError:
-                if share is self.shares[-1]:
+            except NoPlaceFound:
+                if number == len(self.shares):
                     raise
         hexagons = self.method.tree
         if not isinstance(hexagons, Hexagons):

@@ -18,7 +18,7 @@ from hazemap.cellmap import CellMap
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.domains import WORLD, Box, Hexagons, Quadtree
 from hazemap.encoders import Counts, Encoder
-from hazemap.errors import InputError
+from hazemap.errors import InputError, NoPlaceFound
 from hazemap.rounds import Prices, Query, Rounds
 from hazemap.tables.bounding import AtMostRows, Bounding
 
@@ -79,7 +79,7 @@ class Locate:
             if loud.any():
                 cells = cells[loud]
             elif not step:
-                raise InputError(
+                raise NoPlaceFound(
                     "no place stands out of the noise, so no box could be found for this budget (which is spent); "
                     "declare one with box=west,south,east,north"
                 )
