@@ -1,0 +1,147 @@
+"""Sensitivities under VALUES ONLY, by brute force: all tables of a few samples, all people, all their values."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from hazemap.domains import Quadtree
+from hazemap.domains.ruler import Ruler
+from hazemap.encoders import total
+from hazemap.encoders.array_scores import ArrayBins, ArrayQuantiles
+from hazemap.encoders.balance import Balance
+from hazemap.encoders.value_sums import ArrayMeans, ValueSums
+from hazemap.errors import InputError, TableError
+from hazemap.tables import AtMostRows, MemoryTable
+from hazemap.tables.contributions import Contributions
+from hazemap.tables.grouping import BestFit, Filling, WrapAround
+from hazemap.tables.samples import Samples
+
+RULER = Ruler(0, 4, steps=4)
+PERSON = np.array([0, 1, 1, 2, 2])
+SOME = Contributions(np.array([1, 2, 2]))
+GROUPINGS = [rule(most, filling) for rule in (BestFit, WrapAround) for most in (1, 2, 3) for filling in Filling]
+HALF = Fraction(1, 2)
+
+
+def moved(numbers) -> int:
+    """The most that any number moves when the values of one person change."""
+    tables = {values: np.asarray(numbers(Samples(PERSON, np.array(values)))) for values in product((0, 2, 4), repeat=5)}
+    most = 0
+    for person in range(3):
+        others: dict[tuple[int, ...], list[np.ndarray]] = {}
+        for values, found in tables.items():
+            others.setdefault(tuple(v for v, p in zip(values, PERSON, strict=True) if p != person), []).append(found)
+        for neighbours in others.values():
+            stack = np.array(neighbours)
+            most = max(most, int((stack.max(axis=0) - stack.min(axis=0)).max()))
+    return most
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_nobody_moves_the_sum_of_their_first_values_by_more_than_its_sensitivity(most):
+    sums = ValueSums(RULER, most)
+    assert moved(sums.total) == ValueSums(RULER, min(most, 2)).sensitivity.l1 <= sums.sensitivity.l1
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS, ids=repr)
+@pytest.mark.parametrize(("low", "high"), [(0, 4), (1, 3)])
+def test_nobody_moves_the_sum_of_array_means_by_more_than_its_sensitivity(grouping, low, high):
+    means = ArrayMeans(RULER, SOME, grouping, low, high)
+    found = moved(means.total)
+    assert found <= means.sensitivity.l1
+    assert found == high - low or grouping.spanned == 2
+
+
+def test_somebody_in_two_arrays_does_move_their_sum_by_more_than_the_range():
+    """So the sensitivity of wrapping around is not that of best fit: their one sample makes the last array alone."""
+    assert moved(ArrayMeans(RULER, SOME, WrapAround(2), 1, 3).total) > 2
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS, ids=repr)
+@pytest.mark.parametrize("rank", [Fraction(1, 10), HALF, Fraction(9, 10)])
+def test_nobody_moves_a_score_of_a_quantile_by_more_than_its_sensitivity(grouping, rank):
+    scores = ArrayQuantiles(RULER, SOME, grouping, (rank,))
+    assert moved(lambda table: scores.scores(table, rank)) <= scores.sensitivity(rank)
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS, ids=repr)
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_nobody_moves_a_score_of_a_bin_by_more_than_its_sensitivity(grouping, width):
+    bins = ArrayBins(RULER, SOME, grouping, width)
+    assert moved(lambda table: bins.scores(table, HALF)) <= bins.sensitivity(HALF)
+
+
+@pytest.mark.parametrize(("most", "reach"), [(1, 1), (1, 4), (2, 1), (2, 2), (2, 4)])
+def test_nobody_moves_a_balance_by_more_than_its_sensitivity_and_somebody_by_as_much(most, reach):
+    balance = Balance(RULER, most, reach)
+    found = moved(lambda table: balance.scores(table, HALF))
+    assert found <= balance.sensitivity(HALF)
+    pulls = moved(lambda table: -slow_pulls(balance, table))
+    assert pulls == min(2 * reach, 4) * most <= balance.sensitivity(HALF)
+
+
+def slow_pulls(balance: Balance, table: Samples) -> np.ndarray:
+    means, weights = table.means(balance.ruler), table.contributions.kept(balance.most)
+    every = np.arange(balance.ruler.steps + 1)[:, None]
+    return (weights * np.clip(means - every, -balance.reach, balance.reach)).sum(axis=1)
+
+
+def test_scores_are_those_of_slow_twins():
+    chance, ruler = np.random.default_rng(4), Ruler(0, 65, steps=130)
+    table = Samples(chance.integers(0, 40, 300), chance.normal(20, 15, 300))
+    some = table.contributions
+    for reach in (1, 8, 130):
+        balance = Balance(ruler, 5, reach)
+        assert (balance.scores(table, HALF) == -np.abs(slow_pulls(balance, table))).all()
+    means = table.array_means(BestFit(9), ruler)
+    quantiles = ArrayQuantiles(ruler, some, BestFit(9), (Fraction(1, 10),))
+    slow = [-abs(10 * int((means < reading).sum()) - len(means)) for reading in range(131)]
+    assert quantiles.scores(table, Fraction(1, 10)).tolist() == slow
+    bins = ArrayBins(ruler, some, BestFit(9), 25)
+    ends = [(25 * number, 25 * number + 24) for number in range(bins.number)]
+    slow = [-max(int((means < low).sum()), int((means > high).sum())) for low, high in ends]
+    assert bins.scores(table, HALF).tolist() == slow
+
+
+def test_sums_of_values_are_the_same_from_samples_and_person_by_person():
+    chance = np.random.default_rng(5)
+    person, value = chance.integers(-9, 9, 100), chance.normal(20, 30, 100)
+    memory = MemoryTable(person, {"lon": np.zeros(100), "lat": np.zeros(100), "value": value})
+    for most in (1, 3, 100):
+        sums = ValueSums(Ruler(0, 65), most)
+        assert sums.total(Samples(person, value)) == total(sums, memory)
+
+
+def test_a_table_of_places_is_not_one_of_values():
+    places = MemoryTable(np.array([1]), {"lon": np.zeros(1), "lat": np.zeros(1)})
+    with pytest.raises(TableError, match="table of samples"):
+        ValueSums(RULER, 1).total(places)
+    with pytest.raises(TableError, match="called value"):
+        ValueSums(RULER, 1).encode(places)
+    assert not len(Samples(PERSON, PERSON).votes(Quadtree.world(2), AtMostRows(1)).cells)
+
+
+def test_other_numbers_of_samples_than_the_public_ones_are_refused():
+    means = ArrayMeans(RULER, Contributions(np.array([1, 2, 1])), BestFit(1), 0, 4)
+    with pytest.raises(TableError, match="declared public"):
+        means.total(Samples(PERSON, PERSON))
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        lambda: ValueSums(RULER, 0),
+        lambda: ArrayMeans(RULER, SOME, BestFit(1), 2, 2),
+        lambda: ArrayMeans(RULER, SOME, BestFit(1), 0, 5),
+        lambda: ArrayQuantiles(RULER, SOME, BestFit(1), ()),
+        lambda: ArrayQuantiles(RULER, SOME, BestFit(1), (Fraction(2),)),
+        lambda: ArrayBins(RULER, SOME, BestFit(1), 5),
+        lambda: Balance(RULER, 0, 1),
+        lambda: Balance(RULER, 1, 5),
+    ],
+)
+def test_impossible_questions_are_refused(impossible):
+    with pytest.raises(InputError):
+        impossible()
