@@ -13,6 +13,39 @@ ReleaseFile = Annotated[Path, typer.Argument(metavar="FILE", help="A release: a 
 LedgerFile = Annotated[
     Path | None, typer.Option("--ledger", metavar="PATH", help="The ledger, instead of the one in HAZEMAP_HOME.")
 ]
+
+TABLE, PRIVACY, FILE = "The table", "Privacy", "Files"
+Source = Annotated[str, typer.Argument(help="Parquet, CSV or GeoParquet: a file, a folder, or a pattern in quotes.")]
+Person = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Whose row it is. Guessed where left out."),
+]
+Longitude = Annotated[
+    str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Longitude in degrees. Guessed.")
+]
+Latitude = Annotated[
+    str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Latitude in degrees. Guessed.")
+]
+Since = Annotated[
+    str | None, typer.Option(metavar="TIME", rich_help_panel=TABLE, help="Only rows from then on (ISO 8601).")
+]
+Until = Annotated[str | None, typer.Option(metavar="TIME", rich_help_panel=TABLE, help="Only rows before then.")]
+Epsilon = Annotated[
+    str | None, typer.Option("-e", "--epsilon", metavar="ε", rich_help_panel=PRIVACY, help="The price in ε.")
+]
+Delta = Annotated[
+    str | None, typer.Option(metavar="δ", rich_help_panel=PRIVACY, help="With --epsilon: the price is (ε, δ).")
+]
+Rho = Annotated[
+    str | None, typer.Option(metavar="ρ", rich_help_panel=PRIVACY, help="The price in ρ (zCDP), instead of ε.")
+]
+Payer = Annotated[
+    str | None, typer.Option(metavar="NAME", rich_help_panel=PRIVACY, help="Who pays. By default the file's name.")
+]
+Force = Annotated[bool, typer.Option("--force", rich_help_panel=FILE, help="Replace a file that is there.")]
+Memory = Annotated[
+    int | None, typer.Option(metavar="MB", min=1, rich_help_panel=FILE, help="Megabytes to stay within; 1024.")
+]
 BOX = "west,south,east,north in degrees, written --box=-74.02,40.70,-73.93,40.80"
 
 

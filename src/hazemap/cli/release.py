@@ -5,7 +5,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hazemap.cli.options import BOX, AsJson, LedgerFile, ledger_at
+from hazemap.cli.options import (
+    BOX,
+    FILE,
+    PRIVACY,
+    TABLE,
+    AsJson,
+    Delta,
+    Epsilon,
+    Force,
+    Latitude,
+    LedgerFile,
+    Longitude,
+    Memory,
+    Payer,
+    Person,
+    Rho,
+    Since,
+    Source,
+    Until,
+    ledger_at,
+)
 from hazemap.cli.output import deliver, note, progress
 from hazemap.errors import InputError
 
@@ -15,48 +35,29 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: [bold]hazemap release visits.parquet --person user --epsilon 1 -o map.parquet[/bold]"
 
-TABLE, PRIVACY, MAP, FILE = "The table", "Privacy", "The map", "Files"
+MAP = "The map"
 
 
 def release(
-    source: Annotated[
-        str, typer.Argument(help="Parquet, CSV or GeoParquet: a file, a folder, or a pattern in quotes.")
-    ],
+    source: Source,
     output: Annotated[
         Path,
         typer.Option("-o", "--output", rich_help_panel=FILE, help="The file to publish: .parquet, or .tif for a grid."),
     ],
-    person: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Whose row it is. Guessed where left out."),
-    ] = None,
-    lon: Annotated[
-        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Longitude in degrees. Guessed.")
-    ] = None,
-    lat: Annotated[
-        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Latitude in degrees. Guessed.")
-    ] = None,
+    person: Person = None,
+    lon: Longitude = None,
+    lat: Latitude = None,
     time: Annotated[
         str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="When, for --since and --until.")
     ] = None,
     value: Annotated[
         str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Weight of a row, for 'one vote'.")
     ] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", rich_help_panel=TABLE, help="Only rows from then on (ISO 8601).")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", rich_help_panel=TABLE, help="Only rows before then.")
-    ] = None,
-    epsilon: Annotated[
-        str | None, typer.Option("-e", "--epsilon", metavar="ε", rich_help_panel=PRIVACY, help="The price in ε.")
-    ] = None,
-    delta: Annotated[
-        str | None, typer.Option(metavar="δ", rich_help_panel=PRIVACY, help="With --epsilon: the price is (ε, δ).")
-    ] = None,
-    rho: Annotated[
-        str | None, typer.Option(metavar="ρ", rich_help_panel=PRIVACY, help="The price in ρ (zCDP), instead of ε.")
-    ] = None,
+    since: Since = None,
+    until: Until = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
     bounding: Annotated[
         str,
         typer.Option(
@@ -65,9 +66,7 @@ def release(
             help="What one person may contribute: 'one row', rows:K, cells:K, 'one vote', 'rows are people'.",
         ),
     ] = "one row",
-    dataset: Annotated[
-        str | None, typer.Option(metavar="NAME", rich_help_panel=PRIVACY, help="Who pays. By default the file's name.")
-    ] = None,
+    dataset: Payer = None,
     ledger: LedgerFile = None,
     box: Annotated[
         str | None,
@@ -76,7 +75,12 @@ def release(
         ),
     ] = None,
     cells: Annotated[
-        str, typer.Option(metavar="CELLS", rich_help_panel=MAP, help="quadtree, quadtree:DEPTH or h3:COARSEST-FINEST.")
+        str,
+        typer.Option(
+            metavar="CELLS",
+            rich_help_panel=MAP,
+            help="quadtree, quadtree:DEPTH, h3:COARSEST-FINEST or districts:FILE,…",
+        ),
     ] = "quadtree",
     method: Annotated[
         str, typer.Option(metavar="METHOD", rich_help_panel=MAP, help="auto, fitted-level, flat:LEVEL or another.")
@@ -84,10 +88,8 @@ def release(
     outside: Annotated[
         str, typer.Option(metavar="WHAT", rich_help_panel=MAP, help="Rows outside the map: drop, or count them.")
     ] = "drop",
-    force: Annotated[bool, typer.Option("--force", rich_help_panel=FILE, help="Replace a file that is there.")] = False,
-    memory: Annotated[
-        int | None, typer.Option(metavar="MB", min=1, rich_help_panel=FILE, help="Megabytes to stay within; 1024.")
-    ] = None,
+    force: Force = False,
+    memory: Memory = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish where the people of a table are, under differential privacy per person."""

@@ -5,7 +5,27 @@ from typing import Annotated
 
 import typer
 
-from hazemap.cli.options import BOX, AsJson, LedgerFile, ledger_at
+from hazemap.cli.options import (
+    BOX,
+    FILE,
+    PRIVACY,
+    TABLE,
+    AsJson,
+    Delta,
+    Epsilon,
+    Force,
+    Latitude,
+    LedgerFile,
+    Longitude,
+    Memory,
+    Payer,
+    Person,
+    Rho,
+    Since,
+    Source,
+    Until,
+    ledger_at,
+)
 from hazemap.cli.output import deliver, note, progress
 from hazemap.errors import InputError
 
@@ -14,13 +34,11 @@ EXAMPLE = (
     "--epsilon 1 -o speed.parquet[/bold]"
 )
 
-TABLE, PRIVACY, WHAT, FILE = "The table", "Privacy", "What is told, and where", "Files"
+WHAT = "What is told, and where"
 
 
 def stats(
-    source: Annotated[
-        str, typer.Argument(help="Parquet, CSV or GeoParquet: a file, a folder, or a pattern in quotes.")
-    ],
+    source: Source,
     value: Annotated[
         str, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="What was measured: a column of numbers.")
     ],
@@ -33,34 +51,17 @@ def stats(
     high: Annotated[
         float | None, typer.Option(metavar="NUMBER", rich_help_panel=TABLE, help="The largest value there can be.")
     ] = None,
-    person: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Whose row it is. Guessed where left out."),
-    ] = None,
-    lon: Annotated[
-        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Longitude in degrees. Guessed.")
-    ] = None,
-    lat: Annotated[
-        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Latitude in degrees. Guessed.")
-    ] = None,
+    person: Person = None,
+    lon: Longitude = None,
+    lat: Latitude = None,
     time: Annotated[
         str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="When, for slots. Guessed.")
     ] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", rich_help_panel=TABLE, help="Only rows from then on (ISO 8601).")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", rich_help_panel=TABLE, help="Only rows before then.")
-    ] = None,
-    epsilon: Annotated[
-        str | None, typer.Option("-e", "--epsilon", metavar="ε", rich_help_panel=PRIVACY, help="The price in ε.")
-    ] = None,
-    delta: Annotated[
-        str | None, typer.Option(metavar="δ", rich_help_panel=PRIVACY, help="With --epsilon: the price is (ε, δ).")
-    ] = None,
-    rho: Annotated[
-        str | None, typer.Option(metavar="ρ", rich_help_panel=PRIVACY, help="The price in ρ (zCDP), instead of ε.")
-    ] = None,
+    since: Since = None,
+    until: Until = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
     most_cells: Annotated[
         int | None,
         typer.Option(
@@ -77,9 +78,7 @@ def stats(
             help="For how many records a person counts in a cell and slot at most.",
         ),
     ] = 1,
-    dataset: Annotated[
-        str | None, typer.Option(metavar="NAME", rich_help_panel=PRIVACY, help="Who pays. By default the file's name.")
-    ] = None,
+    dataset: Payer = None,
     ledger: LedgerFile = None,
     box: Annotated[
         str | None, typer.Option(rich_help_panel=WHAT, help=f"All cells of it are told: {BOX}. Found where left out.")
@@ -108,10 +107,8 @@ def stats(
         int | None,
         typer.Option(metavar="N", rich_help_panel=WHAT, help="For quantiles, how many parts of the range. 16."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", rich_help_panel=FILE, help="Replace a file that is there.")] = False,
-    memory: Annotated[
-        int | None, typer.Option(metavar="MB", min=1, rich_help_panel=FILE, help="Megabytes to stay within; 1024.")
-    ] = None,
+    force: Force = False,
+    memory: Memory = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish the mean of a value per cell and timeslot, under differential privacy per person with all their records.
