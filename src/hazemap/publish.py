@@ -21,6 +21,7 @@ from hazemap.orders.spelling import budget as spelled_budget
 from hazemap.orders.spelling import cells as spelled_cells
 from hazemap.orders.values import ValueOrder
 from hazemap.orders.values import slots as spelled_slots
+from hazemap.orders.values_only import FULL, ValuesOnlyOrder, values_only
 from hazemap.orders.ways import around, reach, way
 from hazemap.privacy.budget import Budget, Number
 from hazemap.privacy.ledger import Account, Ledger
@@ -150,6 +151,7 @@ def stats(
     bins: int | None = None,
     most_cells: int | None = None,
     most_records: int = 1,
+    model: str = FULL,
     dataset: str | None = None,
     ledger: Ledger | None = None,
     output: AnyPath | None = None,
@@ -167,6 +169,10 @@ def stats(
     by a keyed hash. The cells are all that the box touches (or those of the districts' file), whether anybody is there
     or not; without a box, for hexagons, a share of the budget finds one. Everything else is as in `release`.
 
+    With `model="values-only"` it is taken to be public where people are and how many, and only values are protected:
+    cells are those with rows, numbers of people are exact, who counts where is chosen for the least error, and the data
+    set "… (values only)" pays (docs/how-to/values.md).
+
     >>> import numpy as np, pyarrow as pa, tempfile
     >>> from pathlib import Path
     >>> place = {"lon": np.full(5000, 2.35), "lat": np.full(5000, 48.85)}
@@ -181,7 +187,7 @@ def stats(
     say: Progress = progress or (lambda _what, _part: None)
     money = spelled_budget(epsilon, delta, rho)
     frame = Box.parse(box) if isinstance(box, str) else box
-    order = ValueOrder.understood(
+    order = (ValuesOnlyOrder if values_only(model) else ValueOrder).understood(
         value=value,
         bounds=(low, high),
         cells=spelled_cells(cells),
@@ -194,6 +200,12 @@ def stats(
         window=(since, until),
         budget=money,
     )
+    if isinstance(order, ValuesOnlyOrder):
+        goal = None if output is None else free_place(Path(output), source, overwrite, order)
+        what = "statistics of a value" + (f" in {goal.name}" if goal else "")
+        account = order.account(ledger or Ledger.default(), dataset or named_after(source), what)
+        columns = {"person": person, "lon": lon, "lat": lat, "time": time}
+        return _values_only(order, source, columns, time_zone, account, goal, memory_limit, say, stream)
     algorithm = order.method
     goal = None if output is None else free_place(Path(output), source, overwrite, algorithm)
     book = ledger or Ledger.default()
@@ -225,6 +237,50 @@ def stats(
         say,
         lambda result: Statistics(
             result.value, value, order.ranks, order.statement(account.dataset), algorithm, result.transcript
+        ),
+    )
+
+
+def _values_only(
+    order: ValuesOnlyOrder,
+    source: Any,
+    columns: dict[str, str | None],
+    zone: str,
+    account: Account,
+    goal: Path | None,
+    memory_limit: int | None,
+    say: Progress,
+    stream: Stream | None,
+) -> Statistics:
+    """Read once, choose from public whereabouts who counts where, then pay and ask."""
+    say("opening the table", None)
+    since, until = (None if each is None else moment(zone, each) for each in order.window)
+    table = open_table(
+        source,
+        **columns,
+        measured=order.value,
+        timed=order.places.slots.timed,
+        box=order.reach,
+        since=since,
+        until=until,
+        memory_limit=memory_limit,
+        progress=lambda part: say("reading rows", part),
+    )
+    algorithm, kept = order.kept(table)
+    return _made(
+        Curator(kept, stream or Stream.from_os()),
+        algorithm,
+        account,
+        order.budget,
+        goal,
+        say,
+        lambda result: Statistics(
+            result.value,
+            order.value,
+            order.ranks,
+            order.statement(account.dataset, algorithm),
+            algorithm,
+            result.transcript,
         ),
     )
 

@@ -25,6 +25,7 @@ from hazemap.algorithms.published_pyramid import PublishedPyramid
 from hazemap.algorithms.pyramid import Pyramid
 from hazemap.algorithms.top_cells import TopCells
 from hazemap.algorithms.uniform_grid import UniformGrid
+from hazemap.algorithms.values_only import ValuesOnly
 
 METHODS: tuple[type, ...] = (
     *(
@@ -47,7 +48,7 @@ METHODS: tuple[type, ...] = (
 )
 """Every method of a map that a release may name."""
 
-OF_VALUES: tuple[type, ...] = (CellValues, FoundValues)
+OF_VALUES: tuple[type, ...] = (CellValues, FoundValues, ValuesOnly)
 """Every method that ends in statistics of a value."""
 
 __all__ = [
@@ -80,4 +81,5 @@ __all__ = [
     "Pyramid",
     "TopCells",
     "UniformGrid",
+    "ValuesOnly",
 ]

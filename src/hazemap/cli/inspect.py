@@ -51,14 +51,14 @@ def inspect(
 
 
 def _queries(release: "Release | Statistics") -> list[dict[str, Any]]:
-    unit = release.statement.bounding.unit
+    own = release.statement.bounding.unit
     return [
         {
             "asks": _asked_for(question),
             "numbers": len(answer.sums),
             "share": float(question.share),
             "price": str(release.statement.budget.part(question.share)),
-            "stddev": float(answer.stddev.max()) / unit,
+            "stddev": float(answer.stddev.max()) / getattr(getattr(question, "encoder", None), "unit", own),
         }
         for question, answer in release.transcript
     ]

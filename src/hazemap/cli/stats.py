@@ -1,7 +1,7 @@
 """`hazemap stats`: from a table to published statistics of a value, per cell and timeslot."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,6 +28,9 @@ from hazemap.cli.options import (
 )
 from hazemap.cli.output import deliver, note, progress
 from hazemap.errors import InputError
+
+if TYPE_CHECKING:
+    from hazemap.releases import Statistics
 
 EXAMPLE = (
     "Example: [bold]hazemap stats rides.parquet --value speed --low 0 --high 65 --slots hour-of-day "
@@ -78,6 +81,14 @@ def stats(
             help="For how many records a person counts in a cell and slot at most.",
         ),
     ] = 1,
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            rich_help_panel=PRIVACY,
+            help="full, or values-only: whereabouts and numbers of people are public, only values are protected.",
+        ),
+    ] = "full",
     dataset: Payer = None,
     ledger: LedgerFile = None,
     box: Annotated[
@@ -143,6 +154,7 @@ def stats(
             bins=bins,
             most_cells=most_cells,
             most_records=most_records,
+            model=model,
             dataset=dataset,
             ledger=book,
             output=output,
@@ -168,6 +180,7 @@ def stats(
         as_json,
         f"{output}: {len(made.names):,} cells × {len(made.slots)} slots; the mean is told for {told:,} of {places:,}",
         f"Values outside {low:g} … {high:g} were clipped to these bounds; rows without a value were left out.",
+        *_whose(made),
         made.statement.line(),
         f"Charged {made.statement.budget} to the data set {status.name!r}"
         + (f", which leaves {left} of its cap, {status.cap}." if status.cap else "."),
@@ -177,6 +190,19 @@ def stats(
             f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {made.counted} in "
             "a slot; ask for coarser cells, fewer slots, a lower --most-cells or a larger budget"
         )
+
+
+def _whose(made: "Statistics") -> list[str]:
+    """Under values-only, of how many places with people the mean is told, and who counts there."""
+    from hazemap.algorithms import ValuesOnly
+
+    if not isinstance(made.algorithm, ValuesOnly):
+        return []
+    occupied = int((made.measurements.people > 0).sum())
+    return [
+        f"Values-only: whereabouts and numbers of people, in {occupied:,} places, are public and exact in this file.",
+        f"Route {made.algorithm.route}.",
+    ]
 
 
 def _ranks(text: str | None) -> tuple[float, ...]:
