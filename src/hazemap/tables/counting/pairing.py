@@ -87,21 +87,21 @@ class Pairing:
         order = np.argsort(cells)
         tree, rank = self._where.occupied(cells[order]), np.empty(len(cells), dtype=np.int64)
         rank[order] = np.arange(len(cells))
-        count, keys = self._count, self._keys[: self._count]
-        seeds = self._ids.seeds[: self._ids.count]
+        count, seeds = self._count, self._ids.seeds[: self._ids.count]
         people = np.empty(len(seeds), dtype=np.int64)
         people[np.argsort(seeds, kind="stable")] = np.arange(len(seeds))  # rows may be in an order that values made
-        pile = Pile()
+        pile, place = Pile(), np.empty(count, dtype=np.int32)
         pile.grow(count)
         pile.size = count
-        _draw(keys, rank, self._slots, seeds, people, pile.place, pile.word, pile.value)
-        pile.arrange(self._ids.count)
-        order = pile.value[:count].astype(np.int64)
-        firsts = np.concatenate([[0], np.cumsum(np.bincount(pile.place[:count], minlength=self._ids.count))])
+        _draw(self._keys[:count], rank, self._slots, seeds, people, pile.place, pile.word, pile.value, place)
+        self._keys = np.empty(0, dtype=np.uint64)  # each column goes when it has been read: they are large
+        pile.arrange(len(people))
+        order, whose = pile.value[:count].view(np.int64), pile.place[:count]
         del pile
-        cell, slot = np.divmod((keys & np.uint64(0xFFFFFFFF)).astype(np.int64), self._slots)
-        place = (rank[cell] * self._slots + slot).astype(np.int32)[order]
-        public = Whereabouts(firsts, place, self._records[:count][order], tree.places)
+        firsts = np.searchsorted(whose, np.arange(len(people) + 1, dtype=np.uint32))
+        del whose
+        public = Whereabouts(firsts, place[order], self._records[:count][order], tree.places)
+        self._records = np.empty(0, dtype=np.int64)
         return Pairs(tree, public, self._sums[:count][order])
 
 
@@ -167,10 +167,12 @@ def _draw(
     person: NDArray[np.uint32],
     drawn: NDArray[np.uint64],
     pair: NDArray[np.uint64],
+    places: NDArray[np.int32],
 ) -> None:
-    """The person of each pair, the number that its place draws, and the pair itself."""
+    """The person of each pair, the number that its place draws, the pair itself; and its place."""
     for i in range(keys.size):
         who, where = keys[i] >> np.uint64(32), np.int64(keys[i] & np.uint64(0xFFFFFFFF))
         place = rank[where // slots] * slots + where % slots
         person[i], drawn[i], pair[i] = people[np.int64(who)], number(seeds[np.int64(who)], np.uint64(place)), i
+        places[i] = place
 
