@@ -26,7 +26,7 @@ def ledger(tmp_path) -> Ledger:
 
 
 def rides(number: int = 400, seed: int = 5) -> pa.Table:
-    """People with two rows in the west (20 on average) and one in the east (40); three more of them alone in the north."""
+    """People with two rows in the west (20 on average) and one in the east (40); three of them in the north."""
     rng = np.random.default_rng(seed)
     user = np.concatenate([np.repeat(np.arange(number), 3), np.arange(3)])
     lon = np.concatenate([np.tile([WEST, WEST, EAST], number), np.full(3, 13.4)])
@@ -65,7 +65,9 @@ def test_the_statement_names_the_model_and_what_is_not_protected(ledger):
     assert "which cells are occupied" in text and "the route" not in statement.method
     assert "that 2 of 3 occupied places are told" in text
     assert "chosen from whereabouts and the budget (route " in text
-    assert statement.line().startswith("Differentially private per person's values alone (not whereabouts): ε = 2 (pure)")
+    assert statement.line().startswith(
+        "Differentially private per person's values alone (not whereabouts): ε = 2 (pure)"
+    )
     assert statement.charged == ("every number that is made of values",)
 
 
@@ -131,9 +133,19 @@ def test_another_data_set_pays_beside_the_full_model(ledger):
     made(rides(), ledger, dataset="rides")
     assert {each.name: each.spent.value for each in ledger.datasets()} == {"rides (values only)": 2}
     made(rides(), ledger, dataset="rides (values only)")
-    stats(rides(), value="speed", low=0, high=65, epsilon=1, cells="h3:5", dataset="rides", ledger=ledger, box="13,52,14,53")
+    stats(
+        rides(),
+        value="speed",
+        low=0,
+        high=65,
+        epsilon=1,
+        cells="h3:5",
+        dataset="rides",
+        ledger=ledger,
+        box="13,52,14,53",
+    )
     assert {each.name: each.spent.value for each in ledger.datasets()} == {"rides": 1, "rides (values only)": 4}
-    [last] = [each for each in ledger.history("rides (values only)")][-1:]
+    last = ledger.history("rides (values only)")[-1]
     assert last.released and last.statement.dataset == "rides (values only)"
 
 
@@ -217,11 +229,11 @@ def test_intervals_hold_the_statistic_of_those_who_count(ledger, budget):
     halved = []
     for seed in range(300):
         found = run(algorithm, Curator(kept, Stream.fixed(b"%d" % seed)), money, Unrecorded()).value
-        for name, each in inside.items():
+        for name, hits in inside.items():
             rank = (0.5,) if name == "quantiles" else ()
             truth, said = getattr(quiet, name)(*rank), getattr(found, name)(*rank)
             known = ~said.too_few
-            each += ((said.low <= truth.value) & (truth.value <= said.high))[known].tolist()
+            hits += ((said.low <= truth.value) & (truth.value <= said.high))[known].tolist()
             if name == "means":
                 middle, reach = said.value, (said.high - said.low) / 4
                 halved += (np.abs(truth.value - middle) <= reach)[known].tolist()

@@ -244,7 +244,7 @@ def stats(
 def _values_only(
     order: ValuesOnlyOrder,
     source: Any,
-    columns: dict[str, str | None],
+    columns: dict[str, Any],
     zone: str,
     account: Account,
     goal: Path | None,

@@ -77,7 +77,10 @@ def test_the_expected_error_is_as_it_is_described():
 def test_no_choice_of_places_is_much_better_than_the_one_that_is_found():
     """Twelve people, four places, everybody in one place: all sets of places that may be told, by brute force."""
     where = Whereabouts(
-        np.arange(0, 37, 3), np.tile([0, 1, 2, 1, 2, 3, 0, 1, 3, 0, 2, 1], 3).astype(np.int32), np.ones(36, dtype=int), 4
+        np.arange(0, 37, 3),
+        np.tile([0, 1, 2, 1, 2, 3, 0, 1, 3, 0, 2, 1], 3).astype(np.int32),
+        np.ones(36, dtype=int),
+        4,
     )
     loudness = Loudness(0.25, False, 1.0)
     best = best_keeping(where, 1, loudness)
@@ -111,7 +114,7 @@ def test_chop_user_is_taken_where_it_is_better(monkeypatch):
 
 
 def test_a_budget_that_is_too_small_is_refused_before_anything_is_paid():
-    with pytest.raises(InputError, match="no place can be told: .* needs 12,.*nothing was paid"):
+    with pytest.raises(InputError, match=r"no place can be told: .* needs 12,.*nothing was paid"):
         best_keeping(town(3), 1, Loudness(sqrt(2) * 1000, False, 2.166))
 
 

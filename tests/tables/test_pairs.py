@@ -107,7 +107,7 @@ def test_what_does_not_fit_is_said_with_what_to_do():
     number = 100_000
     columns = {"lon": rng.uniform(0, 1, number), "lat": rng.uniform(0, 1, number), "value": rng.normal(30, 20, number)}
     rows = MemoryTable(np.arange(number), columns | {"time": np.zeros(number)})
-    with pytest.raises(TableError, match="pass a larger one .--memory., or ask for coarser cells or fewer slots"):
+    with pytest.raises(TableError, match=r"pass a larger one \(--memory\), or ask for coarser cells or fewer slots"):
         engine(rows, memory_limit=1 << 20).pairs(EVERY[0])
 
 

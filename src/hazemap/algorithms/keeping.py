@@ -1,4 +1,5 @@
-"""Which places are told, and who counts in which of them, where only values are private: chosen before anything is paid.
+"""Which places are told, and who counts in which of them, where only values are private: chosen before anything is
+paid.
 
 A place that is told costs everybody who counts in it, so a table with many places has to leave out places, or people in
 places. Whereabouts are public here (VALUES ONLY), so all of this is decided from them and from the budget.
@@ -20,10 +21,10 @@ Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 TOO_WIDE = 0.5
-"""A place is told if its interval is no wider than this part of the bounds: it follows from the noise, so it is public."""
+"""A place is told if its interval is no wider than this part of the bounds; it follows from the noise: it is public."""
 
 SPREAD = 1 / sqrt(12)
-"""The standard deviation of own means, in parts of the bounds, that is reckoned with: they could be anywhere, evenly."""
+"""The standard deviation of own means, in parts of the bounds, that is reckoned with: they lie anywhere, evenly."""
 
 ROUNDING = 1e-6
 """Discrete noise has not quite the standard deviation that grows with the weight: 1 of 2²⁰ parts is far below this."""
@@ -40,9 +41,9 @@ CHOPPABLE = 1 << 20
 
 @dataclass(frozen=True)
 class Loudness:
-    """The standard deviation of the noise of a sum of values, in parts of the bounds: `unit` times the most that a person
-    weighs in all places together, or (`rooted`, discrete Gaussian) times the root of their squares. An interval of 95 %
-    reaches so many (`reach`) of them to each side.
+    """The standard deviation of the noise of a sum of values, in parts of the bounds: `unit` times the most that a
+    person weighs in all places together, or (`rooted`, discrete Gaussian) times the root of their squares. An
+    interval of 95 % reaches so many (`reach`) of them to each side.
 
     >>> Loudness(1.4, rooted=False, reach=2.2).stddev(4, 16), Loudness(1.4, rooted=True, reach=2.0).stddev(4, 16)
     (5.6, 5.6)
@@ -63,9 +64,9 @@ class Loudness:
 
 @dataclass(frozen=True, eq=False)
 class Keeping:
-    """Which pairs count, bool[pairs], and what follows: the weight in each place, int64[places] (0: it is not told), the
-    most that anybody weighs in all, and the most of its squares; how it was found, and the expected error per place,
-    averaged over people, in parts of the bounds.
+    """Which pairs count, bool[pairs], and what follows: the weight in each place, int64[places] (0: it is not told),
+    the most that anybody weighs in all, and the most of its squares; how it was found, and the expected error per
+    place, averaged over people, in parts of the bounds.
     """
 
     kept: NDArray[np.bool_]
@@ -82,10 +83,11 @@ def best_keeping(where: Whereabouts, records: int, loudness: Loudness, most_plac
 
     Expected error of a place that is told, in parts of the bounds: the root of noise² + SPREAD²·(1/k − 1/n), where k of
     n people count. The second part is what leaving people out at random does to a mean; both routes look at nothing but
-    whereabouts, so it holds for them if values do not depend on how many places somebody is in. That is a public measure,
-    and no promise: in the worst case the error is 1 − k/n, but whoever reckons with it leaves nobody out and tells
-    nothing, for it assumes that the hash knows the values. A place that is not told has UNKNOWN. The objective is the mean
-    over places, weighted by their people: what somebody who looks up the places of a person drawn at random can expect.
+    whereabouts, so it holds for them if values do not depend on how many places somebody is in. That is a public
+    measure, and no promise: in the worst case the error is 1 − k/n, but whoever reckons with it leaves nobody out and
+    tells nothing, for it assumes that the hash knows the values. A place that is not told has UNKNOWN. The objective
+    is the mean over places, weighted by their people: what somebody who looks up the places of a person drawn at
+    random can expect.
 
     Routes:
 
@@ -130,8 +132,8 @@ def best_keeping(where: Whereabouts, records: int, loudness: Loudness, most_plac
             found += _chopped(where, weights, loudness, whole >= least, cap, most_places)
     if not found:
         raise InputError(
-            f"no place can be told: even if everybody counted in one place only, a place needs {loudness.needed(1, 1):,.0f} "
-            "people, and none has enough; ask for coarser cells, fewer slots or a larger budget (nothing was paid)"
+            "no place can be told: even if everybody counted in one place only, a place needs "
+            f"{loudness.needed(1, 1):,.0f} people, and none has enough; ask for coarser cells, fewer slots or a larger budget (nothing was paid)"
         )
     return min(found, key=lambda each: each.error)
 
@@ -182,7 +184,11 @@ def _chopped(
     """CHOP-USER on these places with the budget of one in `cap`; then places that cannot be told are given up."""
     some = np.flatnonzero(active[where.place])
     epsilon = sqrt(2) / loudness.stddev(cap, cap)  # Laplace noise of that standard deviation has this ε
-    chopped = chop_user(Presence(where.person[some], where.place[some], weights[some]), Asked(1.0), epsilon)
+    chopped = chop_user(
+        Presence(*(codes[some].astype(np.int64) for codes in (where.person, where.place)), weights[some]),
+        Asked(1.0),
+        epsilon,
+    )
     # `Presence` puts pairs in order of people and places
     order = np.lexsort((where.place[some], where.person[some]))
     kept = np.zeros(len(where.place), dtype=np.bool_)

@@ -58,5 +58,7 @@ class Places:
     def occupied(self, cells: Cells) -> Measured:
         """The places of the cells in which rows were found, in ascending order."""
         if not len(cells):
-            raise InputError("no row lies in a cell and a slot, with a value: look at the box, the times and the column")
+            raise InputError(
+                "no row lies in a cell and a slot, with a value: look at the box, the times and the column"
+            )
         return Measured(Leaves(self.tree, cells), self.slots, self.gauge)

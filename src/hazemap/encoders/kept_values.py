@@ -23,12 +23,12 @@ class KeptValues:
     """The counters of a dial in every place that is told, those with a weight above 0, in the order of `tree`.
 
     VALUES ONLY: two tables are neighbours if the values of one person differ. `people` are in each place, of whom a
-    `weight` of Σ min(records, `bounding.records`) counts; nobody counts for more than `most` in all places together, nor
-    for more than `squares` in the sum of squares. All these are public, and int64[places] or whole numbers. A person of
-    weight w in a place moves its counters by w · l1 of the dial at most, since w · mean lies between the readings of
-    single records; so L1 = most · l1 and L2² = squares · l2². Both are reached, by somebody whose values all go from one
-    end of the bounds to the other. The table has to say who counts (`tables.pairs.KeptPairs`), and it has to fit these
-    numbers: otherwise `TableError`, before anything is added up.
+    `weight` of Σ min(records, `bounding.records`) counts; nobody counts for more than `most` in all places together,
+    nor for more than `squares` in the sum of squares. All these are public, and int64[places] or whole numbers. A
+    person of weight w in a place moves its counters by w · l1 of the dial at most, since w · mean lies between the
+    readings of single records; so L1 = most · l1 and L2² = squares · l2². Both are reached, by somebody whose values
+    all go from one end of the bounds to the other. The table has to say who counts (`tables.pairs.KeptPairs`), and it
+    has to fit these numbers: otherwise `TableError`, before anything is added up.
 
     >>> from hazemap.cells import Leaves
     >>> from hazemap.domains import Always, Gauge, Quadtree

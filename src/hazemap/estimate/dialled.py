@@ -16,7 +16,8 @@ from hazemap.rounds import Answer
 
 @dataclass(frozen=True, eq=False)
 class KnownPeople:
-    """Counters of the places that were asked about, float64[told, counters], in people (or records); see `Measurements`.
+    """Counters of the places that were asked about, float64[told, counters], in people (or records); see
+    `Measurements`.
 
     Intervals speak of the noise alone: they hold the statistic of those who count. Whether a mean is told follows from
     the noise and from numbers of people, so it is public.
@@ -59,7 +60,7 @@ class KnownPeople:
 
     @property
     def threshold(self) -> float:
-        """Of a place in which fewer people count nothing is told: its interval would be wider than half of the bounds."""
+        """Of a place in which fewer people count nothing is told: its interval would be too wide."""
         wide = reach(0.95, np.full(1, self.kurtosis))[0] * self.stddev / self.asked.dial.scales[0]
         return float(2 * wide / TOO_WIDE)
 

@@ -11,7 +11,7 @@ from hazemap import __version__
 from hazemap.algorithms import ValuesOnly
 from hazemap.algorithms.cell_values import CellValues
 from hazemap.algorithms.keeping import Keeping, Loudness, best_keeping
-from hazemap.domains import WORLD, Always, Box, Gauge, Hexagons, Slots
+from hazemap.domains import WORLD, Box, Gauge, Hexagons, Slots
 from hazemap.domains.dial import Dial
 from hazemap.domains.places import Places
 from hazemap.encoders import KeptValues
@@ -24,7 +24,7 @@ from hazemap.orders.ways import SPECK, around
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.ledger import Account, Ledger
 from hazemap.privacy.mechanisms import noise_for
-from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.privacy.statement import Statement
 from hazemap.privacy.values_only import APART, NOT_PROTECTED, VALUES_ONLY
 from hazemap.tables.bounding import OwnMeans, Sensitivity
 from hazemap.tables.pairs import KeptPairs, Pairs
@@ -65,6 +65,7 @@ def values_only(model: str) -> bool:
 class ValuesOnlyOrder:
     """Statistics that somebody wants, of a table whose whereabouts are public.
 
+    >>> from hazemap.domains import Always
     >>> order = ValuesOnlyOrder.understood(
     ...     value="speed", bounds=(0, 65), cells=Hexes(7, 7), box=None, slots=Always(), variance=True, quantiles=(),
     ...     bins=None, most=(None, 1), window=(None, None), budget=PureDP(1),
@@ -130,16 +131,16 @@ class ValuesOnlyOrder:
         return None if anywhere else around(self.places.tree)
 
     def account(self, book: Ledger, name: str, what: str) -> Account:
-        """Who pays: a data set of its own beside `name`. `CapExceeded` where that one has a cap and its own has none."""
+        """Who pays: a data set beside `name`, of its own. `CapExceeded` where that one has a cap and this one none."""
         plain = name.removesuffix(APART)
         own = book.account(plain + APART, what)
         capped = {status.name: status.cap for status in book.datasets()}
         there = book.account(plain, what).dataset
         if capped.get(there) is not None and capped.get(own.dataset) is None:
             raise CapExceeded(
-                f"the data set {there!r} has a cap, {capped[there]}, which is about people's whereabouts too: values-only "
-                f"publishes these exactly, so no cap of that kind covers it; if the people's agreement allows it, say how "
-                f"much may be spent on their values alone, with `hazemap ledger cap {own.dataset!r} …`, and ask again"
+                f"the data set {there!r} has a cap, {capped[there]}, which is about people's whereabouts too: values-only"
+                " publishes these exactly, so no cap of that kind covers it; if the people's agreement allows it, say how"
+                f" much may be spent on their values alone, with `hazemap ledger cap {own.dataset!r} …`, and ask again"
             )
         own.check(self.budget)
         return own

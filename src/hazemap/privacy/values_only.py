@@ -4,8 +4,8 @@ VALUES_ONLY = "the values of one person differ; how many samples each person giv
 """The neighbours of Rameshwar et al. 2024: it protects what was measured, not that somebody was there, or how often."""
 
 NOT_PROTECTED = (
-    "NOT protected: whereabouts and numbers; who was in which cell and slot with how many records is taken to be public, "
-    "and numbers of people are exact"
+    "NOT protected: whereabouts and numbers; who was in which cell and slot with how many records is taken to be "
+    "public, and numbers of people are exact"
 )
 """What a statement says beside it, in so many words."""
 

@@ -117,7 +117,8 @@ class EngineTable:
     def pairs(self, places: Places) -> "Pairs":
         """What each person measured in each place, added up, from one pass: O(pairs) memory within the limit.
 
-        For those who hold values only to be private: see `tables.pairs`. Rows are taken in by one worker, and coded by all.
+        For those who hold values only to be private: see `tables.pairs`. Rows are taken in by one worker, and coded
+        by all.
         """
         from hazemap.tables.counting.pairing import Pairing
         from hazemap.tables.counting.people import Batch

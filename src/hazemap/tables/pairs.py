@@ -1,4 +1,4 @@
-"""What each person measured in each place, added up: what a curator keeps of the rows, in memory that grows with pairs."""
+"""What each person measured in each place, added up: what a curator keeps of the rows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,7 +52,9 @@ class Pairs:
         place = at.astype(np.int64) * len(places.slots.names) + found.slots[known]
         words = KeyWords.expanded(key, DRAWN_AS)
         codes, who = np.unique(seeds(person[known].view(np.uint64), words), return_inverse=True)
-        both, pair, records = np.unique(who.astype(np.int64) * tree.places + place, return_inverse=True, return_counts=True)
+        both, pair, records = np.unique(
+            who.astype(np.int64) * tree.places + place, return_inverse=True, return_counts=True
+        )
         marks = Dial(places.gauge).marks
         sums = np.zeros((len(both), marks.shape[1]), dtype=np.int64)
         np.add.at(sums, pair, marks[found.readings[known]])
@@ -90,7 +92,7 @@ class KeptPairs:
             yield public.place[some].astype(np.int64), shared
 
     def weights(self) -> tuple[Numbers, int, int]:
-        """The weight that counts in each place; and the most of a person over all places, and its squares'. O(pairs)."""
+        """The weight that counts in each place; the most of a person in all places, and of its squares. O(pairs)."""
         public = self.pairs.whereabouts
         weights = np.where(self.kept, public.weights(self.records), 0)
         place = np.zeros(public.number, dtype=np.int64)
@@ -101,4 +103,3 @@ class KeptPairs:
     def votes(self, tree: Tree, bounding: Bounding) -> Votes:
         """`TableError`, as of `Pairs`."""
         return self.pairs.votes(tree, bounding)
-

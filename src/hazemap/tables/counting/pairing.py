@@ -54,7 +54,16 @@ class Pairing:
         begin, read = 0, readings[rows]
         while begin < len(keys):
             begin, self._count = _add(
-                keys, read, begin, self._marks, self._table, self._keys, self._records, self._sums, self._count, self._room
+                keys,
+                read,
+                begin,
+                self._marks,
+                self._table,
+                self._keys,
+                self._records,
+                self._sums,
+                self._count,
+                self._room,
             )
             if begin < len(keys):
                 self._grow()
@@ -76,12 +85,12 @@ class Pairing:
         arrays = (self._table, self._keys, self._records, self._sums)
         if sum(array.nbytes for array in arrays) + self._ids.used > self._limit:
             raise TableError(
-                "under values-only, what each person measured in each place is kept, and that needs more memory than its "
-                "limit: pass a larger one (--memory), or ask for coarser cells or fewer slots"
+                "under values-only, what each person measured in each place is kept, and that needs more memory than "
+                "its limit: pass a larger one (--memory), or ask for coarser cells or fewer slots"
             )
 
     def finished(self) -> Pairs:
-        """All pairs, those of one person together, in the order that places draw; people in the order of their seeds."""
+        """All pairs, those of one person together, in the order that places draw; people by their seeds."""
         self._table = np.zeros(0, dtype=np.uint32)
         cells = self._cells[: self._dictionary.count]
         order = np.argsort(cells)
@@ -125,7 +134,7 @@ def _add(
     count: int,
     room: int,
 ) -> tuple[int, int]:
-    """Add rows from `begin` on until there is no room for a new pair; where it stopped, and how many pairs there are."""
+    """Add rows from `begin` on until there is no room for a new pair; where it stopped, and how many there are."""
     last = np.uint64(table.size - 1)
     most = min(names.size, room)
     for row in range(begin, keys.size):
@@ -175,4 +184,3 @@ def _draw(
         place = rank[where // slots] * slots + where % slots
         person[i], drawn[i], pair[i] = people[np.int64(who)], number(seeds[np.int64(who)], np.uint64(place)), i
         places[i] = place
-
