@@ -233,7 +233,7 @@ def test_intervals_hold_the_statistic_of_those_who_count(ledger, budget):
             rank = (0.5,) if name == "quantiles" else ()
             truth, said = getattr(quiet, name)(*rank), getattr(found, name)(*rank)
             known = ~said.too_few
-            hits += ((said.low <= truth.value) & (truth.value <= said.high))[known].tolist()
+            hits.extend(((said.low <= truth.value) & (truth.value <= said.high))[known].tolist())
             if name == "means":
                 middle, reach = said.value, (said.high - said.low) / 4
                 halved += (np.abs(truth.value - middle) <= reach)[known].tolist()

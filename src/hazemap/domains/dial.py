@@ -90,7 +90,7 @@ class Dial:
 
 
 def _rounded(sums: Numbers, numbers: Numbers, times: Numbers) -> Numbers:
-    """Sums times `times` over `numbers`, to the nearest whole numbers, halves up: quotient and rest apart never overflow."""
+    """Sums · times / numbers to the nearest whole numbers, halves up: quotient and rest apart never overflow."""
     if sums.ndim == 2:
         numbers, times = numbers[:, None], times[:, None]
     whole, rest = np.divmod(sums, numbers)
