@@ -5,6 +5,7 @@ A place that is told costs everybody who counts in it, so a table with many plac
 places. Whereabouts are public here (VALUES ONLY), so all of this is decided from them and from the budget.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import sqrt
@@ -36,7 +37,8 @@ BEGINNINGS = (1.0, 1.5, 2.0, 3.0, 5.0)
 """Of how many times the least number of people the smallest place has that is tried first."""
 
 CHOPPABLE = 1 << 20
-"""CHOP-USER is tried on so many pairs at most: it looks at every pair once for each place by which K falls."""
+"""CHOP-USER is tried on so many pairs at most: it looks at every pair once for each place by which K falls. With more,
+only the first two beginnings are tried, too."""
 
 
 @dataclass(frozen=True)
@@ -97,32 +99,43 @@ def best_keeping(where: Whereabouts, records: int, loudness: Loudness, most_plac
       counts so far. Nobody is of use in a place beyond what it needs, so more places can be told.
     * *chopped*: CHOP-USER (`algorithms.chop_user`) chooses who is left out where, at the price ε/K of one place.
 
-    Each starts from the places with at least so much weight (`BEGINNINGS` times what a place needs under that K): a place
-    that cannot be told only costs. Then, as long as places keep too little to be told, some of the poorest of them are
-    given up (`_poorest`), and those who are free count elsewhere. So the least number of people that a place has to have
-    is a part of what is chosen. O(pairs) for each try, a hundred or so in all. At 95 % and pure ε a place needs 12.3 K/ε
-    people, so of n people at most n · ε/12.3 places can be told, whatever is chosen.
+    Each starts from the places with at least so much weight (`BEGINNINGS` times what a place needs under that K): a
+    place that cannot be told only costs. Then, as long as places keep too little to be told, some of the poorest of
+    them are given up (`_poorest`), and those who are free count elsewhere. So the least number of people that a place
+    has to have is a part of what is chosen. O(pairs) for each try, a hundred or so in all. At 95 % and pure ε a place
+    needs 12.3 K/ε people, so of n people at most n · ε/12.3 places can be told, whatever is chosen.
 
     >>> where = Whereabouts(np.arange(0, 81, 2), np.tile([0, 1], 40).astype(np.int32), np.ones(80, dtype=int), 2)
     >>> best = best_keeping(where, 1, Loudness(1.0, rooted=False, reach=2.0))
     >>> best.places, best.weight, round(best.error, 3)
     (2, array([40, 40]), 0.05)
     """
+    best = min(keepings(where, records, loudness, most_places), key=lambda each: each.error, default=None)
+    if best is None:
+        raise InputError(
+            "no place can be told: even if everybody counted in one place only, a place needs "
+            f"{loudness.needed(1, 1):,.0f} people, and none has enough; ask for coarser cells, fewer slots or a larger "
+            "budget (nothing was paid)"
+        )
+    return best
+
+
+def keepings(where: Whereabouts, records: int, loudness: Loudness, most_places: int | None = None) -> Iterator[Keeping]:
+    """All that are tried, each with its expected error; none where no place can be told."""
     weights = where.weights(records)
     whole = np.zeros(where.number, dtype=np.int64)
     np.add.at(whole, where.place, weights)
-    top = int(where.counts.max())
+    top, small = int(where.counts.max()), len(where.place) <= CHOPPABLE
     if most_places is None:
         caps = [*(1 << power for power in range(top.bit_length()) if 1 << power < top), top]
     else:
         caps = [min(most_places, top)]
-    found: list[Keeping] = []
     for cap in caps:
         least = loudness.needed(cap, cap)
         if least > whole.max():
             break
         before = -1
-        for times in BEGINNINGS:
+        for times in BEGINNINGS if small else BEGINNINGS[:2]:
             active = whole >= least * times
             number = int(active.sum())
             if number in (0, before):
@@ -131,16 +144,9 @@ def best_keeping(where: Whereabouts, records: int, loudness: Loudness, most_plac
             for route in ("drawn", "even"):
                 capped = _settled(where, weights, loudness, active, cap, route)
                 if capped is not None:
-                    found.append(_judged(where, loudness, capped, route, cap))
-        if len(where.place) <= CHOPPABLE and cap < top:
-            found += _chopped(where, weights, loudness, whole >= least, cap, most_places)
-    if not found:
-        raise InputError(
-            "no place can be told: even if everybody counted in one place only, a place needs "
-            f"{loudness.needed(1, 1):,.0f} people, and none has enough; ask for coarser cells, fewer slots or a larger "
-            "budget (nothing was paid)"
-        )
-    return min(found, key=lambda each: each.error)
+                    yield _judged(where, loudness, capped, route, cap)
+        if small and cap < top:
+            yield from _chopped(where, weights, loudness, whole >= least, cap, most_places)
 
 
 @dataclass(frozen=True, eq=False)

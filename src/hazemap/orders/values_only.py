@@ -138,9 +138,9 @@ class ValuesOnlyOrder:
         there = book.account(plain, what).dataset
         if capped.get(there) is not None and capped.get(own.dataset) is None:
             raise CapExceeded(
-                f"the data set {there!r} has a cap, {capped[there]}, which is about people's whereabouts too: "
-                "values-only publishes these exactly, so no cap of that kind covers it; if the people's agreement allows it, say "
-                f"how much may be spent on their values alone, with `hazemap ledger cap {own.dataset!r} …`, and ask again"
+                f"the data set {there!r} has a cap, {capped[there]}, which is about whereabouts too: values-only"
+                " tells these exactly, so no cap of that kind covers it; if the people's agreement allows it, say how"
+                f" much may be spent on their values alone, with `hazemap ledger cap {own.dataset!r} …`"
             )
         own.check(self.budget)
         return own
