@@ -2,11 +2,12 @@
 
     python benchmarks/values_only.py [--runs 20]
 
-Buses of Austin (m/s, 0 to 30) and cabs of San Francisco (km/h, 0 to 120), `../shared/data`: hexagons of resolution 7, in
-hours of the day and over all hours. For each budget and each route the best keeping of that route: K, the places that are
-told, the expected error per place weighted by people (what the choice is made by; a place that is not told has 1/2), and the
-median distance from the exact mean of everybody in the place, in the unit of the value, over all places that are told and
-all runs. Beside it the full model's places told, with its own default cap. Written to results/values_only.json.
+Buses of Austin (m/s, 0 to 30) and cabs of San Francisco (km/h, 0 to 120), `../shared/data`: hexagons of resolution 7,
+in hours of the day and over all hours. For each budget and each route the best keeping of that route: K, the places
+that are told, the expected error per place weighted by people (what the choice is made by; a place that is not told
+has 1/2), and the median distance from the exact mean of everybody in the place, in the unit of the value, over all
+places that are told and all runs. Beside it the full model's places told, with its own default cap. Written to
+results/values_only.json.
 """
 
 import argparse

@@ -7,13 +7,20 @@ import pyarrow as pa
 import pytest
 
 from hazemap.algorithms import ValuesOnly
+from hazemap.domains import Always
 from hazemap.errors import CapExceeded, HazemapError, InputError, TableError
 from hazemap.estimate.dialled import KnownPeople
+from hazemap.orders.spelling import budget as spelled_budget
+from hazemap.orders.spelling import cells as spelled_cells
+from hazemap.orders.values_only import ValuesOnlyOrder
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.stream import Stream
 from hazemap.publish import stats
 from hazemap.releases import Statistics
+from hazemap.rounds import Answer
+from hazemap.session import Unrecorded, run
+from hazemap.tables import open_table
 from hazemap.trust import Curator
 from hazemap.trust.curator import CentralPrices
 
@@ -39,6 +46,24 @@ def rides(number: int = 400, seed: int = 5) -> pa.Table:
 def made(table, ledger, **options) -> Statistics:
     asked = {"value": "speed", "low": 0, "high": 65, "epsilon": 2, "cells": "h3:5", "model": "values-only"} | options
     return stats(table, **asked, ledger=ledger, stream=Stream.fixed(b"only values"))
+
+
+def ordered(
+    epsilon: float = 1, delta: str | None = None, variance: bool = False, quantiles: tuple = ()
+) -> ValuesOnlyOrder:
+    return ValuesOnlyOrder.understood(
+        value="speed",
+        bounds=(0, 65),
+        cells=spelled_cells("h3:5"),
+        box=None,
+        slots=Always(),
+        variance=variance,
+        quantiles=quantiles,
+        bins=None,
+        most=(None, 1),
+        window=(None, None),
+        budget=spelled_budget(epsilon, delta, None),
+    )
 
 
 def told(found: Statistics) -> list[float]:
@@ -197,38 +222,33 @@ def test_every_mistake_costs_nothing(ledger, wrong, error, words, tmp_path, monk
     assert not ledger.history()
 
 
+@pytest.mark.parametrize("options", [{}, {"variance": True, "quantiles": (0.5,)}, {"delta": "1e-6"}], ids=str)
+def test_other_values_of_one_person_change_no_question_and_no_more_than_the_noise_hides(options):
+    """A neighbour, and in the order that a table sorted by its values has: the same question, sums within the bound."""
+    order = ordered(**options)
+    before = rides()
+    own = before["user"].to_numpy() == 7
+    for ends in ((0.0, 65.0), (65.0, 0.0)):
+        one, other = (np.where(own, end, before["speed"].to_numpy()) for end in ends)
+        tables = before.set_column(4, "speed", [one]), before.set_column(4, "speed", [other]).sort_by("speed")
+        (asked, kept), (again, others) = (order.kept(open_table(each, measured="speed", key=3)) for each in tables)
+        assert asked == again
+        moved = np.abs(again.asked.total(others) - asked.asked.total(kept)).astype(object)
+        sensitivity = asked.asked.sensitivity
+        assert 0 < moved.sum() <= sensitivity.l1 and (moved**2).sum() <= sensitivity.l2_squared
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [{"epsilon": 1}, {"epsilon": 1, "delta": "1e-6"}], ids=str)
 def test_intervals_hold_the_statistic_of_those_who_count(ledger, budget):
     """Of 300 runs and 2 places each 95 % hold: fewer than 91 % or more than 98.5 % has P < 1e-5 (600 draws)."""
-    from hazemap.domains import Always
-    from hazemap.orders.spelling import budget as spelled
-    from hazemap.orders.spelling import cells
-    from hazemap.orders.values_only import ValuesOnlyOrder
-    from hazemap.rounds import Answer
-    from hazemap.session import Unrecorded, run
-    from hazemap.tables import open_table
-
-    money = spelled(budget.get("epsilon"), budget.get("delta"), None)
-    order = ValuesOnlyOrder.understood(
-        value="speed",
-        bounds=(0, 65),
-        cells=cells("h3:5"),
-        box=None,
-        slots=Always(),
-        variance=True,
-        quantiles=(0.5,),
-        bins=None,
-        most=(None, 1),
-        window=(None, None),
-        budget=money,
-    )
+    order = ordered(variance=True, quantiles=(0.5,), **budget)
     algorithm, kept = order.kept(open_table(rides(4000), measured="speed", key=2))
     quiet = KnownPeople.of(algorithm.asked, Answer(algorithm.asked.total(kept), np.zeros(1) + 1e-9, 0.0))
     inside = {"means": [], "variances": [], "quantiles": []}
     halved = []
     for seed in range(300):
-        found = run(algorithm, Curator(kept, Stream.fixed(b"%d" % seed)), money, Unrecorded()).value
+        found = run(algorithm, Curator(kept, Stream.fixed(b"%d" % seed)), order.budget, Unrecorded()).value
         for name, hits in inside.items():
             rank = (0.5,) if name == "quantiles" else ()
             truth, said = getattr(quiet, name)(*rank), getattr(found, name)(*rank)

@@ -91,7 +91,7 @@ def test_no_choice_of_places_is_much_better_than_the_one_that_is_found():
             for cap in (1, 2, 3):
                 draft = keeping._settled(where, where.weights(1), loudness, active, cap, "even")
                 if draft is not None:
-                    others.append(keeping._judged(where, loudness, draft, "even", cap).error)
+                    others.append(keeping._judged(where, loudness, draft, "even").error)
     assert best.error <= min(others) * 1.1
 
 

@@ -67,8 +67,8 @@ class Loudness:
 @dataclass(frozen=True, eq=False)
 class Keeping:
     """Which pairs count, bool[pairs], and what follows: the weight in each place, int64[places] (0: it is not told),
-    the most that anybody weighs in all, and the most of its squares; how it was found, and the expected error per
-    place, averaged over people, in parts of the bounds.
+    the most that anybody weighs in all, and the most of its squares; how it was found, in how many places anybody
+    counts at most, and the expected error per place, averaged over people, in parts of the bounds.
     """
 
     kept: NDArray[np.bool_]
@@ -144,7 +144,7 @@ def keepings(where: Whereabouts, records: int, loudness: Loudness, most_places: 
             for route in ("drawn", "even"):
                 capped = _settled(where, weights, loudness, active, cap, route)
                 if capped is not None:
-                    yield _judged(where, loudness, capped, route, cap)
+                    yield _judged(where, loudness, capped, route)
         if small and cap < top:
             yield from _chopped(where, weights, loudness, whole >= least, cap, most_places)
 
@@ -160,7 +160,7 @@ class _Draft:
 def _settled(
     where: Whereabouts, weights: Numbers, loudness: Loudness, active: NDArray[np.bool_], cap: int, route: str
 ) -> _Draft | None:
-    """Give up the poorer half of the places that cannot be told, and draw again, until there is none."""
+    """Give up some of the places that cannot be told, and draw again, until there is none."""
     active = active.copy()
     kept = np.zeros(len(where.place), dtype=np.bool_)
     while active.any():
@@ -207,22 +207,21 @@ def _chopped(
         weight, most, squares = _compiled().weigh(where.firsts, where.place, weights, kept, where.number)
         few = np.flatnonzero(active & (weight < loudness.needed(most, squares)))
         if not few.size:
-            own = int(np.add.reduceat(kept, where.firsts[:-1], dtype=np.int64).max())
-            if most_places is not None and own > most_places:
-                return []
-            return [_judged(where, loudness, _Draft(kept, weight, most, squares), "chopped", own)]
+            found = _judged(where, loudness, _Draft(kept, weight, most, squares), "chopped")
+            return [found] if most_places is None or found.places <= most_places else []
         active[_poorest(few, weight, where.people, loudness.needed(most, squares))] = False
     return []
 
 
-def _judged(where: Whereabouts, loudness: Loudness, draft: _Draft, route: str, places: int) -> Keeping:
+def _judged(where: Whereabouts, loudness: Loudness, draft: _Draft, route: str) -> Keeping:
     people = np.bincount(where.place[draft.kept], minlength=where.number)
     told = draft.weight > 0
     error = np.full(where.number, UNKNOWN)
     noise = loudness.stddev(draft.most, draft.squares) / draft.weight[told]
     error[told] = np.sqrt(noise**2 + SPREAD**2 * (1 / people[told] - 1 / where.people[told]))
     mean = float((np.minimum(error, UNKNOWN) * where.people).sum() / where.people.sum())
-    return Keeping(draft.kept.copy(), draft.weight, draft.most, draft.squares, route, places, mean)
+    places = int(np.add.reduceat(draft.kept, where.firsts[:-1], dtype=np.int64).max())
+    return Keeping(draft.kept, draft.weight, draft.most, draft.squares, route, places, mean)
 
 
 @cache
