@@ -1,6 +1,6 @@
 """Means under values-only on real tables: which route is chosen, how many places are told, and how near they are.
 
-    python benchmarks/values_only.py [--runs 20]
+    python benchmarks/values_only.py [--runs 20] [--people 1000000]
 
 Buses of Austin (m/s, 0 to 30) and cabs of San Francisco (km/h, 0 to 120), `../shared/data`: hexagons of resolution 7,
 in hours of the day and over all hours. For each budget and each route the best keeping of that route: K, the places
@@ -78,10 +78,66 @@ def full_model(order: ValuesOnlyOrder, pairs: Pairs, table: EngineTable) -> int:
     return int((~Measurements.of(values, answer).means().too_few).sum())
 
 
+def crowd(people: int) -> None:
+    """Everybody in one cell an hour, all over a town."""
+    import resource
+    import tempfile
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    import hazemap
+
+    with tempfile.TemporaryDirectory() as folder:
+        rng, who = np.random.default_rng(0), np.arange(people)
+        writer = None
+        for hour in range(24):
+            columns = {
+                "user": who,
+                "lon": 2.0 + 0.4 * ((who * 7919 + hour * 31) % 1000) / 1000,
+                "lat": 48.6 + 0.4 * ((who * 104729 + hour * 17) % 997) / 997,
+                "ts": pa.array(np.full(people, (1_700_006_400 + 3600 * hour) * 10**6), pa.timestamp("us")),
+                "speed": rng.uniform(0, 60, people),
+            }
+            table = pa.table(columns)
+            writer = writer or pq.ParquetWriter(f"{folder}/crowd.parquet", table.schema)
+            writer.write_table(table)
+        assert writer is not None
+        writer.close()
+        begin = time.process_time()
+        made = hazemap.stats(
+            f"{folder}/crowd.parquet",
+            value="speed",
+            low=0,
+            high=60,
+            epsilon=1,
+            slots="hour-of-day",
+            model="values-only",
+            ledger=hazemap.Ledger(Path(folder) / "ledger.sqlite"),
+            output=f"{folder}/made.parquet",
+        )
+        row = {
+            "people": people,
+            "pairs": 24 * people,
+            "route": made.algorithm.route,
+            "told": int((~made.found("mean").too_few).sum()),
+            "occupied places": int((made.measurements.people > 0).sum()),
+            "seconds of the processor": time.process_time() - begin,
+            "megabytes at the most": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        }
+    RESULTS.with_name("values_only_crowd.json").write_text(json.dumps(row, indent=1) + "\n")
+    print(json.dumps(row, indent=1))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20)
-    runs = parser.parse_args().runs
+    parser.add_argument("--people", type=int)
+    given = parser.parse_args()
+    if given.people:
+        crowd(given.people)
+        return
+    runs = given.runs
     rows = []
     for name, (value, high, zone) in TABLES.items():
         for slots in (Clock.hours(zone), Always()):

@@ -36,9 +36,9 @@ UNKNOWN = 0.5
 BEGINNINGS = (1.0, 1.5, 2.0, 3.0, 5.0)
 """Of how many times the least number of people the smallest place has that is tried first."""
 
-CHOPPABLE = 1 << 20
+CHOPPABLE = 1 << 19
 """CHOP-USER is tried on so many pairs at most: it looks at every pair once for each place by which K falls. With more,
-only the first two beginnings are tried, too."""
+only the first two beginnings are tried, too, and every other K."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,8 @@ def keepings(where: Whereabouts, records: int, loudness: Loudness, most_places: 
     np.add.at(whole, where.place, weights)
     top, small = int(where.counts.max()), len(where.place) <= CHOPPABLE
     if most_places is None:
-        caps = [*(1 << power for power in range(top.bit_length()) if 1 << power < top), top]
+        powers = range(0, top.bit_length(), 1 if small else 2)
+        caps = [*(1 << power for power in powers if 1 << power < top), top]
     else:
         caps = [min(most_places, top)]
     for cap in caps:
