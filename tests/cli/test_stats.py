@@ -52,7 +52,8 @@ def test_statistics_say_what_they_hold_promise_and_cost(made, tmp_path):
     assert "Charged ε = 2 to the data set 'rides'." in made.out
     found = Statistics.open(tmp_path / "speed.parquet")
     mean = found.found("mean")
-    assert np.nanmax(np.abs(mean.value - 30)) < 8
+    off = np.abs(mean.value - 30) / mean.stddev
+    assert np.nanmax(off) < 20  # of two Laplace numbers, over 14 places: fewer than 1 of 10⁶ runs
     assert (~mean.too_few).sum() >= 4
     text = found.statement.text()
     assert "the bounds of 'speed', 0 to 65, as declared: values outside are clipped to them" in text
@@ -77,7 +78,8 @@ def test_pictures_of_slots_and_of_one_cell(made, hazemap, tmp_path):
     assert hazemap("show", "speed.parquet", "--statistic", "q0.5", "-o", "median.png").code == 0
 
 
-def test_too_small_a_budget_says_that_there_are_too_few(hazemap, rides):
+def test_too_small_a_budget_says_that_there_are_too_few(hazemap, rides, monkeypatch):
+    monkeypatch.setattr("hazemap.estimate.gauged.CHANCE", 1e-7)  # else noise alone tells of a place in 1 of 100 runs
     done = hazemap(*GOOD, *WHERE, "--epsilon", "0.001")
     assert done.code == 0
     assert "the mean is told for 0 of" in done.out
