@@ -30,8 +30,12 @@ def show(
         str | None, typer.Option(metavar="NAME", help="Of statistics: the profile of this cell over all slots.")
     ] = None,
     statistic: Annotated[
-        str, typer.Option(metavar="WHAT", help="Of statistics: mean, variance, or a quantile such as q0.5.")
-    ] = "mean",
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Of statistics: mean, variance, or a quantile such as q0.5. Maps show the best guess of the mean.",
+        ),
+    ] = None,
     width: Annotated[float, typer.Option(metavar="INCHES", min=2, max=40, help="How wide the picture is.")] = 10.0,
     as_json: AsJson = False,
 ) -> None:
@@ -45,7 +49,7 @@ def show(
 
     view = Box.parse(box) if box else None
     values = holds_values(file)
-    if not values and (cell is not None or statistic != "mean"):
+    if not values and (cell is not None or statistic is not None):
         raise InputError(f"{file} is a map: --cell and --statistic are for statistics of a value")
     with progress() as tell:
         tell("drawing", None)
