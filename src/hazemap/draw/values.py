@@ -51,13 +51,16 @@ class ValueScale:
     high: float
 
     @classmethod
-    def of(cls, values: Floats, bounds: tuple[float, float] = (0.0, 1.0)) -> "ValueScale":
-        """From the 1st to the 99th of a hundred of the values that are known; all that can be, where none is."""
+    def of(cls, values: Floats, bounds: tuple[float, float] = (0.0, 1.0), noise: float = 0.0) -> "ValueScale":
+        """From the 1st to the 99th of a hundred of the values that are known; all that can be, where none is.
+
+        It is four times as wide as noise at least, so that what noise does is no difference of colours.
+        """
         known = values[np.isfinite(values)]
         if not known.size:
             return cls(*bounds)
         ends = [quantile(known, np.ones(known.size), share) for share in (0.01, 0.99)]
-        middle, half = sum(ends) / 2, max((ends[1] - ends[0]) / 2, 1e-3 * abs(sum(ends)) / 2, 1e-12)
+        middle, half = sum(ends) / 2, max((ends[1] - ends[0]) / 2, 2 * noise, 1e-3 * abs(sum(ends)) / 2, 1e-12)
         return cls(middle - half, middle + half)
 
     def colours(self, values: Floats) -> Colours:
@@ -79,6 +82,7 @@ def draw_slots(
     unit: str = "",
     few: str = "too few people to say",
     bounds: tuple[float, float] = (0.0, 1.0),
+    noise: float = 0.0,
     title: str | None = None,
     caption: str = "",
     outlines: "Path | str | GeoDataFrame | None" = None,
@@ -88,8 +92,8 @@ def draw_slots(
     """A map for every slot, all in one scale and one view; cells of which nothing is known (NaN) are grey.
 
     `values` is float64[cells × slots], as `Measured` orders places. The view is `box`, or what holds all cells of which
-    something is known; `few` is said of grey ones, and the scale is that of `bounds` where all are grey. Looks at
-    released numbers alone. `InputError` for more than 48 slots.
+    something is known; `few` is said of grey ones, and the scale is that of `bounds` where all are grey; `noise` is the
+    usual error of a value. Looks at released numbers alone. `InputError` for more than 48 slots.
     """
     slots, cells = tree.slots.names, tree.cells
     if len(slots) > MOST_PANELS:
@@ -101,7 +105,7 @@ def draw_slots(
     shapes = _shapes(tree)
     view = (View.of(box) if box is not None else _around(shapes, known if known.any() else ~known)).shaped()
     lines = [] if outlines is None else lines_in(outlines, view)
-    scale = ValueScale.of(values, bounds)
+    scale = ValueScale.of(values, bounds, noise)
 
     inner = width - 2 * MARGIN
     columns = min(len(slots), max(2, round(math.sqrt(len(slots) * 2.2 / view.aspect))))

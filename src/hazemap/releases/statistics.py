@@ -228,17 +228,18 @@ class Statistics:
         from hazemap.draw.values import draw_profile, draw_slots
 
         shown, tree = statistic or "mean", self.measurements.tree
-        found, caption = self.found(shown), self.statement.line()
+        found, unit = self.found(shown), f"{shown} of {self.value}"
+        look: dict[str, Any] = {"caption": self.statement.line(), "unit": unit, "bounds": self._bounds(shown)}
         if cell is None:
             few = f"too few to say: a place needs about {self.measurements.threshold:,.0f} {self.counted}"
-            values = self.guesses[0] if statistic is None else found.value
-            unit = f"{shown} of {self.value}" + (", best guess" if statistic is None else "")
-            look = {"caption": caption, "unit": unit, "few": few, "bounds": self._bounds(shown), **options}
-            return draw_slots(tree, values, **look)
+            values, errors = self.guesses if statistic is None else (found.value, found.stddev)
+            unit += ", best guess" if statistic is None else ""
+            noise = float(np.median(errors[np.isfinite(errors)])) if np.isfinite(errors).any() else 0.0
+            look |= {"unit": unit, "few": few, "noise": noise}
+            return draw_slots(tree, values, **look | options)
         places = self._cell(cell) * len(self.slots) + np.arange(len(self.slots))
         ends = (found.low[places], found.high[places])
-        look = {"caption": caption, "unit": f"{shown} of {self.value}", "bounds": self._bounds(shown), **options}
-        return draw_profile(self.slots, found.value[places], *ends, **look)
+        return draw_profile(self.slots, found.value[places], *ends, **look | options)
 
     def _bounds(self, statistic: str) -> tuple[float, float]:
         gauge = self.measurements.tree.gauge
