@@ -171,6 +171,48 @@ def draw_profile(
     return page.figure
 
 
+def draw_histogram(
+    edges: Floats,
+    people: Floats,
+    low: Floats,
+    high: Floats,
+    *,
+    unit: str = "",
+    title: str | None = None,
+    caption: str = "",
+    width: float = 8.0,
+) -> "Figure":
+    """People in each bin of a value as bars, with a line for each interval; noise may take them below 0.
+
+    `edges` are float64[bins + 1], the others float64[bins]. Looks at released numbers alone.
+    """
+    if not 4 <= width <= 24:
+        raise InputError(f"a picture is 4 to 24 inches wide; found {width}")
+    left, above, below = MARGIN + 0.5, 0.3, 0.55
+    across = width - left - MARGIN
+    page = Page.ruled(width, above + PROFILE * across + below, title, caption)
+    page.write(MARGIN, page.top + 0.1, "people", va="center", **style(8, weight="bold"))
+    axes = page.axes(left, page.top + above, across, PROFILE * across, "histogram")
+    middle = (edges[:-1] + edges[1:]) / 2
+    axes.bar(middle, people, np.diff(edges) * 0.94, color=BAND, linewidth=0, zorder=2)
+    axes.vlines(middle, low, high, color=LINE, linewidth=1.2, zorder=4)
+    room = ROOM * (high.max() - min(low.min(), 0.0))
+    axes.set_ylim(min(low.min(), 0.0) - room, high.max() + room)
+    axes.set_xlim(edges[0], edges[-1])
+    for ticks, put in (
+        (_round_steps(*axes.get_xlim()), axes.set_xticks),
+        (_round_steps(*axes.get_ylim()), axes.set_yticks),
+    ):
+        put(ticks, [f"{tick:g}" for tick in ticks], **style(7))
+    axes.tick_params(length=2.5, width=0.5, color=GREY)
+    axes.axhline(0, linewidth=0.5, color=GREY, zorder=3)
+    axes.grid(axis="y", linewidth=0.4, color=UNKNOWN, zorder=0)
+    for spine in axes.spines.values():
+        spine.set(linewidth=0.5, color=GREY)
+    page.write(left + across / 2, page.top + above + PROFILE * across + 0.38, unit, ha="center", **style(8))
+    return page.figure
+
+
 def _shapes(tree: Measured, some: NDArray[np.bool_] | slice = slice(None)) -> Shapes:
     inner, cells = tree.cells.tree, tree.cells.cells[some]
     return Squares(inner, cells, np.ones(len(cells))) if isinstance(inner, Quadtree) else Polygons(inner, cells)

@@ -14,6 +14,7 @@ from hazemap.estimate.gauged import Found, Measurements
 from hazemap.estimate.pooled import pooled
 from hazemap.privacy.statement import Statement
 from hazemap.releases.columns import name_column
+from hazemap.releases.histogram import Histogram
 from hazemap.releases.questions import decimals
 from hazemap.releases.release import UnknownMethod
 from hazemap.rounds import Algorithm, Prices
@@ -171,6 +172,16 @@ class Statistics:
                 ends = float(found.low[at]), float(found.high[at])
                 answers.append(Told(statistic, cell, self.slots[number], value, stddev, *ends, confidence))
         return answers
+
+    def histogram(self, cell: str, slot: str) -> Histogram:
+        """How the value is distributed over the people of a cell in a slot (its name, or its number from 0 on).
+
+        `InputError` where no bins were asked for.
+        """
+        [which] = self._slots(slot)
+        people, stddev, kurtosis = self.measurements.histograms
+        at = self._cell(cell) * len(self.slots) + which
+        return Histogram(cell, self.slots[which], self.measurements.tree.gauge.edges, people[at], stddev, kurtosis)
 
     def _cell(self, cell: str) -> int:
         if cell not in self.names:
