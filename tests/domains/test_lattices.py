@@ -44,9 +44,18 @@ def pentagons():
 def test_points_everywhere_are_in_the_cells_that_h3_says(resolution):
     lattice, (lon, lat) = Lattice(resolution), everywhere(20_000)
     want = asked(lon, lat, resolution)
-    assert np.array_equal(lattice.locate(lon, lat), want)  # asked for
-    assert np.array_equal(lattice.locate(lon, lat), want)  # remembered
-    assert len(lattice._known.cells) > 1
+    assert np.array_equal(lattice.locate(lon, lat), want)
+    for few in np.array_split(np.arange(20_000), 20):  # so few are remembered in any case
+        assert np.array_equal(lattice.locate(lon[few], lat[few]), want[few])
+    known = lattice._known.keys.of(_places()(lon, lat, lattice._axes)) >= 0
+    assert known.mean() > 0.6
+    assert np.array_equal(lattice.locate(lon, lat), want)
+
+
+def test_where_every_point_is_in_a_cell_of_its_own_nothing_is_remembered():
+    lattice, (lon, lat) = Lattice(15), everywhere(20_000)
+    assert np.array_equal(lattice.locate(lon, lat), asked(lon, lat, 15))
+    assert len(lattice._known.cells) == 1
 
 
 @pytest.mark.parametrize("resolution", ALL)
@@ -112,6 +121,9 @@ def test_names_that_are_too_many_are_asked_for_again(monkeypatch):
     lattice, (lon, lat) = Lattice(12), everywhere(3000)
     for _ in range(3):
         assert np.array_equal(lattice.locate(lon, lat), asked(lon, lat, 12))
-    more = everywhere(3000, seed=2)
-    assert np.array_equal(lattice.locate(*more), asked(*more, 12))
+    lon, lat = everywhere(3000, seed=2)
+    want = asked(lon, lat, 12)
+    lon[7], lat[8] = np.nan, -91
+    want[[7, 8]] = 0
+    assert np.array_equal(lattice.locate(lon, lat), want)
     assert len(lattice._known.cells) <= 3000 and isinstance(lattice._known.keys, Positions)

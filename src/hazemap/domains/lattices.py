@@ -23,11 +23,11 @@ Floats = NDArray[np.float64]
 PENTAGONS = np.array([4, 14, 24, 38, 49, 58, 63, 72, 83, 97, 107, 117])  # base cells (H3 specification)
 TURN = asin(sqrt(3 / 28))  # by which every second resolution is turned against the one before
 
-MOST = 1 << 20
-"""So many names are remembered for a resolution, in 64 MiB at most."""
+MOST = 1 << 19
+"""So many names are remembered for a resolution, in 32 MiB at most."""
 
-PATIENCE = 8
-"""Names are remembered anew once an eighth as many rows as there are names had to be asked for."""
+FEW = 1 << 10
+"""So many points show whether it is of use to remember: not where nearly every one is in a cell of its own."""
 
 
 @cache
@@ -56,8 +56,8 @@ class Lattice:
 
         O(points): some 100 ns for each point in a cell that was met before, and 400 for any other.
         """
-        keys = _places()(lon, lat, self._axes)
         known = self._known
+        keys = _places()(lon, lat, self._axes) if self._of_use(known, lon, lat) else _off(lon, lat)
         at = known.keys.of(keys)
         cells = known.cells[at]
         asked = np.flatnonzero((at < 0) & (keys != OFF))
@@ -66,15 +66,23 @@ class Lattice:
             self._remember(keys[asked], cells[asked])
         return cells
 
+    def _of_use(self, known: "Known", lon: Floats, lat: Floats) -> bool:
+        """Whether the first of many points are in places that are known, or in some more than once."""
+        if len(lon) <= FEW:
+            return True
+        keys = _places()(lon[:FEW], lat[:FEW], self._axes)
+        new = keys[known.keys.of(keys) < 0]
+        return 2 * len(new) < FEW or (len(known.cells) <= MOST and len(np.unique(new)) < len(new) - 1)
+
     def _remember(self, keys: Cells, cells: Cells) -> None:
-        """Keep the names of these places, many at a time, in place of what others may be reading."""
+        """Keep the names of these places, half as many as are known at a time; others may be reading the old ones."""
         sure = keys != UNSURE
         with self._lock:
             known = self._known
             if len(known.cells) > MOST or not sure.any():
                 return
             self._waiting.append((keys[sure], cells[sure]))
-            if PATIENCE * sum(len(keys) for keys, _ in self._waiting) < len(known.cells):
+            if 2 * sum(len(keys) for keys, _ in self._waiting) < len(known.cells):
                 return
             every = [(known.keys.numbers, known.cells[:-1]), *self._waiting]
             keys, first = np.unique(np.concatenate([keys for keys, _ in every]), return_index=True)
@@ -91,6 +99,11 @@ class Known(NamedTuple):
 
 
 OFF, UNSURE = np.uint64(0), np.uint64(1)  # points off the globe, and those that H3 has to be asked for
+
+
+def _off(lon: Floats, lat: Floats) -> Cells:
+    """Which points are off the globe; nothing is known of the others."""
+    return np.where((np.abs(lon) <= 180) & (np.abs(lat) <= 90), UNSURE, OFF)
 
 
 def _named(lon: Floats, lat: Floats, resolution: int) -> Cells:
