@@ -166,10 +166,12 @@ def loudest(counters: int, noise: tuple[float, float], chance: float) -> float:
     """
     stddev, kurtosis = noise
     number = max(1, min(MOST_LAPLACE, int(3 * counters / kurtosis + 1e-6) if kurtosis > 0 else MOST_LAPLACE))
+    power = np.arange(number)
     each = np.cumsum([comb(number - 1 + j, j) / 2 ** (number + j) for j in range(number)])[::-1]
+    each /= [float(factorial(k)) for k in range(number)]
 
     def passed(x: float) -> float:
-        return exp(-x) * sum(float(c) * x**k / factorial(k) for k, c in enumerate(each))
+        return exp(-x) * float(each @ x**power)
 
     low, high = 0.0, 1.0
     while passed(high) > chance:
