@@ -1,5 +1,6 @@
 """Between which bounds do values lie? A small share of the budget finds the bounds that nobody declared."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -46,8 +47,8 @@ class FoundBounds:
 
     Every person has one vote, spread over their records (`OneVote`): so a person moves *all* bins together by one vote,
     however many records they have. First the octaves: the largest in which a crowd stands out of the noise bounds the
-    values on both sides. Then this range is cut into as many bins as so many people allow, and bins are left out at both
-    ends that hold no more than `beyond` of the votes, or than noise; if little is left of the range, once again.
+    values on both sides. Then this range is cut into as many bins as so many people allow, and bins are left out at
+    both ends that hold no more than `beyond` of the votes; if little is left of the range, once again.
 
     A third of a share goes to each step. What a step does not need is left over for the values. If no crowd stands
     out for the first of the `shares`, the next is tried. A bound that is declared is kept.
@@ -71,9 +72,24 @@ class FoundBounds:
 
     def rounds(self, prices: Prices) -> Rounds[Bounds]:  # noqa: ARG002 - every step takes a third of a share
         """One query for the octaves, perhaps a second; one or two for bins between them."""
+        return self._steps()
+
+    def read(self, answers: Sequence[Answer]) -> Bounds:
+        """The bounds that these answers of an earlier run give."""
+        steps = self._steps()
+        try:
+            next(steps)
+            for answer in answers:
+                steps.send(answer)
+        except StopIteration as end:
+            found: Bounds = end.value
+            return found
+        raise InputError("bounds were not found in this run: some of its answers are missing")
+
+    def _steps(self) -> Rounds[Bounds]:
         spent, beyond = Fraction(0), float(self.beyond)
         octaves = Octaves(self.line)
-        for share in self.shares:  # noqa: B007 - the last one is used below
+        for share in self.shares:
             answer = yield Query(Counts(octaves, self.bounding), share / 3)
             spent += share / 3
             top = topmost(*self._people(answer), beyond)
@@ -88,8 +104,8 @@ class FoundBounds:
         low, high = -size if self.low is None else self.low, size if self.high is None else self.high
         if not low < high:
             raise InputError(
-                f"most values are smaller than {size:g}, so that few lie within the bound that was declared (the budget "
-                "is spent): was it given in another unit?"
+                f"most values are smaller than {size:g}, so that few lie within the bound that was declared (the "
+                "budget is spent): was it given in another unit?"
             )
         below = above = 0.0
         sizes, noise = self._people(answer)
@@ -115,8 +131,8 @@ class FoundBounds:
                 break
         if size <= octaves.upto(0):
             raise InputError(
-                "all values that stand out of the noise are 0, so no bounds could be found (the budget is spent): declare "
-                "them (--low, --high)"
+                "all values that stand out of the noise are 0, so no bounds could be found (the budget is spent): "
+                "declare them (--low, --high)"
             )
         return Bounds(low, high, below, above, spent)
 

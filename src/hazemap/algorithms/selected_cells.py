@@ -2,27 +2,27 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, log, sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithms.cell_values import CellValues, touched
 from hazemap.cells import Cells, Leaves, Tree
-from hazemap.domains.measured import Measured
+from hazemap.domains.measured import MOST_PLACES, Measured
 from hazemap.domains.valued import Valued
 from hazemap.encoders import Counts, Presences, Values
 from hazemap.errors import InputError, NoPlaceFound
 from hazemap.estimate.gauged import Measurements
-from hazemap.estimate.ratios import loudest
 from hazemap.rounds import Answer, Prices, Query, Rounds
 from hazemap.tables.bounding import AtMostCells
 
 MOST_ASKED = 1 << 18
 """So many cells are asked at once; where a box has more of them, coarser ones are asked first."""
 
-EMPTY = 10
-"""So many empty cells are kept by mistake, in expectation: they cost nobody anything, but room in the file."""
+EMPTY, MOST_EMPTY = 0.1, 100
+"""Which part of empty cells, and how many of them, noise may let through: they cost nobody anything, but room."""
 
 BUSIEST = 3
 """How many times more people the busiest slot of a cell may have than its slots have in the mean."""
@@ -32,12 +32,12 @@ BUSIEST = 3
 class SelectedCells:
     """Ask how many people are in each cell, everybody voting in `most` cells at most, and keep those that may be told.
 
-    A cell is kept if its noisy votes stand out of the noise, and if they are enough. Let v be the votes of a cell, K how
-    many places a person may have, s the slots, and b what part of all votes is in the cells that are kept. Somebody
+    A cell is kept if its noisy votes stand out of the noise, and if they are enough. Let v be the votes of a cell, K
+    how many places a person may have, s the slots, and b what part of all votes is in the cells that are kept. Somebody
     with more places than K, who spends them on kept cells alone, is there with the weight of their vote times K/(s ·
-    most · b) in a mean slot; somebody with fewer, with less. So a cell is kept if v · K · min(s, 3)/(s · most · b) is at
-    least the number of people from which on a place is told, `Measurements.threshold`, which is public. The
-    largest set is kept of which this is true; if it is true of none, all that stand out.
+    most · b) in a mean slot; somebody with fewer, with less. So a cell is kept if v · K · min(s, 3)/(s · most · b) is
+    at least the number of people from which on a place is told, `Measurements.threshold`, which is public. The largest
+    set is kept of which this is true; if it is true of none, all that stand out.
 
     Where a box has more cells than 262,144, coarser ones are asked first, and of those that stand out the cells within:
     the same votes, so that the rows are read once. Every step has an equal part of `share`.
@@ -67,7 +67,7 @@ class SelectedCells:
         while level < method.level:
             query = Query(Counts(Leaves(tree, cells), rule), share)
             answer = yield query
-            loud = _loudest_first(answer, EMPTY)
+            loud = _loudest_first(answer)
             steps = min(self.down, method.level - level)
             cells = cells[loud[: MOST_ASKED // _fan_out(method.tree, cells, steps)]]
             for _ in range(steps):
@@ -86,7 +86,7 @@ class SelectedCells:
 
     def _kept(self, method: CellValues, answer: Answer, rest: Fraction, prices: Prices) -> NDArray[np.int64]:
         """Positions of the cells to keep, the fullest first."""
-        loud = _loudest_first(answer, EMPTY)
+        loud = _loudest_first(answer)
         if not len(loud):
             raise _nobody()
         votes = answer.sums[loud].astype(np.float64)
@@ -94,6 +94,8 @@ class SelectedCells:
         needed = _threshold(method, len(loud), rest, prices, answer.kurtosis)
         within = np.cumsum(votes) / max(float(votes.sum()), float(answer.sums.sum()))
         places = method.bounding.cells * min(slots, BUSIEST) / (slots * self.most)
+        loud = loud[: MOST_PLACES // (slots * method.gauge.size)]
+        votes, within = votes[: len(loud)], within[: len(loud)]
         enough = np.flatnonzero(votes * places / np.minimum(within, 1.0) >= needed)
         return loud[: enough[-1] + 1] if len(enough) else loud
 
@@ -117,10 +119,11 @@ def _fan_out(tree: Tree, cells: Cells, levels: int) -> int:
     return max(len(some), 1)
 
 
-def _loudest_first(answer: Answer, empty: float) -> NDArray[np.int64]:
-    """The cells that stand out, with so many empty ones among them in expectation."""
-    size = len(answer.sums)
-    above = loudest(1, (float(answer.stddev.max()), answer.kurtosis), min(empty / size, 0.05))
+def _loudest_first(answer: Answer) -> NDArray[np.int64]:
+    """The cells that stand out, the fullest first; few empty ones are among them, in expectation."""
+    chance, stddev = min(EMPTY, MOST_EMPTY / len(answer.sums)), float(answer.stddev.max())
+    laplace = answer.kurtosis > 1
+    above = stddev * (-log(2 * chance) / sqrt(2) if laplace else NormalDist().inv_cdf(1 - chance))
     order = np.argsort(-answer.sums, kind="stable")
     return order[: int((answer.sums > above).sum())]
 

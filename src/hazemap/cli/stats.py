@@ -51,6 +51,12 @@ def stats(
     high: Annotated[
         float | None, typer.Option(metavar="NUMBER", rich_help_panel=TABLE, help="The largest value there can be.")
     ] = None,
+    bounds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD", rich_help_panel=TABLE, help="private: a tenth of the budget finds the bounds not declared."
+        ),
+    ] = None,
     person: Person = None,
     lon: Longitude = None,
     lat: Latitude = None,
@@ -78,6 +84,14 @@ def stats(
             help="For how many records a person counts in a cell and slot at most.",
         ),
     ] = 1,
+    select: Annotated[
+        bool,
+        typer.Option(
+            "--select",
+            rich_help_panel=PRIVACY,
+            help="A tenth of the budget finds the cells with many people; nobody spends their cap elsewhere.",
+        ),
+    ] = False,
     dataset: Payer = None,
     ledger: LedgerFile = None,
     box: Annotated[
@@ -125,6 +139,7 @@ def stats(
             value=value,
             low=low,
             high=high,
+            bounds=bounds,
             person=person,
             lon=lon,
             lat=lat,
@@ -143,6 +158,7 @@ def stats(
             bins=bins,
             most_cells=most_cells,
             most_records=most_records,
+            select=select,
             dataset=dataset,
             ledger=book,
             output=output,
@@ -153,13 +169,15 @@ def stats(
     [status] = [each for each in book.datasets() if each.name == made.statement.dataset]
     left = status.remaining
     told = int((~made.found("mean").too_few).sum())
-    places = made.measurements.tree.places
+    places, gauge = made.measurements.tree.places, made.measurements.tree.gauge
     facts = {
         "file": str(output),
         "cells": len(made.names),
         "slots": len(made.slots),
         "told": told,
         "threshold": made.measurements.threshold,
+        "low": gauge.low,
+        "high": gauge.high,
         "remaining": left and {"measure": left.measure, "value": float(left.value)},
         "statement": made.statement.to_json(),
     }
@@ -167,7 +185,8 @@ def stats(
         facts,
         as_json,
         f"{output}: {len(made.names):,} cells × {len(made.slots)} slots; the mean is told for {told:,} of {places:,}",
-        f"Values outside {low:g} … {high:g} were clipped to these bounds; rows without a value were left out.",
+        f"Values outside {gauge.low:g} … {gauge.high:g} were clipped to these bounds; "
+        "rows without a value were left out.",
         made.statement.line(),
         f"Charged {made.statement.budget} to the data set {status.name!r}"
         + (f", which leaves {left} of its cap, {status.cap}." if status.cap else "."),

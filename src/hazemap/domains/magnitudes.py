@@ -15,6 +15,7 @@ from hazemap.errors import InputError, TableError
 LEAST, MOST = -30, 40
 """Smaller numbers than 2^LEAST are 0 here, and those of 2^MOST and more are the largest there is."""
 
+EVER = Always()
 PARTS = 1 << 8
 """Into so many equal parts every octave, from a power of two to the next, is cut."""
 
@@ -26,8 +27,8 @@ HALF = (MOST - LEAST) * PARTS
 class Magnitudes:
     """All numbers as a line of base cells, 1 to 35,841 in ascending order: each octave of each sign in 256 equal parts.
 
-    A public list, the same for every table: 0 is in the middle, and what lies outside of ±2⁴⁰ is in the outermost cells.
-    A row without a number, outside the `box` (where there is one) or in no slot lies `NOWHERE`. So the rules that bound
+    A public list, the same for every table: 0 is in the middle; what lies outside of ±2⁴⁰ is in the outermost cells. A
+    row without a number, outside the `box` (where there is one) or in no slot lies `NOWHERE`. So the rules that bound
     people in space bound them here: with one vote a person, every person spreads theirs as their values are spread.
 
     >>> line = Magnitudes()
@@ -37,7 +38,7 @@ class Magnitudes:
     """
 
     box: Box | None = None
-    slots: Slots = Always()
+    slots: Slots = EVER
 
     @property
     def depth(self) -> int:

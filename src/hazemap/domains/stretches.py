@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import Cells
-from hazemap.domains.magnitudes import HALF, Magnitudes
+from hazemap.domains.magnitudes import Magnitudes
 from hazemap.errors import InputError
 
 

@@ -10,6 +10,8 @@ from hazemap.cells import NOWHERE, Cells, Columns, Tree
 from hazemap.domains.slots import Always, Slots
 from hazemap.errors import TableError
 
+EVER = Always()
+
 
 @dataclass(frozen=True)
 class Valued:
@@ -23,7 +25,7 @@ class Valued:
     """
 
     tree: Tree
-    slots: Slots = Always()
+    slots: Slots = EVER
 
     @property
     def depth(self) -> int:
