@@ -27,6 +27,7 @@ from hazemap.cli.options import (
     ledger_at,
 )
 from hazemap.cli.output import deliver, note, progress
+from hazemap.cli.planned_stats import show_plan
 from hazemap.errors import InputError
 
 EXAMPLE = (
@@ -43,8 +44,8 @@ def stats(
         str, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="What was measured: a column of numbers.")
     ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", rich_help_panel=FILE, help="The file to publish: .parquet.")
-    ],
+        Path | None, typer.Option("-o", "--output", rich_help_panel=FILE, help="The file to publish: .parquet.")
+    ] = None,
     low: Annotated[
         float | None, typer.Option(metavar="NUMBER", rich_help_panel=TABLE, help="The least value there can be.")
     ] = None,
@@ -121,6 +122,9 @@ def stats(
         int | None,
         typer.Option(metavar="N", rich_help_panel=WHAT, help="For quantiles, how many parts of the range. 16."),
     ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only say what this would tell: nothing is read, charged or written.")
+    ] = False,
     force: Force = False,
     memory: Memory = None,
     as_json: AsJson = False,
@@ -130,6 +134,31 @@ def stats(
     The bounds of the value have to be declared. Cells of which too little is known say so.
     """
     del mean
+    if plan:
+        return show_plan(
+            as_json,
+            value=value,
+            low=low,
+            high=high,
+            bounds=bounds,
+            time_zone=time_zone,
+            since=since,
+            until=until,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            box=box,
+            cells=cells,
+            slots=slots,
+            variance=variance,
+            quantiles=_ranks(quantiles),
+            bins=bins,
+            most_cells=most_cells,
+            most_records=most_records,
+            select=select,
+        )
+    if output is None:
+        raise InputError("where shall the statistics go? Name a file: -o speed.parquet; or ask for a --plan first")
     from hazemap.publish import stats as publish
 
     book = ledger_at(ledger)
@@ -196,6 +225,7 @@ def stats(
             f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {made.counted} in "
             "a slot; ask for coarser cells, fewer slots, a lower --most-cells or a larger budget"
         )
+    return None
 
 
 def _ranks(text: str | None) -> tuple[float, ...]:

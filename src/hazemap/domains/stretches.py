@@ -37,7 +37,10 @@ class Stretches:
 
         Edges are edges of base cells; where these are wider than the bins, there are fewer bins.
         """
-        edges = tree.cells_of(np.linspace(low, high, bins + 1)).astype(np.int64)
+        wanted = np.linspace(low, high, bins + 1)
+        edges = tree.cells_of(wanted).astype(np.int64)
+        # A negative edge of a cell is the last number in it: the stretch above begins with the next cell.
+        edges += [int(tree.below(cell + 1) <= edge < 0) for cell, edge in zip(edges.tolist(), wanted, strict=True)]
         inner = np.unique(edges).tolist()
         last = inner[-1] if len(inner) > 1 else inner[-1] + 1
         first = max(inner[0], 2)

@@ -3,6 +3,7 @@
 Each bin has noise of standard deviation σ and an excess kurtosis, independent of the others.
 """
 
+from functools import lru_cache
 from math import ceil, log2
 from typing import NamedTuple
 
@@ -19,6 +20,9 @@ CHANCE, FURTHER = 0.01, 0.05
 
 PENALTY = 2.0
 """A bin belongs to a crowd if it adds more than so many standard errors."""
+
+SLACK = 3.0
+"""So many times more may be left out, where noise hides it."""
 
 SURE = 3.0
 """Standard errors that are added to what is said to lie beyond."""
@@ -73,13 +77,18 @@ def _crowd(counts: Floats, noise: Noise, chance: float) -> tuple[int, int] | Non
     until = np.concatenate([[0.0], np.cumsum(counts)])
     sums = until[None, 1:] - until[:-1, None]  # from bin i to the end of bin j
     lengths = np.arange(size)[None, :] - np.arange(size)[:, None] + 1
-    chances = [chance / 2 ** (2 * ceil(log2(length)) + 1) for length in range(1, size + 1)]
-    enough = np.array([loudest(length, noise, chance) for length, chance in enumerate(chances, 1)])
+    enough = np.array([_enough(length, noise, chance) for length in range(1, size + 1)])
     loud = (lengths > 0) & (sums > enough[np.maximum(lengths, 1) - 1])
     if not loud.any():
         return None
     at = int(np.argmax(np.where(loud, sums - PENALTY * noise[0] * lengths, -np.inf)))
     return divmod(at, size)
+
+
+@lru_cache(maxsize=1024)
+def _enough(length: int, noise: Noise, chance: float) -> float:
+    """What noise alone brings to a run of so many bins with a probability that, over all lengths, adds up to less."""
+    return loudest(length, noise, chance / 2 ** (2 * ceil(log2(length)) + 1))
 
 
 def best_bins(people: float, stddev: float, most: int) -> int:
@@ -94,13 +103,15 @@ def best_bins(people: float, stddev: float, most: int) -> int:
 def ends(counts: Floats, noise: Noise, beyond: float) -> Ends:
     """Of a histogram whose outermost bins are what lies outside: all bins but those with a part `beyond` at each side.
 
-    From each side bins are left out until the noisy sum of those before stays above `beyond` of all. Where there are
-    few people noise decides, and more or less of them may be left out; how many at most is said. O(bins).
+    From each side bins are left out until the noisy sum of those before stays above `beyond` of all and one and a half
+    standard errors (or `SLACK` times as much, if that is less). Where there are few people noise decides, and more or
+    less of them may be left out; how many at most is said. O(bins).
     """
     people = max(float(counts.sum()), 1.0)
     errors = noise[0] * np.sqrt(np.arange(1, len(counts) + 1))
     upto, behind = np.cumsum(counts), np.cumsum(counts[::-1])
-    first, left_behind = max(_stays(upto, beyond * people), 1), max(_stays(behind, beyond * people), 1)
+    limit = beyond * people + np.minimum(1.5 * errors, (SLACK - 1) * beyond * people)
+    first, left_behind = max(_stays(upto, limit), 1), max(_stays(behind, limit), 1)
     last = len(counts) - 1 - left_behind
     if first > last:
         first, last = 1, len(counts) - 2
@@ -113,6 +124,6 @@ def ends(counts: Floats, noise: Noise, beyond: float) -> Ends:
     return Ends(first, last, most(upto, first), most(behind, len(counts) - 1 - last))
 
 
-def _stays(sums: Floats, limit: float) -> int:
+def _stays(sums: Floats, limit: Floats) -> int:
     """How many bins come before the sum is above the limit for good."""
     return len(sums) - int(np.argmin(np.append((sums > limit)[::-1], False)))

@@ -90,8 +90,8 @@ def found_out(method: CellValues | FoundValues | PreparedValues, value: str, don
         ]
         said.append(
             f"the bounds of {value!r}, found to be {tree.gauge.low:g} to {tree.gauge.high:g} with "
-            f"{100 * float(paid):.2g} % of the budget, from one vote a person, spread over their records: values outside "
-            f"are clipped to them; of people's values no more than about {' and '.join(outside)}"
+            f"{100 * float(paid):.2g} % of the budget, from one vote a person, spread over their records: "
+            f"values outside are clipped to them; of people's values no more than about {' and '.join(outside)}"
         )
     if inner.selection is not None:
         votes = inner.selection.most
