@@ -16,6 +16,7 @@ from hazemap.algorithms import FoundValues
 from hazemap.domains import Box
 from hazemap.domains.zones import moment
 from hazemap.errors import HazemapError, LedgerError
+from hazemap.orders.finding import Finding
 from hazemap.orders.order import Order, free_place, named_after, rule_of
 from hazemap.orders.spelling import budget as spelled_budget
 from hazemap.orders.spelling import cells as spelled_cells
@@ -132,6 +133,7 @@ def stats(
     value: str,
     low: float | None = None,
     high: float | None = None,
+    bounds: str | None = None,
     person: str | None = None,
     lon: str | None = None,
     lat: str | None = None,
@@ -150,6 +152,7 @@ def stats(
     bins: int | None = None,
     most_cells: int | None = None,
     most_records: int = 1,
+    select: bool = False,
     dataset: str | None = None,
     ledger: Ledger | None = None,
     output: AnyPath | None = None,
@@ -166,6 +169,9 @@ def stats(
     records there, as 1 (or as their number of records, up to `most_records`); and in at most `most_cells` places, drawn
     by a keyed hash. The cells are all that the box touches (or those of the districts' file), whether anybody is there
     or not; without a box, for hexagons, a share of the budget finds one. Everything else is as in `release`.
+
+    With `bounds="private"` a share of the budget finds the bounds (one of `low` and `high` may still be declared); with
+    `select` a share finds the cells that have many people, and the values are asked in these alone.
 
     >>> import numpy as np, pyarrow as pa, tempfile
     >>> from pathlib import Path
@@ -193,6 +199,7 @@ def stats(
         most=(most_cells, most_records),
         window=(since, until),
         budget=money,
+        finding=Finding.understood(bounds, low, high, select),
     )
     algorithm = order.method
     goal = None if output is None else free_place(Path(output), source, overwrite, algorithm)
@@ -224,7 +231,7 @@ def stats(
         goal,
         say,
         lambda result: Statistics(
-            result.value, value, order.ranks, order.statement(account.dataset), algorithm, result.transcript
+            result.value, value, order.ranks, order.statement(account.dataset, result), algorithm, result.transcript
         ),
     )
 

@@ -51,14 +51,14 @@ def inspect(
 
 
 def _queries(release: "Release | Statistics") -> list[dict[str, Any]]:
-    unit = release.statement.bounding.unit
+    rule = release.statement.bounding
     return [
         {
             "asks": _asked_for(question),
             "numbers": len(answer.sums),
             "share": float(question.share),
             "price": str(release.statement.budget.part(question.share)),
-            "stddev": float(answer.stddev.max()) / unit,
+            "stddev": float(answer.stddev.max()) / getattr(_asked(question), "bounding", rule).unit,
         }
         for question, answer in release.transcript
     ]
@@ -66,11 +66,16 @@ def _queries(release: "Release | Statistics") -> list[dict[str, Any]]:
 
 def _asked_for(question: "Question") -> str:
     """What a question is about, by the name of its type."""
+    return type(_asked(question)).__name__
+
+
+def _asked(question: "Question") -> object:
+    """What a question asks for; a tree that grows is asked for itself."""
     from hazemap.rounds import Growth, Query
 
     if isinstance(question, Growth):
-        return "Growth"
-    return type(question.encoder if isinstance(question, Query) else question.scores).__name__
+        return question
+    return question.encoder if isinstance(question, Query) else question.scores
 
 
 def _replayed(release: "Release | Statistics") -> None:

@@ -4,6 +4,7 @@ from hazemap.encoders.counts import Counts
 from hazemap.encoders.cut_costs import CutCosts
 from hazemap.encoders.encoder import Encoder, Entries, total
 from hazemap.encoders.medians import Medians
+from hazemap.encoders.presences import Presences
 from hazemap.encoders.quantiles import Quantiles
 from hazemap.encoders.sketch import Sketch
 from hazemap.encoders.stack import Stack
@@ -16,6 +17,7 @@ __all__ = [
     "Encoder",
     "Entries",
     "Medians",
+    "Presences",
     "Quantiles",
     "Sketch",
     "Stack",

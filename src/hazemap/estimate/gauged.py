@@ -95,8 +95,12 @@ class Measurements:
 
         Noise alone lifts any empty place above it in less than 1 release of 100; so what is told is of real places.
         """
+        return self.threshold_of(self.tree.places)
+
+    def threshold_of(self, places: int) -> float:
+        """The same, if so many places were asked."""
         counters, noise = self._moments
-        return loudest(counters.shape[1], noise, CHANCE / self.tree.places)
+        return loudest(counters.shape[1], noise, CHANCE / places)
 
     def means(self, confidence: float = 0.95) -> Found:
         """The mean: of the people in a place, each with the mean of their own records."""
