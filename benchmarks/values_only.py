@@ -25,6 +25,7 @@ from hazemap.domains.dial import Dial
 from hazemap.encoders import KeptValues, Values
 from hazemap.estimate.dialled import KnownPeople
 from hazemap.estimate.gauged import Measurements
+from hazemap.orders.finding import Finding
 from hazemap.orders.spelling import Hexes
 from hazemap.orders.values_only import ValuesOnlyOrder
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
@@ -154,6 +155,7 @@ def main() -> None:
                     most=(None, 1),
                     window=(None, None),
                     budget=budget,
+                    finding=Finding(),
                 )
                 table = open_table(DATA / f"{name}.parquet", measured=value, timed=slots.timed, key=7)
                 begin = time.process_time()

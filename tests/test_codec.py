@@ -22,6 +22,7 @@ from hazemap.algorithms import (
     CountMin,
     FittedLevel,
     Flat,
+    FoundBounds,
     FoundBox,
     FoundValues,
     Geometric,
@@ -30,8 +31,10 @@ from hazemap.algorithms import (
     KDTree,
     Locate,
     PrefixTree,
+    PreparedValues,
     Privlet,
     PrivTree,
+    SelectedCells,
     UniformGrid,
     ValuesOnly,
 )
@@ -44,12 +47,16 @@ from hazemap.domains import (
     Gauge,
     Grids,
     Hexagons,
+    Magnitudes,
     Measured,
+    Octaves,
     Quadtree,
     Spans,
+    Stretches,
+    Valued,
     Weekdays,
 )
-from hazemap.encoders import Counts, KeptValues, Medians, Quantiles, Sketch, Stack, Values, Wavelet
+from hazemap.encoders import Counts, KeptValues, Medians, Presences, Quantiles, Sketch, Stack, Values, Wavelet
 from hazemap.errors import CodecError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.rounds import Answer, Choice, Growth, Query
@@ -123,6 +130,26 @@ THINGS = {
         CellValues(TREE, 3, Weekdays("Asia/Tokyo"), Gauge(-5, 5), OwnMeans(7)),
         CellValues(TREE, 3, Spans("UTC", (0, 3600, 7200)), Gauge(-5, 5), OwnMeans(1)),
         FoundValues(CellValues(HEXAGONS, 0, Always(), Gauge(-5, 5), OwnMeans(1))),
+    ),
+    "queries-before-values": (
+        Query(Counts(Octaves(Magnitudes()), OneVote()), Fraction(1, 30)),
+        Query(
+            Counts(Stretches.between(Magnitudes(Box(2.2, 48.8, 2.4, 48.9), Weekdays("UTC")), 0, 64, 8), OneVote()),
+            Fraction(1, 30),
+        ),
+        Query(Presences(Leaves.at_level(Valued(Quadtree(0.25, 0.5, 0.125, 2)), 2), AtMostCells(8)), Fraction(1, 10)),
+    ),
+    "methods-that-find": (
+        PreparedValues(
+            CellValues(TREE, 3, Always(), Gauge(-5, 5), OwnMeans(7)), FoundBounds(Magnitudes(), low=-5), SelectedCells()
+        ),
+        FoundValues(
+            PreparedValues(
+                CellValues(HEXAGONS, 2, Always(), Gauge(0, 1), OwnMeans(1)),
+                FoundBounds(Magnitudes()),
+                SelectedCells(most=8),
+            )
+        ),
     ),
     "methods": (
         Flat(TREE, 3),

@@ -10,6 +10,7 @@ from hazemap.algorithms import ValuesOnly
 from hazemap.domains import Always
 from hazemap.errors import CapExceeded, HazemapError, InputError, TableError
 from hazemap.estimate.dialled import KnownPeople
+from hazemap.orders.finding import Finding
 from hazemap.orders.spelling import budget as spelled_budget
 from hazemap.orders.spelling import cells as spelled_cells
 from hazemap.orders.values_only import ValuesOnlyOrder
@@ -63,6 +64,7 @@ def ordered(
         most=(None, 1),
         window=(None, None),
         budget=spelled_budget(epsilon, delta, None),
+        finding=Finding(),
     )
 
 
@@ -108,6 +110,10 @@ def test_the_file_holds_no_ids_and_opens_replays_and_draws_again(ledger, tmp_pat
     cell = frame.h3.iloc[0]
     assert [each.statistic for each in back.ask(cell)] == ["mean", "variance", "q0.5"]
     back.plot(), back.plot(cell=cell)
+    slot = back.slots[0]
+    assert back.histogram(cell, slot).people.sum() == pytest.approx(400, abs=40)
+    with pytest.raises(InputError, match="too few people are in"):
+        made(rides(), ledger, quantiles=(0.5,)).histogram(back.to_dataframe().query("people == 3").h3.iloc[0], slot)
     import pyarrow.parquet as pq
 
     label = json.loads(pq.read_metadata(tmp_path / "speed.parquet").metadata[b"hazemap"])
@@ -204,6 +210,8 @@ def test_the_charge_comes_before_the_answer_and_stands(ledger, monkeypatch):
         ({"model": "values"}, InputError, "a model of privacy is one of: full, values-only"),
         ({"low": None}, InputError, "cannot be read from the data"),
         ({"low": 70}, InputError, "the lower one first"),
+        ({"select": True}, InputError, "leave --select out"),
+        ({"low": None, "bounds": "private"}, InputError, "bounds are declared"),
         ({"quantiles": (0.0,)}, InputError, "ranks between 0 and 1"),
         ({"cells": "h3:5-6"}, InputError, "of one resolution: say h3:6"),
         ({"cells": "quadtree:6"}, InputError, "cut from a declared box"),

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hazemap.encoders import Counts
     from hazemap.errors import HazemapError
     from hazemap.planning.plan import plan
+    from hazemap.planning.stats_plan import plan_stats
     from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
     from hazemap.privacy.ledger import Ledger
     from hazemap.privacy.statement import Statement
@@ -116,6 +117,7 @@ __all__ = [
     "open",
     "open_table",
     "plan",
+    "plan_stats",
     "release",
     "replay",
     "run",
@@ -135,6 +137,7 @@ _HOMES = {
     "encoders": ("Counts",),
     "errors": ("HazemapError",),
     "planning.plan": ("plan",),
+    "planning.stats_plan": ("plan_stats",),
     "privacy.budget": ("ApproxDP", "PureDP", "ZCDP"),
     "privacy.ledger": ("Ledger",),
     "privacy.statement": ("Statement",),

@@ -29,15 +29,19 @@ from hazemap.domains import (
     Gauge,
     Grids,
     Hexagons,
+    Magnitudes,
     Marked,
     Measured,
+    Octaves,
     Parcels,
     Quadtree,
     Sides,
     Spans,
+    Stretches,
+    Valued,
     Weekdays,
 )
-from hazemap.encoders import Counts, CutCosts, KeptValues, Medians, Quantiles, Sketch, Stack, Values, Wavelet
+from hazemap.encoders import Counts, CutCosts, KeptValues, Medians, Presences, Quantiles, Sketch, Stack, Values, Wavelet
 from hazemap.errors import CodecError, HazemapError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.rounds import Answer, Choice, Growth, Measure, Query
@@ -47,6 +51,7 @@ CLOSED_LIST: tuple[type, ...] = (
     *(Query, Choice, Growth, Measure, Answer, Counts, CutCosts, Stack, Sketch, Wavelet, Medians, Quantiles),
     *(Leaves, Quadtree, Hexagons, Grids, Cuts, Districts, Parcels, CutDistricts, Marked, Sides, Box),
     *(Values, KeptValues, Measured, Gauge, Always, Clock, Weekdays, Spans, OwnMeans),
+    *(Magnitudes, Octaves, Stretches, Valued, Presences),
     *(AtMostRows, AtMostCells, OneVote, RowIsPerson, PureDP, ZCDP, ApproxDP, Reading),
 )
 """Every type that may travel. Methods are added by whoever stores them (`known` below)."""

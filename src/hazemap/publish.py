@@ -16,6 +16,7 @@ from hazemap.algorithms import FoundValues
 from hazemap.domains import Box
 from hazemap.domains.zones import moment
 from hazemap.errors import HazemapError, LedgerError
+from hazemap.orders.finding import Finding
 from hazemap.orders.order import Order, free_place, named_after, rule_of
 from hazemap.orders.spelling import budget as spelled_budget
 from hazemap.orders.spelling import cells as spelled_cells
@@ -133,6 +134,7 @@ def stats(
     value: str,
     low: float | None = None,
     high: float | None = None,
+    bounds: str | None = None,
     person: str | None = None,
     lon: str | None = None,
     lat: str | None = None,
@@ -151,6 +153,7 @@ def stats(
     bins: int | None = None,
     most_cells: int | None = None,
     most_records: int = 1,
+    select: bool = False,
     model: str = FULL,
     dataset: str | None = None,
     ledger: Ledger | None = None,
@@ -168,6 +171,9 @@ def stats(
     records there, as 1 (or as their number of records, up to `most_records`); and in at most `most_cells` places, drawn
     by a keyed hash. The cells are all that the box touches (or those of the districts' file), whether anybody is there
     or not; without a box, for hexagons, a share of the budget finds one. Everything else is as in `release`.
+
+    With `bounds="private"` a share of the budget finds the bounds (one of `low` and `high` may still be declared); with
+    `select` a share finds the cells that have many people, and the values are asked in these alone.
 
     With `model="values-only"` it is taken to be public where people are and how many, and only values are protected:
     cells are those with rows, numbers of people are exact, who counts where is chosen for the least error, and the data
@@ -199,6 +205,7 @@ def stats(
         most=(most_cells, most_records),
         window=(since, until),
         budget=money,
+        finding=Finding.understood(bounds, low, high, select),
     )
     if isinstance(order, ValuesOnlyOrder):
         goal = None if output is None else free_place(Path(output), source, overwrite, order)
@@ -236,7 +243,7 @@ def stats(
         goal,
         say,
         lambda result: Statistics(
-            result.value, value, order.ranks, order.statement(account.dataset), algorithm, result.transcript
+            result.value, value, order.ranks, order.statement(account.dataset, result), algorithm, result.transcript
         ),
     )
 

@@ -8,6 +8,7 @@ from hazemap.algorithms.count_min import CountMin
 from hazemap.algorithms.dense_pyramid import DensePyramid
 from hazemap.algorithms.fitted_level import FittedLevel
 from hazemap.algorithms.flat import Flat
+from hazemap.algorithms.found_bounds import FoundBounds
 from hazemap.algorithms.found_box import FoundBox, Locate
 from hazemap.algorithms.geometric import Geometric
 from hazemap.algorithms.hb import HB
@@ -18,11 +19,13 @@ from hazemap.algorithms.kd_tree import KDTree
 from hazemap.algorithms.laplace_clip import LaplaceClip
 from hazemap.algorithms.national import National
 from hazemap.algorithms.prefix_tree import PrefixTree
+from hazemap.algorithms.prepared_values import PreparedValues
 from hazemap.algorithms.privlet import Privlet
 from hazemap.algorithms.privtree import PrivTree
 from hazemap.algorithms.proportion import Proportion
 from hazemap.algorithms.published_pyramid import PublishedPyramid
 from hazemap.algorithms.pyramid import Pyramid
+from hazemap.algorithms.selected_cells import SelectedCells
 from hazemap.algorithms.top_cells import TopCells
 from hazemap.algorithms.uniform_grid import UniformGrid
 from hazemap.algorithms.values_only import ValuesOnly
@@ -48,8 +51,8 @@ METHODS: tuple[type, ...] = (
 )
 """Every method of a map that a release may name."""
 
-OF_VALUES: tuple[type, ...] = (CellValues, FoundValues, ValuesOnly)
-"""Every method that ends in statistics of a value."""
+OF_VALUES: tuple[type, ...] = (CellValues, FoundValues, PreparedValues, FoundBounds, SelectedCells, ValuesOnly)
+"""Every method that ends in statistics of a value, and what they are made of."""
 
 __all__ = [
     "HB",
@@ -64,6 +67,7 @@ __all__ = [
     "DensePyramid",
     "FittedLevel",
     "Flat",
+    "FoundBounds",
     "FoundBox",
     "FoundValues",
     "Geometric",
@@ -74,11 +78,13 @@ __all__ = [
     "Locate",
     "National",
     "PrefixTree",
+    "PreparedValues",
     "PrivTree",
     "Privlet",
     "Proportion",
     "PublishedPyramid",
     "Pyramid",
+    "SelectedCells",
     "TopCells",
     "UniformGrid",
     "ValuesOnly",

@@ -1,18 +1,26 @@
 """Statistics of a value in every cell and slot, from one question about counters that share people out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
 from hazemap.algorithms.found_box import Locate, Part, hexagons_over, part_of
-from hazemap.cells import Leaves, Tree
+from hazemap.cells import Cells, Leaves, Tree
 from hazemap.domains import Gauge, Hexagons, Measured, Slots
 from hazemap.encoders import Values
 from hazemap.errors import InputError, NoPlaceFound
 from hazemap.estimate.gauged import Measurements
 from hazemap.rounds import Prices, Query, Rounds
 from hazemap.tables.bounding import OwnMeans
+
+if TYPE_CHECKING:
+    from hazemap.algorithms.prepared_values import PreparedValues
+
+Asked = Union["CellValues", "PreparedValues"]
+"""What asks for the values of a tree's cells."""
 
 
 @dataclass(frozen=True)
@@ -36,25 +44,35 @@ class CellValues:
     gauge: Gauge
     bounding: OwnMeans
 
-    @property
+    @cached_property
     def measured(self) -> Measured:
         """The public list of cells and slots; of hexagons those that the box touches."""
         cells = Leaves.at_level(self.tree, self.level)
-        if isinstance(self.tree, Hexagons):
-            import shapely
+        return Measured(Leaves(self.tree, touched(self.tree, cells.cells)), self.slots, self.gauge)
 
-            box, shapes = self.tree.box, self.tree.outlines(cells.cells)
-            west, south, east, north = shapely.bounds(shapes).T
-            margin = 0.05 * float(np.median(north - south))  # edges are bent a little
-            frame = shapely.box(box.west, box.south, box.east, box.north).buffer(margin)
-            cells = Leaves(self.tree, cells.cells[shapely.intersects(frame, shapes) | (east - west > 180)])
-        return Measured(cells, self.slots, self.gauge)
+    def over(self, tree: Tree, level: int) -> "CellValues":
+        """The same over the cells of another tree."""
+        return replace(self, tree=tree, level=level)
 
     def rounds(self, prices: Prices) -> Rounds[Measurements]:  # noqa: ARG002 - one query needs no price
         """One query."""
         asked = Values(self.measured, self.bounding)
         answer = yield Query(asked, Fraction(1))
         return Measurements.of(asked, answer)
+
+
+def touched(tree: Tree, cells: Cells) -> Cells:
+    """Of hexagons those that the tree's box touches; of other cells all."""
+    if not isinstance(tree, Hexagons) or not len(cells):
+        return cells
+    import shapely
+
+    box, shapes = tree.box, tree.outlines(cells)
+    west, south, east, north = shapely.bounds(shapes).T
+    margin = 0.05 * float(np.median(north - south))  # edges are bent a little
+    frame = shapely.box(box.west, box.south, box.east, box.north).buffer(margin)
+    found: Cells = cells[shapely.intersects(frame, shapes) | (east - west > 180)]
+    return found
 
 
 @dataclass(frozen=True)
@@ -70,7 +88,7 @@ class FoundValues:
     (Fraction(1, 25), Fraction(1, 5))
     """
 
-    method: CellValues
+    method: "Asked"
     shares: tuple[Fraction, ...] = (Fraction(1, 25), Fraction(1, 5))
 
     def __post_init__(self) -> None:
@@ -94,7 +112,5 @@ class FoundValues:
         if not isinstance(hexagons, Hexagons):
             raise InputError("only for hexagons a box is found")
         tree = hexagons_over(box, hexagons)
-        inner = CellValues(
-            tree, hexagons.finest - tree.coarsest, self.method.slots, self.method.gauge, self.method.bounding
-        )
+        inner = self.method.over(tree, hexagons.finest - tree.coarsest)
         return (yield from part_of(inner.rounds(Part(prices, rest)), rest))

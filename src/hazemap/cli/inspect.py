@@ -11,6 +11,7 @@ from hazemap.errors import TranscriptMismatch
 if TYPE_CHECKING:
     from hazemap.releases import Release, Statistics
     from hazemap.rounds import Question
+    from hazemap.tables.bounding import Bounding
 
 EXAMPLE = "Example: [bold]hazemap inspect map.parquet --replay[/bold]"
 
@@ -51,14 +52,14 @@ def inspect(
 
 
 def _queries(release: "Release | Statistics") -> list[dict[str, Any]]:
-    own = release.statement.bounding.unit
+    rule = release.statement.bounding
     return [
         {
             "asks": _asked_for(question),
             "numbers": len(answer.sums),
             "share": float(question.share),
             "price": str(release.statement.budget.part(question.share)),
-            "stddev": float(answer.stddev.max()) / getattr(getattr(question, "encoder", None), "unit", own),
+            "stddev": float(answer.stddev.max()) / _unit(_asked(question), rule),
         }
         for question, answer in release.transcript
     ]
@@ -66,11 +67,22 @@ def _queries(release: "Release | Statistics") -> list[dict[str, Any]]:
 
 def _asked_for(question: "Question") -> str:
     """What a question is about, by the name of its type."""
+    return type(_asked(question)).__name__
+
+
+def _unit(asked: object, rule: "Bounding") -> int:
+    """What one of what is counted is in the numbers of a question."""
+    own: int | None = getattr(asked, "unit", None)
+    return own or int(getattr(asked, "bounding", rule).unit)
+
+
+def _asked(question: "Question") -> object:
+    """What a question asks for; a tree that grows is asked for itself."""
     from hazemap.rounds import Growth, Query
 
     if isinstance(question, Growth):
-        return "Growth"
-    return type(question.encoder if isinstance(question, Query) else question.scores).__name__
+        return question
+    return question.encoder if isinstance(question, Query) else question.scores
 
 
 def _replayed(release: "Release | Statistics") -> None:

@@ -27,6 +27,7 @@ from hazemap.cli.options import (
     ledger_at,
 )
 from hazemap.cli.output import deliver, note, progress
+from hazemap.cli.planned_stats import show_plan
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,13 +47,19 @@ def stats(
         str, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="What was measured: a column of numbers.")
     ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", rich_help_panel=FILE, help="The file to publish: .parquet.")
-    ],
+        Path | None, typer.Option("-o", "--output", rich_help_panel=FILE, help="The file to publish: .parquet.")
+    ] = None,
     low: Annotated[
         float | None, typer.Option(metavar="NUMBER", rich_help_panel=TABLE, help="The least value there can be.")
     ] = None,
     high: Annotated[
         float | None, typer.Option(metavar="NUMBER", rich_help_panel=TABLE, help="The largest value there can be.")
+    ] = None,
+    bounds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD", rich_help_panel=TABLE, help="private: a tenth of the budget finds the bounds not declared."
+        ),
     ] = None,
     person: Person = None,
     lon: Longitude = None,
@@ -81,6 +88,14 @@ def stats(
             help="For how many records a person counts in a cell and slot at most.",
         ),
     ] = 1,
+    select: Annotated[
+        bool,
+        typer.Option(
+            "--select",
+            rich_help_panel=PRIVACY,
+            help="A tenth of the budget finds the cells with many people; nobody spends their cap elsewhere.",
+        ),
+    ] = False,
     model: Annotated[
         str,
         typer.Option(
@@ -118,6 +133,9 @@ def stats(
         int | None,
         typer.Option(metavar="N", rich_help_panel=WHAT, help="For quantiles, how many parts of the range. 16."),
     ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only say what this would tell: nothing is read, charged or written.")
+    ] = False,
     force: Force = False,
     memory: Memory = None,
     as_json: AsJson = False,
@@ -127,6 +145,33 @@ def stats(
     The bounds of the value have to be declared. Cells of which too little is known say so.
     """
     del mean
+    if plan and model != "full":
+        raise InputError("a plan is made of the full model, from no rows; what values-only tells follows from the rows")
+    if plan:
+        return show_plan(
+            as_json,
+            value=value,
+            low=low,
+            high=high,
+            bounds=bounds,
+            time_zone=time_zone,
+            since=since,
+            until=until,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            box=box,
+            cells=cells,
+            slots=slots,
+            variance=variance,
+            quantiles=_ranks(quantiles),
+            bins=bins,
+            most_cells=most_cells,
+            most_records=most_records,
+            select=select,
+        )
+    if output is None:
+        raise InputError("where shall the statistics go? Name a file: -o speed.parquet; or ask for a --plan first")
     from hazemap.publish import stats as publish
 
     book = ledger_at(ledger)
@@ -136,6 +181,7 @@ def stats(
             value=value,
             low=low,
             high=high,
+            bounds=bounds,
             person=person,
             lon=lon,
             lat=lat,
@@ -154,6 +200,7 @@ def stats(
             bins=bins,
             most_cells=most_cells,
             most_records=most_records,
+            select=select,
             model=model,
             dataset=dataset,
             ledger=book,
@@ -165,13 +212,15 @@ def stats(
     [status] = [each for each in book.datasets() if each.name == made.statement.dataset]
     left = status.remaining
     told = int((~made.found("mean").too_few).sum())
-    places = made.measurements.tree.places
+    places, gauge = made.measurements.tree.places, made.measurements.tree.gauge
     facts = {
         "file": str(output),
         "cells": len(made.names),
         "slots": len(made.slots),
         "told": told,
         "threshold": made.measurements.threshold,
+        "low": gauge.low,
+        "high": gauge.high,
         "remaining": left and {"measure": left.measure, "value": float(left.value)},
         "statement": made.statement.to_json(),
     }
@@ -179,7 +228,8 @@ def stats(
         facts,
         as_json,
         f"{output}: {len(made.names):,} cells × {len(made.slots)} slots; the mean is told for {told:,} of {places:,}",
-        f"Values outside {low:g} … {high:g} were clipped to these bounds; rows without a value were left out.",
+        f"Values outside {gauge.low:g} … {gauge.high:g} were clipped to these bounds; "
+        "rows without a value were left out.",
         *_whose(made),
         made.statement.line(),
         f"Charged {made.statement.budget} to the data set {status.name!r}"
@@ -190,6 +240,7 @@ def stats(
             f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {made.counted} in "
             "a slot; ask for coarser cells, fewer slots, a lower --most-cells or a larger budget"
         )
+    return None
 
 
 def _whose(made: "Statistics") -> list[str]:

@@ -42,7 +42,8 @@ class Measured:
         if self.size > MOST_PLACES:
             raise InputError(
                 f"{self.cells.size:,} cells × {len(self.slots.names):,} slots × {self.gauge.size} counters are more "
-                f"than {MOST_PLACES:,}: choose coarser cells or fewer slots"
+                f"than {MOST_PLACES:,}: choose coarser cells or fewer slots, or have cells "
+                "with many people selected (--select)"
             )
 
     @property

@@ -5,6 +5,7 @@ from hazemap.encoders.cut_costs import CutCosts
 from hazemap.encoders.encoder import Encoder, Entries, total
 from hazemap.encoders.kept_values import KeptValues
 from hazemap.encoders.medians import Medians
+from hazemap.encoders.presences import Presences
 from hazemap.encoders.quantiles import Quantiles
 from hazemap.encoders.sketch import Sketch
 from hazemap.encoders.stack import Stack
@@ -18,6 +19,7 @@ __all__ = [
     "Entries",
     "KeptValues",
     "Medians",
+    "Presences",
     "Quantiles",
     "Sketch",
     "Stack",

@@ -80,13 +80,27 @@ class KnownPeople:
 
     def quantiles(self, rank: float, confidence: float = 0.95) -> Found:
         """The value below which a part `rank` lies."""
-        gauge = self.tree.gauge
-        if not gauge.bins:
-            raise InputError("quantiles were not asked for: the gauge has no bins")
-        scale = self.asked.dial.scales[1]
-        bins, noise = self.counters[:, gauge.degree :] / scale, (self.stddev / scale, self.kurtosis)
+        gauge, (bins, noise) = self.tree.gauge, self._bins
         found = quantiles(bins, rank, self._weight, noise, confidence)
         return self._known(found, self._width / gauge.bins, gauge.low, float(gauge.bins))
+
+    @property
+    def histograms(self) -> tuple[Floats, float, float]:
+        """People in each bin of each place, float64[places, bins], unbiased (NaN where nothing was asked); the noise of
+        each, and its kurtosis.
+        """
+        bins, (stddev, kurtosis) = self._bins
+        spread = np.full((self.tree.places, bins.shape[1]), np.nan)
+        spread[self.asked.told] = bins
+        return spread, stddev, kurtosis
+
+    @property
+    def _bins(self) -> tuple[Floats, tuple[float, float]]:
+        gauge = self.tree.gauge
+        if not gauge.bins:
+            raise InputError("quantiles were not asked for (--quantiles, --bins): the gauge has no bins")
+        scale = self.asked.dial.scales[1]
+        return self.counters[:, gauge.degree :] / scale, (self.stddev / scale, self.kurtosis)
 
     @property
     def _moments(self) -> tuple[Floats, tuple[float, float]]:

@@ -6,16 +6,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hazemap import __version__
-from hazemap.algorithms.cell_values import CellValues, FoundValues
+from hazemap.algorithms.cell_values import Asked, CellValues, FoundValues
+from hazemap.algorithms.prepared_values import PreparedValues
 from hazemap.domains import Always, Box, Clock, Gauge, Hexagons, Slots, Spans, Weekdays
 from hazemap.errors import InputError
+from hazemap.estimate.gauged import Measurements
 from hazemap.orders.districts import opened
+from hazemap.orders.finding import Finding, found_out
 from hazemap.orders.order import ASSUMPTIONS
 from hazemap.orders.spelling import DistrictFiles, Hexes, Squares, refuse
 from hazemap.orders.ways import SPECK, domain
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.mechanisms import noise_for
 from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.session import Result
 from hazemap.tables.bounding import OwnMeans
 
 SLOTS = "always, hour-of-day, day-of-week, hour, day, clock:HH:MM,HH:MM,…, times:TIME,TIME,…"
@@ -73,7 +77,8 @@ class ValueOrder:
     ranks: tuple[float, ...]
     window: tuple[str | None, str | None]
     budget: Budget
-    method: CellValues | FoundValues
+    method: Asked | FoundValues
+    finding: Finding
 
     @classmethod
     def understood(
@@ -90,14 +95,16 @@ class ValueOrder:
         most: tuple[int | None, int],
         window: tuple[str | None, str | None],
         budget: Budget,
+        finding: Finding,
     ) -> "ValueOrder":
         """The order, or `InputError` for one that cannot be."""
-        low, high = bounds
+        low, high = finding.stand_ins(*bounds) if finding.bounds else bounds
         if low is None or high is None:
             raise InputError(
                 f"between which bounds do the values of {value!r} lie? Declare low and high (--low, --high): they "
                 "cannot be read from the data, where the largest value may be one person's; take what the instrument "
-                "or the law allows, values outside are clipped to it"
+                "or the law allows, values outside are clipped to it; or have a share of the budget find them "
+                "(--bounds private, bounds='private')"
             )
         ranks = tuple(float(rank) for rank in quantiles)
         if not all(0 < rank < 1 for rank in ranks) or len(set(ranks)) < len(ranks):
@@ -114,9 +121,10 @@ class ValueOrder:
                 "so little is spent, and a person may say so much, that the noise would not fit: spend more, or lower "
                 "--most-cells or --most-records"
             )
-        return cls(value, cells, box, slots, ranks, window, budget, _method(cells, box, slots, gauge, rule))
+        method = _method(cells, box, slots, gauge, rule, finding, bounds, budget)
+        return cls(value, cells, box, slots, ranks, window, budget, method, finding)
 
-    def statement(self, dataset: str) -> Statement:
+    def statement(self, dataset: str, done: Result[Measurements]) -> Statement:
         """What statistics that are made now promise to the people in them."""
         inner = self.method.method if isinstance(self.method, FoundValues) else self.method
         gauge, rule = inner.gauge, inner.bounding
@@ -124,13 +132,13 @@ class ValueOrder:
         borders = isinstance(self.cells, DistrictFiles)
         spoken = [f"quantiles {', '.join(f'{rank:g}' for rank in self.ranks)}"] if self.ranks else []
         wanted = ["the mean", *(["the variance"] if gauge.degree > 1 else []), *spoken]
-        where = "" if borders else ("all of the box" if self.box else "all of the box that was found")
+        which = "those selected" if self.finding.cells else "all"
+        where = "" if borders else f"{which} of the box" + ("" if self.box else " that was found")
         public = [
             f"the box {self.box}, as declared" if self.box else "",
             f"the cells: {self.cells}" + (f", {where}" if where else ""),
             f"the slots: {describe(self.slots)}",
-            f"the bounds of {self.value!r}, {gauge.low:g} to {gauge.high:g}, as declared: "
-            "values outside are clipped to them",
+            self._bounds(gauge),
             f"the caps: {rule}",
             f"which statistics: {', '.join(wanted)}",
             f"the time: {' '.join(window)}" if window else "",
@@ -138,6 +146,7 @@ class ValueOrder:
         ]
         charged = [
             "" if self.box or borders else "the box, found by two coarse grids of the world from one row a person",
+            *found_out(self.method, self.value, done),
             "every number, of people and of values, in every cell and slot",
         ]
         return Statement(
@@ -155,6 +164,18 @@ class ValueOrder:
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             version=__version__,
         )
+
+    def _bounds(self, gauge: Gauge) -> str:
+        """What was declared of the bounds."""
+        clipped = "values outside are clipped to "
+        if not self.finding.bounds:
+            return f"the bounds of {self.value!r}, {gauge.low:g} to {gauge.high:g}, as declared: {clipped}them"
+        inner = self.method.method if isinstance(self.method, FoundValues) else self.method
+        bounds = inner.bounds if isinstance(inner, PreparedValues) else None
+        if bounds is None or bounds.low == bounds.high:
+            return ""
+        end, number = ("high", bounds.high) if bounds.low is None else ("low", bounds.low)
+        return f"the {end} bound of {self.value!r}, {number:g}, as declared: {clipped}it"
 
 
 def describe(slots: Slots) -> str:
@@ -174,25 +195,38 @@ def describe(slots: Slots) -> str:
 
 
 def _method(
-    cells: Squares | Hexes | DistrictFiles, box: Box | None, slots: Slots, gauge: Gauge, rule: OwnMeans
-) -> CellValues | FoundValues:
+    cells: Squares | Hexes | DistrictFiles,
+    box: Box | None,
+    slots: Slots,
+    gauge: Gauge,
+    rule: OwnMeans,
+    finding: Finding,
+    bounds: tuple[float | None, float | None],
+    budget: Budget,
+) -> Asked | FoundValues:
     """The method over these cells of the box; of a box that it finds, where there is none."""
+
+    def found(method: CellValues) -> Asked:
+        return finding.prepared(method, bounds, slots, budget)
+
     if isinstance(cells, DistrictFiles):
         if box is not None:
             raise InputError("districts say themselves where the map is: leave the box out")
         districts = opened(cells)
-        return CellValues(districts, districts.depth, slots, gauge, rule)
+        return found(CellValues(districts, districts.depth, slots, gauge, rule))
     if isinstance(cells, Squares):
         if box is None or cells.depth is None:
             raise InputError(
                 "squares for values are cut from a declared box, so many times: give both, such as "
                 "--box=west,south,east,north --cells quadtree:6; for hexagons (h3:7) a box can be found"
             )
-        return CellValues(domain(cells, box), cells.depth, slots, gauge, rule)
+        return found(CellValues(domain(cells, box), cells.depth, slots, gauge, rule))
     if cells.coarsest != cells.finest:
         raise InputError(f"values are told for hexagons of one resolution: say h3:{cells.finest}")
     if box is None:
-        return FoundValues(CellValues(Hexagons(SPECK, cells.finest, cells.finest), 0, slots, gauge, rule))
-    made = CellValues(Hexagons(box, cells.finest, cells.finest), 0, slots, gauge, rule)
-    made.measured  # noqa: B018 - too many places are found out now
-    return made
+        return FoundValues(found(CellValues(Hexagons(SPECK, cells.finest, cells.finest), 0, slots, gauge, rule)))
+    tree = finding.hexagons(box, cells.finest)
+    made = CellValues(tree, tree.depth, slots, gauge, rule)
+    if not finding.cells:
+        made.measured  # noqa: B018 - too many places are found out now
+    return found(made)

@@ -17,10 +17,11 @@ from hazemap.domains.places import Places
 from hazemap.encoders import KeptValues
 from hazemap.errors import CapExceeded, InputError
 from hazemap.estimate.ratios import reach
+from hazemap.orders.finding import Finding
 from hazemap.orders.order import ASSUMPTIONS
 from hazemap.orders.spelling import DistrictFiles, Hexes, Squares, refuse
 from hazemap.orders.values import BINS, ValueOrder, describe
-from hazemap.orders.ways import SPECK, around
+from hazemap.orders.ways import around
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.ledger import Account, Ledger
 from hazemap.privacy.mechanisms import noise_for
@@ -68,7 +69,7 @@ class ValuesOnlyOrder:
     >>> from hazemap.domains import Always
     >>> order = ValuesOnlyOrder.understood(
     ...     value="speed", bounds=(0, 65), cells=Hexes(7, 7), box=None, slots=Always(), variance=True, quantiles=(),
-    ...     bins=None, most=(None, 1), window=(None, None), budget=PureDP(1),
+    ...     bins=None, most=(None, 1), window=(None, None), budget=PureDP(1), finding=Finding(),
     ... )
     >>> order.places.tree.depth, order.gauge.degree
     (7, 2)
@@ -98,13 +99,19 @@ class ValuesOnlyOrder:
         most: tuple[int | None, int],
         window: tuple[str | None, str | None],
         budget: Budget,
+        finding: Finding,
     ) -> "ValuesOnlyOrder":
-        """The order, or `InputError` for one that cannot be; bounds, ranks and caps are those of `ValueOrder`."""
+        """The order, or `InputError` for one that cannot be: it has to be one under the full model, too."""
+        if finding != Finding():
+            raise InputError(
+                "under values-only nothing is found at a price: the cells are those with rows (leave --select out), "
+                "and bounds are declared (--low and --high, not --bounds private)"
+            )
         same = ValueOrder.understood(
             value=value,
             bounds=bounds,
-            cells=Squares(0),
-            box=SPECK,  # stands for cells that are looked at below
+            cells=cells,
+            box=box,
             slots=slots,
             variance=variance,
             quantiles=quantiles,
@@ -112,12 +119,14 @@ class ValuesOnlyOrder:
             most=most,
             window=window,
             budget=budget,
+            finding=finding,
         )
         low, high = (float(bound) for bound in bounds if bound is not None)
         gauge = Gauge(low, high, 1 + variance, (bins or BINS) if same.ranks or bins else 0)
         if gauge.bins:
             gauge = Gauge(low, high, 1 + variance, gauge.bins, WEIGHTS)
-        return cls(value, cells, box, _places(cells, box, slots, gauge), same.ranks, most, window, budget)
+        resolution = cells.finest if isinstance(cells, Hexes) else 0
+        return cls(value, cells, box, _places(same.method, resolution, slots, gauge), same.ranks, most, window, budget)
 
     @property
     def gauge(self) -> Gauge:
@@ -204,26 +213,8 @@ class ValuesOnlyOrder:
         )
 
 
-def _places(cells: Squares | Hexes | DistrictFiles, box: Box | None, slots: Slots, gauge: Gauge) -> Places:
-    """Where rows may be: in hexagons of the whole world unless there is a box, in squares of one, or in districts."""
-    rule = OwnMeans(1, scale=gauge.scale)
-    if isinstance(cells, Hexes) and box is None:
-        if cells.coarsest != cells.finest:
-            raise InputError(f"values are told for hexagons of one resolution: say h3:{cells.finest}")
-        return Places(Hexagons(WORLD, 0, cells.finest), slots, gauge)
-    method = _declared(cells, box, slots, gauge, rule)
-    if not isinstance(cells, Hexes):
-        return Places(method.tree, slots, gauge)
+def _places(method: object, resolution: int, slots: Slots, gauge: Gauge) -> Places:
+    """The places of the full model, those with rows; hexagons of the whole world where it would have to find a box."""
+    if not isinstance(method, CellValues):
+        return Places(Hexagons(WORLD, 0, resolution), slots, gauge)
     return Places(method.tree, slots, gauge, method.measured.cells)
-
-
-def _declared(
-    cells: Squares | Hexes | DistrictFiles, box: Box | None, slots: Slots, gauge: Gauge, rule: OwnMeans
-) -> CellValues:
-    """The same cells as under the full model, where a box or districts declare them."""
-    from hazemap.orders.values import _method
-
-    made = _method(cells, box, slots, gauge, rule)
-    if not isinstance(made, CellValues):
-        raise InputError("a box is found for hexagons of the full model alone")
-    return made

@@ -1,0 +1,77 @@
+"""Statistics of a value for which something is found out first: its bounds, or which cells are worth asking."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from hazemap.algorithms.cell_values import CellValues
+from hazemap.algorithms.found_bounds import FoundBounds
+from hazemap.algorithms.selected_cells import SelectedCells
+from hazemap.cells import Tree
+from hazemap.domains import Gauge, Hexagons, Measured
+from hazemap.encoders import Values
+from hazemap.errors import InputError
+from hazemap.estimate.gauged import Measurements
+from hazemap.rounds import Prices, Query, Rounds
+from hazemap.tables.bounding import OwnMeans
+
+
+@dataclass(frozen=True)
+class PreparedValues:
+    """First the bounds of the value, then the cells to ask, then the values, each with a share of the budget.
+
+    The gauge of `method` stands for one with the bounds that are found. Where cells are selected, the values are asked
+    in these alone: rows elsewhere are dropped before a person's cap is applied, so that nobody spends it elsewhere.
+
+    >>> from hazemap.domains import Always, Quadtree
+    >>> gauge = Gauge(0, 65)
+    >>> inner = CellValues(Quadtree.world(depth=3), 3, Always(), gauge, OwnMeans(4, scale=gauge.scale))
+    >>> PreparedValues(inner, None, SelectedCells()).gauge.high
+    65
+    """
+
+    method: CellValues
+    bounds: FoundBounds | None = None
+    selection: SelectedCells | None = None
+
+    def __post_init__(self) -> None:
+        if self.bounds is None and self.selection is None:
+            raise InputError("nothing is found out first: ask for the values of the cells themselves (CellValues)")
+
+    @property
+    def tree(self) -> Tree:
+        """The tree of the cells."""
+        return self.method.tree
+
+    @property
+    def gauge(self) -> Gauge:
+        """How the value is shared out; its bounds are those that are declared."""
+        return self.method.gauge
+
+    @property
+    def bounding(self) -> OwnMeans:
+        """What one person may contribute to the values."""
+        return self.method.bounding
+
+    def over(self, tree: Tree, level: int) -> "PreparedValues":
+        """The same over the cells of another tree: bounds are found from the rows in the box that was found."""
+        bounds = self.bounds
+        if bounds is not None and isinstance(tree, Hexagons):
+            bounds = replace(bounds, line=replace(bounds.line, box=tree.box))
+        return replace(self, method=self.method.over(tree, level), bounds=bounds)
+
+    def rounds(self, prices: Prices) -> Rounds[Measurements]:
+        """Those of the bounds, those of the selection, and one query with what is left."""
+        method, left = self.method, Fraction(1)
+        if self.bounds is not None:
+            found = yield from self.bounds.rounds(prices)
+            method = replace(method, gauge=replace(method.gauge, low=found.low, high=found.high))
+            left -= found.spent
+        if self.selection is None:
+            measured = method.measured
+        else:
+            left -= self.selection.share
+            cells = yield from self.selection.rounds(method, left, prices)
+            measured = Measured(cells, method.slots, method.gauge)
+        asked = Values(measured, method.bounding)
+        answer = yield Query(asked, left)
+        return Measurements.of(asked, answer)

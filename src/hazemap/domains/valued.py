@@ -1,0 +1,81 @@
+"""The same cells, for the rows alone that have a value and a slot: where the people are who measured something."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import NOWHERE, Cells, Columns, Tree
+from hazemap.domains.slots import Always, Slots
+from hazemap.errors import TableError
+
+EVER = Always()
+
+
+@dataclass(frozen=True)
+class Valued:
+    """Another tree, in which a row without a value, or in no slot, lies `NOWHERE`: it uses up nobody's allowance.
+
+    >>> from hazemap.domains import Quadtree
+    >>> tree = Valued(Quadtree.world(depth=2))
+    >>> rows = {"lon": np.array([2.3, 2.3]), "lat": np.array([48.8, 48.8]), "value": np.array([7.0, np.nan])}
+    >>> tree.cell_at(rows, 2) == NOWHERE
+    array([False,  True])
+    """
+
+    tree: Tree
+    slots: Slots = EVER
+
+    @property
+    def depth(self) -> int:
+        """The other tree's."""
+        return self.tree.depth
+
+    @property
+    def root(self) -> Cells:
+        """The other tree's."""
+        return self.tree.root
+
+    def children(self, cells: Cells) -> Cells:
+        """The other tree's."""
+        return self.tree.children(cells)
+
+    def parent(self, cells: Cells) -> Cells:
+        """The other tree's."""
+        return self.tree.parent(cells)
+
+    def level(self, cells: Cells) -> NDArray[np.int64]:
+        """The other tree's."""
+        return self.tree.level(cells)
+
+    def span(self, cells: Cells) -> tuple[Cells, Cells]:
+        """The other tree's."""
+        return self.tree.span(cells)
+
+    def cell_at(self, columns: Columns, level: int) -> Cells:
+        """The cell of each row that has a value and a slot; `TableError` without the columns for them."""
+        for name in ("value", *(("time",) if self.slots.timed else ())):
+            if name not in columns:
+                raise TableError(f"these rows have no {name}: found {', '.join(sorted(columns))}")
+        value = np.asarray(columns["value"], dtype=np.float64)
+        known = ~np.isnan(value)
+        if self.slots.timed:
+            known &= self.slots.at(np.asarray(columns["time"], dtype=np.float64)) >= 0
+        return np.where(known, self.tree.cell_at(columns, level), NOWHERE)
+
+    def area(self, cells: Cells) -> NDArray[np.float64]:
+        """The other tree's."""
+        return self.tree.area(cells)
+
+    def outlines(self, cells: Cells) -> NDArray[Any]:
+        """The other tree's."""
+        return self.tree.outlines(cells)
+
+    def names(self, cells: Cells) -> list[str]:
+        """The other tree's."""
+        return self.tree.names(cells)
+
+    def named(self, names: list[str]) -> Cells:
+        """The other tree's."""
+        return self.tree.named(names)

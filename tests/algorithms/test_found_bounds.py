@@ -1,0 +1,145 @@
+"""Bounds of a value that nobody declared."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hazemap.algorithms import CellValues, FoundBounds, FoundValues, PreparedValues
+from hazemap.domains import Always, Box, Gauge, Hexagons, Magnitudes, Quadtree
+from hazemap.errors import InputError
+from hazemap.estimate.gauged import Measurements
+from hazemap.privacy.budget import ZCDP, PureDP
+from hazemap.privacy.stream import Stream
+from hazemap.session import Result, Unrecorded, replay, run
+from hazemap.tables import MemoryTable, OwnMeans
+from hazemap.trust import Curator
+
+SQUARE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 1)
+FIND = FoundBounds(Magnitudes())
+
+
+def people(values: np.ndarray, each: int = 1) -> MemoryTable:
+    place = {"lon": np.full(len(values), 13.3), "lat": np.full(len(values), 52.45)}
+    return MemoryTable(np.arange(len(values)) // each, place | {"value": values})
+
+
+def found(values: np.ndarray, budget=PureDP(1), bounds: FoundBounds = FIND, seed: bytes = b"bounds"):  # noqa: B008
+    return run(bounds, Curator(people(values), Stream.fixed(seed)), budget, Unrecorded()).value
+
+
+def normal(number: int, mean: float = 20, spread: float = 5) -> np.ndarray:
+    return np.random.default_rng(1).normal(mean, spread, number)
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        (normal(30_000), (-12, 12), (28, 40)),
+        (normal(30_000, -20), (-40, -28), (-12, 12)),
+        (normal(30_000, 290, 8), (240, 278), (302, 330)),
+        (normal(30_000, 0, 60), (-250, -90), (90, 250)),
+        (normal(30_000, 2e-5, 1e-6), (0.5e-5, 1.9e-5), (2.1e-5, 2.9e-5)),
+        (np.append(normal(30_000), np.full(100, 1e9)), (-12, 12), (28, 40)),
+        (np.full(5000, 5.0), (-8, 5), (5.001, 6)),
+        (np.arange(5000) % 3 // 2.0, (-2, 0), (1.001, 1.5)),
+    ],
+    ids=["normal", "negative", "kelvin", "both signs", "tiny", "a few impossible ones", "all alike", "yes or no"],
+)
+@pytest.mark.parametrize("budget", [PureDP(1), ZCDP("0.02")], ids=str)
+def test_bounds_lie_near_the_quantiles_of_peoples_values(values, low, high, budget):
+    bounds = found(values, budget)
+    assert low[0] <= bounds.low <= low[1]
+    assert high[0] <= bounds.high <= high[1]
+    assert (values < bounds.low).mean() <= bounds.below
+    assert (values > bounds.high).mean() <= bounds.above
+
+
+def test_what_may_lie_beyond_is_more_than_what_does():
+    """Three standard errors on each side, so 1 of 200 runs may be wrong; more than 5 of 60 have P < 1e-6."""
+    values = normal(3000)
+    wrong = 0
+    for seed in range(60):
+        bounds = found(values, seed=b"%d" % seed)
+        wrong += (values < bounds.low).mean() > bounds.below or (values > bounds.high).mean() > bounds.above
+    assert wrong <= 5
+
+
+def test_somebody_with_very_many_records_moves_no_bound():
+    """One person with 30,000 records a million times larger has one vote, as all others do."""
+    values = np.concatenate([normal(3000), np.full(30_000, 2e7)])
+    person = np.concatenate([np.arange(3000), np.full(30_000, 5000)])
+    place = {"lon": np.zeros(33_000), "lat": np.zeros(33_000)}
+    table = MemoryTable(person, place | {"value": values})
+    bounds = run(FIND, Curator(table, Stream.fixed(b"many")), PureDP(1), Unrecorded()).value
+    assert bounds.high < 70
+    as_rows = found(values)  # the twin: if every record were somebody of their own
+    assert as_rows.high > 1e7
+
+
+def test_a_bound_that_is_declared_is_kept():
+    bounds = found(normal(5000), bounds=FoundBounds(Magnitudes(), low=0))
+    assert bounds.low == 0 and bounds.below == 0 and 26 < bounds.high < 50
+    bounds = found(normal(5000), bounds=FoundBounds(Magnitudes(), high=100))
+    assert bounds.high == 100 and bounds.above == 0 and -40 < bounds.low < 14
+    with pytest.raises(InputError, match="both bounds are declared"):
+        FoundBounds(Magnitudes(), 0, 1)
+    with pytest.raises(InputError, match="another unit"):
+        found(normal(5000), bounds=FoundBounds(Magnitudes(), low=1000))
+
+
+def test_too_few_people_are_told_what_to_do_and_more_of_the_budget_is_tried_before():
+    with pytest.raises(InputError, match="too few people have a value for bounds"):
+        found(normal(20))
+    few, many = (
+        run(FIND, Curator(people(normal(n)), Stream.fixed(b"x")), PureDP(1), Unrecorded()) for n in (250, 9000)
+    )
+    shares = [[exchange.question.share for exchange in done.transcript] for done in (few, many)]
+    assert shares[0][:2] == [Fraction(1, 30), Fraction(1, 15)]
+    assert shares[1][:2] == [Fraction(1, 30), Fraction(1, 30)]
+    assert few.value.spent == sum(shares[0])
+
+
+def test_where_all_is_zero_no_bounds_can_be_found():
+    with pytest.raises(InputError, match="are 0"):
+        found(np.zeros(5000))
+
+
+def values_of(bounds: FoundBounds, table: MemoryTable, budget) -> tuple[PreparedValues, Result[Measurements]]:
+    method = PreparedValues(CellValues(SQUARE, 1, Always(), Gauge(0, 1), OwnMeans(1)), bounds)
+    return method, run(method, Curator(table, Stream.fixed(b"all")), budget, Unrecorded())
+
+
+def test_values_are_asked_between_the_bounds_that_were_found_and_replayed():
+    method, done = values_of(FIND, people(normal(9000)), PureDP(1))
+    gauge = done.value.tree.gauge
+    assert 4 < gauge.low < 12 and 28 < gauge.high < 34
+    assert np.nanmax(done.value.means().value) == pytest.approx(20, abs=0.5)
+    assert sum(exchange.question.share for exchange in done.transcript) == 1
+    again = replay(method, Curator(people(normal(1))).prices(PureDP(1)), PureDP(1), done.transcript)
+    assert again.value.tree.gauge == gauge and np.array_equal(again.value.counters, done.value.counters)
+    answers = [exchange.answer for exchange in done.transcript[:-1]]
+    assert (FIND.read(answers).low, FIND.read(answers).high) == (gauge.low, gauge.high)
+    with pytest.raises(InputError, match="missing"):
+        FIND.read(answers[:1])
+
+
+def test_bounds_are_those_of_the_rows_in_the_box_that_was_found():
+    rng = np.random.default_rng(2)
+    number = 9000
+    lon, lat = rng.normal(13.4, 0.01, number), rng.normal(52.5, 0.01, number)
+    lon[:3], lat[:3] = -100.0, 10.0
+    table = MemoryTable(np.arange(number), {"lon": lon, "lat": lat, "value": rng.normal(20, 2, number)})
+    inner = CellValues(Hexagons(Box(0.0, 0.0, 1.0, 1.0), 4, 4), 0, Always(), Gauge(0, 1), OwnMeans(1))
+    done = run(FoundValues(PreparedValues(inner, FIND)), Curator(table, Stream.fixed(b"f")), PureDP(2), Unrecorded())
+    line = done.transcript[2].question.encoder.cells.tree
+    assert line.box is not None and line.box.west < 13.4 < line.box.east < 20
+    assert 10 < done.value.tree.gauge.low < 20 < done.value.tree.gauge.high < 30
+
+
+def test_shares_that_cannot_be_are_refused():
+    for wrong in ({"shares": ()}, {"shares": (Fraction(1),)}, {"beyond": Fraction(1, 2)}):
+        with pytest.raises(InputError):
+            FoundBounds(Magnitudes(), **wrong)
+    with pytest.raises(InputError, match="nothing is found out"):
+        PreparedValues(CellValues(SQUARE, 1, Always(), Gauge(0, 1), OwnMeans(1)))
