@@ -269,3 +269,23 @@ def test_intervals_hold_the_statistic_of_those_who_count(ledger, budget):
     assert np.mean(inside["variances"]) > 0.91
     assert np.mean(inside["quantiles"]) > 0.91
     assert np.mean(halved) < 0.91  # the twin that must fail: half as wide
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "value", "high", "least", "off"),
+    [("austin_bus_2015", "speed_ms", 30, 20, 4.0), ("cabspotting_sf_speed_2008_05_20", "speed_kmh", 120, 33, 16.0)],
+)
+def test_real_tables_are_told_of_where_the_full_model_tells_nothing(ledger, name, value, high, least, off):
+    """With ε = 1, in hexagons and hours. The median error is below that of noise alone, which is 0.08 of the bounds."""
+    from pathlib import Path
+
+    path = Path(__file__).parents[2] / "shared" / "data" / f"{name}.parquet"
+    if not path.exists():
+        pytest.skip("the shared data is not here")
+    found = made(path, ledger, value=value, high=high, epsilon=1, cells="h3:7", slots="hour-of-day")
+    mean = found.found("mean")
+    assert (~mean.too_few).sum() >= least
+    exact = made(path, ledger, value=value, high=high, epsilon=10**6, cells="h3:7", slots="hour-of-day").found("mean")
+    assert not exact.too_few[found.measurements.people > 0].any()
+    assert np.nanmedian(np.abs(mean.value - exact.value)) < off
