@@ -180,6 +180,12 @@ def test_another_data_set_pays_beside_the_full_model(ledger):
     assert last.released and last.statement.dataset == "rides (values only)"
 
 
+def test_the_full_model_is_not_charged_to_a_data_set_of_values_alone(ledger):
+    with pytest.raises(InputError, match="whose prices mean something else"):
+        made(rides(), ledger, model="full", box="13,52,14,53", dataset="rides (values only)")
+    assert not ledger.history()
+
+
 def test_a_cap_on_the_full_model_covers_no_values_only_release(ledger):
     ledger.cap("rides", PureDP(100))
     with pytest.raises(CapExceeded, match=r"hazemap ledger cap 'rides \(values only\)'"):

@@ -22,7 +22,7 @@ from hazemap.orders.spelling import budget as spelled_budget
 from hazemap.orders.spelling import cells as spelled_cells
 from hazemap.orders.values import ValueOrder
 from hazemap.orders.values import slots as spelled_slots
-from hazemap.orders.values_only import FULL, ValuesOnlyOrder, values_only
+from hazemap.orders.values_only import FULL, ValuesOnlyOrder, of_full_model, values_only
 from hazemap.orders.ways import around, reach, way
 from hazemap.privacy.budget import Budget, Number
 from hazemap.privacy.ledger import Account, Ledger
@@ -99,7 +99,9 @@ def release(
     algorithm = way(method, kind, frame, rule)
     goal = None if output is None else free_place(Path(output), source, overwrite, algorithm)
     book = ledger or Ledger.default()
-    account = book.account(dataset or named_after(source), f"{method} map" + (f" in {goal.name}" if goal else ""))
+    account = book.account(
+        of_full_model(dataset or named_after(source)), f"{method} map" + (f" in {goal.name}" if goal else "")
+    )
     order = Order(account.dataset, money, rule, method, kind, frame, since, until, value)
     account.check(money)  # a cap that is spent is said before hours of reading; the charge below decides
 
@@ -217,7 +219,7 @@ def stats(
     goal = None if output is None else free_place(Path(output), source, overwrite, algorithm)
     book = ledger or Ledger.default()
     account = book.account(
-        dataset or named_after(source), "statistics of a value" + (f" in {goal.name}" if goal else "")
+        of_full_model(dataset or named_after(source)), "statistics of a value" + (f" in {goal.name}" if goal else "")
     )
     account.check(money)
     say("opening the table", None)

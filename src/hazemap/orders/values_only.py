@@ -62,6 +62,20 @@ def values_only(model: str) -> bool:
     return model == ONLY_VALUES
 
 
+def of_full_model(dataset: str) -> str:
+    """The name of a data set that pays for the full model; `InputError` for one whose charges are of values alone.
+
+    >>> of_full_model("rides")
+    'rides'
+    """
+    if " ".join(dataset.split()).endswith(APART.strip()):
+        raise InputError(
+            f"the data set {dataset!r} pays for releases under values-only, whose prices mean something else: name "
+            "another one with --dataset (dataset=… in Python)"
+        )
+    return dataset
+
+
 @dataclass(frozen=True)
 class ValuesOnlyOrder:
     """Statistics that somebody wants, of a table whose whereabouts are public.
