@@ -151,6 +151,15 @@ def test_districts_are_cells_too(ledger, tmp_path):
     assert found.measurements.people.max() == 400
 
 
+def test_listed_hexagons_are_cells_too(ledger, tmp_path):
+    west = min(made(rides(), ledger).names)
+    path = tmp_path / "area.txt"
+    path.write_text(west + "\n")
+    found = made(rides(), ledger, cells=f"hexagons:{path}")
+    assert found.names == (west,)
+    assert len(told(found)) == int(found.measurements.people[0] > 3)
+
+
 def test_values_outside_the_bounds_are_clipped_and_missing_ones_are_no_records(ledger):
     table = rides()
     speed = np.full(len(table), 1e9)

@@ -18,8 +18,8 @@ from hazemap.tables.bounding import OneVote
 
 Floats = NDArray[np.float64]
 
-HALVES, FINEST = 2, 128
-"""How often a range is searched in equal bins, each time within the last; into how many bins at most."""
+FINEST = (64, 32)
+"""Into how many bins of equal width a range is cut at most; and then once more what is left of it."""
 
 CLEAR, MUCH = 5, 0.05
 """So many standard errors, and this part of people, outside of the range that was found show that it was too small."""
@@ -109,8 +109,8 @@ class FoundBounds:
             )
         below = above = 0.0
         sizes, noise = self._people(answer)
-        for _ in range(HALVES):
-            bins = Stretches.between(self.line, low, high, best_bins(top.people, noise[0], FINEST))
+        for most in FINEST:
+            bins = Stretches.between(self.line, low, high, best_bins(top.people, noise[0], most))
             answer = yield Query(Counts(bins, self.bounding), share / 3)
             spent += share / 3
             counts, noise = self._people(answer)

@@ -111,7 +111,11 @@ def stats(
     ] = None,
     cells: Annotated[
         str,
-        typer.Option(metavar="CELLS", rich_help_panel=WHAT, help="h3:RESOLUTION, quadtree:DEPTH or districts:FILE."),
+        typer.Option(
+            metavar="CELLS",
+            rich_help_panel=WHAT,
+            help="h3:RESOLUTION, hexagons:FILE (a list), quadtree:DEPTH or districts:FILE.",
+        ),
     ] = "h3:7",
     slots: Annotated[
         str,
@@ -142,7 +146,7 @@ def stats(
 ) -> None:
     """Publish the mean of a value per cell and timeslot, under differential privacy per person with all their records.
 
-    The bounds of the value have to be declared. Cells of which too little is known say so.
+    The bounds of the value are declared, or found with a share of the budget. Cells of which too little is known say so.
     """
     del mean
     if plan and model != "full":

@@ -21,7 +21,7 @@ CHANCE, FURTHER = 0.01, 0.05
 PENALTY = 2.0
 """A bin belongs to a crowd if it adds more than so many standard errors."""
 
-SLACK = 3.0
+SLACK = 2.0
 """So many times more may be left out, where noise hides it."""
 
 SURE = 3.0

@@ -19,7 +19,7 @@ from hazemap.errors import CapExceeded, InputError
 from hazemap.estimate.ratios import reach
 from hazemap.orders.finding import Finding
 from hazemap.orders.order import ASSUMPTIONS
-from hazemap.orders.spelling import DistrictFiles, Hexes, Squares, refuse
+from hazemap.orders.spelling import DistrictFiles, HexagonList, Hexes, Squares, refuse
 from hazemap.orders.values import BINS, ValueOrder, describe
 from hazemap.orders.ways import around
 from hazemap.privacy.budget import Budget, PureDP
@@ -90,7 +90,7 @@ class ValuesOnlyOrder:
     """
 
     value: str
-    cells: Squares | Hexes | DistrictFiles
+    cells: Squares | Hexes | HexagonList | DistrictFiles
     box: Box | None
     places: Places
     ranks: tuple[float, ...]
@@ -104,7 +104,7 @@ class ValuesOnlyOrder:
         *,
         value: str,
         bounds: tuple[float | None, float | None],
-        cells: Squares | Hexes | DistrictFiles,
+        cells: Squares | Hexes | HexagonList | DistrictFiles,
         box: Box | None,
         slots: Slots,
         variance: bool,
