@@ -24,6 +24,7 @@ from hazemap.compare.users.mechanisms import (
 from hazemap.compare.users.published import PUBLISHED, elsewhere, equalled, surpassed
 from hazemap.compare.users.suppression import CHOP_USER, EVERYBODY, EveryCell
 from hazemap.compare.users.worst_cases import WorstCase
+from hazemap.draw.lettering import INK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +48,7 @@ def draw_means(results: Results) -> "Figure":
             if name in names
             for epsilon, error in errors.items()
         ]
-        curves = [curve for curve in curves if curve.points] + [Curve(AUTHORS, figures, Mark(RED, "*", ""))]
+        curves = [curve for curve in curves if curve.points] + [Curve(AUTHORS, figures, Mark(INK, "*", ""))]
         panels.append(Panel(family, curves, MEASURES["mae"], "ε", ticks=(0.1, 0.2, 0.5, 1, 2)))
     caption = f"Mean absolute error, km/h; buses of Surat in one hexagon and hour. {BANDS}"
     return draw_curves(panels, title="The mean speed of one cell", caption=caption)
@@ -118,7 +119,6 @@ def _scaled(what: str, word: str) -> Preset:
 
 SAMPLES, PEOPLE = _scaled("samples", "samples of each person"), _scaled("people", "people")
 
-_SHOWN = (0.001, 0.01, 0.1, 0.316, 1.0, 3.16, 10.0, 100.0)
 _STEPS = tuple(f"{10 ** (exponent / 4):.3g}" for exponent in range(-12, 9))
 _FIXED = tuple(replace(ARRAYS[2], name="Array-Averaging", length=m, at=float(m)) for m in (1, *range(9, 420, 12)))
 _CURVES = {"0.01": GREY, "0.03": SKY, "0.1": BLUE, "0.3": PINK, "1": ORANGE, "3": RED}
@@ -127,10 +127,10 @@ _RULES = (ARRAYS[3], ARRAYS[0], ARRAYS[1])
 
 def optima(results: Results) -> Table:
     """The best length for some ε, and how wrong it and the other rules are in the worst case."""
-    rows = []
-    for epsilon in _SHOWN:
-        here = results.where(epsilon=epsilon, at=None)
-        best, *others = (here.where(method=method.name) for method in _RULES)
+    rows, ruled = [], results.where(at=None)
+    epsilons = sorted(ruled.named("epsilon"))
+    for epsilon in epsilons[:: max(1, len(epsilons) // 5)]:
+        best, *others = (ruled.where(epsilon=epsilon, method=method.name) for method in _RULES)
         errors = [f"{part.mean('worst').mean:.2f}" for part in (best, *others)]
         rows.append((f"{epsilon:g}", f"{best.mean('length').mean:.0f}", *errors))
     head = ("ε", "m^(ε)", "its worst case, km/h", "that of the median", "that of K√m")

@@ -38,17 +38,20 @@ class Draws:
         return method.algorithm(place.ruler, self.numbers(place), epsilon)
 
     def measured(self, place: OneCell, method: Mechanism, epsilon: str, repetition: int) -> Row:
-        """The mean absolute error, in units of the value and as a part of its range, and the size of the noise."""
+        """The mean absolute error, in units of the value and as a part of its range, and how far errors are spread;
+        the standard deviation of the noise, where the answer says it.
+        """
         cell = self.cell(place, repetition)
         algorithm, trust, budget = self.algorithm(place, method, epsilon), Curator(cell.table), PureDP(epsilon)
         begin = time.process_time()
         found = [run(algorithm, trust, budget, Unrecorded()).value for _ in range(self.draws)]
         seconds = (time.process_time() - begin) / self.draws
-        error = float(np.mean([abs(mean.value - cell.mean) for mean in found]))
+        errors = np.array([abs(mean.value - cell.mean) for mean in found])
         return {
             "draws": self.draws,
-            "mae": error,
-            "mae_part": error / (place.ruler.high - place.ruler.low),
+            "mae": float(errors.mean()),
+            "mae_part": float(errors.mean() / (place.ruler.high - place.ruler.low)),
+            "mae_variance": float(errors.var(ddof=1)) if self.draws > 1 else float("nan"),
             "noise": float(np.mean([mean.stddev for mean in found])),
             "seconds": seconds,
         }

@@ -1,5 +1,7 @@
 """What the authors' own code reaches on their own cell, and how far ours is from it."""
 
+from statistics import median
+
 from hazemap.compare.results import Results
 from hazemap.compare.tables import Table
 
@@ -23,19 +25,15 @@ def equalled(results: Results) -> Table | None:
     """Ours beside the published figures, and their distance in standard errors of the difference."""
     rows = []
     for name, figures in PUBLISHED.items():
-        for epsilon, theirs in figures.items():
+        for epsilon, figure in figures.items():
             here = results.where(method=name, epsilon=epsilon)
-            ours, draws = here.mean("mae"), float(here.frame["draws"].sum()) if "draws" in here.frame else 0.0
-            if ours.number < 2:
-                continue
-            error = _standard_error(here)
-            both = error * (1 + draws / DRAWS) ** 0.5
-            apart = (ours.mean - theirs) / both
-            rows.append((name, f"{epsilon:g}", f"{ours.mean:.3f} ± {error:.3f}", f"{theirs:.2f}", f"{apart:+.1f}"))
-    if not rows:
-        return None
+            ours, variance = here.mean("mae").mean, here.mean("mae_variance").mean
+            if variance > 0:
+                error = (variance / here.frame["draws"].sum()) ** 0.5
+                apart = (ours - figure) / (error**2 + variance / DRAWS) ** 0.5
+                rows.append((name, f"{epsilon:g}", f"{ours:.3f} ± {error:.3f}", f"{figure:.2f}", f"{apart:+.1f}"))
     head = ("method", "ε", "MAE ± its standard error, km/h", "published", "standard errors apart")
-    return Table("Beside the figures of the authors’ code (300 draws)", (head, *rows))
+    return Table("Beside the figures of the authors’ code (300 draws)", (head, *rows)) if rows else None
 
 
 def surpassed(results: Results, name: str = "balanced") -> Table | None:
@@ -55,10 +53,8 @@ def surpassed(results: Results, name: str = "balanced") -> Table | None:
         best = min(rivals, key=lambda method: rivals[method])
         gains = (f"{1 - ours.mean / figure:.0%}", f"{best}: {rivals[best]:.3f}", f"{1 - ours.mean / rivals[best]:.0%}")
         rows.append((f"{epsilon:g}", f"{ours.mean:.3f}", f"{figure:.2f}", *gains))
-    if not rows:
-        return None
     head = ("ε", f"{name}, MAE", "best published figure", "lower by", "best published method here", "lower by")
-    return Table(f"{name} against the best that is published", (head, *rows))
+    return Table(f"{name} against the best that is published", (head, *rows)) if rows else None
 
 
 def elsewhere(results: Results, name: str = "balanced") -> Table | None:
@@ -72,16 +68,7 @@ def elsewhere(results: Results, name: str = "balanced") -> Table | None:
             if name in errors and len(errors) > 1:
                 ratios.append(errors[name] / min(error for method, error in errors.items() if method != name))
         if ratios:
-            middle = sorted(ratios)[len(ratios) // 2] / 2 + sorted(ratios)[(len(ratios) - 1) // 2] / 2
             won = f"{sum(ratio < 1 for ratio in ratios)} of {len(ratios)}"
-            rows.append((f"{epsilon:g}", won, f"{middle:.2f}"))
-    if not rows:
-        return None
+            rows.append((f"{epsilon:g}", won, f"{median(ratios):.2f}"))
     head = ("ε", "cells in which it is lower", "MAE ÷ that of the best other, median cell")
-    return Table(f"{name} against the best other in each cell", (head, *rows))
-
-
-def _standard_error(results: Results) -> float:
-    """Of a mean over trials of equally many draws."""
-    errors = results.frame["mae"]
-    return float(errors.std(ddof=1) / len(errors) ** 0.5)
+    return Table(f"{name} against the best other in each cell", (head, *rows)) if rows else None
