@@ -1,4 +1,4 @@
-"""What grouping samples of many people and CHOP-USER on many cells cost. Errors are `hazemap compare users-means` and on.
+"""What grouping samples of many people, and CHOP-USER on many cells, cost. Errors: `hazemap compare users-means` …
 
 usage: user_level.py   writes results/user_level.json; grouping is of the shared table of buses, or skipped without it
 """

@@ -79,7 +79,7 @@ CELLS = Preset(
     (ARRAYS[1], LEVY[1], QUANTILE[1], QUANTILE_OF_EPSILON[1], BALANCED),
     ("0.5", "1", "2"),
     4,
-    ("mae_part",),
+    (),
     (Draws(50),),
     (("users-cells", ranking("mae_part", "The mean speed of ten other cells")),),
     NOTE,

@@ -1,7 +1,7 @@
 """The setting of the worst table there could be: how wrong Array-Averaging is then, by the length of its arrays."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hazemap.algorithms.means import ArrayAveraging, worst_case_error
 from hazemap.compare.settings import Row
@@ -12,23 +12,47 @@ from hazemap.privacy.budget import exact
 
 
 @dataclass(frozen=True)
+class Bound:
+    """E(m) = U (1 − Σ min(m_ℓ, m)/Σ m_ℓ) + U m/(ε Σ min(m_ℓ, m)), and the bias in it, in the unit of the value."""
+
+    method: ArrayAveraging
+
+    @property
+    def length(self) -> int:
+        """The length m of the arrays."""
+        return self.method.grouping.most
+
+    @property
+    def bias(self) -> float:
+        """All that is left out may lie at one end of the range, and all that is kept at the other."""
+        some = self.method.contributions
+        return self._width * (1 - int(some.kept(self.length).sum()) / some.total)
+
+    def error(self, epsilon: float) -> float:
+        """With the mean size of the noise."""
+        return self._width * worst_case_error(self.method.contributions, self.length, epsilon)
+
+    @property
+    def _width(self) -> float:
+        return self.method.ruler.high - self.method.ruler.low
+
+
+@dataclass(frozen=True)
 class WorstCase:
-    """Nothing is drawn: E(m) = U (1 − Σ min(m_ℓ, m)/Σ m_ℓ) + U m/(ε Σ min(m_ℓ, m)) follows from numbers of samples."""
+    """Nothing is drawn: the largest error over all tables follows from numbers of samples, which are public."""
 
     places: ClassVar[tuple[type, ...]] = (OneCell,)
     methods: ClassVar[tuple[type, ...]] = (Mechanism,)
 
-    def algorithm(self, place: OneCell, method: Mechanism, epsilon: str) -> Any:
-        """Array-Averaging, which the bound is of."""
+    def algorithm(self, place: OneCell, method: Mechanism, epsilon: str) -> Bound:
+        """Of Array-Averaging, which it is known of."""
         found = method.algorithm(place.ruler, place.table.contributions, epsilon)
         if not isinstance(found, ArrayAveraging):
             raise InputError(f"the worst case is known of Array-Averaging, not of {method.name}")
-        return found
+        return Bound(found)
 
     def measured(self, place: OneCell, method: Mechanism, epsilon: str, repetition: int) -> Row:  # noqa: ARG002
-        """The length, and the largest error over all tables with these numbers of samples; of it, the bias."""
-        length = int(self.algorithm(place, method, epsilon).grouping.most)
-        some, width = place.table.contributions, place.ruler.high - place.ruler.low
-        error = width * worst_case_error(some, length, float(exact(epsilon, "ε")))
-        bias = width * (1 - int(some.kept(length).sum()) / some.total)
-        return {"draws": 0, "length": length, "worst": error, "worst_bias": bias}
+        """The length, the largest error, and the bias in it."""
+        bound = self.algorithm(place, method, epsilon)
+        error = bound.error(float(exact(epsilon, "ε")))
+        return {"draws": 0, "length": bound.length, "worst": error, "worst_bias": bound.bias}
