@@ -102,15 +102,12 @@ def _scaled(what: str, word: str) -> Preset:
         10,
         ("mae",),
         tuple(Scaled(20, **{what: scale}) for scale in SCALES),
-        (
-            (
-                f"users-{what}",
-                along(f"set_{what}", "λ", parts, f"λ times as many {word}", columns=2),
-            ),
-        ),
+        ((f"users-{what}", along(f"set_{what}", "λ", parts, f"λ times as many {word}", columns=2)),),
         f"""{NOTE} Numbers of samples are those of the table; all values are independent, normal with the mean and the
         variance of the table, clipped to the bounds. Every repetition has values of its own, the same for all methods.
-        Errors are in km/h. How large the noise of a balanced mean is depends on the values, and no answer says it.""",
+        Errors are in km/h. How large the noise of a balanced mean is depends on the values, and no answer says it.
+        Values are read in steps of 0.016 km/h; a balanced mean is one of these, and so off by 0.004 on average however
+        many people there are.""",
         noun="table",
         across=f"set_{what}",
         verdicts=(),
