@@ -18,6 +18,7 @@ from hazemap.compare.presets import PRESETS, users
 from hazemap.compare.results import Results
 from hazemap.compare.running import RESULTS, compared
 from hazemap.compare.settings import Everyone
+from hazemap.compare.tables import by_map
 from hazemap.compare.trials import Trial
 from hazemap.compare.users.bins import BINARY, CHOSEN, FLAT, FOUR, SEVENTEEN, Bins
 from hazemap.compare.users.draws import Draws, Scaled
@@ -265,6 +266,24 @@ def test_published_figures_stand_beside_ours():
     assert line == ("0.5", "1 of 1", "0.37")
     nothing = Results(pd.DataFrame([{"map": "x", "method": "AG", "epsilon": 1.0, "mre": 1.0}]), None, {})
     assert [verdict(nothing) for verdict in (equalled, surpassed, elsewhere)] == [None] * 3
+
+
+def test_columns_may_be_of_a_setting_and_lines_of_one_price_are_compared_alone():
+    rows = [
+        {"map": "m", "people": 9, "method": name, "epsilon": epsilon, "set_bins": bins, "cdf": error / bins / epsilon}
+        for name, error in (("chosen", 0.01), ("flat", 0.03))
+        for epsilon in (0.1, 1.0)
+        for bins in (1.0, 10.0)
+    ]
+    (table,) = by_map(Results(pd.DataFrame(rows), None, {}), ("cdf",), "set_bins")
+    assert table.rows == (
+        ("method", "ε", "ℓ₂ error, 10⁻³: bins = 1", "ℓ₂ error, 10⁻³: bins = 10"),
+        ("chosen", "0.1", "**100.000**", "**10.000**"),
+        ("chosen", "1", "**10.000**", "**1.000**"),
+        ("flat", "0.1", "300.000", "30.000"),
+        ("flat", "1", "30.000", "3.000"),
+    )
+    assert by_map(Results(pd.DataFrame(rows), None, {}), ()) == []
 
 
 def test_a_folder_without_the_tables_says_so(tmp_path):

@@ -49,17 +49,23 @@ def _head(preset: Preset, results: Results) -> str:
         true count or to 20 people if that is more."""
     if {"l1", "mse", "kl"} & set(preset.scores):
         head += " Errors of the density are of the map that is shown, nothing below 0, of sum 1."
+    if _nothing_drawn(results):
+        return head
     return f"{head} The best of a column is bold; ± is half a 95 % interval of the mean."
 
 
 def _drawn(preset: Preset, results: Results) -> str:
     """How often; a trial may be of several releases, or of none."""
+    if _nothing_drawn(results):
+        return "Nothing is drawn: all follows from numbers that are public"
     trials = results.frame.groupby(_labels(results), dropna=False)
     number = trials["draws"].sum() if "draws" in results.frame else trials.size()
-    if not number.any():
-        return "Nothing is drawn: all follows from numbers that are public"
     times = sorted({int(each) for each in number})
     return f"{_range(times)} for each {preset.noun}, method and ε, with fresh noise of the operating system's"
+
+
+def _nothing_drawn(results: Results) -> bool:
+    return "draws" in results.frame and not results.frame["draws"].any()
 
 
 def _labels(results: Results) -> list[str]:

@@ -18,7 +18,7 @@ CLASSICS = (
 )
 """What `auto` is measured against in hindsight."""
 
-PLAIN = ("cells", "numbers", "bytes", "rounds", "peak_mb", "length", "left_out")
+PLAIN = ("cells", "numbers", "bytes", "rounds", "peak_mb", "length", "factor", "left_out")
 """Columns that are no scores: none is the best, and they need no interval."""
 
 
@@ -68,7 +68,14 @@ def _of_one_map(results: Results, title: str, scores: Sequence[str], across: str
         line: [part.where(**{across: step}).mean(measure.score) for measure, step in columns]
         for line, part in lines.items()
     }
-    best = [_best([means[at] for means in found.values()], measure) for at, (measure, _) in enumerate(columns)]
+    price = varied.index("epsilon") + 1 if "epsilon" in varied else None  # lines of one price are compared alone
+    best = {
+        line: [
+            _best([found[other][at] for other in found if price is None or other[price] == line[price]], measure)
+            for at, (measure, _) in enumerate(columns)
+        ]
+        for line in found
+    }
     sign = -1 if columns[0][0].higher else 1
     order = sorted(found, key=lambda line: sign * found[line][0].mean if found[line][0].number else float("inf"))
     if varied:
@@ -82,7 +89,7 @@ def _of_one_map(results: Results, title: str, scores: Sequence[str], across: str
         (
             *line,
             *(
-                _cell(mean, measure, best[at])
+                _cell(mean, measure, best[line][at])
                 for at, ((measure, _), mean) in enumerate(zip(columns, found[line], strict=True))
             ),
         )
