@@ -10,6 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 FLOORS = [
     "errors",
     "compiled | whole",
+    "positions",
     "cells",
     "cellmap",
     "domains",

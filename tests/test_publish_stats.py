@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hazemap.domains import Hexagons
-from hazemap.errors import CapExceeded, HazemapError, InputError
+from hazemap.domains import WORLD, Hexagons
+from hazemap.errors import CapExceeded, FileError, HazemapError, InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.stream import Stream
@@ -97,3 +97,26 @@ def test_districts_are_cells_too(ledger, tmp_path):
     assert Statistics.open(tmp_path / "speed.parquet").to_dataframe().equals(found.to_dataframe())
     with pytest.raises(InputError, match="leave the box out"):
         made(crowd(), ledger, cells=f"districts:{path}:name")
+
+
+def test_listed_hexagons_are_the_only_cells_and_nobody_spends_places_elsewhere(ledger, tmp_path):
+    world = Hexagons(WORLD, 0, 5)
+    at = {"lon": np.array([13.4, 13.9, 2.35]), "lat": np.array([52.5, 52.5, 48.85])}
+    here, near, paris = world.names(world.cell_at(at, 5))
+    path = tmp_path / "area.csv"
+    path.write_text(f"name,h3\nA,{here}\nB,{paris}\n")
+    elsewhere = crowd(lon=13.9)
+    both = pa.concat_tables([crowd(), elsewhere])
+    found = made(both, ledger, box=None, cells=f"hexagons:{path}", most_cells=1)
+    assert sorted(found.names) == sorted([here, paris]) and near not in found.names
+    assert people(found) == pytest.approx(4000, abs=60)
+    assert "the H3 hexagons listed in area.csv" in found.statement.text()
+    assert "found by two coarse grids" not in found.statement.text()
+    found.save(tmp_path / "speed.parquet")
+    assert Statistics.open(tmp_path / "speed.parquet").to_dataframe().equals(found.to_dataframe())
+    chosen = made(both, ledger, box=None, cells=f"hexagons:{path}", select=True, epsilon=4)
+    assert chosen.names == (here,)
+    with pytest.raises(InputError, match="leave the box out"):
+        made(both, ledger, cells=f"hexagons:{path}")
+    with pytest.raises(FileError, match="cannot be read"):
+        made(both, ledger, box=None, cells="hexagons:nothing.csv")

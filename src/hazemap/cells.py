@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
+from hazemap.positions import Positions
 
 Cells = NDArray[np.uint64]
 Columns = Mapping[str, NDArray[Any]]  # "lon" and "lat" in degrees
@@ -149,6 +150,9 @@ def _ascends(numbers: NDArray[Any]) -> bool:
     return bool((numbers[1:] > numbers[:-1]).all())
 
 
+HASHED = 1 << 18
+"""So many cells at most are found by hashing: sooner than by searching, as long as they fit a processor's cache."""
+
 MOST_CELLS = 1 << 25
 """The largest regular grid that is asked for in one query."""
 
@@ -276,6 +280,11 @@ class Leaves:
         return np.lexsort((self.levels, ~last, first))  # the level tells a cell from an only child
 
     @cached_property
+    def _finest(self) -> Positions | None:
+        """Where each cell stands, if all are base cells, so that nothing else lies in them, and not too many."""
+        return Positions(self.cells) if self.size <= HASHED and (self.levels == self.tree.depth).all() else None
+
+    @cached_property
     def holder(self) -> NDArray[np.int64]:
         """The position of the smallest other cell that contains each cell; -1 for none."""
         if self.in_order:
@@ -346,6 +355,8 @@ class Leaves:
 
     def locate(self, base: Cells) -> NDArray[np.int64]:
         """For each base cell the position of the deepest cell that holds it; -1 for none."""
+        if self._finest is not None:
+            return self._finest.of(base)
         first, last = self.spans
         # The last place is also place -1, where every search ends: no base cell lies after it.
         last = np.append(last, np.iinfo(np.uint64).max)

@@ -20,6 +20,7 @@ from hazemap.orders.finding import Finding
 from hazemap.orders.order import Order, free_place, named_after, rule_of
 from hazemap.orders.spelling import budget as spelled_budget
 from hazemap.orders.spelling import cells as spelled_cells
+from hazemap.orders.spelling import cells_of_values
 from hazemap.orders.values import ValueOrder
 from hazemap.orders.values import slots as spelled_slots
 from hazemap.orders.ways import around, reach, way
@@ -190,7 +191,7 @@ def stats(
     order = ValueOrder.understood(
         value=value,
         bounds=(low, high),
-        cells=spelled_cells(cells),
+        cells=cells_of_values(cells),
         box=frame,
         slots=spelled_slots(slots, time_zone, since, until),
         variance=variance,

@@ -105,3 +105,12 @@ def test_a_time_that_names_an_offset_keeps_it():
 def test_slots_that_cannot_be_are_refused(make, words):
     with pytest.raises(InputError, match=words):
         make()
+
+
+@given(st.lists(st.floats(-4e9, 4e9) | st.sampled_from([float("nan"), float("inf"), -0.5, 86399.9999]), max_size=30))
+def test_parts_of_a_day_are_those_of_each_moment_alone(moments):
+    slots, every = Clock("Europe/Berlin", (5 * HOUR, 17 * HOUR + 1800)), np.array(moments, dtype=np.float64)
+    finite = [moment for moment in moments if np.isfinite(moment)]
+    shown = iter([local("Europe/Berlin", np.array([moment]))[0] % 86400 for moment in finite])
+    expected = [int(not 5 * HOUR <= next(shown) < 17 * HOUR + 1800) if np.isfinite(m) else -1 for m in moments]
+    assert slots.at(every).tolist() == expected

@@ -73,3 +73,10 @@ def test_pictures_that_cannot_be_are_refused():
         draw_slots(small, np.zeros(small.places), width=1)
     with pytest.raises(InputError, match="wide"):
         draw_profile(("a",), np.zeros(1), np.zeros(1), np.ones(1), bounds=(0, 1), width=1)
+
+
+def test_differences_that_noise_explains_are_no_differences_of_colour():
+    values = np.array([20.0, 20.4, np.nan])
+    assert ValueScale.of(values, noise=1.0) == ValueScale(pytest.approx(18.2), pytest.approx(22.2))
+    assert ValueScale.of(values).high - ValueScale.of(values).low < 0.41
+    assert ValueScale.of(values[2:], (0.0, 30.0), noise=1.0) == ValueScale(0.0, 30.0)

@@ -25,7 +25,7 @@ Asked = Union["CellValues", "PreparedValues"]
 
 @dataclass(frozen=True)
 class CellValues:
-    """All cells of a level times all slots, asked once with the whole budget.
+    """All cells of a level (or `only` those with these names) times all slots, asked once with the whole budget.
 
     Adding or removing a person with all their records is what is protected; nothing is read from the data but noisy
     counters. One vector answers for numbers of people, means, variances and distributions: a gauge divides every
@@ -43,12 +43,19 @@ class CellValues:
     slots: Slots
     gauge: Gauge
     bounding: OwnMeans
+    only: tuple[str, ...] = ()
 
     @cached_property
     def measured(self) -> Measured:
-        """The public list of cells and slots; of hexagons those that the box touches."""
-        cells = Leaves.at_level(self.tree, self.level)
-        return Measured(Leaves(self.tree, touched(self.tree, cells.cells)), self.slots, self.gauge)
+        """The public list of cells and slots."""
+        return Measured(Leaves(self.tree, self.listed), self.slots, self.gauge)
+
+    @cached_property
+    def listed(self) -> Cells:
+        """The public list of cells: those named in `only`, or all of the level; of hexagons those the box touches."""
+        if self.only:
+            return np.sort(self.tree.named(list(self.only)))
+        return touched(self.tree, Leaves.at_level(self.tree, self.level).cells)
 
     def over(self, tree: Tree, level: int) -> "CellValues":
         """The same over the cells of another tree."""

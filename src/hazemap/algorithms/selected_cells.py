@@ -62,7 +62,7 @@ class SelectedCells:
         """One query or more about cells of the method, of which those are kept that the share `rest` can tell of."""
         tree: Tree = Valued(method.tree, method.slots)
         rule = AtMostCells(self.most)
-        level, cells = first_level(method.tree, method.level)
+        level, cells = (method.level, method.listed) if method.only else first_level(method.tree, method.level)
         share = self.share / self.steps(method.level, level)
         while level < method.level:
             query = Query(Counts(Leaves(tree, cells), rule), share)
@@ -75,7 +75,7 @@ class SelectedCells:
             level += steps
             if not len(cells):
                 raise _nobody()
-        cells = touched(method.tree, np.sort(cells))
+        cells = method.listed if method.only else touched(method.tree, np.sort(cells))
         if not len(cells):
             raise _nobody()
         asked = Leaves(tree, cells)

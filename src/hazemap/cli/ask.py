@@ -29,6 +29,9 @@ def ask(
     slot: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --cell, of statistics: one timeslot, by name or number.")
     ] = None,
+    histogram: Annotated[
+        bool, typer.Option("--histogram", help="With --cell and --slot: how many people are in each bin of the value.")
+    ] = False,
     top: Annotated[int | None, typer.Option(metavar="K", help="The K fullest cells.")] = None,
     by: Annotated[str, typer.Option(metavar="WHAT", help="With --top: fullest by count, or by density.")] = "count",
     confidence: Annotated[float, typer.Option(metavar="P", help="How sure the interval is, between 0 and 1.")] = 0.95,
@@ -37,7 +40,7 @@ def ask(
     """Ask a release how many there are: in a box, a polygon, a cell, at a point, or (asked nothing) in all.
 
     The answer is a number, its standard error, and an interval that holds the truth so often. Asking is free. Of
-    statistics of a value (hazemap stats), ask with --cell and perhaps --slot.
+    statistics of a value (hazemap stats), ask with --cell and perhaps --slot, or for the --histogram there.
     """
     asked = {"--box": box, "--polygon": polygon, "--cell": cell, "--at": at, "--top": top}
     given = [name for name, value in asked.items() if value]
@@ -51,10 +54,10 @@ def ask(
         others = [name for name in given if name != "--cell"]
         if others or not cell:
             raise InputError(f"{file} holds statistics of a value: ask it with --cell NAME, and perhaps --slot")
-        _values(file, cell, slot, confidence, as_json)
+        (_histogram if histogram else _values)(file, cell, slot, confidence, as_json)
         return
-    if slot is not None:
-        raise InputError(f"{file} is a map, which has no slots: leave --slot out")
+    if slot is not None or histogram:
+        raise InputError(f"{file} is a map, which has no slots and no bins: leave --slot and --histogram out")
     release = Release.open(file)
     if top is not None:
         _top(release, top, by, as_json)
@@ -78,6 +81,25 @@ def _values(file: Path, cells: list[str], slot: str | None, confidence: float, a
     made = Statistics.open(file)
     answers = [told for cell in cells for told in made.ask(cell, slot, confidence)]
     deliver({"statistics": [asdict(each) for each in answers]}, as_json, *map(str, answers))
+
+
+def _histogram(file: Path, cells: list[str], slot: str | None, confidence: float, as_json: bool) -> None:
+    from rich.table import Table
+
+    from hazemap.releases import Statistics
+
+    if len(cells) != 1 or slot is None:
+        raise InputError("a histogram is of one --cell in one --slot")
+    found = Statistics.open(file).histogram(cells[0], slot)
+    frame = found.to_dataframe(confidence)
+    table = Table("from", "to", "people", "±", f"{100 * confidence:g} % interval", "part below", box=None)
+    for bin_ in frame.itertuples(index=False, name=None):
+        start, end, people, stddev, low, high, part = bin_
+        table.add_row(
+            f"{start:g}", f"{end:g}", f"{people:,.0f}", f"{stddev:,.0f}", f"{low:,.0f} … {high:,.0f}", f"{part:.3f}"
+        )
+    bins = frame.to_dict("records")
+    deliver({"cell": found.cell, "slot": found.slot, "bins": bins}, as_json, table)
 
 
 def told(answer: "Estimate", as_json: bool) -> None:

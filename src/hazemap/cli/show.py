@@ -29,15 +29,26 @@ def show(
     cell: Annotated[
         str | None, typer.Option(metavar="NAME", help="Of statistics: the profile of this cell over all slots.")
     ] = None,
+    slot: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="With --cell: the histogram of the value there in this slot, if it has bins."
+        ),
+    ] = None,
     statistic: Annotated[
-        str, typer.Option(metavar="WHAT", help="Of statistics: mean, variance, or a quantile such as q0.5.")
-    ] = "mean",
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Of statistics: mean, variance, or a quantile such as q0.5. Maps show the best guess of the mean.",
+        ),
+    ] = None,
     width: Annotated[float, typer.Option(metavar="INCHES", min=2, max=40, help="How wide the picture is.")] = 10.0,
     as_json: AsJson = False,
 ) -> None:
     """Draw a release as a map, with a legend, a scale bar, its uncertainty and its privacy statement.
 
-    Statistics of a value are drawn as a small map for every slot, or as the profile of one --cell.
+    Statistics of a value are drawn as a small map for every slot, as the profile of one --cell, or, with a --slot too,
+    as the histogram of the value there.
     """
     from hazemap.domains import Box
     from hazemap.releases import Release, Statistics
@@ -45,13 +56,20 @@ def show(
 
     view = Box.parse(box) if box else None
     values = holds_values(file)
-    if not values and (cell is not None or statistic != "mean"):
-        raise InputError(f"{file} is a map: --cell and --statistic are for statistics of a value")
+    if not values and (cell, slot, statistic) != (None, None, None):
+        raise InputError(f"{file} is a map: --cell, --slot and --statistic are for statistics of a value")
+    if slot is not None and (cell is None or statistic is not None):
+        raise InputError("a histogram is of one --cell in one --slot, and of no --statistic")
     with progress() as tell:
         tell("drawing", None)
         from hazemap.draw import Panel, save
 
-        if values:
+        if values and cell is not None and slot is not None:
+            made = Statistics.open(file)
+            found = made.histogram(cell, slot)
+            unit = f"{made.value} in {found.cell}, {found.slot}"
+            figure = found.plot(unit=unit, title=title, caption=made.statement.line(), width=width)
+        elif values:
             more = {"outlines": outlines, "box": view} if cell is None else {}
             figure = Statistics.open(file).plot(statistic, cell, title=title, width=width, **more)
         else:

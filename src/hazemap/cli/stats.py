@@ -100,7 +100,11 @@ def stats(
     ] = None,
     cells: Annotated[
         str,
-        typer.Option(metavar="CELLS", rich_help_panel=WHAT, help="h3:RESOLUTION, quadtree:DEPTH or districts:FILE."),
+        typer.Option(
+            metavar="CELLS",
+            rich_help_panel=WHAT,
+            help="h3:RESOLUTION, hexagons:FILE (a list), quadtree:DEPTH or districts:FILE.",
+        ),
     ] = "h3:7",
     slots: Annotated[
         str,

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.domains.boxes import Box, coordinates
+from hazemap.domains.lattices import PENTAGONS, lattice
 from hazemap.errors import InputError
+from hazemap.positions import Positions
 
 FINEST = 15
 MOST_ROOTS = 1_000_000
-PENTAGONS = np.array([4, 14, 24, 38, 49, 58, 63, 72, 83, 97, 107, 117])  # base cells (H3 specification)
 # No point of a cell of resolution r, or of its descendants, is further from its centre than REACH / √7^r
 # radians: 0.221 is the largest circumradius, 0.232 adds the wandering of all finer centres.
 REACH = 0.25
@@ -74,6 +75,10 @@ class Hexagons:
         cells.setflags(write=False)
         return cells
 
+    @cached_property
+    def _roots(self) -> Positions:
+        return Positions(self.root)
+
     def children(self, cells: Cells) -> Cells:
         """The seven children of each cell, six of a pentagon, in ascending order."""
         return _children(np.asarray(cells, dtype=np.uint64))
@@ -126,17 +131,20 @@ class Hexagons:
         if not 0 <= level <= self.depth:
             raise InputError(f"these hexagons have levels 0 to {self.depth}; found {level}")
         lon, lat = coordinates(columns)
-        cells, roots = np.empty(len(lon), dtype=np.uint64), self.root
+        cells = np.empty(len(lon), dtype=np.uint64)
+        self._roots  # noqa: B018 - made once, not in every thread
 
         def fill(start: int) -> None:
             rows = slice(start, start + CHUNK)
-            cells[rows] = self._locate(roots, lon[rows], lat[rows], level)
+            cells[rows] = self._locate(lon[rows], lat[rows], level)
 
         starts = range(0, len(lon), CHUNK)
         if len(starts) <= 1:
             list(map(fill, starts))
         else:
-            with ThreadPoolExecutor(os.cpu_count()) as pool:  # h3ronpy releases the interpreter's lock
+            with ThreadPoolExecutor(
+                os.cpu_count()
+            ) as pool:  # compiled loops and h3ronpy release the interpreter's lock
                 list(pool.map(fill, starts))
         return cells
 
@@ -178,18 +186,12 @@ class Hexagons:
             )
         return cells
 
-    def _locate(self, roots: Cells, lon: NDArray[np.float64], lat: NDArray[np.float64], level: int) -> Cells:
-        from h3ronpy.vector import coordinates_to_cells
-
-        on_earth = (np.abs(lon) <= 180) & (np.abs(lat) <= 90)  # NaN compares false
-        if not on_earth.all():
-            cells = np.full(len(lon), NOWHERE)
-            cells[on_earth] = self._locate(roots, lon[on_earth], lat[on_earth], level)
-            return cells
-        finest = np.asarray(coordinates_to_cells(lat, lon, self.finest), dtype=np.uint64)
-        ancestor = _index(np.int64(self.coarsest), finest)
-        inside = roots[np.minimum(np.searchsorted(roots, ancestor), len(roots) - 1)] == ancestor
-        return np.where(inside, _index(np.int64(self.coarsest + level), finest), NOWHERE)
+    def _locate(self, lon: NDArray[np.float64], lat: NDArray[np.float64], level: int) -> Cells:
+        base = lattice(self.finest).locate(lon, lat)
+        ancestor = base if self.depth == 0 else _index(np.int64(self.coarsest), base)
+        inside = self._roots.of(ancestor) >= 0
+        cells = base if level == self.depth else _index(np.int64(self.coarsest + level), base)
+        return np.where(inside, cells, NOWHERE)
 
     def _about(self, resolution: int) -> float:
         """How many cells of a resolution the box takes: those inside and those along its edges."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -85,9 +86,17 @@ class Clock:
     def at(self, moments: Floats) -> Numbers:
         """The slot of each moment (seconds since 1970, UTC); −1 for NaN."""
         known = np.isfinite(moments)
-        day = local(self.zone, np.where(known, moments, 0.0)) % DAY
-        slot = np.searchsorted(np.array(self.edges), day, "right") - 1
-        return np.where(known, slot % len(self.edges), -1)
+        seconds = np.floor(local(self.zone, moments if known.all() else np.where(known, moments, 0.0))).astype(np.int64)
+        slot: Numbers = self._of_seconds[seconds % DAY]
+        if not known.all():
+            slot[~known] = -1
+        return slot
+
+    @cached_property
+    def _of_seconds(self) -> Numbers:
+        """The slot of each second of a day."""
+        slot = np.searchsorted(np.array(self.edges), np.arange(DAY), "right") - 1
+        return slot % len(self.edges)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,9 @@ def clocks(name: str) -> ZoneInfo:
 
 
 def local(name: str, moments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the clocks show at each moment (seconds since 1970, UTC), as seconds too: O(moments · log transitions).
+    """What the clocks show at each moment (seconds since 1970, UTC), as seconds too.
+
+    O(moments), and times log(transitions) if clocks are changed between the first and the last of them.
 
     An hour that comes twice is shown twice, an hour that is left out never.
 
@@ -38,7 +40,10 @@ def local(name: str, moments: NDArray[np.float64]) -> NDArray[np.float64]:
     [2.0, 2.0]
     """
     begins, ahead = _transitions(name)
-    found: NDArray[np.float64] = moments + ahead[np.searchsorted(begins, moments, "right")]
+    ends = np.array([moments.min(), moments.max()]) if len(moments) else moments
+    first, last = np.searchsorted(begins, ends, "right") if len(ends) else (0, 0)
+    which = first if first == last and np.isfinite(ends).all() else np.searchsorted(begins, moments, "right")
+    found: NDArray[np.float64] = moments + ahead[which]
     return found
 
 

@@ -51,13 +51,16 @@ class ValueScale:
     high: float
 
     @classmethod
-    def of(cls, values: Floats) -> "ValueScale":
-        """From the 1st to the 99th of a hundred of the values that are known."""
+    def of(cls, values: Floats, bounds: tuple[float, float] = (0.0, 1.0), noise: float = 0.0) -> "ValueScale":
+        """From the 1st to the 99th of a hundred of the values that are known; all that can be, where none is.
+
+        It is four times as wide as noise at least, so that what noise does is no difference of colours.
+        """
         known = values[np.isfinite(values)]
         if not known.size:
-            return cls(0.0, 1.0)
+            return cls(*bounds)
         ends = [quantile(known, np.ones(known.size), share) for share in (0.01, 0.99)]
-        middle, half = sum(ends) / 2, max((ends[1] - ends[0]) / 2, 1e-3 * abs(sum(ends)) / 2, 1e-12)
+        middle, half = sum(ends) / 2, max((ends[1] - ends[0]) / 2, 2 * noise, 1e-3 * abs(sum(ends)) / 2, 1e-12)
         return cls(middle - half, middle + half)
 
     def colours(self, values: Floats) -> Colours:
@@ -77,6 +80,9 @@ def draw_slots(
     values: Floats,
     *,
     unit: str = "",
+    few: str = "too few people to say",
+    bounds: tuple[float, float] = (0.0, 1.0),
+    noise: float = 0.0,
     title: str | None = None,
     caption: str = "",
     outlines: "Path | str | GeoDataFrame | None" = None,
@@ -86,7 +92,8 @@ def draw_slots(
     """A map for every slot, all in one scale and one view; cells of which nothing is known (NaN) are grey.
 
     `values` is float64[cells × slots], as `Measured` orders places. The view is `box`, or what holds all cells of which
-    something is known. Looks at released numbers alone. `InputError` for more than 48 slots.
+    something is known; `few` is said of grey ones, and the scale is that of `bounds` where all are grey; `noise` is the
+    usual error of a value. Looks at released numbers alone. `InputError` for more than 48 slots.
     """
     slots, cells = tree.slots.names, tree.cells
     if len(slots) > MOST_PANELS:
@@ -98,7 +105,7 @@ def draw_slots(
     shapes = _shapes(tree)
     view = (View.of(box) if box is not None else _around(shapes, known if known.any() else ~known)).shaped()
     lines = [] if outlines is None else lines_in(outlines, view)
-    scale = ValueScale.of(values)
+    scale = ValueScale.of(values, bounds, noise)
 
     inner = width - 2 * MARGIN
     columns = min(len(slots), max(2, round(math.sqrt(len(slots) * 2.2 / view.aspect))))
@@ -106,7 +113,7 @@ def draw_slots(
     high = across / view.aspect + NAME
     rows = math.ceil(len(slots) / columns)
     page = Page.ruled(width, LEGEND + rows * (high + GAP), title, caption)
-    _legend(page, min(2.8, inner / 2), scale, unit)
+    _legend(page, min(2.8, inner / 2), scale, unit, few)
     for number, name in enumerate(slots):
         left = MARGIN + (number % columns) * (across + GAP)
         top = page.top + LEGEND + (number // columns) * (high + GAP) + NAME
@@ -164,6 +171,48 @@ def draw_profile(
     return page.figure
 
 
+def draw_histogram(
+    edges: Floats,
+    people: Floats,
+    low: Floats,
+    high: Floats,
+    *,
+    unit: str = "",
+    title: str | None = None,
+    caption: str = "",
+    width: float = 8.0,
+) -> "Figure":
+    """People in each bin of a value as bars, with a line for each interval; noise may take them below 0.
+
+    `edges` are float64[bins + 1], the others float64[bins]. Looks at released numbers alone.
+    """
+    if not 4 <= width <= 24:
+        raise InputError(f"a picture is 4 to 24 inches wide; found {width}")
+    left, above, below = MARGIN + 0.5, 0.3, 0.55
+    across = width - left - MARGIN
+    page = Page.ruled(width, above + PROFILE * across + below, title, caption)
+    page.write(MARGIN, page.top + 0.1, "people", va="center", **style(8, weight="bold"))
+    axes = page.axes(left, page.top + above, across, PROFILE * across, "histogram")
+    middle = (edges[:-1] + edges[1:]) / 2
+    axes.bar(middle, people, np.diff(edges) * 0.94, color=BAND, linewidth=0, zorder=2)
+    axes.vlines(middle, low, high, color=LINE, linewidth=1.2, zorder=4)
+    room = ROOM * (high.max() - min(low.min(), 0.0))
+    axes.set_ylim(min(low.min(), 0.0) - room, high.max() + room)
+    axes.set_xlim(edges[0], edges[-1])
+    for ticks, put in (
+        (_round_steps(*axes.get_xlim()), axes.set_xticks),
+        (_round_steps(*axes.get_ylim()), axes.set_yticks),
+    ):
+        put(ticks, [f"{tick:g}" for tick in ticks], **style(7))
+    axes.tick_params(length=2.5, width=0.5, color=GREY)
+    axes.axhline(0, linewidth=0.5, color=GREY, zorder=3)
+    axes.grid(axis="y", linewidth=0.4, color=UNKNOWN, zorder=0)
+    for spine in axes.spines.values():
+        spine.set(linewidth=0.5, color=GREY)
+    page.write(left + across / 2, page.top + above + PROFILE * across + 0.38, unit, ha="center", **style(8))
+    return page.figure
+
+
 def _shapes(tree: Measured, some: NDArray[np.bool_] | slice = slice(None)) -> Shapes:
     inner, cells = tree.cells.tree, tree.cells.cells[some]
     return Squares(inner, cells, np.ones(len(cells))) if isinstance(inner, Quadtree) else Polygons(inner, cells)
@@ -187,7 +236,7 @@ def _unknown(values: Floats) -> Colours:
     return ValueScale(0.0, 1.0).colours(np.full(values.shape, np.nan))
 
 
-def _legend(page: Page, width: float, scale: ValueScale, unit: str) -> None:
+def _legend(page: Page, width: float, scale: ValueScale, unit: str, few: str) -> None:
     from matplotlib.patches import Rectangle
 
     page.write(MARGIN, page.top + 0.15, unit, va="baseline", gid="unit", **style(8, weight="bold"))
@@ -203,7 +252,7 @@ def _legend(page: Page, width: float, scale: ValueScale, unit: str) -> None:
     axes.tick_params(length=2, width=0.5, color=GREY, pad=1.5)
     swatch = page.axes(MARGIN + width + 0.25, page.top + 0.22, 0.2, 0.1, "unknown legend")
     swatch.add_patch(Rectangle((0, 0), 1, 1, facecolor=UNKNOWN, transform=swatch.transAxes))
-    page.write(MARGIN + width + 0.52, page.top + 0.27, "too few people to say", va="center", **style(7, colour=INK))
+    page.write(MARGIN + width + 0.52, page.top + 0.27, few, va="center", **style(7, colour=INK))
     for each in (axes, swatch):
         for spine in each.spines.values():
             spine.set(linewidth=0.4, color=GREY)

@@ -73,7 +73,7 @@ class Measurements:
     def _bins(self) -> tuple[Floats, tuple[float, float]]:
         gauge = self.tree.gauge
         if not gauge.bins:
-            raise InputError("quantiles were not asked for: the gauge has no bins")
+            raise InputError("quantiles were not asked for (--quantiles, --bins): the gauge has no bins")
         times = gauge.scale / gauge.scales[1]
         return self.counters[:, gauge.degree + 1 :] * times, (self.stddev * times, self.kurtosis)
 
@@ -120,6 +120,12 @@ class Measurements:
         counters, noise = self._bins
         found = quantiles(counters, rank, noise, confidence)
         return self._known(found, self._width / counters.shape[1], self.tree.gauge.low, float(counters.shape[1]))
+
+    @property
+    def histograms(self) -> tuple[Floats, float, float]:
+        """People in each bin of each place, float64[places, bins], unbiased; the noise of each, and its kurtosis."""
+        counters, (stddev, kurtosis) = self._bins
+        return counters, stddev, kurtosis
 
     @property
     def _width(self) -> float:

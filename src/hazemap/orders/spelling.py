@@ -73,6 +73,16 @@ class Hexes:
 
 
 @dataclass(frozen=True)
+class HexagonList:
+    """The H3 hexagons that a file lists."""
+
+    file: str
+
+    def __str__(self) -> str:
+        return f"the H3 hexagons listed in {Path(self.file).name}"
+
+
+@dataclass(frozen=True)
 class DistrictFiles:
     """Named polygons in files, coarse to fine, each with its columns of names and of parents, or None to guess them.
 
@@ -106,6 +116,17 @@ def cells(text: str) -> Squares | Hexes | DistrictFiles:
             layers = tuple((*(word or None for word in layer), None, None)[:3] for layer in parts)
             return DistrictFiles(cast(Any, layers), int(found[1] or SQUARES))
     refuse("the cells of a map", CELLS, text)
+
+
+def cells_of_values(text: str) -> Squares | Hexes | HexagonList | DistrictFiles:
+    """The cells that a text names, or the file that lists hexagons, of which a map has no use.
+
+    >>> cells_of_values("hexagons:service_area.csv")
+    HexagonList(file='service_area.csv')
+    """
+    if text.startswith("hexagons:"):
+        return HexagonList(text.removeprefix("hexagons:"))
+    return cells(text)
 
 
 def refuse(what: str, choices: str, text: str) -> NoReturn:

@@ -4,17 +4,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from hazemap import __version__
 from hazemap.algorithms.cell_values import Asked, CellValues, FoundValues
 from hazemap.algorithms.prepared_values import PreparedValues
-from hazemap.domains import Always, Box, Clock, Gauge, Hexagons, Slots, Spans, Weekdays
+from hazemap.domains import WORLD, Always, Box, Clock, Gauge, Hexagons, Slots, Spans, Weekdays
 from hazemap.errors import InputError
 from hazemap.estimate.gauged import Measurements
 from hazemap.orders.districts import opened
 from hazemap.orders.finding import NOTHING, Finding, found_out
+from hazemap.orders.listed import listed
 from hazemap.orders.order import ASSUMPTIONS
-from hazemap.orders.spelling import DistrictFiles, Hexes, Squares, refuse
+from hazemap.orders.spelling import DistrictFiles, HexagonList, Hexes, Squares, refuse
 from hazemap.orders.ways import SPECK, domain
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.mechanisms import noise_for
@@ -71,7 +73,7 @@ class ValueOrder:
     """Statistics that somebody wants, all of it public."""
 
     value: str
-    cells: Squares | Hexes | DistrictFiles
+    cells: Squares | Hexes | HexagonList | DistrictFiles
     box: Box | None
     slots: Slots
     ranks: tuple[float, ...]
@@ -86,7 +88,7 @@ class ValueOrder:
         *,
         value: str,
         bounds: tuple[float | None, float | None],
-        cells: Squares | Hexes | DistrictFiles,
+        cells: Squares | Hexes | HexagonList | DistrictFiles,
         box: Box | None,
         slots: Slots,
         variance: bool,
@@ -129,7 +131,7 @@ class ValueOrder:
         inner = self.method.method if isinstance(self.method, FoundValues) else self.method
         gauge, rule = inner.gauge, inner.bounding
         window = [f"{word} {time}" for word, time in zip(("from", "until before"), self.window, strict=True) if time]
-        borders = isinstance(self.cells, DistrictFiles)
+        borders = isinstance(self.cells, DistrictFiles | HexagonList)
         spoken = [f"quantiles {', '.join(f'{rank:g}' for rank in self.ranks)}"] if self.ranks else []
         wanted = ["the mean", *(["the variance"] if gauge.degree > 1 else []), *spoken]
         which = "those selected" if self.finding.cells else "all"
@@ -195,7 +197,7 @@ def describe(slots: Slots) -> str:
 
 
 def _method(
-    cells: Squares | Hexes | DistrictFiles,
+    cells: Squares | Hexes | HexagonList | DistrictFiles,
     box: Box | None,
     slots: Slots,
     gauge: Gauge,
@@ -221,6 +223,13 @@ def _method(
                 "--box=west,south,east,north --cells quadtree:6; for hexagons (h3:7) a box can be found"
             )
         return found(CellValues(domain(cells, box), cells.depth, slots, gauge, rule))
+    if isinstance(cells, HexagonList):
+        if box is not None:
+            raise InputError("a list of hexagons says itself where the map is: leave the box out")
+        names = listed(Path(cells.file))
+        return found(
+            CellValues(Hexagons(WORLD, 0, int(names[0][1], 16)), int(names[0][1], 16), slots, gauge, rule, names)
+        )
     if cells.coarsest != cells.finest:
         raise InputError(f"values are told for hexagons of one resolution: say h3:{cells.finest}")
     if box is None:

@@ -19,7 +19,7 @@ from hazemap.encoders import Values
 from hazemap.estimate.gauged import Measurements
 from hazemap.orders.finding import Finding
 from hazemap.orders.spelling import budget as spelled_budget
-from hazemap.orders.spelling import cells as spelled_cells
+from hazemap.orders.spelling import cells_of_values
 from hazemap.orders.values import ValueOrder
 from hazemap.orders.values import slots as spelled_slots
 from hazemap.privacy.budget import Budget, Number
@@ -105,7 +105,7 @@ def plan_stats(
     order = ValueOrder.understood(
         value=value,
         bounds=(low, high),
-        cells=spelled_cells(cells),
+        cells=cells_of_values(cells),
         box=Box.parse(box) if isinstance(box, str) else box,
         slots=spelled_slots(slots, time_zone, since, until),
         variance=variance,
@@ -142,6 +142,8 @@ def left_for_values(method: CellValues | PreparedValues | FoundValues) -> Fracti
 
 def _cells(method: CellValues, select: bool) -> int:
     """How many cells the box has; about how many, where there are too many to list."""
+    if method.only:
+        return len(method.only)
     level, cells = first_level(method.tree, method.level)
     if level == method.level:
         return method.measured.cells.size if not select else len(cells)

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.gauged import Found, Measurements
+from hazemap.estimate.pooled import pooled
 from hazemap.privacy.statement import Statement
 from hazemap.releases.columns import name_column
+from hazemap.releases.histogram import Histogram
 from hazemap.releases.questions import decimals
 from hazemap.releases.release import UnknownMethod
 from hazemap.rounds import Algorithm, Prices
@@ -146,6 +148,17 @@ class Statistics:
         except ValueError:
             raise InputError(f"a statistic is mean, variance or a quantile such as q0.5; found {statistic!r}") from None
 
+    @cached_property
+    def guesses(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The best guess of the mean of every place that is told, and its standard error: for pictures.
+
+        Between its own mean and what its cell and its slot are like elsewhere (`estimate.pooled`).
+        """
+        mean, shape = self.found("mean"), (len(self.names), len(self.slots))
+        guess, error = pooled(mean.value.reshape(shape), mean.stddev.reshape(shape))
+        gauge = self.measurements.tree.gauge
+        return np.clip(guess.ravel(), gauge.low, gauge.high), error.ravel()
+
     def ask(self, cell: str, slot: str | None = None, confidence: float = 0.95) -> list[Told]:
         """What is told of a cell, in one slot (its name, or its number from 0 on) or in all."""
         which = self._slots(slot)
@@ -159,6 +172,16 @@ class Statistics:
                 ends = float(found.low[at]), float(found.high[at])
                 answers.append(Told(statistic, cell, self.slots[number], value, stddev, *ends, confidence))
         return answers
+
+    def histogram(self, cell: str, slot: str) -> Histogram:
+        """How the value is distributed over the people of a cell in a slot (its name, or its number from 0 on).
+
+        `InputError` where no bins were asked for.
+        """
+        [which] = self._slots(slot)
+        people, stddev, kurtosis = self.measurements.histograms
+        at = self._cell(cell) * len(self.slots) + which
+        return Histogram(cell, self.slots[which], self.measurements.tree.gauge.edges, people[at], stddev, kurtosis)
 
     def _cell(self, cell: str) -> int:
         if cell not in self.names:
@@ -191,7 +214,7 @@ class Statistics:
             value, before = ("value", "") if statistic == "mean" else (statistic, f"{statistic}_")
             columns |= {value: found.value, f"{before}stddev": found.stddev}
             columns |= {f"{before}low": found.low, f"{before}high": found.high, f"{before}too_few": found.too_few}
-        return columns
+        return columns | dict(zip(("guess", "guess_stddev"), self.guesses, strict=True))
 
     def to_dataframe(self) -> "DataFrame":
         """A row for every cell in every slot: names, `people`, the mean as `value`, then what else was asked for."""
@@ -207,20 +230,27 @@ class Statistics:
         outlines = np.repeat(leaves.tree.outlines(leaves.cells), len(self.slots))
         return gpd.GeoDataFrame(self.columns(), geometry=outlines, crs="EPSG:4326")
 
-    def plot(self, statistic: str = "mean", cell: str | None = None, **options: Any) -> "Figure":
+    def plot(self, statistic: str | None = None, cell: str | None = None, **options: Any) -> "Figure":
         """Small maps, one a slot; with a `cell`, its profile over all slots. The statement stands beneath.
 
+        Maps show the best guess of the mean, unless a `statistic` is named; profiles show the mean with its intervals.
         Options are those of `hazemap.draw.values.draw_slots` and `draw_profile`.
         """
         from hazemap.draw.values import draw_profile, draw_slots
 
-        found, tree = self.found(statistic), self.measurements.tree
-        look: dict[str, Any] = {"caption": self.statement.line(), "unit": f"{statistic} of {self.value}", **options}
+        shown, tree = statistic or "mean", self.measurements.tree
+        found, unit = self.found(shown), f"{shown} of {self.value}"
+        look: dict[str, Any] = {"caption": self.statement.line(), "unit": unit, "bounds": self._bounds(shown)}
         if cell is None:
-            return draw_slots(tree, found.value, **look)
+            few = f"too few to say: a place needs about {self.measurements.threshold:,.0f} {self.counted}"
+            values, errors = self.guesses if statistic is None else (found.value, found.stddev)
+            unit += ", best guess" if statistic is None else ""
+            noise = float(np.median(errors[np.isfinite(errors)])) if np.isfinite(errors).any() else 0.0
+            look |= {"unit": unit, "few": few, "noise": noise}
+            return draw_slots(tree, values, **look | options)
         places = self._cell(cell) * len(self.slots) + np.arange(len(self.slots))
         ends = (found.low[places], found.high[places])
-        return draw_profile(self.slots, found.value[places], *ends, bounds=self._bounds(statistic), **look)
+        return draw_profile(self.slots, found.value[places], *ends, **look | options)
 
     def _bounds(self, statistic: str) -> tuple[float, float]:
         gauge = self.measurements.tree.gauge

@@ -17,12 +17,19 @@ ANY = np.uint64(2**64 - 1)
 AT_ONCE = 1 << 16
 """So many entries are divided before they are added up."""
 
+BITS = np.uint64(27)
+ONE, MANY = np.uint64(1), np.uint64((1 << 27) - 1)
+"""The lower bits of an entry count records; where there are more, there are more entries."""
+
 
 class Averages:
     """How many records of each reading each person has in each place; in the end their parts of the counters.
 
-    An entry's word is 1 + 1025 · place + reading, so what belongs together stands together in a pile in order.
+    An entry's word is 1 + 1025 · place + reading, at most 2³⁷, and in its lower 27 bits how many records that are: so
+    what belongs together stands together in a pile in order.
     """
+
+    valued = False
 
     def __init__(self, rule: OwnMeans, parts: NDArray[np.int64]) -> None:
         self._rule = rule
@@ -35,13 +42,13 @@ class Averages:
             more = np.full((max(count, count // 2 * 3) - len(self._people), 2), ANY)
             self._people = np.concatenate([self._people, more])
         read, pile.size = _append(
-            batch.seeds, batch.cells, rows, places, self._people, pile.place, pile.word, pile.value, pile.size
+            batch.seeds, batch.cells, rows, places, self._people, pile.place, pile.word, pile.size
         )
         return int(read)
 
     def fold(self, pile: Pile) -> None:
         """Count equal readings together, and drop the places that are too many."""
-        pile.size = _fold(pile.place, pile.word, pile.value, pile.size, self._people, self._rule.cells)
+        pile.size = _fold(pile.place, pile.word, pile.size, self._people, self._rule.cells)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Forget everybody else."""
@@ -51,9 +58,7 @@ class Averages:
         """Divide each person's weight in each place over the counters, and add it up."""
         begin = 0
         while begin < pile.size:
-            end, cells, weights = _divide(
-                pile.place, pile.word, pile.value, pile.size, begin, self._until, self._rule.records
-            )
+            end, cells, weights = _divide(pile.place, pile.word, pile.size, begin, self._until, self._rule.records)
             some = weights > 0
             tally.add(cells[some], weights[some])
             begin = end
@@ -68,7 +73,6 @@ def _append(
     people: NDArray[np.uint64],
     place: NDArray[np.uint32],
     word: NDArray[np.uint64],
-    value: NDArray[np.uint64],
     size: int,
 ) -> tuple[int, int]:
     for i in range(rows.size):
@@ -77,7 +81,7 @@ def _append(
         who, cell, seed = places[i], cells[rows[i]], seeds[rows[i]]
         people[who, SEED] = seed
         if people[who, LIMIT] == ANY or number(seed, (cell - np.uint64(1)) // np.uint64(RUN)) <= people[who, LIMIT]:
-            place[size], word[size], value[size] = who, cell, 1
+            place[size], word[size] = who, cell << BITS | ONE
             size += 1
     return rows.size, size
 
@@ -86,7 +90,6 @@ def _append(
 def _fold(
     place: NDArray[np.uint32],
     word: NDArray[np.uint64],
-    value: NDArray[np.uint64],
     size: int,
     people: NDArray[np.uint64],
     most: int,
@@ -99,7 +102,7 @@ def _fold(
         who, end, several = place[begin], begin, 0
         last = np.uint64(ANY)
         while end < size and place[end] == who:
-            where = (word[end] - np.uint64(1)) // run
+            where = ((word[end] >> BITS) - ONE) // run
             if where != last:
                 if several == drawn.size:
                     drawn = np.concatenate((drawn, np.empty_like(drawn)))
@@ -113,15 +116,20 @@ def _fold(
         several, last = -1, np.uint64(ANY)
         first = kept
         for i in range(begin, end):
-            where = (word[i] - np.uint64(1)) // run
+            where = ((word[i] >> BITS) - ONE) // run
             if where != last:
                 several += 1
                 last = where
             if drawn[several] <= limit:
-                if kept > first and word[kept - 1] == word[i]:
-                    value[kept - 1] += value[i]
+                many = word[i] & MANY
+                if (
+                    kept > first
+                    and word[kept - 1] >> BITS == word[i] >> BITS
+                    and (word[kept - 1] & MANY) + many <= MANY
+                ):
+                    word[kept - 1] += many
                 else:
-                    place[kept], word[kept], value[kept] = who, word[i], value[i]
+                    place[kept], word[kept] = who, word[i]
                     kept += 1
         begin = end
     return kept
@@ -131,7 +139,6 @@ def _fold(
 def _divide(
     place: NDArray[np.uint32],
     word: NDArray[np.uint64],
-    value: NDArray[np.uint64],
     size: int,
     begin: int,
     until: NDArray[np.int64],
@@ -144,20 +151,20 @@ def _divide(
     sums = np.empty(counters, dtype=np.int64)
     filled, run = 0, np.uint64(RUN)
     while begin < size and filled + counters <= cells.size:
-        where, many, end = (word[begin] - np.uint64(1)) // run, np.int64(0), begin
+        where, many, end = ((word[begin] >> BITS) - ONE) // run, np.int64(0), begin
         sums[:] = 0
-        while end < size and place[end] == place[begin] and (word[end] - np.uint64(1)) // run == where:
-            reading = (word[end] - np.uint64(1)) % run
+        while end < size and place[end] == place[begin] and ((word[end] >> BITS) - ONE) // run == where:
+            reading, equal = ((word[end] >> BITS) - ONE) % run, np.int64(word[end] & MANY)
             for counter in range(counters):
-                sums[counter] += np.int64(value[end]) * until[reading, counter]
-            many += np.int64(value[end])
+                sums[counter] += equal * until[reading, counter]
+            many += equal
             end += 1
         much, before = min(many, records), np.int64(0)
         for counter in range(counters):
             # round(much · sums / many), halves up: the quotient and the rest apart never overflow
             whole, rest = much * (sums[counter] // many), much * (sums[counter] % many)
             mark = whole + (2 * rest + many) // (2 * many)
-            cells[filled] = np.uint64(1) + where * np.uint64(counters) + np.uint64(counter)
+            cells[filled] = ONE + where * np.uint64(counters) + np.uint64(counter)
             weights[filled] = mark - before
             before = mark
             filled += 1

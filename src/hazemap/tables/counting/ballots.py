@@ -18,6 +18,8 @@ PLAIN = np.uint64(1 << 46)  # 2¹⁶ micro-votes times a total below this, plus 
 class Ballots:
     """The weight of each person in each cell; in the end `scale` micro-votes for each person."""
 
+    valued = True
+
     def __init__(self, scale: int) -> None:
         self._scale = scale
 

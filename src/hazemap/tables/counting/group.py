@@ -24,7 +24,9 @@ WORTHWHILE = 5 / 4
 
 
 class Rule(Protocol):
-    """One bounding rule at work on the pile of a group."""
+    """One bounding rule at work on the pile of a group, whose entries have values or words alone."""
+
+    valued: bool
 
     def append(self, batch: Batch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, pile: Pile) -> int:
         """Put rows on the pile until it is full; how many were read."""
@@ -124,7 +126,8 @@ class Group:
 
     def _start(self, bucket: Bucket | None) -> None:
         self._bucket = bucket
-        self._places, self._rule, self._pile = self._new_places(), self._new_rule(), Pile()
+        self._places, self._rule = self._new_places(), self._new_rule()
+        self._pile = Pile(self._rule.valued)
 
     def _fold(self) -> None:
         self._pile.arrange(self._places.count)
@@ -134,7 +137,7 @@ class Group:
         """Fold the pile; where that leaves too much, let it grow, else put half of the people off."""
         self._fold()
         while self._pile.size > FULL * self._pile.capacity:
-            capacity = min(2 * self._pile.capacity, int(HEADROOM * self._affordable()))
+            capacity = min(4 * self._pile.capacity, int(HEADROOM * self._affordable()))
             if capacity >= WORTHWHILE * self._pile.capacity:
                 return self._pile.grow(capacity)
             if not self._halved():
@@ -145,7 +148,7 @@ class Group:
 
     def _affordable(self) -> int:
         """How many entries the pile may have beside these people; the first few are free."""
-        return pile.SMALLEST + (self._limit - self._places.used) // pile.BYTES_EACH
+        return pile.SMALLEST + (self._limit - self._places.used) // self._pile.bytes_each
 
     def _halved(self) -> bool:
         """Put half of the people off to a later pass, unless they cannot be told apart any more."""

@@ -1,4 +1,4 @@
-"""What a group of people has said so far: a pile of (place, word, value), put in order when it is full.
+"""What a group of people has said so far: a pile of (place, word, value), or of (place, word), put in order when full.
 
 Appending costs nothing but the write; putting in order (a counting sort by place, then by word within each
 place) lets a rule fold away what it no longer needs. This module imports numba.
@@ -11,9 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.compiled import compiled
-
-BYTES_EACH = 28
-"""Memory for one entry: 20 bytes, and 8 more for one column at a time while the pile is put in order."""
 
 SMALLEST = 1 << 12
 PIECE = 1 << 18
@@ -30,13 +27,19 @@ def enlarged(array: NDArray[Kind], used: int, capacity: int) -> NDArray[Kind]:
 
 
 class Pile:
-    """Entries in three arrays: whose (a place), a word to order by, and a value."""
+    """Entries in arrays: whose (a place), a word to order by, and, in a `valued` pile, a value."""
 
-    def __init__(self) -> None:
+    def __init__(self, valued: bool = True) -> None:
         self.size = 0
         self.place = np.empty(SMALLEST, dtype=np.uint32)
         self.word = np.empty(SMALLEST, dtype=np.uint64)
-        self.value = np.empty(SMALLEST, dtype=np.uint64)
+        self.value = np.empty(SMALLEST if valued else 0, dtype=np.uint64)
+        self._valued = valued
+
+    @property
+    def bytes_each(self) -> int:
+        """Memory for one entry: its columns, and 8 more for one of them at a time while they are put in order."""
+        return 28 if self._valued else 20
 
     @property
     def capacity(self) -> int:
@@ -52,13 +55,15 @@ class Pile:
         """Put all entries in order by place, then by word; equal ones stay in the order they came."""
         ends = _aim(self.place, self.size, people)
         self.word = _moved(self.word, self.place, self.size)
-        self.value = _moved(self.value, self.place, self.size)
+        if self._valued:
+            self.value = _moved(self.value, self.place, self.size)
         _order(self.place, self.word, self.value, ends)
 
     def grow(self, capacity: int) -> None:
         """Make room for this many entries."""
         self.place, self.word = enlarged(self.place, self.size, capacity), enlarged(self.word, self.size, capacity)
-        self.value = enlarged(self.value, self.size, capacity)
+        if self._valued:
+            self.value = enlarged(self.value, self.size, capacity)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Drop what everybody else said; the places of the others move up, in order."""
@@ -67,7 +72,8 @@ class Pile:
         size = int(chosen.sum())
         self.place[:size] = renumbered[self.place[: self.size][chosen]]
         self.word[:size] = self.word[: self.size][chosen]
-        self.value[:size] = self.value[: self.size][chosen]
+        if self._valued:
+            self.value[:size] = self.value[: self.size][chosen]
         self.size = size
 
 
@@ -101,7 +107,10 @@ def _order(
     begin = 0
     for p in range(ends.size):
         place[begin : ends[p]] = p
-        _sort(word[begin : ends[p]], value[begin : ends[p]])
+        if value.size > 0:
+            _sort(word[begin : ends[p]], value[begin : ends[p]])
+        elif ends[p] - begin > 1:
+            word[begin : ends[p]].sort()
         begin = ends[p]
 
 

@@ -24,6 +24,8 @@ ANY = np.uint64(2**64 - 1)
 class Sample(ABC):
     """What every sample has in common: of each person, how much was seen and which numbers can still win."""
 
+    valued = True
+
     def __init__(self, most: int) -> None:
         self._most = most
         self._people = _unseen(0)
