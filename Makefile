@@ -17,7 +17,8 @@ demo-federated: .venv/server  ## A coordinator and 2,000 devices on this machine
 EVALUATION := $(wildcard ../shared/data)
 WHERE := $(if $(EVALUATION),--data $(EVALUATION),--map city --map gaussian-20 --map gaussian-50 --map gaussian-100)
 COMPARISONS := quick gallery federated htf-4 htf-5 htf-6 htf-7 htf-8 htf-10a htf-10b htf-10c htf-10d htf-10e \
-  heatmaps-1 heatmaps-2 heatmaps-4 heatmaps-5 heatmaps-6 heatmaps-7 heatmaps-8 heatmaps-10 heatmaps-11
+  heatmaps-1 heatmaps-2 heatmaps-4 heatmaps-5 heatmaps-6 heatmaps-7 heatmaps-8 heatmaps-10 heatmaps-11 \
+  users-means users-cells users-samples users-people users-lengths users-chop users-distributions
 
 compare-quick: .venv/base  ## Every method side by side in ten minutes: tables and figures (in ./comparison/quick)
 	$(BIN)/hazemap compare quick $(WHERE) -o comparison/quick

@@ -26,13 +26,23 @@ PAGES = {
     "htf_paper": ("htf-4", "htf-5", "htf-6", "htf-7", "htf-8", *(f"htf-10{letter}" for letter in "abcde")),
     "emd_paper": tuple(f"heatmaps-{number}" for number in (1, 2, 4, 5, 6, 7, 8, 10, 11)),
     "federated": ("federated",),
+    "users": tuple(
+        f"users-{name}" for name in ("means", "cells", "samples", "people", "lengths", "chop", "distributions")
+    ),
 }
+USERS = """# The papers on values of people with many records, measured again
+
+The experiments of Rameshwar, Tandon et al. (2024) on means, on many cells and on distributions, with ours beside them.
+A section is what `hazemap compare` says of the comparison of its name, written from its results; nothing here is typed
+by hand. [What the methods are](../how-to/values.md), [how to repeat it](../how-to/compare.md). Our copy of the papers'
+slides has lost their figures, so the published numbers are those that the authors' code gives."""
 HEADS = {
     "htf_paper": "# The paper on trees of even density, measured again",
     "emd_paper": "# The paper on heatmaps under the earth mover’s distance, measured again",
     "federated": "",
+    "users": USERS,
 }
-KEPT = ("quick", "federated", "heatmaps-1", "htf-7")
+KEPT = ("quick", "federated", "heatmaps-1", "htf-7", "users-means")
 
 
 def main(folder: Path) -> None:

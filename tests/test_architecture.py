@@ -31,7 +31,7 @@ FLOORS = [
     "cli",
 ]
 RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor.split(" | ")}
-ROWS = {"tables.memory", "tables.engine", "tables.opening", "tables.counting", "tables.samples"}
+ROWS = {"tables.memory", "tables.engine", "tables.opening", "tables.counting", "tables.samples", "tables.pairs"}
 NOISE = {"privacy.samplers", "privacy.stream", "trust"}
 NEVER = {
     "algorithms": ROWS | NOISE,

@@ -36,6 +36,7 @@ from hazemap.algorithms import (
     PrivTree,
     SelectedCells,
     UniformGrid,
+    ValuesOnly,
 )
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.domains import (
@@ -55,7 +56,7 @@ from hazemap.domains import (
     Valued,
     Weekdays,
 )
-from hazemap.encoders import Counts, Medians, Presences, Quantiles, Sketch, Stack, Values, Wavelet
+from hazemap.encoders import Counts, KeptValues, Medians, Presences, Quantiles, Sketch, Stack, Values, Wavelet
 from hazemap.errors import CodecError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.rounds import Answer, Choice, Growth, Query
@@ -72,6 +73,15 @@ COUNTS = Counts(QUARTERS, AtMostRows(3, nowhere=True))
 HEXAGONS = Hexagons(Box(2.2, 48.8, 2.4, 48.9), 7, 9)
 
 GAUGE = Gauge(0, 65, degree=2, bins=16, weights=(2, 1))
+
+ONLY_VALUES = KeptValues(
+    Measured(Leaves(TREE, TREE.children(TREE.root)[:2]), Clock("UTC", (0, 43200)), GAUGE),
+    OwnMeans(2, 3, 4 << 20),
+    np.array([5, 0, 7, 1]),
+    np.array([9, 0, 6, 0]),
+    most=5,
+    squares=13,
+)
 
 THINGS = {
     "query": Query(COUNTS, Fraction(1, 20)),
@@ -115,6 +125,7 @@ THINGS = {
         Values(Measured(Leaves.at_level(TREE, 1), Clock.hours("Europe/Berlin"), GAUGE), OwnMeans(24, 3, GAUGE.scale)),
         Fraction(1),
     ),
+    "values-only": (Query(ONLY_VALUES, Fraction(1)), ValuesOnly(ONLY_VALUES, "even: everybody counts in 2 places")),
     "methods-of-values": (
         CellValues(TREE, 3, Weekdays("Asia/Tokyo"), Gauge(-5, 5), OwnMeans(7)),
         CellValues(TREE, 3, Spans("UTC", (0, 3600, 7200)), Gauge(-5, 5), OwnMeans(1)),

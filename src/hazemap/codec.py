@@ -41,7 +41,7 @@ from hazemap.domains import (
     Valued,
     Weekdays,
 )
-from hazemap.encoders import Counts, CutCosts, Medians, Presences, Quantiles, Sketch, Stack, Values, Wavelet
+from hazemap.encoders import Counts, CutCosts, KeptValues, Medians, Presences, Quantiles, Sketch, Stack, Values, Wavelet
 from hazemap.errors import CodecError, HazemapError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.rounds import Answer, Choice, Growth, Measure, Query
@@ -50,7 +50,7 @@ from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, 
 CLOSED_LIST: tuple[type, ...] = (
     *(Query, Choice, Growth, Measure, Answer, Counts, CutCosts, Stack, Sketch, Wavelet, Medians, Quantiles),
     *(Leaves, Quadtree, Hexagons, Grids, Cuts, Districts, Parcels, CutDistricts, Marked, Sides, Box),
-    *(Values, Measured, Gauge, Always, Clock, Weekdays, Spans, OwnMeans),
+    *(Values, KeptValues, Measured, Gauge, Always, Clock, Weekdays, Spans, OwnMeans),
     *(Magnitudes, Octaves, Stretches, Valued, Presences),
     *(AtMostRows, AtMostCells, OneVote, RowIsPerson, PureDP, ZCDP, ApproxDP, Reading),
 )

@@ -23,6 +23,7 @@ from hazemap.orders.spelling import cells as spelled_cells
 from hazemap.orders.spelling import cells_of_values
 from hazemap.orders.values import ValueOrder
 from hazemap.orders.values import slots as spelled_slots
+from hazemap.orders.values_only import FULL, ValuesOnlyOrder, of_full_model, values_only
 from hazemap.orders.ways import around, reach, way
 from hazemap.privacy.budget import Budget, Number
 from hazemap.privacy.ledger import Account, Ledger
@@ -99,7 +100,9 @@ def release(
     algorithm = way(method, kind, frame, rule)
     goal = None if output is None else free_place(Path(output), source, overwrite, algorithm)
     book = ledger or Ledger.default()
-    account = book.account(dataset or named_after(source), f"{method} map" + (f" in {goal.name}" if goal else ""))
+    account = book.account(
+        of_full_model(dataset or named_after(source)), f"{method} map" + (f" in {goal.name}" if goal else "")
+    )
     order = Order(account.dataset, money, rule, method, kind, frame, since, until, value)
     account.check(money)  # a cap that is spent is said before hours of reading; the charge below decides
 
@@ -154,6 +157,7 @@ def stats(
     most_cells: int | None = None,
     most_records: int = 1,
     select: bool = False,
+    model: str = FULL,
     dataset: str | None = None,
     ledger: Ledger | None = None,
     output: AnyPath | None = None,
@@ -174,6 +178,10 @@ def stats(
     With `bounds="private"` a share of the budget finds the bounds (one of `low` and `high` may still be declared); with
     `select` a share finds the cells that have many people, and the values are asked in these alone.
 
+    With `model="values-only"` it is taken to be public where people are and how many, and only values are protected:
+    cells are those with rows, numbers of people are exact, who counts where is chosen for the least error, and the data
+    set "… (values only)" pays (docs/how-to/values.md).
+
     >>> import numpy as np, pyarrow as pa, tempfile
     >>> from pathlib import Path
     >>> place = {"lon": np.full(5000, 2.35), "lat": np.full(5000, 48.85)}
@@ -188,7 +196,7 @@ def stats(
     say: Progress = progress or (lambda _what, _part: None)
     money = spelled_budget(epsilon, delta, rho)
     frame = Box.parse(box) if isinstance(box, str) else box
-    order = ValueOrder.understood(
+    order = (ValuesOnlyOrder if values_only(model) else ValueOrder).understood(
         value=value,
         bounds=(low, high),
         cells=cells_of_values(cells),
@@ -202,11 +210,17 @@ def stats(
         budget=money,
         finding=Finding.understood(bounds, low, high, select),
     )
+    if isinstance(order, ValuesOnlyOrder):
+        goal = None if output is None else free_place(Path(output), source, overwrite, order)
+        what = "statistics of a value" + (f" in {goal.name}" if goal else "")
+        account = order.account(ledger or Ledger.default(), dataset or named_after(source), what)
+        columns = {"person": person, "lon": lon, "lat": lat, "time": time}
+        return _values_only(order, source, columns, time_zone, account, goal, memory_limit, say, stream)
     algorithm = order.method
     goal = None if output is None else free_place(Path(output), source, overwrite, algorithm)
     book = ledger or Ledger.default()
     account = book.account(
-        dataset or named_after(source), "statistics of a value" + (f" in {goal.name}" if goal else "")
+        of_full_model(dataset or named_after(source)), "statistics of a value" + (f" in {goal.name}" if goal else "")
     )
     account.check(money)
     say("opening the table", None)
@@ -233,6 +247,50 @@ def stats(
         say,
         lambda result: Statistics(
             result.value, value, order.ranks, order.statement(account.dataset, result), algorithm, result.transcript
+        ),
+    )
+
+
+def _values_only(
+    order: ValuesOnlyOrder,
+    source: Any,
+    columns: dict[str, Any],
+    zone: str,
+    account: Account,
+    goal: Path | None,
+    memory_limit: int | None,
+    say: Progress,
+    stream: Stream | None,
+) -> Statistics:
+    """Read once, choose from public whereabouts who counts where, then pay and ask."""
+    say("opening the table", None)
+    since, until = (None if each is None else moment(zone, each) for each in order.window)
+    table = open_table(
+        source,
+        **columns,
+        measured=order.value,
+        timed=order.places.slots.timed,
+        box=order.reach,
+        since=since,
+        until=until,
+        memory_limit=memory_limit,
+        progress=lambda part: say("reading rows", part),
+    )
+    algorithm, kept = order.kept(table)
+    return _made(
+        Curator(kept, stream or Stream.from_os()),
+        algorithm,
+        account,
+        order.budget,
+        goal,
+        say,
+        lambda result: Statistics(
+            result.value,
+            order.value,
+            order.ranks,
+            order.statement(account.dataset, algorithm),
+            algorithm,
+            result.transcript,
         ),
     )
 

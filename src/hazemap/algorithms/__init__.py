@@ -28,6 +28,7 @@ from hazemap.algorithms.pyramid import Pyramid
 from hazemap.algorithms.selected_cells import SelectedCells
 from hazemap.algorithms.top_cells import TopCells
 from hazemap.algorithms.uniform_grid import UniformGrid
+from hazemap.algorithms.values_only import ValuesOnly
 
 METHODS: tuple[type, ...] = (
     *(
@@ -50,7 +51,7 @@ METHODS: tuple[type, ...] = (
 )
 """Every method of a map that a release may name."""
 
-OF_VALUES: tuple[type, ...] = (CellValues, FoundValues, PreparedValues, FoundBounds, SelectedCells)
+OF_VALUES: tuple[type, ...] = (CellValues, FoundValues, PreparedValues, FoundBounds, SelectedCells, ValuesOnly)
 """Every method that ends in statistics of a value, and what they are made of."""
 
 __all__ = [
@@ -86,4 +87,5 @@ __all__ = [
     "SelectedCells",
     "TopCells",
     "UniformGrid",
+    "ValuesOnly",
 ]

@@ -54,7 +54,7 @@ def compare(
     from hazemap.compare.presets import preset_named
     from hazemap.compare.results import Results
     from hazemap.compare.running import RESULTS, compared
-    from hazemap.compare.tables import by_map, hindsight
+    from hazemap.compare.tables import by_map
 
     own = tuple(_own(text) for text in maps or () if "=" in text)
     preset = _changed(preset_named(name), maps, methods, epsilons, repetitions, emd)
@@ -71,8 +71,7 @@ def compare(
         raise HazemapError(f"none of the {len(trials):,} trials could be measured; the first: {outcome.failures[0]}")
     results = Results.read(folder / RESULTS, {place: atlas.map(place) for place in preset.places})
     files = written(preset, results, folder)
-    verdict = hindsight(results)
-    tables = [*by_map(results, preset.scores[:2]), *([verdict] if verdict else [])]
+    tables = [*by_map(results, preset.scores[:2], preset.across), *preset.told(results)]
     facts = {
         "comparison": preset.name,
         "trials": len(outcome.rows),
@@ -96,14 +95,13 @@ def _changed(
     emd: bool,
 ) -> "Preset":
     """The comparison with what the options say instead; everything is looked at before anything is measured."""
-    from hazemap.compare.methods import method_named
     from hazemap.compare.settings import Everyone
     from hazemap.privacy.budget import PureDP
 
     if maps:
         preset = preset.on(tuple(dict.fromkeys(text.partition("=")[0] for text in maps)))
     if methods:
-        preset = replace(preset, methods=tuple(method_named(text) for text in methods))
+        preset = replace(preset, methods=tuple(preset.method(text) for text in methods))
     if epsilons:
         preset = replace(preset, epsilons=tuple(dict.fromkeys(epsilons)))
     for epsilon in preset.epsilons:
@@ -128,19 +126,23 @@ def _cores() -> int:
 def _listed(as_json: bool) -> None:
     from rich.table import Table
 
-    from hazemap.compare.atlas import ENTRIES
+    from hazemap.compare.atlas import ENTRIES, TABLES
     from hazemap.compare.methods import METHODS
     from hazemap.compare.presets import PRESETS
 
     facts = {
         "comparisons": {name: preset.what for name, preset in PRESETS.items()},
         "maps": {name: {"what": entry.what, "needs data": entry.needs_data} for name, entry in ENTRIES.items()},
+        "tables": {name: {"what": entry.what, "needs data": entry.needs_data} for name, entry in TABLES.items()},
         "methods": {method.name: method.spelled for method in METHODS},
     }
     tables = []
     for title, rows in (
         ("comparisons", [(name, preset.what) for name, preset in PRESETS.items()]),
-        ("maps", [(name, entry.what + (" (--data)" if entry.needs_data else "")) for name, entry in ENTRIES.items()]),
+        *(
+            (title, [(name, entry.what + (" (--data)" if entry.needs_data else "")) for name, entry in known.items()])
+            for title, known in (("maps", ENTRIES), ("tables of values", TABLES))
+        ),
         ("methods", [(method.name, f"--method {method.spelled}") for method in METHODS]),
     ):
         table = Table(title, "", box=None)

@@ -11,6 +11,7 @@ from hazemap.errors import TranscriptMismatch
 if TYPE_CHECKING:
     from hazemap.releases import Release, Statistics
     from hazemap.rounds import Question
+    from hazemap.tables.bounding import Bounding
 
 EXAMPLE = "Example: [bold]hazemap inspect map.parquet --replay[/bold]"
 
@@ -58,7 +59,7 @@ def _queries(release: "Release | Statistics") -> list[dict[str, Any]]:
             "numbers": len(answer.sums),
             "share": float(question.share),
             "price": str(release.statement.budget.part(question.share)),
-            "stddev": float(answer.stddev.max()) / getattr(_asked(question), "bounding", rule).unit,
+            "stddev": float(answer.stddev.max()) / _unit(_asked(question), rule),
         }
         for question, answer in release.transcript
     ]
@@ -67,6 +68,12 @@ def _queries(release: "Release | Statistics") -> list[dict[str, Any]]:
 def _asked_for(question: "Question") -> str:
     """What a question is about, by the name of its type."""
     return type(_asked(question)).__name__
+
+
+def _unit(asked: object, rule: "Bounding") -> int:
+    """What one of what is counted is in the numbers of a question."""
+    own: int | None = getattr(asked, "unit", None)
+    return own or int(getattr(asked, "bounding", rule).unit)
 
 
 def _asked(question: "Question") -> object:

@@ -1,7 +1,7 @@
 """`hazemap stats`: from a table to published statistics of a value, per cell and timeslot."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,6 +29,9 @@ from hazemap.cli.options import (
 from hazemap.cli.output import deliver, note, progress
 from hazemap.cli.planned_stats import show_plan
 from hazemap.errors import InputError
+
+if TYPE_CHECKING:
+    from hazemap.releases import Statistics
 
 EXAMPLE = (
     "Example: [bold]hazemap stats rides.parquet --value speed --low 0 --high 65 --slots hour-of-day "
@@ -93,6 +96,14 @@ def stats(
             help="A tenth of the budget finds the cells with many people; nobody spends their cap elsewhere.",
         ),
     ] = False,
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            rich_help_panel=PRIVACY,
+            help="full, or values-only: whereabouts and numbers of people are public, only values are protected.",
+        ),
+    ] = "full",
     dataset: Payer = None,
     ledger: LedgerFile = None,
     box: Annotated[
@@ -138,6 +149,8 @@ def stats(
     Bounds of the value are declared, or found with a share of the budget. Cells of which too little is known say so.
     """
     del mean
+    if plan and model != "full":
+        raise InputError("a plan is made of the full model, from no rows; what values-only tells follows from the rows")
     if plan:
         return show_plan(
             as_json,
@@ -192,6 +205,7 @@ def stats(
             most_cells=most_cells,
             most_records=most_records,
             select=select,
+            model=model,
             dataset=dataset,
             ledger=book,
             output=output,
@@ -220,6 +234,7 @@ def stats(
         f"{output}: {len(made.names):,} cells × {len(made.slots)} slots; the mean is told for {told:,} of {places:,}",
         f"Values outside {gauge.low:g} … {gauge.high:g} were clipped to these bounds; "
         "rows without a value were left out.",
+        *_whose(made),
         made.statement.line(),
         f"Charged {made.statement.budget} to the data set {status.name!r}"
         + (f", which leaves {left} of its cap, {status.cap}." if status.cap else "."),
@@ -230,6 +245,19 @@ def stats(
             "a slot; ask for coarser cells, fewer slots, a lower --most-cells or a larger budget"
         )
     return None
+
+
+def _whose(made: "Statistics") -> list[str]:
+    """Under values-only, of how many places with people the mean is told, and who counts there."""
+    from hazemap.algorithms import ValuesOnly
+
+    if not isinstance(made.algorithm, ValuesOnly):
+        return []
+    occupied = int((made.measurements.people > 0).sum())
+    return [
+        f"Values-only: whereabouts and numbers of people, in {occupied:,} places, are public and exact in this file.",
+        f"Route {made.algorithm.route}.",
+    ]
 
 
 def _ranks(text: str | None) -> tuple[float, ...]:

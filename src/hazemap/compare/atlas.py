@@ -1,4 +1,4 @@
-"""The maps that methods are compared on, by name: made up ones, those of the evaluation data, and a user's own."""
+"""The maps and tables that methods are compared on, by name: made up, of the evaluation data, and a user's own."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,6 +10,7 @@ from hazemap.compare.made_up import city, gaussian, mixture
 from hazemap.compare.maps import Map
 from hazemap.compare.own_maps import own_map
 from hazemap.compare.settings import Place
+from hazemap.compare.users import archive
 from hazemap.compare.visits import Visits
 from hazemap.domains import Box
 from hazemap.errors import InputError
@@ -18,6 +19,9 @@ PIXELS = 10
 """The depth of a map that is made of points."""
 
 NEW_YORK = Box(-74.27, 40.48, -73.69, 40.93)
+CELLS = 5
+"""Of a table of speeds so many of the fullest cells are compared on."""
+
 IMAGES = 10
 """Of so many pictures the fixations are used, one in 63 by name."""
 
@@ -42,7 +46,7 @@ HISTOGRAMS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A map that can be asked for by name; `needs_data` if it is made of the evaluation data."""
+    """A map or a table that can be asked for by name; `needs_data` if it is made of the evaluation data."""
 
     name: str
     what: str
@@ -62,7 +66,12 @@ class Atlas:
     own: tuple[tuple[str, Path], ...] = ()
 
     def map(self, name: str) -> Place:
-        """The map of this name; `name@N` is the same with N of its people, `name/S` with S × S larger pixels."""
+        """The map of this name; `name@N` is the same with N of its people, `name/S` with S × S larger pixels.
+
+        A table of values has no pixels, and one name.
+        """
+        if name in TABLES:
+            return self._known(TABLES[name], name)
         rest, _, number = name.partition("@")
         plain, _, side = rest.partition("/")
         found = self._plain(plain)
@@ -76,16 +85,21 @@ class Atlas:
             found = found.sample(_whole(number, name), plain.encode())
         return replace(found, name=name)
 
-    def _plain(self, name: str) -> Place:
+    def _plain(self, name: str) -> Map | Visits:
         for own, path in self.own:
             if name == own:
-                return _kept(own_map, name, path)
+                return _own(name, path)
         if name not in ENTRIES:
             raise InputError(f"there is no map {name!r}; there are {', '.join(ENTRIES)}, and your own: --map NAME=FILE")
-        entry = ENTRIES[name]
+        found = self._known(ENTRIES[name], name)
+        if not isinstance(found, Map | Visits):
+            raise InputError(f"{name} is a table, and has no pixels")
+        return found
+
+    def _known(self, entry: "Entry", name: str) -> Place:
         if entry.needs_data and self.data is None:
             raise InputError(
-                f"the map {name} is made of the evaluation data: say where that is with --data FOLDER. Without it "
+                f"{name} is made of the evaluation data: say where that is with --data FOLDER. Without it "
                 f"there are {', '.join(free_maps())}, and your own: --map NAME=FILE"
             )
         return _kept(entry.make, self)
@@ -104,9 +118,14 @@ def free_maps() -> list[str]:
 
 
 @cache
-def _kept(make: Callable[..., Place], *arguments: object) -> Place:
+def _kept(make: Callable[["Atlas"], Place], atlas: "Atlas") -> Place:
     """A map is made once in a process."""
-    return make(*arguments)
+    return make(atlas)
+
+
+@cache
+def _own(name: str, path: Path) -> Map:
+    return own_map(name, path)
 
 
 def _whole(text: str, name: str) -> int:
@@ -148,6 +167,18 @@ def _fixations(number: int) -> Callable[[Atlas], Visits]:
     return lambda atlas: atlas.evaluation.fixations(f"fixations-{number}", number / IMAGES, PIXELS)
 
 
+def _fullest(city: str, rank: int) -> Callable[[Atlas], Place]:
+    return lambda atlas: archive.fullest(atlas.evaluation, city, rank)
+
+
+def _by_the_hour(city: str) -> Callable[[Atlas], Place]:
+    return lambda atlas: archive.by_the_hour(atlas.evaluation, city)
+
+
+def _free(make: Callable[[], Place]) -> Callable[[Atlas], Place]:
+    return lambda _: make()
+
+
 _EVERY = (
     Entry("city", "3.5 million people, 1024 × 1024; without --data another city of the same size", False, _city),
     *(
@@ -180,3 +211,25 @@ _EVERY = (
 )
 ENTRIES = {entry.name: entry for entry in _EVERY}
 """Every map that has a name."""
+
+_TABLES = (
+    Entry(
+        "surat-cell",
+        "speeds of buses in one hexagon and hour: the very cell of the paper on values",
+        True,
+        lambda atlas: archive.surat(atlas.evaluation),
+    ),
+    *(
+        Entry(f"{city}-cell-{rank + 1}", f"speeds in one of the fullest cells: {what}", True, _fullest(city, rank))
+        for city, (*_, what) in archive.SPEEDS.items()
+        for rank in range(CELLS)
+    ),
+    *(
+        Entry(f"{city}-cells", f"who was in which hexagon and hour: {what}", True, _by_the_hour(city))
+        for city, (*_, what) in archive.SPEEDS.items()
+    ),
+    Entry("one-heavy-person", "360 people in one of 12 cells, and one in all", False, _free(archive.one_heavy_person)),
+    Entry("two-humps", "20,000 people with a value each", False, _free(archive.two_humps)),
+)
+TABLES = {entry.name: entry for entry in _TABLES}
+"""Every table of values that has a name."""

@@ -1,7 +1,7 @@
 """Settings of few people with several places each: heatmaps near the truth in earth mover's distance."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from hazemap.compare.densities import density, kl, pearson, similarity
 from hazemap.compare.heatmaps import heatmap
@@ -9,7 +9,7 @@ from hazemap.compare.maps import Map, square
 from hazemap.compare.methods import Method
 from hazemap.compare.painting import painted
 from hazemap.compare.scores import EMD_DEPTH, seen_at
-from hazemap.compare.settings import Place, Row, timed
+from hazemap.compare.settings import Row, timed
 from hazemap.compare.transport import emd
 from hazemap.compare.visits import Visits, around_homes, dealt
 from hazemap.domains import Quadtree
@@ -32,6 +32,9 @@ class Crowd:
     depends on the repetition alone, so all methods at all ε have the same people.
     """
 
+    places: ClassVar[tuple[type, ...]] = (Map, Visits)
+    methods: ClassVar[tuple[type, ...]] = (Method,)
+
     people: int = 200
     side: int = 256
     most: int = 19
@@ -41,18 +44,18 @@ class Crowd:
         """A person's own distribution."""
         return OneVote()
 
-    def visits(self, place: Place, repetition: int) -> Visits:
+    def visits(self, place: Map | Visits, repetition: int) -> Visits:
         """The people of a repetition."""
         seed = str(repetition).encode()
         if isinstance(place, Visits):
             return place.some(self.people, seed).at(_depth(self.side))
         return around_homes(place, self.people, self.most, SPREAD, seed).at(_depth(self.side))
 
-    def algorithm(self, place: Place, method: Method, epsilon: str) -> Any:
+    def algorithm(self, place: Map | Visits, method: Method, epsilon: str) -> Any:
         """The method over so many pixels."""
         return method.algorithm(Quadtree(*square(place.tree), _depth(self.side)), self.rule, epsilon)
 
-    def measured(self, place: Place, method: Method, epsilon: str, repetition: int) -> Row:
+    def measured(self, place: Map | Visits, method: Method, epsilon: str, repetition: int) -> Row:
         """Earth mover's distance of the distributions, and what is said of their heatmaps."""
         known = self.visits(place, repetition)
         table = known.table
@@ -67,7 +70,7 @@ class Dealt(Crowd):
 
     sparsity: float = 0.01
 
-    def visits(self, place: Place, repetition: int) -> Visits:
+    def visits(self, place: Map | Visits, repetition: int) -> Visits:
         """The people of a repetition."""
         if not isinstance(place, Map):
             raise InputError("points of a sparsity are drawn from a map of people with one row each")

@@ -3,7 +3,7 @@
 import resource
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from hazemap.algorithms import Adaptive
 from hazemap.compare.maps import Map
 from hazemap.compare.methods import Method
 from hazemap.compare.painting import painted
-from hazemap.compare.settings import Place, Row, scorer, timed
+from hazemap.compare.settings import Row, scorer, timed
+from hazemap.compare.visits import Visits
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.shares import NoiseShares
@@ -28,6 +29,9 @@ class Devices:
     `dropping`. An adaptive method has the parameters for samples of people.
     """
 
+    places: ClassVar[tuple[type, ...]] = (Map, Visits)
+    methods: ClassVar[tuple[type, ...]] = (Method,)
+
     people: int = 100_000
     shard: int = 10_000
     lost: Fraction = Fraction(0)
@@ -43,14 +47,14 @@ class Devices:
         """Nobody works with the server."""
         return Cohort(self.people, self.shard, dropout=self.lost, corrupt=Fraction(0))
 
-    def algorithm(self, place: Place, method: Method, epsilon: str) -> Any:
+    def algorithm(self, place: Map | Visits, method: Method, epsilon: str) -> Any:
         """As campaigns run it."""
         found = method.algorithm(place.tree, self.rule, epsilon)
         if isinstance(found, Adaptive):
             return Adaptive.for_devices(found.tree, found.bounding, found.most_numbers)
         return found
 
-    def measured(self, place: Place, method: Method, epsilon: str, repetition: int) -> Row:  # noqa: ARG002 - noise differs
+    def measured(self, place: Map | Visits, method: Method, epsilon: str, repetition: int) -> Row:  # noqa: ARG002 - noise differs
         """The errors of a campaign, and what a device sends that is asked in every round."""
         known = _of_rows(place)
         trust = SimulatedSecureSum(known.table, self.cohort, dropping=self.dropping)
@@ -69,6 +73,9 @@ class Devices:
 class Sample:
     """So many people tell where they are, without any privacy, and a grid of one level is drawn of them."""
 
+    places: ClassVar[tuple[type, ...]] = (Map, Visits)
+    methods: ClassVar[tuple[type, ...]] = (Method,)
+
     people: int = 100_000
 
     @property
@@ -76,14 +83,14 @@ class Sample:
         """A row is a person."""
         return RowIsPerson()
 
-    def algorithm(self, place: Place, method: Method, epsilon: str) -> Any:
+    def algorithm(self, place: Map | Visits, method: Method, epsilon: str) -> Any:
         """The method tells the level."""
         found = method.algorithm(place.tree, self.rule, epsilon)
         if not hasattr(found, "level"):
             raise InputError(f"a grid without privacy has one level, flat:LEVEL, and is not made by {method.spelled}")
         return found
 
-    def measured(self, place: Place, method: Method, epsilon: str, repetition: int) -> Row:
+    def measured(self, place: Map | Visits, method: Method, epsilon: str, repetition: int) -> Row:
         """Errors of the sample itself, seen at the level."""
         known, level = _of_rows(place), int(self.algorithm(place, method, epsilon).level)
         block = known.side >> level
@@ -105,7 +112,7 @@ def sent(transcript: Transcript, budget: PureDP, cohort: Cohort) -> Row:
     return {"numbers": numbers, "bytes": octets, "rounds": len(transcript)}
 
 
-def _of_rows(place: Place) -> Map:
+def _of_rows(place: Map | Visits) -> Map:
     if not isinstance(place, Map):
         raise InputError(f"the people of {place.name} have several rows each; devices are compared with one row each")
     return place

@@ -14,7 +14,10 @@ from hazemap.whole import write_whole
 SHOWN = {"gallery": ("city",)}
 """Of these comparisons only these figures: pictures of the evaluation data may not be passed on."""
 
-TABLED = ("quick", "federated")
+TABLED = (
+    *("quick", "federated", "users-means", "users-cells", "users-samples", "users-people", "users-lengths"),
+    *("users-chop", "users-distributions"),
+)
 """These comparisons have their tables on the page, the others only their figures."""
 
 SHARPNESS = 90

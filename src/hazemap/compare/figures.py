@@ -74,9 +74,19 @@ class Part:
 
 
 def along(
-    column: str, words: str, parts: Sequence[Part], title: str, *, logarithmic: bool = True, columns: int = 3
+    column: str,
+    words: str,
+    parts: Sequence[Part],
+    title: str,
+    *,
+    logarithmic: bool = True,
+    columns: int = 3,
+    bands: str = BANDS,
 ) -> Draw:
-    """Scores against a column, a panel for each part; methods that have no value there are drawn across."""
+    """Scores against a column, a panel for each part; methods that have no value there are drawn across.
+
+    `bands` ends the caption: what lines and bands are.
+    """
 
     def draw(results: Results) -> "Figure":
         panels = []
@@ -102,7 +112,7 @@ def along(
                 )
             )
         shown = "; ".join(dict.fromkeys(MEASURES[part.score].words for part in parts))
-        return draw_curves(panels, title=title, caption=f"{shown}. {BANDS}", columns=columns)
+        return draw_curves(panels, title=title, caption=f"{shown}. {bands}", columns=columns)
 
     return draw
 

@@ -19,6 +19,9 @@ Whole = NDArray[np.int64]
 SQUARE = Quadtree(0.2939453125, 0.3759765625, 2.0**-10, 0)
 """Where maps lie that have no place of their own: a tile of level 10 beside New York."""
 
+SMALL_DEPTH = 5
+"""A small map has 4^SMALL_DEPTH pixels."""
+
 
 @dataclass(frozen=True, eq=False)
 class KnownCounts:
@@ -102,6 +105,16 @@ class Map:
         return len(self.counts)
 
     @property
+    def size(self) -> dict[str, int]:
+        """Pixels along an edge, by their name in results."""
+        return {"side": self.side}
+
+    @property
+    def extent(self) -> str:
+        """The same in words."""
+        return f"{self.side} × {self.side}"
+
+    @property
     def table(self) -> KnownCounts:
         """What a curator holds: a new one, that remembers nothing of what was asked of another."""
         return KnownCounts(self.tree, *self._occupied)
@@ -128,6 +141,10 @@ class Map:
         sums = self.counts.reshape(side, block, side, block).sum(axis=(1, 3))
         tree = Quadtree(self.tree.left, self.tree.top, self.tree.side, depth)
         return Map(self.name, tree, sums, self.origin)
+
+    def small(self) -> "Map":
+        """What a trial is tried on before it is timed."""
+        return self.coarser(min(SMALL_DEPTH, self.tree.depth))
 
     def sample(self, people: int, seed: bytes) -> "Map":
         """So many of the people, drawn without replacement: every set of them is as likely; the same for a seed."""

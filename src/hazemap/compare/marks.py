@@ -24,6 +24,10 @@ class Mark(NamedTuple):
     strong: bool = False
 
 
+LENGTHS = ("median", "K√m", "m = 114", "worst case")
+ARRAYS, LEVY = (tuple(f"{name}, {length}" for length in LENGTHS) for name in ("Array-Averaging", "Levy"))
+"""Means of arrays, by how their length is chosen."""
+
 _QUADTREES = ("quadtree (geometric)", "quadtree (uniform)")
 
 FAMILIES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
@@ -37,13 +41,16 @@ FAMILIES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "top 0.01 %",
             "top 0.001 %",
             "the best grid of one sample, no privacy",
+            "plain Laplace",
+            "everybody stays",
+            "flat",
         ),
     ),
-    (RED, False, ("UG", "AG")),
-    (BLUE, False, (*_QUADTREES, "HB", "prefix tree", "PrivTree", "pyramid (published)")),
-    (PINK, False, ("Privlet", "DAWA")),
-    (ORANGE, False, ("kd-tree (geometric)", "kd-tree (uniform)", "kd-tree (hybrid)", "HTF", HTF_LOW, HTF_HIGH)),
-    (GREEN, True, ("adaptive", "auto", "pyramid", "HTF+", "HB+")),
+    (RED, False, ("UG", "AG", "4-ary", "ε-dependent Quantile, K√m", "ε-dependent Quantile, median")),
+    (BLUE, False, (*_QUADTREES, "HB", "prefix tree", "PrivTree", "pyramid (published)", "binary", *ARRAYS)),
+    (PINK, False, ("Privlet", "DAWA", "17-ary", *(f"Quantile, {length}" for length in LENGTHS))),
+    (ORANGE, False, ("kd-tree (geometric)", "kd-tree (uniform)", "kd-tree (hybrid)", "HTF", HTF_LOW, HTF_HIGH, *LEVY)),
+    (GREEN, True, ("adaptive", "auto", "pyramid", "HTF+", "HB+", "balanced", "CHOP-USER", "chosen")),
 )
 """Colour, whether it is ours, and the methods of each family by name."""
 

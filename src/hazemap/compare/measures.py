@@ -48,6 +48,15 @@ _EVERY = (
     Measure("rounds", "rounds", "rounds", form=".0f", logarithmic=False),
     Measure("peak_mb", "memory that the process had at most by then, MB", "MB, at most", form=",.0f"),
     Measure("cells", "cells", "cells", form=",.0f"),
+    Measure("mae", "mean absolute error, in the unit of the value", "MAE"),
+    Measure("mae_part", "mean absolute error, % of the range of the value", "MAE, % of the range", 100),
+    Measure("noise", "standard deviation of the noise", "σ of the noise"),
+    Measure("length", "length of the arrays, m", "m", form=",.0f"),
+    Measure("worst", "largest worst-case error, in the unit of the value", "worst case"),
+    Measure("price", "what the release costs a person, K·ε", "K·ε", form=".3g"),
+    Measure("factor", "the cells that a person pays for, K", "K", form=",.0f"),
+    Measure("left_out", "pairs of a person and a cell that are left out", "left out", form=",.0f"),
+    Measure("cdf", "ℓ₂ error of the distribution, 10⁻³ (root mean square over the bins)", "ℓ₂ error, 10⁻³", 1e3),
 )
 MEASURES = {measure.score: measure for measure in _EVERY}
 """Every score that tables and figures show."""

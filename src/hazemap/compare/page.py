@@ -7,7 +7,7 @@ from pathlib import Path
 from hazemap import __version__
 from hazemap.compare.presets import Preset
 from hazemap.compare.results import Results
-from hazemap.compare.tables import by_map, hindsight
+from hazemap.compare.tables import by_map
 from hazemap.draw.files import save
 from hazemap.whole import write_whole
 
@@ -32,28 +32,40 @@ def page(preset: Preset, results: Results, pictures: Sequence[str] = (), level: 
     parts = [f"{'#' * level} {preset.title or preset.name}", _paragraph(_head(preset, results))]
     parts += [_paragraph(preset.note)] if preset.note else []
     origins = [
-        f"* {name}: {place.people:,} people, {place.side} × {place.side}; {place.origin}"
-        for name, place in results.maps.items()
+        f"* {name}: {place.people:,} people, {place.extent}; {place.origin}" for name, place in results.maps.items()
     ]
     parts += ["\n".join(origins)] if origins else []
     parts += [f"![{Path(picture).stem}]({picture})" for picture in pictures]
-    verdict = hindsight(results)
-    shown = [*([verdict] if verdict else []), *by_map(results, preset.scores)] if tables else []
+    shown = [*preset.told(results), *by_map(results, preset.scores, preset.across)] if tables else []
     parts += [table.markdown(level + 1) for table in shown]
     return "\n\n".join(parts) + "\n"
 
 
 def _head(preset: Preset, results: Results) -> str:
     """What was measured, how often, and what the columns mean."""
-    times = sorted({int(number) for number in results.frame.groupby(_labels(results), dropna=False).size()})
-    head = f"""{preset.what[0].upper()}{preset.what[1:]}. {_range(times)} for each map, method and ε, with fresh noise
-    of the operating system's; hazemap {__version__}."""
+    head = f"{preset.what[0].upper()}{preset.what[1:]}. {_drawn(preset, results)}; hazemap {__version__}."
     if any(score.startswith("mre") for score in preset.scores):
         head += """ Errors of counts are of 2,000 random rectangles (or squares of a part of the area), relative to the
         true count or to 20 people if that is more."""
     if {"l1", "mse", "kl"} & set(preset.scores):
         head += " Errors of the density are of the map that is shown, nothing below 0, of sum 1."
+    if _nothing_drawn(results):
+        return head
     return f"{head} The best of a column is bold; ± is half a 95 % interval of the mean."
+
+
+def _drawn(preset: Preset, results: Results) -> str:
+    """How often; a trial may be of several releases, or of none."""
+    if _nothing_drawn(results):
+        return "Nothing is drawn: all follows from numbers that are public"
+    trials = results.frame.groupby(_labels(results), dropna=False)
+    number = trials["draws"].sum() if "draws" in results.frame else trials.size()
+    times = sorted({int(each) for each in number})
+    return f"{_range(times)} for each {preset.noun}, method and ε, with fresh noise of the operating system's"
+
+
+def _nothing_drawn(results: Results) -> bool:
+    return "draws" in results.frame and not results.frame["draws"].any()
 
 
 def _labels(results: Results) -> list[str]:

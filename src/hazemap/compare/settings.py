@@ -1,9 +1,9 @@
-"""Who holds the data of a trial, who answers, and what is scored."""
+"""How a trial is measured: who holds its data, who answers, and what is scored."""
 
 import time
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from hazemap.cellmap import CellMap
 from hazemap.compare.maps import Map
@@ -22,24 +22,85 @@ PICTURE_DEPTH = 9
 """Pictures are kept with 4^9 pixels at most: more would not be seen."""
 
 Row = dict[str, Any]
-Place = Map | Visits
-"""What a trial is about."""
+
+
+class Place(Protocol):
+    """What a trial is about: data of which all is known, a map of people or a table of theirs."""
+
+    @property
+    def name(self) -> str:
+        """What tables and figures call it."""
+        ...
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from."""
+        ...
+
+    @property
+    def people(self) -> int:
+        """How many they are."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that a score can depend on; the name is not part of it."""
+        ...
+
+    @property
+    def size(self) -> Row:
+        """How large it is beside its people: columns of results."""
+        ...
+
+    @property
+    def extent(self) -> str:
+        """The same in words."""
+        ...
+
+    def small(self) -> "Place":
+        """Little enough of it that a trial takes no time."""
+        ...
+
+
+class Named(Protocol):
+    """What is compared at a place, as tables and figures know it."""
+
+    @property
+    def name(self) -> str:
+        """What they call it."""
+        ...
+
+    @property
+    def spelled(self) -> str:
+        """What users type."""
+        ...
+
+    @property
+    def at(self) -> float | None:
+        """Its place along the axis of a figure, if it has one."""
+        ...
+
+    @property
+    def settings(self) -> Row:
+        """Parameters that are set otherwise."""
+        ...
 
 
 class Setting(Protocol):
-    """A frozen dataclass of plain data: two trials with equal settings are measured in the same way."""
+    """A frozen dataclass of plain data: two trials with equal settings are measured in the same way.
 
-    @property
-    def rule(self) -> Bounding:
-        """What one person may contribute."""
+    A setting is for some kinds of places and of methods; a trial of others is refused before anything is measured.
+    """
+
+    places: ClassVar[tuple[type, ...]]
+    methods: ClassVar[tuple[type, ...]]
+
+    def algorithm(self, place: Any, method: Any, epsilon: str) -> Any:
+        """The method as it is run here, a dataclass; `InputError` if it cannot be."""
         ...
 
-    def algorithm(self, place: Place, method: Method, epsilon: str) -> Any:
-        """The method as it is run here; `InputError` if it cannot be."""
-        ...
-
-    def measured(self, place: Place, method: Method, epsilon: str, repetition: int) -> Row:
-        """One release with fresh noise, and its scores."""
+    def measured(self, place: Any, method: Any, epsilon: str, repetition: int) -> Row:
+        """One release with fresh noise (or several), and its scores."""
         ...
 
 
@@ -63,6 +124,9 @@ class Everyone:
     With `emd`, that is measured too; `pictured` keeps what the map shows, people in each of at most 512² pixels.
     """
 
+    places: ClassVar[tuple[type, ...]] = (Map, Visits)
+    methods: ClassVar[tuple[type, ...]] = (Method,)
+
     emd: bool = False
     pictured: bool = False
 
@@ -71,11 +135,11 @@ class Everyone:
         """A row is a person."""
         return RowIsPerson()
 
-    def algorithm(self, place: Place, method: Method, epsilon: str) -> Any:
+    def algorithm(self, place: Map | Visits, method: Method, epsilon: str) -> Any:
         """As orders would run it."""
         return method.algorithm(place.tree, self.rule, epsilon)
 
-    def measured(self, place: Place, method: Method, epsilon: str, repetition: int) -> Row:  # noqa: ARG002 - noise differs
+    def measured(self, place: Map | Visits, method: Method, epsilon: str, repetition: int) -> Row:  # noqa: ARG002 - noise differs
         """Range queries and densities against the truth of all people."""
         if not isinstance(place, Map):
             raise InputError(f"the people of {place.name} have several rows each: these are compared as heatmaps")

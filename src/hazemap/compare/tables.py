@@ -18,7 +18,7 @@ CLASSICS = (
 )
 """What `auto` is measured against in hindsight."""
 
-PLAIN = ("cells", "numbers", "bytes", "rounds", "peak_mb")
+PLAIN = ("cells", "numbers", "bytes", "rounds", "peak_mb", "length", "factor", "left_out")
 """Columns that are no scores: none is the best, and they need no interval."""
 
 
@@ -48,39 +48,58 @@ class Table:
         return made
 
 
-def by_map(results: Results, scores: Sequence[str]) -> list[Table]:
-    """A table for each map: a line a method, best first; each score at each ε, the best of a column in bold."""
-    return [_of_one_map(results.where(map=place), heading(results, place), scores) for place in results.named("map")]
+def by_map(results: Results, scores: Sequence[str], across: str = "epsilon") -> list[Table]:
+    """A table for each map: a line a method, best first; each score at each ε, the best of a column in bold.
+
+    `across` is what varies from column to column, in place of ε.
+    """
+    names = results.named("map") if scores else []
+    return [_of_one_map(results.where(map=place), heading(results, place), scores, across) for place in names]
 
 
-def _of_one_map(results: Results, title: str, scores: Sequence[str]) -> Table:
-    varied = varying(results)
+def _of_one_map(results: Results, title: str, scores: Sequence[str], across: str) -> Table:
+    varied = [name for name in varying(results) if name != across]
+    if across != "epsilon" and len(results.named("epsilon")) > 1:
+        varied.insert(0, "epsilon")
     lines = _lines(results, ["method", *varied])
-    epsilons = sorted(results.named("epsilon"))
-    columns = [(MEASURES[score], epsilon) for score in scores for epsilon in epsilons]
+    steps = sorted(results.named(across))
+    columns = [(MEASURES[score], step) for score in scores for step in steps]
     found = {
-        line: [part.where(epsilon=epsilon).mean(measure.score) for measure, epsilon in columns]
+        line: [part.where(**{across: step}).mean(measure.score) for measure, step in columns]
         for line, part in lines.items()
     }
-    best = [_best([means[at] for means in found.values()], measure) for at, (measure, _) in enumerate(columns)]
+    price = varied.index("epsilon") + 1 if "epsilon" in varied else None  # lines of one price are compared alone
+    best = {
+        line: [
+            _best([found[other][at] for other in found if price is None or other[price] == line[price]], measure)
+            for at, (measure, _) in enumerate(columns)
+        ]
+        for line in found
+    }
     sign = -1 if columns[0][0].higher else 1
     order = sorted(found, key=lambda line: sign * found[line][0].mean if found[line][0].number else float("inf"))
     if varied:
         order = list(found)
-    head = ["method", *(name.removeprefix("set_") for name in varied)]
-    several = len(epsilons) > 1
-    head += [f"{measure.short}: ε = {epsilon:g}" if several else measure.short for measure, epsilon in columns]
+    head = ["method", *(_word(name) for name in varied)]
+    word = _word(across)
+    head += [
+        f"{measure.short}: {word} = {_text(step)}" if len(steps) > 1 else measure.short for measure, step in columns
+    ]
     rows = [
         (
             *line,
             *(
-                _cell(mean, measure, best[at])
+                _cell(mean, measure, best[line][at])
                 for at, ((measure, _), mean) in enumerate(zip(columns, found[line], strict=True))
             ),
         )
         for line in order
     ]
     return Table(title, (tuple(head), *rows))
+
+
+def _word(column: str) -> str:
+    return "ε" if column == "epsilon" else column.removeprefix("set_")
 
 
 def varying(results: Results) -> list[str]:

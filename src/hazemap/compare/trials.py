@@ -1,22 +1,25 @@
-"""A trial: one release of one map by one method, and how it is told apart from every other."""
+"""A trial: what one method does at one place, and how it is told apart from every other."""
 
 from dataclasses import dataclass
 from hashlib import sha256
 
 from hazemap import __version__
 from hazemap.codec import dumps, to_json
-from hazemap.compare.methods import Method
 from hazemap.compare.scores import VERSION, WORKLOAD
-from hazemap.compare.settings import Place, Row, Setting
+from hazemap.compare.settings import Named, Place, Row, Setting
 from hazemap.compare.sources import code_of
+from hazemap.errors import InputError
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A map by its name, a method, a setting, the budget ε, and which of several repetitions it is."""
+    """A place by its name, a method, a setting, the budget ε, and which of several repetitions it is.
+
+    What a place and a method are is the setting's: a map and a way to release it, a table of speeds and a mean.
+    """
 
     place: str
-    method: Method
+    method: Named
     setting: Setting
     epsilon: str
     repetition: int
@@ -26,7 +29,12 @@ class Trial:
         the setting, ε, the queries, the version of the scores and of hazemap.
 
         A name is not part of it: a method or a map that is only called otherwise need not be measured again.
+        `InputError` if this method cannot be run here.
         """
+        if not isinstance(place, self.setting.places):
+            raise InputError(f"{self.place} holds nothing that {self.method.name} could be compared on here")
+        if not isinstance(self.method, self.setting.methods):
+            raise InputError(f"the method {self.method.name} is no method for {self.place} here")
         algorithm = self.setting.algorithm(place, self.method, self.epsilon)
         known = (
             place.digest,
@@ -48,7 +56,7 @@ class Trial:
         return {
             "map": self.place,
             "people": place.people,
-            "side": place.side,
+            **place.size,
             "method": self.method.name,
             "spelled": self.method.spelled,
             "epsilon": float(self.epsilon),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.compare.maps import Map, middles, places, square
+from hazemap.compare.maps import SMALL_DEPTH, Map, middles, places, square
 from hazemap.domains import Quadtree
 from hazemap.errors import InputError
 from hazemap.planning.city import normal, uniform
@@ -62,6 +62,16 @@ class Visits:
         return 1 << self.tree.depth
 
     @property
+    def size(self) -> dict[str, int]:
+        """Pixels along an edge, by their name in results."""
+        return {"side": self.side}
+
+    @property
+    def extent(self) -> str:
+        """The same in words."""
+        return f"{self.side} × {self.side}"
+
+    @property
     def table(self) -> MemoryTable:
         """What a curator holds."""
         return MemoryTable(self.person, {"lon": self.lon, "lat": self.lat})
@@ -90,6 +100,10 @@ class Visits:
     def coarser(self, depth: int) -> "Visits":
         """As maps are seen in larger pixels."""
         return self.at(min(depth, self.tree.depth))
+
+    def small(self) -> "Visits":
+        """What a trial is tried on before it is timed."""
+        return self.coarser(min(SMALL_DEPTH, self.tree.depth))
 
     def some(self, people: int, seed: bytes) -> "Visits":
         """All visits of so many people, drawn without replacement; of all of them if there are no more."""

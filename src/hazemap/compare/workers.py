@@ -17,8 +17,6 @@ from hazemap.errors import HazemapError
 ONE_THREAD = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """A process is one core's: with more threads it would take others' time, and its own could not be compared."""
 
-WARM_DEPTH = 5
-
 
 class Task(NamedTuple):
     """A trial, and the digest of the map that it is about."""
@@ -161,7 +159,7 @@ def attempted(trial: Trial, place: Place, warm: set[tuple[str, str]]) -> tuple[R
         if kind not in warm:  # loops are compiled, or read from the disk, in nobody's time
             warm.add(kind)
             with suppress(HazemapError):
-                trial.setting.measured(place.coarser(min(WARM_DEPTH, place.tree.depth)), trial.method, trial.epsilon, 0)
+                trial.setting.measured(place.small(), trial.method, trial.epsilon, 0)
         return trial.setting.measured(place, trial.method, trial.epsilon, trial.repetition), ""
     except HazemapError as error:
         return None, f"{type(error).__name__}: {error}"

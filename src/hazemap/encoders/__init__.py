@@ -3,6 +3,7 @@
 from hazemap.encoders.counts import Counts
 from hazemap.encoders.cut_costs import CutCosts
 from hazemap.encoders.encoder import Encoder, Entries, total
+from hazemap.encoders.kept_values import KeptValues
 from hazemap.encoders.medians import Medians
 from hazemap.encoders.presences import Presences
 from hazemap.encoders.quantiles import Quantiles
@@ -16,6 +17,7 @@ __all__ = [
     "CutCosts",
     "Encoder",
     "Entries",
+    "KeptValues",
     "Medians",
     "Presences",
     "Quantiles",

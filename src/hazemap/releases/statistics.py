@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import FileError, InputError
+from hazemap.estimate.dialled import KnownPeople
 from hazemap.estimate.gauged import Found, Measurements
 from hazemap.estimate.pooled import pooled
 from hazemap.privacy.statement import Statement
@@ -78,7 +79,7 @@ class Statistics:
     mean of root at always: 20.00 ± 0.37 (95 % interval 19.21 … 20.78)
     """
 
-    measurements: Measurements
+    measurements: Measurements | KnownPeople
     value: str
     ranks: tuple[float, ...]
     statement: Statement
@@ -112,7 +113,7 @@ class Statistics:
                 f"this was made by a method that this hazemap does not know ({self.statement.method},"
                 f" hazemap {self.statement.version}): replay it with that version or a newer one"
             )
-        algorithm = cast(Algorithm[Measurements], self.algorithm)
+        algorithm = cast(Algorithm[Measurements | KnownPeople], self.algorithm)
         return replace(self, measurements=replay(algorithm, prices, self.statement.budget, self.transcript).value)
 
     @property
@@ -181,6 +182,8 @@ class Statistics:
         [which] = self._slots(slot)
         people, stddev, kurtosis = self.measurements.histograms
         at = self._cell(cell) * len(self.slots) + which
+        if np.isnan(people[at]).any():
+            raise InputError(f"too few people are in {cell} at {self.slots[which]}: nothing was asked there")
         return Histogram(cell, self.slots[which], self.measurements.tree.gauge.edges, people[at], stddev, kurtosis)
 
     def _cell(self, cell: str) -> int:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap import codec
-from hazemap.encoders import Values
+from hazemap.encoders import KeptValues, Values
 from hazemap.errors import FileError
+from hazemap.estimate.dialled import KnownPeople
 from hazemap.estimate.gauged import Measurements
 from hazemap.privacy.statement import Statement
 from hazemap.releases.contents import NEWEST, method_of, pack, parse, unpack
@@ -77,9 +78,11 @@ def read(path: Path) -> Statistics:
             )
 
 
-def measured(transcript: Transcript) -> Measurements:
+def measured(transcript: Transcript) -> Measurements | KnownPeople:
     """What the last answer says: the question before it names cells, slots and gauge."""
     question, answer = transcript[-1]
+    if isinstance(question, Query) and isinstance(question.encoder, KeptValues):
+        return KnownPeople.of(question.encoder, answer)
     if not isinstance(question, Query) or not isinstance(question.encoder, Values):
         raise FileError("the last question of this file is not about values")
     return Measurements.of(question.encoder, answer)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
+from hazemap.domains.places import Found, Places
 from hazemap.tables.bounding import (
     AtMostCells,
     AtMostRows,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from hazemap.tables.counting.group import Group, Rule
     from hazemap.tables.counting.people import Batch
     from hazemap.tables.counting.tally import Tally
+    from hazemap.tables.pairs import Pairs
 
 Progress = Callable[[float], None]
 """Told again and again which part of a read is done, where the number of rows is known."""
@@ -111,6 +113,41 @@ class EngineTable:
                     votes = Votes(votes.cells[somewhere], votes.weights[somewhere])
                 self._known[tree, bounding] = votes
             return self._known[tree, bounding]
+
+    def pairs(self, places: Places) -> "Pairs":
+        """What each person measured in each place, added up, from one pass: O(pairs) memory within the limit.
+
+        For those who hold values only to be private: see `tables.pairs`. Rows are taken in by one worker, and coded
+        by all.
+        """
+        from hazemap.tables.counting.pairing import Pairing
+        from hazemap.tables.counting.people import Batch
+        from hazemap.tables.pairs import DRAWN_AS
+
+        ids, rule, words = self._layout.need_ids(), OwnMeans(1), KeyWords.expanded(self._key, DRAWN_AS)
+        pairing, rows = Pairing(places, ids.places(), self._memory_limit), 0
+        box, width = self._layout.masked(rule), 1 + len(self._layout.places)
+
+        def code(columns: list[Any]) -> tuple["Batch", Found]:
+            seeds, known, texts = ids.coded(columns[0], words)
+            found = self._layout.columns(columns[1:width])
+            placed = places.rows(found)
+            counts = known & (placed.cells != NOWHERE)
+            if box is not None:
+                lon, lat = found["lon"], found["lat"]
+                counts &= (box.west <= lon) & (lon <= box.east) & (box.south <= lat) & (lat <= box.north)
+            strangers = len(known) - int(known.sum())
+            return Batch(seeds, placed.cells, np.zeros(0, np.int64), counts, texts, strangers), placed
+
+        with self._lock, ThreadPoolExecutor(self._threads) as threads, closing(self._batches(rule)) as batches:
+            self._report, self._told = ReadReport(), 0.0
+            for batch, placed in in_order(code, batches, threads, 2 * self._threads):
+                pairing.take(batch, placed.slots, placed.readings)
+                rows += len(batch.cells)
+                nowhere = self._report.nowhere + int((placed.cells == NOWHERE).sum())
+                self._report = ReadReport(rows, self._report.without_person + batch.strangers, nowhere, 1)
+                self._tell(rows, lambda part: part)
+        return pairing.finished()
 
     def _read_rows(self, tree: Tree, bounding: Bounding) -> Votes:
         """Every row counts, so no batch waits for another."""

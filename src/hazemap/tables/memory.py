@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
 from hazemap.domains.measured import RUN, Measured
+from hazemap.domains.places import Places
 from hazemap.errors import InputError, TableError
 from hazemap.tables.bounding import (
     LARGEST_TOTAL,
@@ -23,6 +24,9 @@ from hazemap.tables.bounding import (
 )
 from hazemap.tables.draws import KeyWords, SamplingKey, numbers, seeds
 from hazemap.tables.votes import Votes
+
+if TYPE_CHECKING:
+    from hazemap.tables.pairs import Pairs
 
 Bounded = tuple[NDArray[np.int64], Cells, NDArray[np.int64]]
 """What a rule leaves of people: whose, in which base cell, how much."""
@@ -71,6 +75,12 @@ class MemoryTable:
         """The exact votes of everyone in the base cells of a tree."""
         _, cells, weights = self.bounded(tree, bounding)
         return Votes.gathered(cells, weights)
+
+    def pairs(self, places: Places) -> "Pairs":
+        """What each person measured in each place, added up."""
+        from hazemap.tables.pairs import Pairs
+
+        return Pairs.of_rows(places, self.person, self.columns, self.key)
 
     def bounded(self, tree: Tree, bounding: Bounding) -> Bounded:
         """What a rule leaves of each person. Rows in `NOWHERE` go first, unless the rule keeps them."""

@@ -1,6 +1,6 @@
 """Comparisons that have names: one file for each paper."""
 
-from hazemap.compare.presets import heatmaps, htf
+from hazemap.compare.presets import heatmaps, htf, users
 from hazemap.compare.presets.federated import FEDERATED
 from hazemap.compare.presets.gallery import GALLERY
 from hazemap.compare.presets.preset import Preset
@@ -8,7 +8,7 @@ from hazemap.compare.presets.quick import QUICK
 from hazemap.errors import InputError
 
 PRESETS: dict[str, Preset] = {
-    preset.name: preset for preset in (QUICK, *htf.PRESETS, *heatmaps.PRESETS, GALLERY, FEDERATED)
+    preset.name: preset for preset in (QUICK, *htf.PRESETS, *heatmaps.PRESETS, *users.PRESETS, GALLERY, FEDERATED)
 }
 """Every comparison that has a name."""
 

@@ -1,11 +1,13 @@
 """A comparison as data: what is measured, and what is drawn of it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from hazemap.compare.figures import Draw
-from hazemap.compare.methods import Method
-from hazemap.compare.settings import Everyone, Setting
+from hazemap.compare.methods import method_named
+from hazemap.compare.results import Results
+from hazemap.compare.settings import Everyone, Named, Setting
+from hazemap.compare.tables import Table, hindsight
 from hazemap.compare.trials import Trial
 from hazemap.errors import InputError
 
@@ -14,8 +16,9 @@ from hazemap.errors import InputError
 class Preset:
     """Maps × methods × settings × ε × repetitions (and those of `more`), and what shows the results.
 
-    `what` says in a line what it shows, `note` what is to be known of it, on its page. `figures` are by the names of
-    their files.
+    `maps` are places of any kind, and `noun` says which. `what` says in a line what it shows, `note` what is to be
+    known of it, on its page. `figures` are by the names of their files; `across` is what varies from column to column
+    of a table, and `verdicts` are tables that stand before all others, if the results are such that there are any.
 
     >>> from hazemap.compare.methods import AG
     >>> one = Preset("one", "an example", ("city",), (AG,), ("1",), 3, scores=("mre",))
@@ -26,7 +29,7 @@ class Preset:
     name: str
     what: str
     maps: tuple[str, ...]
-    methods: tuple[Method, ...]
+    methods: tuple[Named, ...]
     epsilons: tuple[str, ...]
     repetitions: int
     scores: tuple[str, ...]
@@ -36,6 +39,9 @@ class Preset:
     pairs: tuple[tuple[str, Setting], ...] = ()
     more: tuple["Preset", ...] = ()
     title: str = ""
+    noun: str = "map"
+    across: str = "epsilon"
+    verdicts: tuple[Callable[[Results], Table | None], ...] = (hindsight,)
 
     @property
     def cases(self) -> tuple[tuple[str, Setting], ...]:
@@ -52,6 +58,14 @@ class Preset:
         if self.pairs or self.more:
             raise InputError(f"the maps of {self.name} belong to its settings and cannot be replaced")
         return replace(self, maps=maps)
+
+    def method(self, name: str) -> Named:
+        """One of its methods, or any other for maps."""
+        return next((method for method in self.methods if method.name == name), None) or method_named(name)
+
+    def told(self, results: Results) -> list[Table]:
+        """The verdicts that there are."""
+        return [table for verdict in self.verdicts if (table := verdict(results)) is not None]
 
     def trials(self) -> Iterator[Trial]:
         """Every trial; all of one repetition come before the next, so that a run that is ended early has of all."""

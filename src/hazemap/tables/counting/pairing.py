@@ -1,0 +1,186 @@
+"""Pairs of people and places, found and added up as rows stream by. This module imports numba."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.compiled import compiled
+from hazemap.domains.dial import Dial
+from hazemap.domains.places import Places
+from hazemap.errors import TableError
+from hazemap.tables import draws
+from hazemap.tables.counting.hashes import mix, number
+from hazemap.tables.counting.people import Batch, People, grown
+from hazemap.tables.counting.people import Places as Ids
+from hazemap.tables.counting.pile import Kind, Pile
+from hazemap.tables.pairs import Pairs
+from hazemap.tables.whereabouts import Whereabouts
+
+Numbers = NDArray[np.int64]
+SMALLEST = 1 << 12
+LOAD = 0.8
+"""How full the table of pairs may be."""
+STEP = 1.25
+"""By how much columns grow: each is copied alone, so that little more than one of them is there twice."""
+
+
+class Pairing:
+    """A dictionary of pairs with the number and the sums of their records.
+
+    For each pair 8 bytes for its name, 8 for its number of records, 8 for each sum (one for a mean), with a quarter of
+    room to grow, and 5 to 10 for the dictionary: 35 to 40 for a mean. `TableError` beyond `limit` bytes. O(1) a row.
+    """
+
+    def __init__(self, places: Places, ids: Ids, limit: int) -> None:
+        self._where, self._ids, self._limit = places, ids, limit
+        self._marks, self._slots = Dial(places.gauge).marks, len(places.slots.names)
+        self._dictionary, self._cells = People(), np.empty(0, dtype=np.uint64)
+        self._table = np.zeros(2 * SMALLEST, dtype=np.uint32)
+        self._keys, self._records = np.empty(SMALLEST, dtype=np.uint64), np.empty(SMALLEST, dtype=np.int64)
+        self._sums = np.empty((SMALLEST, self._marks.shape[1]), dtype=np.int64)
+        self._count = 0
+
+    def take(self, batch: Batch, slots: Numbers, readings: Numbers) -> None:
+        """Add the rows of a batch that count."""
+        rows = np.flatnonzero(batch.counts)
+        who = self._ids.enter(batch, rows)
+        cells = batch.cells[rows]
+        spread = Batch(draws.mix(cells), cells, batch.weights[:0], batch.counts[:0], None, 0)
+        which = self._dictionary.enter(spread, np.arange(len(rows)))
+        self._cells = grown(self._cells, len(self._cells), max(0, self._dictionary.count - len(self._cells)))
+        self._cells[which] = cells
+        if self._dictionary.count * self._slots >= 1 << 32 or self._ids.count >= 1 << 32:
+            raise TableError("so many cells and slots cannot be told apart: choose coarser cells or fewer slots")
+        keys = (who.view(np.uint64) << np.uint64(32)) | (which * self._slots + slots[rows]).view(np.uint64)
+        begin, read = 0, readings[rows]
+        while begin < len(keys):
+            begin, self._count = _add(
+                keys,
+                read,
+                begin,
+                self._marks,
+                self._table,
+                self._keys,
+                self._records,
+                self._sums,
+                self._count,
+                self._room,
+            )
+            if begin < len(keys):
+                self._grow()
+
+    @property
+    def _room(self) -> int:
+        return int(LOAD * len(self._table))
+
+    def _grow(self) -> None:
+        """Make room; `TableError` where the limit leaves none."""
+        if self._count >= self._room:
+            self._table = np.zeros(2 * len(self._table), dtype=np.uint32)
+            _fill(self._table, self._keys, self._count)
+        if self._count == len(self._keys):
+            capacity = int(STEP * self._count)
+            self._keys = _enlarged(self._keys, self._count, capacity)
+            self._records = _enlarged(self._records, self._count, capacity)
+            self._sums = _enlarged(self._sums, self._count, capacity)
+        arrays = (self._table, self._keys, self._records, self._sums)
+        if sum(array.nbytes for array in arrays) + self._ids.used > self._limit:
+            raise TableError(
+                "under values-only, what each person measured in each place is kept, and that needs more memory than "
+                "its limit: pass a larger one (--memory), or ask for coarser cells or fewer slots"
+            )
+
+    def finished(self) -> Pairs:
+        """All pairs, those of one person together, in the order that places draw; people by their seeds."""
+        self._table = np.zeros(0, dtype=np.uint32)
+        cells = self._cells[: self._dictionary.count]
+        order = np.argsort(cells)
+        tree, rank = self._where.occupied(cells[order]), np.empty(len(cells), dtype=np.int64)
+        rank[order] = np.arange(len(cells))
+        count, seeds = self._count, self._ids.seeds[: self._ids.count]
+        people = np.empty(len(seeds), dtype=np.int64)
+        people[np.argsort(seeds, kind="stable")] = np.arange(len(seeds))  # rows may be in an order that values made
+        pile, place = Pile(), np.empty(count, dtype=np.int32)
+        pile.grow(count)
+        pile.size = count
+        _draw(self._keys[:count], rank, self._slots, seeds, people, pile.place, pile.word, pile.value, place)
+        self._keys = np.empty(0, dtype=np.uint64)  # each column goes when it has been read: they are large
+        pile.arrange(len(people))
+        order, whose = pile.value[:count].view(np.int64), pile.place[:count]
+        del pile
+        firsts = np.searchsorted(whose, np.arange(len(people) + 1, dtype=np.uint32))
+        del whose
+        public = Whereabouts(firsts, place[order], self._records[:count][order], tree.places)
+        self._records = np.empty(0, dtype=np.int64)
+        return Pairs(tree, public, self._sums[:count][order])
+
+
+def _enlarged(array: NDArray[Kind], used: int, capacity: int) -> NDArray[Kind]:
+    """A copy of the rows in use, with room for so many."""
+    larger = np.empty((capacity, *array.shape[1:]), dtype=array.dtype)
+    larger[:used] = array[:used]
+    return larger
+
+
+@compiled
+def _add(
+    keys: NDArray[np.uint64],
+    readings: Numbers,
+    begin: int,
+    marks: Numbers,
+    table: NDArray[np.uint32],
+    names: NDArray[np.uint64],
+    records: Numbers,
+    sums: Numbers,
+    count: int,
+    room: int,
+) -> tuple[int, int]:
+    """Add rows from `begin` on until there is no room for a new pair; where it stopped, and how many there are."""
+    last = np.uint64(table.size - 1)
+    most = min(names.size, room)
+    for row in range(begin, keys.size):
+        at = np.int64(mix(keys[row]) & last)
+        while table[at] != 0 and names[table[at] - 1] != keys[row]:
+            at = (at + 1) & np.int64(last)
+        if table[at] == 0:
+            if count >= most:
+                return row, count
+            names[count] = keys[row]
+            records[count] = 0
+            sums[count] = 0
+            count += 1
+            table[at] = count
+        pair = np.int64(table[at]) - 1
+        records[pair] += 1
+        for mark in range(marks.shape[1]):
+            sums[pair, mark] += marks[readings[row], mark]
+    return keys.size, count
+
+
+@compiled
+def _fill(table: NDArray[np.uint32], names: NDArray[np.uint64], count: int) -> None:
+    last = np.uint64(table.size - 1)
+    for pair in range(count):
+        at = np.int64(mix(names[pair]) & last)
+        while table[at] != 0:
+            at = (at + 1) & np.int64(last)
+        table[at] = pair + 1
+
+
+@compiled
+def _draw(
+    keys: NDArray[np.uint64],
+    rank: Numbers,
+    slots: int,
+    seeds: NDArray[np.uint64],
+    people: Numbers,
+    person: NDArray[np.uint32],
+    drawn: NDArray[np.uint64],
+    pair: NDArray[np.uint64],
+    places: NDArray[np.int32],
+) -> None:
+    """The person of each pair, the number that its place draws, the pair itself; and its place."""
+    for i in range(keys.size):
+        who, where = keys[i] >> np.uint64(32), np.int64(keys[i] & np.uint64(0xFFFFFFFF))
+        place = rank[where // slots] * slots + where % slots
+        person[i], drawn[i], pair[i] = people[np.int64(who)], number(seeds[np.int64(who)], np.uint64(place)), i
+        places[i] = place

@@ -1,0 +1,126 @@
+"""The counters of a dial: by brute force over all neighbours of small tables, whose values of one person differ."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from hazemap.domains import Always, Box, Gauge, Quadtree
+from hazemap.domains.dial import Dial
+from hazemap.domains.places import Places
+from hazemap.encoders import KeptValues
+from hazemap.errors import InputError, TableError
+from hazemap.tables import MemoryTable, OwnMeans, Sensitivity
+from hazemap.tables.pairs import KeptPairs
+
+SQUARE = Quadtree.around(Box(0.0, 0.0, 1.0, 1.0), 1)
+GAUGES = [Gauge(0, 60), Gauge(0, 60, 2), Gauge(0, 60, 1, 3), Gauge(0, 60, 2, 4, (2, 1))]
+every_gauge = pytest.mark.parametrize("gauge", GAUGES, ids=str)
+WHO = np.array([1, 1, 1, 2, 2, 3])
+WHERE = np.array([0.1, 0.1, 0.9, 0.1, 0.9, 0.9])
+"""Three people in two places: one with two records in one of them."""
+VALUES = (0.0, 20.03, 59.94, 60.0)
+
+
+def asked(gauge: Gauge, values: tuple[float, ...], kept: np.ndarray, records: int) -> tuple[KeptValues, KeptPairs]:
+    columns = {"lon": WHERE, "lat": np.full(6, 0.3), "value": np.array(values)}
+    pairs = MemoryTable(WHO, columns, 11).pairs(Places(SQUARE, Always(), gauge))
+    table = KeptPairs(pairs, kept, records)
+    weight, most, squares = table.weights()
+    own = int(np.add.reduceat(kept, pairs.whereabouts.firsts[:-1], dtype=int).max())
+    rule = OwnMeans(own, records, Dial(gauge).l1)
+    return KeptValues(pairs.tree, rule, pairs.whereabouts.people, weight, most, squares), table
+
+
+def is_within(sensitivity: Sensitivity, difference: np.ndarray) -> bool:
+    exact = difference.astype(object)
+    return abs(exact).sum() <= sensitivity.l1 and (exact**2).sum() <= sensitivity.l2_squared
+
+
+@every_gauge
+@pytest.mark.parametrize("records", [1, 2])
+@pytest.mark.parametrize("kept", [[1, 1, 1, 1, 1], [1, 0, 1, 1, 0]])
+def test_no_other_values_of_one_person_move_the_sums_by_more_and_some_by_as_much(gauge, records, kept):
+    """Person 1's three values and person 2's two, each one of four: all pairs of tables."""
+    kept = np.array(kept, dtype=bool)
+    others = (30.0, 7.0)
+    for fixed, own in (((3, 4, 5), (0, 1, 2)), ((0, 1, 2, 5), (3, 4))):
+        totals, claimed = [], None
+        for chosen in product(VALUES, repeat=len(own)):
+            values = np.empty(6)
+            values[list(own)], values[list(fixed)] = chosen, (others * 2)[: len(fixed)]
+            question, table = asked(gauge, tuple(values), kept, records)
+            assert claimed in (None, question.sensitivity)
+            claimed = question.sensitivity
+            totals.append(question.total(table))
+        moved = [one - other for one in totals for other in totals]
+        assert all(is_within(claimed, difference) for difference in moved)
+        if own == (0, 1, 2):
+            weights = np.where(kept, table.pairs.whereabouts.weights(records), 0)
+            heaviest = np.add.reduceat(weights, table.pairs.whereabouts.firsts[:-1]).max()
+            reached = max(int(abs(difference).sum()) for difference in moved)
+            assert reached in (claimed.l1, claimed.l1 * (heaviest - 1) // heaviest)  # somebody else may be the heaviest
+
+
+@every_gauge
+def test_the_sensitivity_is_reached_so_a_smaller_one_is_found_out(gauge):
+    """The twin that must fail: everything of person 1 goes from one end to the other."""
+    everybody = np.ones(5, dtype=bool)
+    question, table = asked(gauge, (0.0,) * 6, everybody, 2)
+    other = asked(gauge, (60.0, 60.0, 60.0, 0.0, 0.0, 0.0), everybody, 2)[1]
+    moved = question.total(other) - question.total(table)
+    l1, l2_squared = question.sensitivity
+    assert is_within(question.sensitivity, moved)
+    assert not is_within(Sensitivity(l1 - 1, l2_squared), moved)
+    assert not is_within(Sensitivity(l1, l2_squared - 1), moved)
+
+
+def test_the_sums_are_those_of_the_people_who_count():
+    question, table = asked(GAUGES[0], (10.0, 30.0, 60.0, 60.0, 0.0, 30.0), np.ones(5, dtype=bool), 1)
+    sums = question.total(table) / question.unit
+    assert question.people.tolist() == question.weight.tolist() == [2, 3]
+    assert 60 * sums == pytest.approx([20 + 60, 60 + 0 + 30], abs=0.1)
+
+
+def test_a_table_in_which_others_count_is_refused():
+    question, table = asked(GAUGES[0], (0.0,) * 6, np.array([1, 0, 1, 1, 0], dtype=bool), 1)
+    everybody = KeptPairs(table.pairs, np.ones(5, dtype=bool), 1)
+    with pytest.raises(TableError, match="other people count"):
+        question.total(everybody)
+    with pytest.raises(TableError, match="other people count"):
+        question.total(KeptPairs(table.pairs, table.kept, 2))
+    rows = MemoryTable(WHO, {"lon": WHERE, "lat": WHERE, "value": WHERE})
+    with pytest.raises(TableError, match="KeptPairs"):
+        question.total(rows)
+    with pytest.raises(TableError, match="for a curator"):
+        question.encode(rows)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"most": 3},
+        {"most": 0},
+        {"squares": 0},
+        {"squares": 9},
+        {"weight": np.zeros(2)},
+        {"weight": np.array([-1, 3])},
+        {"people": np.ones(3)},
+        {"bounding": OwnMeans(2, scale=7)},
+    ],
+    ids=str,
+)
+def test_numbers_that_cannot_be_are_refused(wrong):
+    from dataclasses import replace
+
+    question, _ = asked(GAUGES[0], (0.0,) * 6, np.ones(5, dtype=bool), 1)
+    with pytest.raises(InputError):
+        replace(question, **wrong)
+
+
+def test_questions_are_equal_where_all_of_their_numbers_are():
+    one, _ = asked(GAUGES[0], (0.0,) * 6, np.ones(5, dtype=bool), 1)
+    other, _ = asked(GAUGES[0], (60.0,) * 6, np.ones(5, dtype=bool), 1)
+    less, _ = asked(GAUGES[0], (0.0,) * 6, np.array([1, 0, 1, 1, 0], dtype=bool), 1)
+    assert one == other and hash(one) == hash(other)
+    assert one not in (less, 3)
