@@ -28,9 +28,9 @@ def rides(number: int = 9000) -> pa.Table:
     return pa.table({"user": np.arange(number), **place, "speed": speed, "ts": moments})
 
 
-def made(ledger, **options) -> Statistics:
+def made(ledger, rows: int = 9000, **options) -> Statistics:
     asked = {"value": "speed", "epsilon": 2, "box": BOX, "cells": "h3:5", "ledger": ledger} | options
-    return stats(rides(options.pop("number", 9000)), **asked, stream=Stream.fixed(b"finding"))
+    return stats(rides(rows), **asked, stream=Stream.fixed(b"finding"))
 
 
 def test_bounds_are_found_charged_and_said(ledger, tmp_path):
@@ -107,7 +107,7 @@ def test_what_contradicts_itself_is_refused_before_anything_is_paid(ledger):
 
 def test_too_few_people_for_bounds_is_said_with_what_to_do(ledger):
     with pytest.raises(InputError, match=r"too few people have a value.*--low.*has paid"):
-        stats(rides(20), value="speed", bounds="private", epsilon=1, box=BOX, ledger=ledger)
+        made(ledger, rows=20, bounds="private", epsilon=1)
     assert ledger.history()[0].charge.price == PureDP(1)
 
 

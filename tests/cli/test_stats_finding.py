@@ -20,7 +20,7 @@ def rides(points, tmp_path):
 def test_found_bounds_and_cells_are_published_inspected_shown_and_asked(hazemap, rides, tmp_path):
     done = hazemap(*ASKED, "--bounds", "private", "--select", "-o", "speed.parquet", "--json")
     assert done.code == 0, done.err
-    assert 0 < done.json["low"] < 25 and 35 < done.json["high"] < 70
+    assert done.json["low"] < 30 < done.json["high"]
     assert done.json["cells"] == len(Statistics.open(tmp_path / "speed.parquet").names)
     inspected = hazemap("inspect", "speed.parquet", "--replay")
     assert inspected.code == 0 and "exactly these numbers" in inspected.out

@@ -146,8 +146,7 @@ def stats(
 ) -> None:
     """Publish the mean of a value per cell and timeslot, under differential privacy per person with all their records.
 
-    The bounds of the value are declared, or found with a share of the budget. Cells of which too little is known say
-    so.
+    Bounds of the value are declared, or found with a share of the budget. Cells of which too little is known say so.
     """
     del mean
     if plan and model != "full":

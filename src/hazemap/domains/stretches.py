@@ -17,7 +17,7 @@ class Stretches:
 
     The first one begins where the line does, the last one ends where it ends.
 
-    >>> signs = Stretches(Magnitudes(), (1, HALF + 1, HALF + 2))
+    >>> signs = Stretches(Magnitudes(), (1, 17921, 17922))
     >>> signs.locate(signs.tree.cell_at({"value": np.array([-7.0, 0.0, 0.25])}, 0))
     array([0, 1, 2])
     """

@@ -63,12 +63,16 @@ class Finding:
         self, method: CellValues, declared: tuple[float | None, float | None], slots: Slots, budget: Budget
     ) -> Asked:
         """The method, after what has to be found out for it."""
-        if self == Finding():
+        if self == NOTHING:
             return method
         bounds = FoundBounds(Magnitudes(None, slots), *declared) if self.bounds else None
         votes = min(VOTES, method.bounding.cells)
         cells = SelectedCells(most=1 if isinstance(budget, PureDP) else votes) if self.cells else None
         return PreparedValues(method, bounds, cells)
+
+
+NOTHING = Finding()
+"""Nothing is found out first: bounds and cells are declared."""
 
 
 def found_out(method: CellValues | FoundValues | PreparedValues, value: str, done: Result[Measurements]) -> list[str]:

@@ -13,7 +13,7 @@ from hazemap.domains import WORLD, Always, Box, Clock, Gauge, Hexagons, Slots, S
 from hazemap.errors import InputError
 from hazemap.estimate.gauged import Measurements
 from hazemap.orders.districts import opened
-from hazemap.orders.finding import Finding, found_out
+from hazemap.orders.finding import NOTHING, Finding, found_out
 from hazemap.orders.listed import listed
 from hazemap.orders.order import ASSUMPTIONS
 from hazemap.orders.spelling import DistrictFiles, HexagonList, Hexes, Squares, refuse
@@ -80,7 +80,7 @@ class ValueOrder:
     window: tuple[str | None, str | None]
     budget: Budget
     method: Asked | FoundValues
-    finding: Finding
+    finding: Finding = NOTHING
 
     @classmethod
     def understood(
@@ -97,7 +97,7 @@ class ValueOrder:
         most: tuple[int | None, int],
         window: tuple[str | None, str | None],
         budget: Budget,
-        finding: Finding,
+        finding: Finding = NOTHING,
     ) -> "ValueOrder":
         """The order, or `InputError` for one that cannot be."""
         low, high = finding.stand_ins(*bounds) if finding.bounds else bounds
@@ -126,7 +126,7 @@ class ValueOrder:
         method = _method(cells, box, slots, gauge, rule, finding, bounds, budget)
         return cls(value, cells, box, slots, ranks, window, budget, method, finding)
 
-    def statement(self, dataset: str, done: Result[Measurements]) -> Statement:
+    def statement(self, dataset: str, done: Result[Measurements] | None = None) -> Statement:
         """What statistics that are made now promise to the people in them."""
         inner = self.method.method if isinstance(self.method, FoundValues) else self.method
         gauge, rule = inner.gauge, inner.bounding
@@ -148,7 +148,7 @@ class ValueOrder:
         ]
         charged = [
             "" if self.box or borders else "the box, found by two coarse grids of the world from one row a person",
-            *found_out(self.method, self.value, done),
+            *(found_out(self.method, self.value, done) if done else ()),
             "every number, of people and of values, in every cell and slot",
         ]
         return Statement(
