@@ -69,7 +69,7 @@ class Hexes:
     finest: int
 
     def __str__(self) -> str:
-        return f"H3 hexagons of resolution {self.coarsest} to {self.finest}"
+        return f"H3 hexagons of resolution {self.coarsest}" + (f" to {self.finest}" if self.finest > self.coarsest else "")
 
 
 @dataclass(frozen=True)
