@@ -69,7 +69,8 @@ class Hexes:
     finest: int
 
     def __str__(self) -> str:
-        return f"H3 hexagons of resolution {self.coarsest}" + (f" to {self.finest}" if self.finest > self.coarsest else "")
+        finer = "" if self.finest == self.coarsest else f" to {self.finest}"
+        return f"H3 hexagons of resolution {self.coarsest}{finer}"
 
 
 @dataclass(frozen=True)
