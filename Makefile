@@ -28,11 +28,11 @@ compare-docs: .venv/test  ## Every comparison there is (hours), and the pages of
 	$(BIN)/python benchmarks/comparison.py comparison
 
 test: .venv/test  ## The fast tests and the doctests
-	$(BIN)/python -m pytest -m "not slow" -n 2 --doctest-modules tests src
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal --doctest-modules tests src
 
 test-slow: .venv/test system  ## Laws on more examples, statistics, processes, large tables
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m "not slow" -n 2 tests/laws
-	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m slow -n 2 tests
+	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m slow -n 2 --dist worksteal tests
 
 lint: .venv/test  ## Style, types, import floors
 	$(BIN)/ruff check .

@@ -99,7 +99,7 @@ def plan_stats(
 
     >>> made = plan_stats(low=0, high=65, epsilon=1, box="13.2,52.4,13.6,52.6", slots="hour-of-day")
     >>> made.places, round(made.asked.threshold), [reach.most_cells for reach in made.reaches]
-    (3864, 432, [12, 24, 48])
+    (3864, 342, [12, 24, 48])
     """
     money = spelled_budget(epsilon, delta, rho)
     order = ValueOrder.understood(
