@@ -27,6 +27,9 @@ compare-docs: .venv/test  ## Every comparison there is (hours), and the pages of
 	for name in $(COMPARISONS); do $(BIN)/hazemap compare $$name --data $(EVALUATION) -o comparison/$$name || exit 1; done
 	$(BIN)/python benchmarks/comparison.py comparison
 
+LOOPS := $(addprefix tests/,algorithms/test_chop_user.py algorithms/test_keeping.py domains/test_districts.py \
+  compare/test_transport.py estimate/test_nearest.py tables/test_pairs.py tables/test_grouping.py wire/test_field.py)
+
 test: .venv/test  ## The fast tests and the doctests
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal --doctest-modules tests src
 
@@ -71,6 +74,7 @@ clean:
 .venv/test: .venv/base
 	$(PIP_INSTALL) --editable ".[server,test,lint]"
 	$(BIN)/hazemap compare quick --map gaussian-20 -e 1 --repetitions 1 --jobs 1 -o "$$(mktemp -d)" >/dev/null  # loops too
+	-$(BIN)/python -m pytest -q -m "not slow" $(LOOPS) >/dev/null  # and those that only tests share, once and not by each worker
 	touch $@
 
 .venv/docs: .venv/base
