@@ -99,6 +99,14 @@ def test_districts_are_cells_too(ledger, tmp_path):
         made(crowd(), ledger, cells=f"districts:{path}:name")
 
 
+def test_somebody_with_a_million_records_counts_once(ledger):
+    one = crowd(1_000_000, value=60.0).drop_columns("user").append_column("user", pa.array(np.full(1_000_000, 7)))
+    both = pa.concat_tables([crowd(3000, value=20.0), one.select(crowd(1).column_names)])
+    found = made(both, ledger)
+    assert people(found) == pytest.approx(3000, abs=60)
+    assert np.nanmax(found.found("mean").value) == pytest.approx(20, abs=1)
+
+
 def test_listed_hexagons_are_the_only_cells_and_nobody_spends_places_elsewhere(ledger, tmp_path):
     world = Hexagons(WORLD, 0, 5)
     at = {"lon": np.array([13.4, 13.9, 2.35]), "lat": np.array([52.5, 52.5, 48.85])}
