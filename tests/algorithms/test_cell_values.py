@@ -93,6 +93,7 @@ def test_a_budget_that_is_too_small_says_nothing_of_any_cell():
     assert (mean.low >= 0).all() and (mean.high <= 60).all()
 
 
+@pytest.mark.slow
 def test_the_threshold_is_public_and_keeps_empty_places_quiet():
     """Noise lifts any of 384 empty places above it in less than 1 run of 100; 300 runs: 12 of them has P < 1e-4."""
     nobody = MemoryTable(np.zeros(0, dtype=np.int64), {name: np.zeros(0) for name in ("lon", "lat", "value", "time")})

@@ -110,6 +110,7 @@ def test_a_hole_has_no_area():
     assert areas[3] == 0
 
 
+@pytest.mark.slow
 @given(seeds)
 @quick
 def test_areas_inside_boxes_are_those_of_what_shapely_cuts_out(seed):

@@ -28,6 +28,7 @@ def test_clocks_show_what_the_time_zone_database_says(name, moments):
         assert clock - seconds == round(offset.total_seconds())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ZONES)
 def test_clocks_are_right_in_the_second_before_and_after_every_change_of_ten_years(name):
     begin = int(posix("2010-01-01T00:00:00"))

@@ -57,6 +57,7 @@ def test_rows_and_keys_throw_in_other_ways_and_evenly():
         assert abs(chi_square - 4095) < 6 * 90.5
 
 
+@pytest.mark.slow
 def test_the_corrected_rows_are_unbiased_over_keys():
     """The mean over 2,000 keys is the count, within 6 standard errors (a chance below 1e-8)."""
     table, cells = people(400), Leaves.at_level(TREE, 5)

@@ -70,6 +70,7 @@ def test_differences_have_their_law(shape, scale):
     assert fit(drawn, polya_law(shape, scale)) > LEVEL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 def test_three_shares_of_a_third_are_discrete_laplace(scale):
     """Chi-square at 1e-6, at every scale: a symmetric law has one third root only, so the sum tells the share."""
@@ -207,6 +208,7 @@ def test_open_questions_are_rare(monkeypatch):
     assert len(asked) < 4
 
 
+@pytest.mark.slow
 def test_far_jumps_have_their_law(monkeypatch):
     """Chi-square at 1e-6, with nearly every jump left to Python's integers."""
     few = polya._Powers(Fraction(3), 2, 0, _powers(Fraction(3)).octets)

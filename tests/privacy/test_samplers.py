@@ -278,6 +278,7 @@ def same_law(one: np.ndarray, other: np.ndarray, bins: int = 40) -> float:
     return chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(10, 3), Fraction(1000)])
 def test_discrete_laplace_agrees_with_its_big_integer_twin(scale):
     """Two-sample chi-square at 1e-6."""
@@ -287,6 +288,7 @@ def test_discrete_laplace_agrees_with_its_big_integer_twin(scale):
     assert same_law(drawn, discrete_laplace(Stream.fixed(b"twin"), scale * Fraction(6, 5), DRAWS)) < LEVEL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", [Fraction(1, 2), Fraction(7, 3), Fraction(10**6)])
 def test_discrete_gaussian_agrees_with_its_big_integer_twin(variance):
     """Two-sample chi-square at 1e-6."""
@@ -308,6 +310,7 @@ def test_discrete_laplace_agrees_with_opendp(scale):
     assert same_law(theirs, discrete_laplace(Stream.fixed(b"opendp"), Fraction(scale) * 6 / 5, DRAWS)) < LEVEL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stddev", [0.75, 10.0])
 def test_discrete_gaussian_agrees_with_opendp(stddev):
     """Two-sample chi-square at 1e-6; OpenDP takes no seed, so here a false alarm can happen."""

@@ -80,6 +80,7 @@ def test_a_hash_that_does_not_mix_is_found_out(rule, monkeypatch):
     assert unfairness(rule, key=2024) < 1e-6
 
 
+@pytest.mark.slow
 def test_keys_are_as_fair_as_people():
     """One person of eight rows under 4,000 keys; wrong with probability 1e-6."""
     kept = [crowd(1, key).votes(QUADTREE, AtMostRows(1)).cells[0] for key in range(4_000)]

@@ -108,6 +108,7 @@ def closed_sizes(drawn: list[set[int]], corrupt: set[int], inside: int) -> set[i
     }
 
 
+@pytest.mark.slow
 def test_small_groups_are_no_more_frequent_than_the_bound_says():
     """9 clients, 1 corrupt, degree 5, threshold 4; 1,500 graphs. A Hoeffding bound: 1e-6 over 6 sizes.
 
