@@ -10,9 +10,9 @@ from hazemap.algorithms import ValuesOnly
 from hazemap.domains import Always
 from hazemap.errors import CapExceeded, HazemapError, InputError, TableError
 from hazemap.estimate.dialled import KnownPeople
-from hazemap.orders.finding import Finding
 from hazemap.orders.spelling import budget as spelled_budget
 from hazemap.orders.spelling import cells as spelled_cells
+from hazemap.orders.values import ValueOrder
 from hazemap.orders.values_only import ValuesOnlyOrder
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
@@ -52,7 +52,7 @@ def made(table, ledger, **options) -> Statistics:
 def ordered(
     epsilon: float = 1, delta: str | None = None, variance: bool = False, quantiles: tuple = ()
 ) -> ValuesOnlyOrder:
-    return ValuesOnlyOrder.understood(
+    full = ValueOrder.understood(
         value="speed",
         bounds=(0, 65),
         cells=spelled_cells("h3:5"),
@@ -64,8 +64,8 @@ def ordered(
         most=(None, 1),
         window=(None, None),
         budget=spelled_budget(epsilon, delta, None),
-        finding=Finding(),
     )
+    return ValuesOnlyOrder.of(full, most_cells=None)
 
 
 def told(found: Statistics) -> list[float]:

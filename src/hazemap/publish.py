@@ -12,7 +12,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from hazemap.algorithms import FoundValues
 from hazemap.domains import Box
 from hazemap.domains.zones import moment
 from hazemap.errors import HazemapError, LedgerError
@@ -24,7 +23,7 @@ from hazemap.orders.spelling import cells_of_values
 from hazemap.orders.values import ValueOrder
 from hazemap.orders.values import slots as spelled_slots
 from hazemap.orders.values_only import FULL, ValuesOnlyOrder, of_full_model, values_only
-from hazemap.orders.ways import around, reach, way
+from hazemap.orders.ways import reach, way
 from hazemap.privacy.budget import Budget, Number
 from hazemap.privacy.ledger import Account, Ledger
 from hazemap.privacy.statement import Statement
@@ -196,7 +195,7 @@ def stats(
     say: Progress = progress or (lambda _what, _part: None)
     money = spelled_budget(epsilon, delta, rho)
     frame = Box.parse(box) if isinstance(box, str) else box
-    order = (ValuesOnlyOrder if values_only(model) else ValueOrder).understood(
+    order = ValueOrder.understood(
         value=value,
         bounds=(low, high),
         cells=cells_of_values(cells),
@@ -210,18 +209,11 @@ def stats(
         budget=money,
         finding=Finding.understood(bounds, low, high, select),
     )
-    if isinstance(order, ValuesOnlyOrder):
-        goal = None if output is None else free_place(Path(output), source, overwrite, order)
-        what = "statistics of a value" + (f" in {goal.name}" if goal else "")
-        account = order.account(ledger or Ledger.default(), dataset or named_after(source), what)
-        columns = {"person": person, "lon": lon, "lat": lat, "time": time}
-        return _values_only(order, source, columns, time_zone, account, goal, memory_limit, say, stream)
-    algorithm = order.method
-    goal = None if output is None else free_place(Path(output), source, overwrite, algorithm)
-    book = ledger or Ledger.default()
-    account = book.account(
-        of_full_model(dataset or named_after(source)), "statistics of a value" + (f" in {goal.name}" if goal else "")
-    )
+    only = ValuesOnlyOrder.of(order, most_cells) if values_only(model) else None
+    goal = None if output is None else free_place(Path(output), source, overwrite, order.method)
+    book, name = ledger or Ledger.default(), dataset or named_after(source)
+    what = "statistics of a value" + (f" in {goal.name}" if goal else "")
+    account = only.account(book, name, what) if only else book.account(of_full_model(name), what)
     account.check(money)
     say("opening the table", None)
     table = open_table(
@@ -232,65 +224,34 @@ def stats(
         time=time,
         measured=value,
         timed=order.slots.timed,
-        box=None if isinstance(algorithm, FoundValues) else around(algorithm.tree),
+        box=order.reach,
         since=None if since is None else moment(time_zone, since),
         until=None if until is None else moment(time_zone, until),
         memory_limit=memory_limit,
         progress=lambda part: say("reading rows", part),
     )
+    randomness = stream or Stream.from_os()
+    if only:
+        asked, counting = only.kept(table)
+        stated = only.statement(account.dataset, asked)
+        return _made(
+            Curator(counting, randomness),
+            asked,
+            account,
+            money,
+            goal,
+            say,
+            lambda done: Statistics(done.value, value, order.ranks, stated, asked, done.transcript),
+        )
     return _made(
-        Curator(table, stream or Stream.from_os()),
-        algorithm,
+        Curator(table, randomness),
+        order.method,
         account,
         money,
         goal,
         say,
-        lambda result: Statistics(
-            result.value, value, order.ranks, order.statement(account.dataset, result), algorithm, result.transcript
-        ),
-    )
-
-
-def _values_only(
-    order: ValuesOnlyOrder,
-    source: Any,
-    columns: dict[str, Any],
-    zone: str,
-    account: Account,
-    goal: Path | None,
-    memory_limit: int | None,
-    say: Progress,
-    stream: Stream | None,
-) -> Statistics:
-    """Read once, choose from public whereabouts who counts where, then pay and ask."""
-    say("opening the table", None)
-    since, until = (None if each is None else moment(zone, each) for each in order.window)
-    table = open_table(
-        source,
-        **columns,
-        measured=order.value,
-        timed=order.places.slots.timed,
-        box=order.reach,
-        since=since,
-        until=until,
-        memory_limit=memory_limit,
-        progress=lambda part: say("reading rows", part),
-    )
-    algorithm, kept = order.kept(table)
-    return _made(
-        Curator(kept, stream or Stream.from_os()),
-        algorithm,
-        account,
-        order.budget,
-        goal,
-        say,
-        lambda result: Statistics(
-            result.value,
-            order.value,
-            order.ranks,
-            order.statement(account.dataset, algorithm),
-            algorithm,
-            result.transcript,
+        lambda done: Statistics(
+            done.value, value, order.ranks, order.statement(account.dataset, done), order.method, done.transcript
         ),
     )
 

@@ -89,9 +89,10 @@ def test_no_choice_of_places_is_much_better_than_the_one_that_is_found():
         for chosen in combinations(range(4), size):
             active = np.isin(np.arange(4), chosen)
             for cap in (1, 2, 3):
-                draft = keeping._settled(where, where.weights(1), loudness, active, cap, "even")
-                if draft is not None:
-                    others.append(keeping._judged(where, loudness, draft, "even").error)
+                weights = where.weights(1)
+                choose = keeping._even(where, cap, weights)
+                found = keeping._settled(where, weights, loudness, active, choose, "even")
+                others += [each.error for each in found]
     assert best.error <= min(others) * 1.1
 
 
@@ -106,7 +107,8 @@ def test_chop_user_is_taken_where_it_is_better(monkeypatch):
         np.ones(places + people, dtype=int),
         places,
     )
-    monkeypatch.setattr(keeping, "_settled", lambda *_: None)
+    for other in ("_drawn", "_even"):
+        monkeypatch.setattr(keeping, other, lambda *_: lambda _: np.zeros(places + people, dtype=bool))
     best = best_keeping(where, 1, LAPLACE)
     assert (best.route, best.most) == ("chopped", 1)
     assert best.kept[:places].tolist() == [False, False, False, True] and best.kept[places:].all()

@@ -5,7 +5,7 @@ A place that is told costs everybody who counts in it, so a table with many plac
 places. Whereabouts are public here (VALUES ONLY), so all of this is decided from them and from the budget.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import sqrt
@@ -19,7 +19,9 @@ from hazemap.errors import InputError
 from hazemap.tables.whereabouts import Whereabouts
 
 Numbers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Choose = Callable[[Flags], Flags]
+"""Given the places that may be told, bool[places], the pairs that count, bool[pairs]."""
 
 TOO_WIDE = 0.5
 """A place is told if its interval is no wider than this part of the bounds; it follows from the noise: it is public."""
@@ -71,7 +73,7 @@ class Keeping:
     counts at most, and the expected error per place, averaged over people, in parts of the bounds.
     """
 
-    kept: NDArray[np.bool_]
+    kept: Flags
     weight: Numbers
     most: int
     squares: int
@@ -135,6 +137,7 @@ def keepings(where: Whereabouts, records: int, loudness: Loudness, most_places: 
         least = loudness.needed(cap, cap)
         if least > whole.max():
             break
+        routes = {"drawn": _drawn(where, cap), "even": _even(where, cap, weights)}
         before = -1
         for times in BEGINNINGS if small else BEGINNINGS[:2]:
             active = whole >= least * times
@@ -142,40 +145,57 @@ def keepings(where: Whereabouts, records: int, loudness: Loudness, most_places: 
             if number in (0, before):
                 continue
             before = number
-            for route in ("drawn", "even"):
-                capped = _settled(where, weights, loudness, active, cap, route)
-                if capped is not None:
-                    yield _judged(where, loudness, capped, route)
+            for route, choose in routes.items():
+                yield from _settled(where, weights, loudness, active, choose, route)
         if small and cap < top:
-            yield from _chopped(where, weights, loudness, whole >= least, cap, most_places)
-
-
-@dataclass(frozen=True, eq=False)
-class _Draft:
-    kept: NDArray[np.bool_]
-    weight: Numbers
-    most: int
-    squares: int
+            active = whole >= least
+            choose = _chopped(where, weights, loudness, active, cap)
+            for found in _settled(where, weights, loudness, active, choose, "chopped"):
+                if most_places is None or found.places <= most_places:
+                    yield found
 
 
 def _settled(
-    where: Whereabouts, weights: Numbers, loudness: Loudness, active: NDArray[np.bool_], cap: int, route: str
-) -> _Draft | None:
-    """Give up some of the places that cannot be told, and draw again, until there is none."""
+    where: Whereabouts, weights: Numbers, loudness: Loudness, active: Flags, choose: Choose, route: str
+) -> Iterator[Keeping]:
+    """Give up some of the places that cannot be told, and choose again, until there is none: one keeping or nothing."""
     active = active.copy()
-    kept = np.zeros(len(where.place), dtype=np.bool_)
     while active.any():
-        arrays = (where.firsts, where.place, weights, active, cap, kept)
-        if route == "drawn":
-            weight, most, squares = _compiled().draw(*arrays)
-        else:
-            options = np.add.reduceat(active[where.place], where.firsts[:-1], dtype=np.int64)
-            weight, most, squares = _compiled().even(*arrays, np.argsort(options, kind="stable"))
+        kept = choose(active)
+        weight, most, squares = _compiled().weigh(where.firsts, where.place, weights, kept, where.number)
         few = np.flatnonzero(active & (weight < loudness.needed(most, squares)))
         if not few.size:
-            return _Draft(kept, weight, most, squares)
+            places = int(np.add.reduceat(kept, where.firsts[:-1], dtype=np.int64).max())
+            error = _error(where, kept, weight, loudness.stddev(most, squares))
+            yield Keeping(kept, weight, most, squares, route, places, error)
+            return
         active[_poorest(few, weight, where.people, loudness.needed(most, squares))] = False
-    return None
+
+
+def _drawn(where: Whereabouts, cap: int) -> Choose:
+    return lambda active: _compiled().draw(where.firsts, where.place, active, cap)
+
+
+def _even(where: Whereabouts, cap: int, weights: Numbers) -> Choose:
+    def choose(active: Flags) -> Flags:
+        options = np.add.reduceat(active[where.place], where.firsts[:-1], dtype=np.int64)
+        order = np.argsort(options, kind="stable")
+        kept: Flags = _compiled().even(where.firsts, where.place, active, cap, weights, order)
+        return kept
+
+    return choose
+
+
+def _chopped(where: Whereabouts, weights: Numbers, loudness: Loudness, active: Flags, cap: int) -> Choose:
+    """CHOP-USER on these places, with the budget of one in `cap`."""
+    some = np.flatnonzero(active[where.place])
+    epsilon = sqrt(2) / loudness.stddev(cap, cap)  # Laplace noise of that standard deviation has this ε
+    person, place = where.person[some].astype(np.int64), where.place[some].astype(np.int64)
+    chopped = chop_user(Presence(person, place, weights[some]), Asked(1.0), epsilon)
+    order = np.lexsort((place, person))  # as `Presence` puts pairs
+    kept = np.zeros(len(where.place), dtype=np.bool_)
+    kept[some[order[chopped.kept]]] = True
+    return lambda still: kept & still[where.place]
 
 
 def _poorest(few: Numbers, weight: Numbers, people: Numbers, needed: float) -> Numbers:
@@ -185,44 +205,13 @@ def _poorest(few: Numbers, weight: Numbers, people: Numbers, needed: float) -> N
     return few[order[: max(1, int(missing / 2))]]
 
 
-def _chopped(
-    where: Whereabouts,
-    weights: Numbers,
-    loudness: Loudness,
-    active: NDArray[np.bool_],
-    cap: int,
-    most_places: int | None,
-) -> list[Keeping]:
-    """CHOP-USER on these places with the budget of one in `cap`; then places that cannot be told are given up."""
-    some = np.flatnonzero(active[where.place])
-    epsilon = sqrt(2) / loudness.stddev(cap, cap)  # Laplace noise of that standard deviation has this ε
-    person, place = where.person[some].astype(np.int64), where.place[some].astype(np.int64)
-    chopped = chop_user(Presence(person, place, weights[some]), Asked(1.0), epsilon)
-    # `Presence` puts pairs in order of people and places
-    order = np.lexsort((place, person))
-    kept = np.zeros(len(where.place), dtype=np.bool_)
-    kept[some[order[chopped.kept]]] = True
-    active = active.copy()
-    while active.any():
-        kept &= active[where.place]
-        weight, most, squares = _compiled().weigh(where.firsts, where.place, weights, kept, where.number)
-        few = np.flatnonzero(active & (weight < loudness.needed(most, squares)))
-        if not few.size:
-            found = _judged(where, loudness, _Draft(kept, weight, most, squares), "chopped")
-            return [found] if most_places is None or found.places <= most_places else []
-        active[_poorest(few, weight, where.people, loudness.needed(most, squares))] = False
-    return []
-
-
-def _judged(where: Whereabouts, loudness: Loudness, draft: _Draft, route: str) -> Keeping:
-    people = np.bincount(where.place[draft.kept], minlength=where.number)
-    told = draft.weight > 0
+def _error(where: Whereabouts, kept: Flags, weight: Numbers, stddev: float) -> float:
+    """The expected error per place, averaged over people, where the sum of each place has this noise."""
+    people, told = np.bincount(where.place[kept], minlength=where.number), weight > 0
     error = np.full(where.number, UNKNOWN)
-    noise = loudness.stddev(draft.most, draft.squares) / draft.weight[told]
-    error[told] = np.sqrt(noise**2 + SPREAD**2 * (1 / people[told] - 1 / where.people[told]))
-    mean = float((np.minimum(error, UNKNOWN) * where.people).sum() / where.people.sum())
-    places = int(np.add.reduceat(draft.kept, where.firsts[:-1], dtype=np.int64).max())
-    return Keeping(draft.kept, draft.weight, draft.most, draft.squares, route, places, mean)
+    sampled = SPREAD**2 * (1 / people[told] - 1 / where.people[told])
+    error[told] = np.sqrt((stddev / weight[told]) ** 2 + sampled)
+    return float((np.minimum(error, UNKNOWN) * where.people).sum() / where.people.sum())
 
 
 @cache

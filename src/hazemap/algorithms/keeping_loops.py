@@ -10,60 +10,28 @@ Flags = NDArray[np.bool_]
 
 
 @compiled
-def draw(
-    firsts: Numbers, place: NDArray[np.int32], weights: Numbers, active: Flags, cap: int, kept: Flags
-) -> tuple[Numbers, int, int]:  # pragma: no cover - compiled
-    """Keep the first `cap` pairs of each person in places that are active, as they were drawn; fills `kept`.
-
-    The weight in each place, and the most of a person, and of its squares.
-    """
-    weight = np.zeros(active.size, dtype=np.int64)
-    most, squares = 0, 0
+def draw(firsts: Numbers, place: NDArray[np.int32], active: Flags, cap: int) -> Flags:  # pragma: no cover - compiled
+    """The first `cap` pairs of each person in places that are active, as they were drawn."""
+    kept = np.zeros(place.size, dtype=np.bool_)
     for person in range(firsts.size - 1):
-        own, total, square = 0, 0, 0
+        own = 0
         for pair in range(firsts[person], firsts[person + 1]):
-            keep = own < cap and active[place[pair]]
-            kept[pair] = keep
-            if keep:
-                own += 1
-                total += weights[pair]
-                square += weights[pair] ** 2
-                weight[place[pair]] += weights[pair]
-        most, squares = max(most, total), max(squares, square)
-    return weight, most, squares
-
-
-@compiled
-def weigh(
-    firsts: Numbers, place: NDArray[np.int32], weights: Numbers, kept: Flags, number: int
-) -> tuple[Numbers, int, int]:  # pragma: no cover - compiled
-    """The same of pairs that are chosen already."""
-    weight = np.zeros(number, dtype=np.int64)
-    most, squares = 0, 0
-    for person in range(firsts.size - 1):
-        total, square = 0, 0
-        for pair in range(firsts[person], firsts[person + 1]):
-            if kept[pair]:
-                total += weights[pair]
-                square += weights[pair] ** 2
-                weight[place[pair]] += weights[pair]
-        most, squares = max(most, total), max(squares, square)
-    return weight, most, squares
+            kept[pair] = own < cap and active[place[pair]]
+            own += kept[pair]
+    return kept
 
 
 @compiled
 def even(
-    firsts: Numbers, place: NDArray[np.int32], weights: Numbers, active: Flags, cap: int, kept: Flags, order: Numbers
-) -> tuple[Numbers, int, int]:  # pragma: no cover - compiled
-    """The same as `draw`, but each person, in this order, counts in the places in which least weight counts so far."""
-    weight = np.zeros(active.size, dtype=np.int64)
-    most, squares = 0, 0
+    firsts: Numbers, place: NDArray[np.int32], active: Flags, cap: int, weights: Numbers, order: Numbers
+) -> Flags:  # pragma: no cover - compiled
+    """The same, but each person, in this order, counts in the places in which least weight counts so far."""
+    kept, weight = np.zeros(place.size, dtype=np.bool_), np.zeros(active.size, dtype=np.int64)
     for person in order:
         first, last = firsts[person], firsts[person + 1]
         options = np.empty(last - first, dtype=np.int64)
         own = 0
         for pair in range(first, last):
-            kept[pair] = False
             if active[place[pair]]:
                 options[own] = pair
                 own += 1
@@ -73,11 +41,25 @@ def even(
             for i in range(own):
                 so_far[i] = weight[place[options[i]]]
             options = options[np.argsort(so_far, kind="mergesort")[:cap]]
-        total, square = 0, 0
         for pair in options:
             kept[pair] = True
-            total += weights[pair]
-            square += weights[pair] ** 2
             weight[place[pair]] += weights[pair]
+    return kept
+
+
+@compiled
+def weigh(
+    firsts: Numbers, place: NDArray[np.int32], weights: Numbers, kept: Flags, number: int
+) -> tuple[Numbers, int, int]:  # pragma: no cover - compiled
+    """The weight of kept pairs in each place; the most of a person in all places, and of its squares."""
+    weight = np.zeros(number, dtype=np.int64)
+    most, squares = 0, 0
+    for person in range(firsts.size - 1):
+        total, square = 0, 0
+        for pair in range(firsts[person], firsts[person + 1]):
+            if kept[pair]:
+                total += weights[pair]
+                square += weights[pair] ** 2
+                weight[place[pair]] += weights[pair]
         most, squares = max(most, total), max(squares, square)
     return weight, most, squares

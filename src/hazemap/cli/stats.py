@@ -1,7 +1,7 @@
 """`hazemap stats`: from a table to published statistics of a value, per cell and timeslot."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -151,29 +151,29 @@ def stats(
     del mean
     if plan and model != "full":
         raise InputError("a plan is made of the full model, from no rows; what values-only tells follows from the rows")
+    wish: dict[str, Any] = {
+        "value": value,
+        "low": low,
+        "high": high,
+        "bounds": bounds,
+        "time_zone": time_zone,
+        "since": since,
+        "until": until,
+        "epsilon": epsilon,
+        "delta": delta,
+        "rho": rho,
+        "box": box,
+        "cells": cells,
+        "slots": slots,
+        "variance": variance,
+        "quantiles": _ranks(quantiles),
+        "bins": bins,
+        "most_cells": most_cells,
+        "most_records": most_records,
+        "select": select,
+    }
     if plan:
-        return show_plan(
-            as_json,
-            value=value,
-            low=low,
-            high=high,
-            bounds=bounds,
-            time_zone=time_zone,
-            since=since,
-            until=until,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            box=box,
-            cells=cells,
-            slots=slots,
-            variance=variance,
-            quantiles=_ranks(quantiles),
-            bins=bins,
-            most_cells=most_cells,
-            most_records=most_records,
-            select=select,
-        )
+        return show_plan(as_json, **wish)
     if output is None:
         raise InputError("where shall the statistics go? Name a file: -o speed.parquet; or ask for a --plan first")
     from hazemap.publish import stats as publish
@@ -182,29 +182,11 @@ def stats(
     with progress() as tell:
         made = publish(
             source,
-            value=value,
-            low=low,
-            high=high,
-            bounds=bounds,
+            **wish,
             person=person,
             lon=lon,
             lat=lat,
             time=time,
-            time_zone=time_zone,
-            since=since,
-            until=until,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            box=box,
-            cells=cells,
-            slots=slots,
-            variance=variance,
-            quantiles=_ranks(quantiles),
-            bins=bins,
-            most_cells=most_cells,
-            most_records=most_records,
-            select=select,
             model=model,
             dataset=dataset,
             ledger=book,

@@ -57,7 +57,9 @@ class Lattice:
         O(points): some 100 ns for each point in a cell that was met before, and 400 for any other.
         """
         known = self._known
-        keys = _places()(lon, lat, self._axes) if self._of_use(known, lon, lat) else _off(lon, lat)
+        if not self._of_use(known, lon, lat):
+            return _named(lon, lat, self._resolution)
+        keys = _places()(lon, lat, self._axes)
         at = known.keys.of(keys)
         cells = known.cells[at]
         asked = np.flatnonzero((at < 0) & (keys != OFF))
@@ -101,16 +103,16 @@ class Known(NamedTuple):
 OFF, UNSURE = np.uint64(0), np.uint64(1)  # points off the globe, and those that H3 has to be asked for
 
 
-def _off(lon: Floats, lat: Floats) -> Cells:
-    """Which points are off the globe; nothing is known of the others."""
-    return np.where((np.abs(lon) <= 180) & (np.abs(lat) <= 90), UNSURE, OFF)
-
-
 def _named(lon: Floats, lat: Floats, resolution: int) -> Cells:
-    """H3's own answer, for points on the globe."""
+    """H3's own answer; `NOWHERE` for points off the globe."""
     from h3ronpy.vector import coordinates_to_cells
 
-    return np.array(coordinates_to_cells(lat, lon, resolution), dtype=np.uint64)
+    there = (np.abs(lon) <= 180) & (np.abs(lat) <= 90)  # NaN compares false
+    if there.all():
+        return np.asarray(coordinates_to_cells(lat, lon, resolution), dtype=np.uint64)
+    cells = np.full(len(lon), NOWHERE)
+    cells[there] = _named(lon[there], lat[there], resolution)
+    return cells
 
 
 @cache

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.domains.boxes import Box, coordinates
 from hazemap.domains.slots import Always, Slots
-from hazemap.errors import InputError, TableError
+from hazemap.domains.valued import told
+from hazemap.errors import InputError
 
 LEAST, MOST = -30, 40
 """Smaller numbers than 2^LEAST are 0 here, and those of 2^MOST and more are the largest there is."""
@@ -73,18 +74,13 @@ class Magnitudes:
 
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """The cell of each row's value: O(rows)."""
-        if level != 0 or "value" not in columns:
-            raise TableError(f"a line of numbers has level 0, and its rows a value; found {', '.join(sorted(columns))}")
-        value = np.asarray(columns["value"], dtype=np.float64)
-        known = ~np.isnan(value)
+        if level != 0:
+            raise InputError(f"a line of numbers has level 0, not {level}")
+        value, _, known = told(columns, self.slots)
         if self.box is not None:
             lon, lat = coordinates(columns)
             known &= (self.box.west <= lon) & (lon <= self.box.east)
             known &= (self.box.south <= lat) & (lat <= self.box.north)
-        if self.slots.timed:
-            if "time" not in columns:
-                raise TableError("these rows have no time, which slots need")
-            known &= self.slots.at(np.asarray(columns["time"], dtype=np.float64)) >= 0
         return np.where(known, self.cells_of(np.where(known, value, 0.0)), NOWHERE)
 
     def cells_of(self, values: NDArray[np.float64]) -> Cells:
@@ -120,3 +116,10 @@ class Magnitudes:
         if not set(names) <= set(known):
             raise InputError("a part of a line of numbers is named by the number at which it begins")
         return np.array([known[name] for name in names], dtype=np.uint64)
+
+
+def added(at: NDArray[np.int64], weights: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The weight at each position, int64[size]; what is at −1 is left out. O(weights)."""
+    sums = np.zeros(size, dtype=np.int64)
+    np.add.at(sums, at[at >= 0], weights[at >= 0])
+    return sums

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from hazemap.cells import NOWHERE, Cells, Columns, Leaves
 from hazemap.domains.gauge import STEPS, Gauge
 from hazemap.domains.slots import Slots
-from hazemap.errors import InputError, TableError
+from hazemap.domains.valued import told
+from hazemap.errors import InputError
 
 MOST_PLACES = 1 << 26
 RUN = STEPS + 1
@@ -58,14 +59,9 @@ class Measured:
 
     def rows(self, columns: Columns) -> Cells:
         """For each row 1 + 1025 · its place + its reading; `NOWHERE` outside cells and slots, and without a value."""
-        if "value" not in columns:
-            raise TableError(f"these rows have no value: found {', '.join(sorted(columns))}")
-        value = np.asarray(columns["value"], dtype=np.float64)
+        value, slot, known = told(columns, self.slots)
         cell = self.cells.locate(self.cells.tree.cell_at(columns, self.cells.tree.depth))
-        if self.slots.timed and "time" not in columns:
-            raise TableError("these rows have no time, which slots need")
-        slot = self.slots.at(np.asarray(columns["time"] if self.slots.timed else value, dtype=np.float64))
-        known = (cell >= 0) & (slot >= 0) & ~np.isnan(value)
+        known &= cell >= 0
         reading = self.gauge.ruler.read(np.where(known, value, self.gauge.low))
         place = cell * len(self.slots.names) + slot
         return np.where(known, (1 + place * RUN + reading).astype(np.uint64), NOWHERE)

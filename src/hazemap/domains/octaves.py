@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import Cells
-from hazemap.domains.magnitudes import HALF, LEAST, MOST, PARTS, Magnitudes
+from hazemap.domains.magnitudes import HALF, LEAST, MOST, PARTS, Magnitudes, added
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,4 @@ class Octaves:
 
     def total(self, base: Cells, weights: NDArray[np.int64]) -> NDArray[np.int64]:
         """The weight in each octave: O(base)."""
-        at = self.locate(base)
-        sums = np.zeros(self.size, dtype=np.int64)
-        np.add.at(sums, at[at >= 0], weights[at >= 0])
-        return sums
+        return added(self.locate(base), weights, self.size)

@@ -10,10 +10,11 @@ from hazemap.cells import NOWHERE, Cells, Columns, Leaves, Tree
 from hazemap.domains.gauge import Gauge
 from hazemap.domains.measured import Measured
 from hazemap.domains.slots import Slots
-from hazemap.errors import InputError, TableError
+from hazemap.domains.valued import told
+from hazemap.errors import InputError
 
 
-class Found(NamedTuple):
+class Located(NamedTuple):
     """The cell (`NOWHERE` for a row that does not count), the slot and the reading of each row."""
 
     cells: Cells
@@ -39,21 +40,15 @@ class Places:
     gauge: Gauge
     within: Leaves | None = None
 
-    def rows(self, columns: Columns) -> Found:
+    def rows(self, columns: Columns) -> Located:
         """Where each row lies; outside all places and without a value it lies nowhere."""
-        if "value" not in columns:
-            raise TableError(f"these rows have no value: found {', '.join(sorted(columns))}")
-        value = np.asarray(columns["value"], dtype=np.float64)
+        value, slots, known = told(columns, self.slots)
         cells = self.tree.cell_at(columns, self.tree.depth)
-        known = (cells != NOWHERE) & ~np.isnan(value)
+        known &= cells != NOWHERE
         if self.within is not None:
             known &= self.within.locate(cells) >= 0
-        if self.slots.timed and "time" not in columns:
-            raise TableError("these rows have no time, which slots need")
-        slots = self.slots.at(np.asarray(columns["time"] if self.slots.timed else value, dtype=np.float64))
-        known &= slots >= 0
         readings = self.gauge.ruler.read(np.where(known, value, self.gauge.low))
-        return Found(np.where(known, cells, NOWHERE), slots, readings)
+        return Located(np.where(known, cells, NOWHERE), slots, readings)
 
     def occupied(self, cells: Cells) -> Measured:
         """The places of the cells in which rows were found, in ascending order."""

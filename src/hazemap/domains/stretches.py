@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import Cells
-from hazemap.domains.magnitudes import Magnitudes
+from hazemap.domains.magnitudes import Magnitudes, added
 from hazemap.errors import InputError
 
 
@@ -63,7 +63,4 @@ class Stretches:
 
     def total(self, base: Cells, weights: NDArray[np.int64]) -> NDArray[np.int64]:
         """The weight in each stretch: O(base)."""
-        at = self.locate(base)
-        sums = np.zeros(self.size, dtype=np.int64)
-        np.add.at(sums, at[at >= 0], weights[at >= 0])
-        return sums
+        return added(self.locate(base), weights, self.size)

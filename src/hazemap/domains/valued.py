@@ -1,7 +1,7 @@
 """The same cells, for the rows alone that have a value and a slot: where the people are who measured something."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,25 @@ from hazemap.domains.slots import Always, Slots
 from hazemap.errors import TableError
 
 EVER = Always()
+
+
+class Told(NamedTuple):
+    """The value (float64[rows], NaN perhaps) and the slot (int64[rows]) of each row, and whether it has both."""
+
+    values: NDArray[np.float64]
+    slots: NDArray[np.int64]
+    known: NDArray[np.bool_]
+
+
+def told(columns: Columns, slots: Slots) -> Told:
+    """What each row says, and when; `TableError` without the columns for that. O(rows)."""
+    if "value" not in columns:
+        raise TableError(f"these rows have no value: found {', '.join(sorted(columns))}")
+    if slots.timed and "time" not in columns:
+        raise TableError(f"these rows have no time, which slots need: found {', '.join(sorted(columns))}")
+    values = np.asarray(columns["value"], dtype=np.float64)
+    slot = slots.at(np.asarray(columns["time"] if slots.timed else values, dtype=np.float64))
+    return Told(values, slot, ~np.isnan(values) & (slot >= 0))
 
 
 @dataclass(frozen=True)
@@ -55,14 +74,7 @@ class Valued:
 
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """The cell of each row that has a value and a slot; `TableError` without the columns for them."""
-        for name in ("value", *(("time",) if self.slots.timed else ())):
-            if name not in columns:
-                raise TableError(f"these rows have no {name}: found {', '.join(sorted(columns))}")
-        value = np.asarray(columns["value"], dtype=np.float64)
-        known = ~np.isnan(value)
-        if self.slots.timed:
-            known &= self.slots.at(np.asarray(columns["time"], dtype=np.float64)) >= 0
-        return np.where(known, self.tree.cell_at(columns, level), NOWHERE)
+        return np.where(told(columns, self.slots).known, self.tree.cell_at(columns, level), NOWHERE)
 
     def area(self, cells: Cells) -> NDArray[np.float64]:
         """The other tree's."""

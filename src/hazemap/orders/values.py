@@ -17,7 +17,7 @@ from hazemap.orders.finding import NOTHING, Finding, found_out
 from hazemap.orders.listed import listed
 from hazemap.orders.order import ASSUMPTIONS
 from hazemap.orders.spelling import DistrictFiles, HexagonList, Hexes, Squares, refuse
-from hazemap.orders.ways import SPECK, domain
+from hazemap.orders.ways import SPECK, around, domain
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.mechanisms import noise_for
 from hazemap.privacy.statement import A_PERSON, Statement
@@ -126,14 +126,32 @@ class ValueOrder:
         method = _method(cells, box, slots, gauge, rule, finding, bounds, budget)
         return cls(value, cells, box, slots, ranks, window, budget, method, finding)
 
+    @property
+    def inner(self) -> Asked:
+        """What asks for the values, in the box that may have to be found first."""
+        return self.method.method if isinstance(self.method, FoundValues) else self.method
+
+    @property
+    def reach(self) -> Box | None:
+        """A box that holds every cell; none where one has to be found."""
+        return None if isinstance(self.method, FoundValues) else around(self.method.tree)
+
+    @property
+    def wanted(self) -> list[str]:
+        """What a statement says of the question: which statistics, and of when."""
+        spread = ["the variance"] if self.inner.gauge.degree > 1 else []
+        ranks = [f"quantiles {', '.join(f'{rank:g}' for rank in self.ranks)}"] if self.ranks else []
+        window = [f"{word} {time}" for word, time in zip(("from", "until before"), self.window, strict=True) if time]
+        return [
+            f"which statistics: {', '.join(['the mean', *spread, *ranks])}",
+            *([f"the time: {' '.join(window)}"] if window else []),
+            "the names and types of the table's columns",
+        ]
+
     def statement(self, dataset: str, done: Result[Measurements] | None = None) -> Statement:
         """What statistics that are made now promise to the people in them."""
-        inner = self.method.method if isinstance(self.method, FoundValues) else self.method
-        gauge, rule = inner.gauge, inner.bounding
-        window = [f"{word} {time}" for word, time in zip(("from", "until before"), self.window, strict=True) if time]
+        gauge, rule = self.inner.gauge, self.inner.bounding
         borders = isinstance(self.cells, DistrictFiles | HexagonList)
-        spoken = [f"quantiles {', '.join(f'{rank:g}' for rank in self.ranks)}"] if self.ranks else []
-        wanted = ["the mean", *(["the variance"] if gauge.degree > 1 else []), *spoken]
         which = "those selected" if self.finding.cells else "all"
         where = "" if borders else f"{which} of the box" + ("" if self.box else " that was found")
         public = [
@@ -142,9 +160,7 @@ class ValueOrder:
             f"the slots: {describe(self.slots)}",
             self._bounds(gauge),
             f"the caps: {rule}",
-            f"which statistics: {', '.join(wanted)}",
-            f"the time: {' '.join(window)}" if window else "",
-            "the names and types of the table's columns",
+            *self.wanted,
         ]
         charged = [
             "" if self.box or borders else "the box, found by two coarse grids of the world from one row a person",
@@ -172,8 +188,7 @@ class ValueOrder:
         clipped = "values outside are clipped to "
         if not self.finding.bounds:
             return f"the bounds of {self.value!r}, {gauge.low:g} to {gauge.high:g}, as declared: {clipped}them"
-        inner = self.method.method if isinstance(self.method, FoundValues) else self.method
-        bounds = inner.bounds if isinstance(inner, PreparedValues) else None
+        bounds = self.inner.bounds if isinstance(self.inner, PreparedValues) else None
         if bounds is None or bounds.low == bounds.high:
             return ""
         end, number = ("high", bounds.high) if bounds.low is None else ("low", bounds.low)

@@ -1,7 +1,6 @@
 """Statistics of a value that somebody orders under values-only: which places, whose values, who pays."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -9,20 +8,18 @@ import numpy as np
 
 from hazemap import __version__
 from hazemap.algorithms import ValuesOnly
-from hazemap.algorithms.cell_values import CellValues
 from hazemap.algorithms.keeping import Keeping, Loudness, best_keeping
-from hazemap.domains import WORLD, Box, Gauge, Hexagons, Slots
+from hazemap.algorithms.prepared_values import PreparedValues
+from hazemap.domains import WORLD, Gauge, Hexagons
 from hazemap.domains.dial import Dial
 from hazemap.domains.places import Places
 from hazemap.encoders import KeptValues
 from hazemap.errors import CapExceeded, InputError
 from hazemap.estimate.ratios import reach
-from hazemap.orders.finding import Finding
 from hazemap.orders.order import ASSUMPTIONS
-from hazemap.orders.spelling import DistrictFiles, HexagonList, Hexes, Squares, refuse
-from hazemap.orders.values import BINS, ValueOrder, describe
-from hazemap.orders.ways import around
-from hazemap.privacy.budget import Budget, PureDP
+from hazemap.orders.spelling import refuse
+from hazemap.orders.values import ValueOrder, describe
+from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Account, Ledger
 from hazemap.privacy.mechanisms import noise_for
 from hazemap.privacy.statement import Statement
@@ -81,77 +78,38 @@ class ValuesOnlyOrder:
     """Statistics that somebody wants, of a table whose whereabouts are public.
 
     >>> from hazemap.domains import Always
-    >>> order = ValuesOnlyOrder.understood(
+    >>> from hazemap.orders.spelling import Hexes
+    >>> full = ValueOrder.understood(
     ...     value="speed", bounds=(0, 65), cells=Hexes(7, 7), box=None, slots=Always(), variance=True, quantiles=(),
-    ...     bins=None, most=(None, 1), window=(None, None), budget=PureDP(1), finding=Finding(),
+    ...     bins=None, most=(None, 1), window=(None, None), budget=PureDP(1),
     ... )
+    >>> order = ValuesOnlyOrder.of(full, most_cells=None)
     >>> order.places.tree.depth, order.gauge.degree
     (7, 2)
     """
 
-    value: str
-    cells: Squares | Hexes | HexagonList | DistrictFiles
-    box: Box | None
+    full: ValueOrder
     places: Places
-    ranks: tuple[float, ...]
-    most: tuple[int | None, int]
-    window: tuple[str | None, str | None]
-    budget: Budget
+    most_cells: int | None
 
     @classmethod
-    def understood(
-        cls,
-        *,
-        value: str,
-        bounds: tuple[float | None, float | None],
-        cells: Squares | Hexes | HexagonList | DistrictFiles,
-        box: Box | None,
-        slots: Slots,
-        variance: bool,
-        quantiles: Sequence[float],
-        bins: int | None,
-        most: tuple[int | None, int],
-        window: tuple[str | None, str | None],
-        budget: Budget,
-        finding: Finding,
-    ) -> "ValuesOnlyOrder":
-        """The order, or `InputError` for one that cannot be: it has to be one under the full model, too."""
-        if finding != Finding():
+    def of(cls, full: ValueOrder, most_cells: int | None) -> "ValuesOnlyOrder":
+        """The same order under this model; `InputError` where something is to be found at a price."""
+        method = full.inner
+        if isinstance(method, PreparedValues):
             raise InputError(
                 "under values-only nothing is found at a price: the cells are those with rows (leave --select out), "
                 "and bounds are declared (--low and --high, not --bounds private)"
             )
-        same = ValueOrder.understood(
-            value=value,
-            bounds=bounds,
-            cells=cells,
-            box=box,
-            slots=slots,
-            variance=variance,
-            quantiles=quantiles,
-            bins=bins,
-            most=most,
-            window=window,
-            budget=budget,
-            finding=finding,
-        )
-        low, high = (float(bound) for bound in bounds if bound is not None)
-        gauge = Gauge(low, high, 1 + variance, (bins or BINS) if same.ranks or bins else 0)
-        if gauge.bins:
-            gauge = Gauge(low, high, 1 + variance, gauge.bins, WEIGHTS)
-        resolution = cells.finest if isinstance(cells, Hexes) else 0
-        return cls(value, cells, box, _places(same.method, resolution, slots, gauge), same.ranks, most, window, budget)
+        gauge = replace(method.gauge, weights=WEIGHTS) if method.gauge.bins else method.gauge
+        if full.reach is None and isinstance(method.tree, Hexagons):  # no box is to be found: where rows are is public
+            return cls(full, Places(Hexagons(WORLD, 0, method.tree.finest), full.slots, gauge), most_cells)
+        return cls(full, Places(method.tree, full.slots, gauge, method.measured.cells), most_cells)
 
     @property
     def gauge(self) -> Gauge:
         """What is measured of each record."""
         return self.places.gauge
-
-    @property
-    def reach(self) -> Box | None:
-        """A box that holds every cell; none where they may be anywhere."""
-        anywhere = isinstance(self.cells, Hexes) and self.box is None
-        return None if anywhere else around(self.places.tree)
 
     def account(self, book: Ledger, name: str, what: str) -> Account:
         """Who pays: a data set beside `name`, of its own. `CapExceeded` where that one has a cap and this one none."""
@@ -165,14 +123,13 @@ class ValuesOnlyOrder:
                 " tells these exactly, so no cap of that kind covers it; if the people's agreement allows it, say how"
                 f" much may be spent on their values alone, with `hazemap ledger cap {own.dataset!r} …`"
             )
-        own.check(self.budget)
+        own.check(self.full.budget)
         return own
 
     def kept(self, table: Source) -> tuple[ValuesOnly, KeptPairs]:
         """What is asked, and those who answer: chosen from whereabouts alone. `InputError` if no place can be told."""
-        pairs = table.pairs(self.places)
-        cap, records = self.most
-        best = best_keeping(pairs.whereabouts, records, self._loudness, cap)
+        pairs, records = table.pairs(self.places), self.full.inner.bounding.records
+        best = best_keeping(pairs.whereabouts, records, self._loudness, self.most_cells)
         rule = OwnMeans(best.places, records, scale=Dial(self.gauge).l1)
         asked = KeptValues(pairs.tree, rule, pairs.whereabouts.people, best.weight, best.most, best.squares)
         return ValuesOnly(asked, self._route(best)), KeptPairs(pairs, best.kept, records)
@@ -180,9 +137,9 @@ class ValuesOnlyOrder:
     @property
     def _loudness(self) -> Loudness:
         dial = Dial(self.gauge)
-        noise = noise_for(self.budget, Sensitivity(dial.l1, dial.l2_squared))
+        noise = noise_for(self.full.budget, Sensitivity(dial.l1, dial.l2_squared))
         width = float(reach(0.95, np.full(1, noise.kurtosis))[0])
-        return Loudness(noise.stddev / dial.scales[0], not isinstance(self.budget, PureDP), width)
+        return Loudness(noise.stddev / dial.scales[0], not isinstance(self.full.budget, PureDP), width)
 
     @staticmethod
     def _route(best: Keeping) -> str:
@@ -191,44 +148,32 @@ class ValuesOnlyOrder:
 
     def statement(self, dataset: str, made: ValuesOnly) -> Statement:
         """What statistics that are made now promise to the people in them, and what not."""
-        asked, gauge = made.asked, self.gauge
-        window = [f"{word} {time}" for word, time in zip(("from", "until before"), self.window, strict=True) if time]
-        spoken = [f"quantiles {', '.join(f'{rank:g}' for rank in self.ranks)}"] if self.ranks else []
-        wanted = ["the mean", *(["the variance"] if gauge.degree > 1 else []), *spoken]
+        asked, gauge, full = made.asked, self.gauge, self.full
         public = [
             NOT_PROTECTED,
             "numbers of people in every cell and slot, exactly, and of records; which cells are occupied",
-            f"the box {self.box}, as declared" if self.box else "",
-            f"the cells: {self.cells}, those with rows",
-            f"the slots: {describe(self.places.slots)}",
-            f"the bounds of {self.value!r}, {gauge.low:g} to {gauge.high:g}, as declared: "
+            f"the box {full.box}, as declared" if full.box else "",
+            f"the cells: {full.cells}, those with rows",
+            f"the slots: {describe(full.slots)}",
+            f"the bounds of {full.value!r}, {gauge.low:g} to {gauge.high:g}, as declared: "
             "values outside are clipped to them",
             f"who counts where, chosen from whereabouts and the budget (route {made.route})",
             f"that {len(asked.told):,} of {int((asked.people > 0).sum()):,} occupied places are told, those in which "
             f"{int(asked.weight[asked.told].min()):,} or more count; others cost nobody anything",
-            f"which statistics: {', '.join(wanted)}",
-            f"the time: {' '.join(window)}" if window else "",
-            "the names and types of the table's columns",
+            *full.wanted,
         ]
         return Statement(
             dataset=dataset,
             unit="a person's values alone (not whereabouts): those of all rows of one id",
             neighbours=VALUES_ONLY,
-            budget=self.budget,
+            budget=full.budget,
             bounding=asked.bounding,
             trust="curator",
             assumptions=(*ASSUMPTIONS, "whereabouts do not follow from values"),
-            noise="discrete Laplace" if isinstance(self.budget, PureDP) else "discrete Gaussian",
+            noise="discrete Laplace" if isinstance(full.budget, PureDP) else "discrete Gaussian",
             public=tuple(filter(None, public)),
             charged=("every number that is made of values",),
-            method=f"values of {self.value}, values only, {self.cells}",
+            method=f"values of {full.value}, values only, {full.cells}",
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             version=__version__,
         )
-
-
-def _places(method: object, resolution: int, slots: Slots, gauge: Gauge) -> Places:
-    """The places of the full model, those with rows; hexagons of the whole world where it would have to find a box."""
-    if not isinstance(method, CellValues):
-        return Places(Hexagons(WORLD, 0, resolution), slots, gauge)
-    return Places(method.tree, slots, gauge, method.measured.cells)

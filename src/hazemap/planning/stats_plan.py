@@ -116,8 +116,7 @@ def plan_stats(
         budget=money,
         finding=Finding.understood(bounds, low, high, select),
     )
-    inner = order.method.method if isinstance(order.method, FoundValues) else order.method
-    method = inner.method if isinstance(inner, PreparedValues) else inner
+    method = order.inner.method if isinstance(order.inner, PreparedValues) else order.inner
     number = None if isinstance(order.method, FoundValues) else _cells(method, select)
     share, cap = left_for_values(order.method), method.bounding.cells
     many = len(order.slots.names)

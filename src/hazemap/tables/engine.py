@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
-from hazemap.domains.places import Found, Places
+from hazemap.domains.places import Located, Places
 from hazemap.tables.bounding import (
     AtMostCells,
     AtMostRows,
@@ -128,7 +128,7 @@ class EngineTable:
         pairing, rows = Pairing(places, ids.places(), self._memory_limit), 0
         box, width = self._layout.masked(rule), 1 + len(self._layout.places)
 
-        def code(columns: list[Any]) -> tuple["Batch", Found]:
+        def code(columns: list[Any]) -> tuple["Batch", Located]:
             seeds, known, texts = ids.coded(columns[0], words)
             found = self._layout.columns(columns[1:width])
             placed = places.rows(found)

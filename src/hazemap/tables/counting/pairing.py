@@ -11,7 +11,7 @@ from hazemap.tables import draws
 from hazemap.tables.counting.hashes import mix, number
 from hazemap.tables.counting.people import Batch, People, grown
 from hazemap.tables.counting.people import Places as Ids
-from hazemap.tables.counting.pile import Kind, Pile
+from hazemap.tables.counting.pile import Pile, enlarged
 from hazemap.tables.pairs import Pairs
 from hazemap.tables.whereabouts import Whereabouts
 
@@ -79,9 +79,9 @@ class Pairing:
             _fill(self._table, self._keys, self._count)
         if self._count == len(self._keys):
             capacity = int(STEP * self._count)
-            self._keys = _enlarged(self._keys, self._count, capacity)
-            self._records = _enlarged(self._records, self._count, capacity)
-            self._sums = _enlarged(self._sums, self._count, capacity)
+            self._keys = enlarged(self._keys, self._count, capacity)
+            self._records = enlarged(self._records, self._count, capacity)
+            self._sums = enlarged(self._sums, self._count, capacity)
         arrays = (self._table, self._keys, self._records, self._sums)
         if sum(array.nbytes for array in arrays) + self._ids.used > self._limit:
             raise TableError(
@@ -112,13 +112,6 @@ class Pairing:
         public = Whereabouts(firsts, place[order], self._records[:count][order], tree.places)
         self._records = np.empty(0, dtype=np.int64)
         return Pairs(tree, public, self._sums[:count][order])
-
-
-def _enlarged(array: NDArray[Kind], used: int, capacity: int) -> NDArray[Kind]:
-    """A copy of the rows in use, with room for so many."""
-    larger = np.empty((capacity, *array.shape[1:]), dtype=array.dtype)
-    larger[:used] = array[:used]
-    return larger
 
 
 @compiled

@@ -20,8 +20,8 @@ Kind = TypeVar("Kind", bound=np.generic)
 
 
 def enlarged(array: NDArray[Kind], used: int, capacity: int) -> NDArray[Kind]:
-    """A copy of the part in use, with room for so many."""
-    larger = np.empty(capacity, dtype=array.dtype)
+    """A copy of the rows in use, with room for so many."""
+    larger = np.empty((capacity, *array.shape[1:]), dtype=array.dtype)
     larger[:used] = array[:used]
     return larger
 
