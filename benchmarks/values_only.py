@@ -25,8 +25,8 @@ from hazemap.domains.dial import Dial
 from hazemap.encoders import KeptValues, Values
 from hazemap.estimate.dialled import KnownPeople
 from hazemap.estimate.gauged import Measurements
-from hazemap.orders.finding import Finding
 from hazemap.orders.spelling import Hexes
+from hazemap.orders.values import ValueOrder
 from hazemap.orders.values_only import ValuesOnlyOrder
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.stream import Stream
@@ -55,7 +55,7 @@ def figures(order: ValuesOnlyOrder, pairs: Pairs, best: Keeping, exact: np.ndarr
     question, table = asked(order, pairs, best)
     off = []
     for run in range(runs):
-        answer = Curator(table, Stream.fixed(b"%d" % run)).answer(Query(question, Fraction(1)), order.budget)
+        answer = Curator(table, Stream.fixed(b"%d" % run)).answer(Query(question, Fraction(1)), order.full.budget)
         mean = KnownPeople.of(question, answer).means()
         off += np.abs(mean.value - exact)[~mean.too_few].tolist()
     told = best.weight > 0
@@ -75,7 +75,7 @@ def full_model(order: ValuesOnlyOrder, pairs: Pairs, table: EngineTable) -> int:
     gauge, slots = order.gauge, order.places.slots
     tree = Measured(Leaves(pairs.tree.cells.tree, pairs.tree.cells.cells), slots, gauge)
     values = Values(tree, OwnMeans(min(max(len(slots.names), 8), 24), scale=gauge.scale))
-    answer = Curator(table, Stream.fixed(b"full")).answer(Query(values, Fraction(1)), order.budget)
+    answer = Curator(table, Stream.fixed(b"full")).answer(Query(values, Fraction(1)), order.full.budget)
     return int((~Measurements.of(values, answer).means().too_few).sum())
 
 
@@ -143,7 +143,7 @@ def main() -> None:
     for name, (value, high, zone) in TABLES.items():
         for slots in (Clock.hours(zone), Always()):
             for budget in BUDGETS:
-                order = ValuesOnlyOrder.understood(
+                full = ValueOrder.understood(
                     value=value,
                     bounds=(0.0, high),
                     cells=Hexes(7, 7),
@@ -155,8 +155,8 @@ def main() -> None:
                     most=(None, 1),
                     window=(None, None),
                     budget=budget,
-                    finding=Finding(),
                 )
+                order = ValuesOnlyOrder.of(full, most_cells=None)
                 table = open_table(DATA / f"{name}.parquet", measured=value, timed=slots.timed, key=7)
                 begin = time.process_time()
                 pairs = table.pairs(order.places)
