@@ -271,7 +271,7 @@ def test_intervals_hold_the_statistic_of_those_who_count(ledger, budget):
     inside = {"means": [], "variances": [], "quantiles": []}
     halved = []
     for seed in range(300):
-        found = run(algorithm, Curator(kept, Stream.fixed(b"%d" % seed)), order.budget, Unrecorded()).value
+        found = run(algorithm, Curator(kept, Stream.fixed(b"%d" % seed)), order.full.budget, Unrecorded()).value
         for name, hits in inside.items():
             rank = (0.5,) if name == "quantiles" else ()
             truth, said = getattr(quiet, name)(*rank), getattr(found, name)(*rank)
