@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/python.txt
 export PYTHONHASHSEED := 0
 
-.PHONY: demo demo-federated compare-quick compare-docs test test-slow lint docs bench constraints clean system
+.PHONY: demo demo-federated compare-quick compare-docs test test-slow lint docs bench mutants constraints clean system
 
 demo: .venv/base  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
@@ -28,7 +28,8 @@ compare-docs: .venv/test  ## Every comparison there is (hours), and the pages of
 	$(BIN)/python benchmarks/comparison.py comparison
 
 LOOPS := $(addprefix tests/,algorithms/test_chop_user.py algorithms/test_keeping.py domains/test_districts.py \
-  compare/test_transport.py estimate/test_nearest.py tables/test_pairs.py tables/test_grouping.py wire/test_field.py)
+  compare/test_transport.py estimate/test_nearest.py tables/test_pairs.py tables/test_grouping.py tables/test_csv_files.py \
+  tables/test_fingerprint.py tables/test_bounding.py runs/test_recover.py wire/test_field.py)
 
 test: .venv/test  ## The fast tests and the doctests
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal --doctest-modules tests src
@@ -47,7 +48,10 @@ docs: .venv/docs  ## HTML into docs/_build
 	$(BIN)/sphinx-build --quiet --fail-on-warning docs docs/_build
 
 bench: .venv/test  ## Us and the peers, side by side; writes benchmarks/results/*.json
-	for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out benchmarks/mutants.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
+
+mutants: .venv/mutants  ## Changed lines that no fast test finds out (FILES="privacy/spending.py" MINUTES=20 SAMPLE=60: a part of them)
+	$(BIN)/python benchmarks/mutants.py $(FILES) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SAMPLE),--sample $(SAMPLE))
 
 constraints: .venv/test  ## Pin anew what is installed by name
 	$(BIN)/python -m pip install --quiet pip-tools
@@ -55,7 +59,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf .venv demo demo-federated comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .mutants demo demo-federated comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }
@@ -75,6 +79,10 @@ clean:
 	$(PIP_INSTALL) --editable ".[server,test,lint]"
 	$(BIN)/hazemap compare quick --map gaussian-20 -e 1 --repetitions 1 --jobs 1 -o "$$(mktemp -d)" >/dev/null  # loops too
 	-$(BIN)/python -m pytest -q -m "not slow" $(LOOPS) >/dev/null  # and those that only tests share, once and not by each worker
+	touch $@
+
+.venv/mutants: .venv/test
+	$(PIP_INSTALL) --editable ".[server,test,mutants]"
 	touch $@
 
 .venv/docs: .venv/base

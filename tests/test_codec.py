@@ -60,7 +60,7 @@ from hazemap.encoders import Counts, KeptValues, Medians, Presences, Quantiles, 
 from hazemap.errors import CodecError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.rounds import Answer, Choice, Growth, Query
-from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
+from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
 from hazemap.trust import Cohort, Sampling, Task
 from hazemap.trust.tasks import KNOWN
 from hazemap.wire.terms import Mode
@@ -69,7 +69,7 @@ GOLDEN = Path(__file__).parent / "vectors" / "codec"
 TREE = Quadtree(0.25, 0.5, 0.125, 6)
 CUTS = Cuts.uncut(TREE).cut(np.array([1, 3], dtype=np.uint64), np.array([0, 1]), np.array([5, 9]))
 QUARTERS = Leaves(TREE, np.append(TREE.children(TREE.root), NOWHERE))
-COUNTS = Counts(QUARTERS, AtMostRows(3, nowhere=True))
+COUNTS = Counts(QUARTERS, AtMostRows(3, outside=Outside.COUNT))
 HEXAGONS = Hexagons(Box(2.2, 48.8, 2.4, 48.9), 7, 9)
 
 GAUGE = Gauge(0, 65, degree=2, bins=16, weights=(2, 1))
@@ -82,12 +82,18 @@ ONLY_VALUES = KeptValues(
     most=5,
     squares=13,
 )
+BEFORE = {
+    "deciding": (Fraction(2, 100), Fraction(5, 100), Fraction(10, 100)),
+    "coarser": ((2, Fraction(8, 100)), (4, Fraction(2, 100))),
+}
+"""The shares of the adaptive method that files of earlier versions hold: they are read and replayed as they were."""
 
 THINGS = {
     "query": Query(COUNTS, Fraction(1, 20)),
     "query-of-a-cohort": Query(Counts(QUARTERS, AtMostCells(5)), Fraction(1), cohort=3),
     "query-of-a-stack": Query(Stack((COUNTS, Counts(QUARTERS, OneVote(1024))), (1, 4)), Fraction(1, 3)),
     "query-over-hexagons": Query(Counts(Leaves(HEXAGONS, HEXAGONS.root), RowIsPerson()), Fraction(1, 2)),
+    "query-about-people-outside": Query(Counts(QUARTERS, OneVote(outside=Outside.PEOPLE)), Fraction(1, 2)),
     "choice": Choice(Quantiles(QUARTERS, (Fraction(1, 2), Fraction(9, 10)), AtMostRows(1)), Fraction(1, 7)),
     "answer": Answer(np.array([5, -3, 2**40, 0, 1]), np.array([1.4142135623730951]), 3.0),
     "answer-of-devices": Answer(np.array([7, -2]), np.array([1.5, 2.5]), 0.5, people=8_750),
@@ -103,7 +109,8 @@ THINGS = {
     "choice-of-medians": Choice(Medians(Leaves(CUTS, CUTS.ends), np.array([1, 0, 1]), OneVote(), 512), Fraction(1, 9)),
     "growth": Growth(TREE, AtMostRows(2), Fraction(1, 2), threshold=3),
     "budgets": (PureDP("0.1"), ZCDP("0.5"), ApproxDP(1, "1e-6")),
-    "adaptive": Adaptive(TREE, OneVote(), prior=Leaves(TREE, TREE.children(TREE.root))),
+    "adaptive": Adaptive(TREE, OneVote(), prior=Leaves(TREE, TREE.children(TREE.root)), **BEFORE),
+    "adaptive-with-its-total": Adaptive(TREE, OneVote()),
     "query-of-a-sketch": Query(
         Stack((COUNTS, Sketch(TREE, 5, width=100, rows=3, bounding=OneVote(), key=7)), (1, 1)), Fraction(1, 2)
     ),
@@ -157,7 +164,7 @@ THINGS = {
         UniformGrid(TREE),
         PrefixTree(TREE),
         Locate(),
-        FoundBox(Adaptive(TREE)),
+        FoundBox(Adaptive(TREE, **BEFORE)),
     ),
 }
 
@@ -180,9 +187,18 @@ def test_no_number_is_rounded(sums, stddev, kurtosis):
     assert codec.loads(codec.dumps(answer)) == answer
 
 
+def test_digests_of_rules_are_what_they_were_when_rows_outside_were_dropped_or_kept():
+    """Before there was a third choice the field was `nowhere`, false or true; old transcripts must be replayed."""
+    written = [codec.dumps(AtMostRows(3, outside)) for outside in (Outside.DROP, Outside.COUNT, Outside.PEOPLE)]
+    assert written == [f'{{"AtMostRows":{{"most":3,"nowhere":{word}}}}}' for word in ("false", "true", '"people"')]
+
+
 @pytest.mark.parametrize(
     "data",
     [
+        {"AtMostRows": {"most": 3, "nowhere": 0}},
+        {"AtMostRows": {"most": 3, "nowhere": "drop"}},
+        {"AtMostRows": {"most": 3, "outside": False}},
         {"Curator": {}},
         {"Query": {}},
         {"Query": {"encoder": 1, "share": {"fraction": "2"}, "cohort": None}},

@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import hazemap
-from hazemap.errors import CapExceeded, FileError, HazemapError, InputError, LedgerError, TableError
-from hazemap.orders.order import named_after
+from hazemap.errors import CapExceeded, FileError, HazemapError, HazemapWarning, InputError, LedgerError, TableError
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.stream import Stream
 from hazemap.publish import release
 from hazemap.releases import Release
-from hazemap.tables import AtMostRows
+from hazemap.specs.table import named_after
+from hazemap.tables import AtMostRows, Outside
 from hazemap.trust import Curator
 
 BOX = "13.2,52.4,13.6,52.6"
@@ -86,7 +86,6 @@ def test_a_release_that_stays_in_memory_is_noted_without_a_file(table, ledger):
         ({"rho": 1}, InputError, "given: epsilon, rho"),
         ({"box": "13.6,52.4,13.2,52.6"}, InputError, "west < east"),
         ({"box": "here"}, InputError, "four numbers"),
-        ({"lon": "lat", "lat": "lon"}, TableError, "swapped"),
         ({"cells": "octagons"}, InputError, "one of: quadtree, quadtree:DEPTH, h3:COARSEST-FINEST"),
         ({"cells": "h3:10-7"}, InputError, "coarsest before the finest"),
         ({"method": "magic"}, InputError, "one of: auto, "),
@@ -98,7 +97,7 @@ def test_a_release_that_stays_in_memory_is_noted_without_a_file(table, ledger):
         ({"bounding": "rows:0"}, InputError, "at least 1"),
         ({"bounding": "rows are people"}, InputError, "it can only be one of them"),
         ({"value": "lat"}, InputError, "choose 'one vote'"),
-        ({"outside": "elsewhere"}, InputError, "drop or count"),
+        ({"outside": "elsewhere"}, InputError, "people, drop or count"),
         ({"since": "yesterday"}, TableError, "known to hold the time"),
         ({"output": "map.xlsx"}, FileError, "ends in .parquet or .tif"),
         ({"output": "no/such/map.parquet"}, FileError, "there is no folder"),
@@ -117,10 +116,10 @@ def test_what_the_caller_can_mend_costs_nothing(wrong, error, words, file, tmp_p
     assert Path("there.parquet").read_bytes() == b"a map of last year"
 
 
-def test_a_table_without_rows_costs_nothing(table, ledger):
-    with pytest.raises(TableError, match="no rows"):
-        release(table.slice(0, 0), epsilon=1, box=BOX, ledger=ledger)
-    assert paid(ledger) == []
+def test_a_table_without_rows_is_released_and_charged_like_any_other(table, ledger):
+    made = release(table.slice(0, 0), epsilon=1, box=BOX, ledger=ledger)
+    assert abs(made.total().value) < 1_000, "noise, and nothing else"
+    assert len(paid(ledger)) == 1
 
 
 def test_a_table_without_people_asks_who_they_are(table, ledger):
@@ -206,6 +205,26 @@ def test_a_cap_refuses_before_any_answer_and_names_what_is_left(table, ledger, m
     assert paid(ledger) == ["nyc ε = 1"]
 
 
+@pytest.mark.parametrize("epsilon", ["1e-10", 1e9])
+def test_an_epsilon_of_a_billionth_or_a_billion_costs_nothing(epsilon, table, ledger):
+    with pytest.raises(InputError, match="ask for an ε from 1e-9 to 1e6"):
+        release(table, epsilon=epsilon, box=BOX, ledger=ledger)
+    assert paid(ledger) == []
+
+
+def test_noise_that_drowns_everybody_is_said_before_and_after(table, ledger, recwarn):
+    release(table, epsilon="1e-6", box=BOX, ledger=ledger, method="flat:2", stream=Stream.fixed(b"a"))
+    before, after = (str(each.message) for each in recwarn.list if each.category is HazemapWarning)
+    assert before == "ε = 1e-06 buys so little that the noise will be larger than most numbers of people"
+    assert "this map says next to nothing" in after
+
+
+def test_next_to_no_noise_is_said_before_it_is_paid(table, ledger, monkeypatch):
+    monkeypatch.setattr(Curator, "answer", lambda *_: pytest.fail("an answer was given"))
+    with pytest.warns(HazemapWarning, match="protects hardly anybody"), pytest.raises(pytest.fail.Exception):
+        release(table, epsilon=21, box=BOX, ledger=ledger)
+
+
 def test_an_old_map_is_replaced_when_that_is_allowed(file, tmp_path, ledger):
     goal = tmp_path / "map.parquet"
     goal.write_bytes(b"old")
@@ -217,7 +236,8 @@ def test_the_statement_says_what_was_declared_and_what_was_bought(table, ledger)
     declared = release(table, epsilon=1, box=BOX, ledger=ledger, since=None).statement
     found = release(table, epsilon=1, method="fitted-level", ledger=ledger).statement
     assert declared.unit == "a person: all rows of one id"
-    assert (declared.trust, declared.noise, declared.bounding) == ("curator", "discrete Laplace", AtMostRows(1))
+    assert (declared.trust, declared.noise) == ("curator", "discrete Laplace")
+    assert declared.bounding == AtMostRows(1, Outside.PEOPLE)
     assert f"the box {BOX}, as declared" in declared.public
     assert not any("box" in line for line in declared.charged)
     assert not any("box" in line for line in found.public)
@@ -281,18 +301,47 @@ def test_a_box_that_nobody_declared_is_found_for_hexagons_and_squares(table, led
 def test_a_flat_map_of_squares_may_be_a_tiff(file, tmp_path, ledger):
     goal = tmp_path / "map.tif"
     release(file, epsilon=1, box=BOX, ledger=ledger, method="flat:6", output=goal)
-    assert Release.open(goal).map.cells.size == 4**6
+    made = Release.open(goal)
+    assert made.map.places.sum() == 4**6 and made.nowhere is not None
 
 
-def test_rows_outside_are_counted_as_one_number_when_asked(points, ledger):
+@pytest.mark.parametrize("outside", ["people", "count"])
+def test_people_outside_the_box_are_counted_in_one_number_unless_they_are_dropped(outside, points, ledger):
+    """Fault 9: a declared box dropped people in silence."""
     west = points["person"] % 2 == 0
     lon = np.where(west, -50.0, points["lon"])
     table = pa.table({**points, "lon": lon})
-    counted = release(table, epsilon=1, box=BOX, ledger=ledger, outside="count")
-    dropped = release(table, epsilon=1, box=BOX, ledger=ledger)
+    counted = release(table, epsilon=1, box=BOX, ledger=ledger, **({} if outside == "people" else {"outside": outside}))
+    dropped = release(table, epsilon=1, box=BOX, ledger=ledger, outside="drop")
     assert dropped.nowhere is None
     assert counted.nowhere.value == pytest.approx(2000, abs=60)
     assert counted.total().value == pytest.approx(2000, abs=300)
+
+
+def test_a_found_box_says_how_many_people_it_leaves_out(points, ledger):
+    """Fault 9: a found box dropped people in silence (11 % of a taxi table)."""
+    far = points["person"] % 10 == 0  # too few to stand out, far from all others
+    table = pa.table({**points, "lon": np.where(far, -50.0, points["lon"]), "lat": np.where(far, 10.0, points["lat"])})
+    made = release(table, epsilon=1, ledger=ledger, stream=Stream.fixed(b"far"))
+    assert made.ground.extent[0] > 0
+    assert made.nowhere.value == pytest.approx(400, abs=30)
+    assert made.total().value == pytest.approx(3600, abs=300)
+
+
+def test_a_row_outside_the_time_window_is_no_row_inside_or_outside(points, ledger):
+    """Half the people have a row on the map before the window, and one outside the map in it: these count outside."""
+    half = points["person"] < 2000
+    first, second = np.datetime64("2024-01-01"), np.datetime64("2024-06-01")
+    rows = {
+        "person": np.concatenate([points["person"], points["person"][half]]),
+        "lon": np.concatenate([points["lon"], np.full(half.sum(), -50.0)]),
+        "lat": np.concatenate([points["lat"], points["lat"][half]]),
+        "ts": np.repeat([first, second], [len(half), half.sum()]).astype("datetime64[s]"),
+    }
+    always = release(pa.table(rows), epsilon=1, box=BOX, ledger=ledger)
+    later = release(pa.table(rows), epsilon=1, box=BOX, ledger=ledger, since="2024-03-01")
+    assert always.nowhere.value == pytest.approx(0, abs=40)
+    assert later.nowhere.value == pytest.approx(2000, abs=60)
 
 
 def test_times_choose_rows(points, ledger):

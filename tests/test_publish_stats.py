@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hazemap.domains import WORLD, Hexagons
@@ -105,6 +106,16 @@ def test_somebody_with_a_million_records_counts_once(ledger):
     found = made(both, ledger)
     assert people(found) == pytest.approx(3000, abs=60)
     assert np.nanmax(found.found("mean").value) == pytest.approx(20, abs=1)
+
+
+def test_statistics_do_not_take_the_place_of_the_list_of_their_cells(ledger, tmp_path):
+    world, path = Hexagons(WORLD, 0, 5), tmp_path / "area.parquet"
+    at = {"lon": np.array([13.4]), "lat": np.array([52.5])}
+    pq.write_table(pa.table({"h3": list(world.names(world.cell_at(at, 5)))}), path)
+    content = path.read_bytes()
+    with pytest.raises(FileError, match="says which cells the release is about"):
+        made(crowd(), ledger, box=None, cells=f"hexagons:{path}", output=path, overwrite=True)
+    assert (path.read_bytes(), ledger.history()) == (content, [])
 
 
 def test_listed_hexagons_are_the_only_cells_and_nobody_spends_places_elsewhere(ledger, tmp_path):

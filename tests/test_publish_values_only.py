@@ -1,26 +1,28 @@
 """Statistics under values-only, from the table to the file: what is public, what is private, and who pays."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from hazemap.algorithms import ValuesOnly
-from hazemap.domains import Always
 from hazemap.errors import CapExceeded, HazemapError, InputError, TableError
 from hazemap.estimate.dialled import KnownPeople
-from hazemap.orders.spelling import budget as spelled_budget
-from hazemap.orders.spelling import cells as spelled_cells
-from hazemap.orders.values import ValueOrder
-from hazemap.orders.values_only import ValuesOnlyOrder
 from hazemap.privacy.budget import PureDP
+from hazemap.privacy.circumstances import UNSAID
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.stream import Stream
 from hazemap.publish import stats
 from hazemap.releases import Statistics
 from hazemap.rounds import Answer
 from hazemap.session import Unrecorded, run
+from hazemap.specs.parsing import budget as parsed_budget
+from hazemap.specs.parsing import cells as parsed_cells
+from hazemap.specs.statistics import StatisticsSpec
+from hazemap.specs.table import TableSpec
+from hazemap.specs.values_only import ValuesOnlySpec
 from hazemap.tables import open_table
 from hazemap.trust import Curator
 from hazemap.trust.curator import CentralPrices
@@ -51,21 +53,19 @@ def made(table, ledger, **options) -> Statistics:
 
 def ordered(
     epsilon: float = 1, delta: str | None = None, variance: bool = False, quantiles: tuple = ()
-) -> ValuesOnlyOrder:
-    full = ValueOrder.understood(
-        value="speed",
-        bounds=(0, 65),
-        cells=spelled_cells("h3:5"),
-        box=None,
-        slots=Always(),
+) -> ValuesOnlySpec:
+    full = StatisticsSpec(
+        TableSpec(None),
+        parsed_budget(epsilon, delta, None),
+        "speed",
+        0,
+        65,
+        cells=parsed_cells("h3:5"),
         variance=variance,
         quantiles=quantiles,
-        bins=None,
-        most=(None, 1),
-        window=(None, None),
-        budget=spelled_budget(epsilon, delta, None),
+        model="values-only",
     )
-    return ValuesOnlyOrder.of(full, most_cells=None)
+    return ValuesOnlySpec.of(full)
 
 
 def told(found: Statistics) -> list[float]:
@@ -92,8 +92,11 @@ def test_the_statement_names_the_model_and_what_is_not_protected(ledger):
     assert "which cells are occupied" in text and "the route" not in statement.method
     assert "that 2 of 3 occupied places are told" in text
     assert "chosen from whereabouts and the budget (route " in text
-    assert statement.line().startswith(
-        "Differentially private per person's values alone (not whereabouts): ε = 2 (pure)"
+    assert statement.line().startswith("A test that protects nobody"), "its stream is fixed"
+    assert (
+        replace(statement, circumstances=UNSAID)
+        .line()
+        .startswith("Differentially private per person's values alone (not whereabouts): ε = 2 (pure)")
     )
     assert statement.charged == ("every number that is made of values",)
 
@@ -169,10 +172,9 @@ def test_values_outside_the_bounds_are_clipped_and_missing_ones_are_no_records(l
     assert sorted(found.measurements.people.tolist()) == [3, 399, 399]
 
 
-def test_another_data_set_pays_beside_the_full_model(ledger):
+def test_another_page_pays_and_the_full_model_counts_there_as_well(ledger):
     made(rides(), ledger, dataset="rides")
-    assert {each.name: each.spent.value for each in ledger.datasets()} == {"rides (values only)": 2}
-    made(rides(), ledger, dataset="rides (values only)")
+    assert {(each.name, each.model): each.spent.value for each in ledger.datasets()} == {("rides", "values-only"): 2}
     stats(
         rides(),
         value="speed",
@@ -184,23 +186,24 @@ def test_another_data_set_pays_beside_the_full_model(ledger):
         ledger=ledger,
         box="13,52,14,53",
     )
-    assert {each.name: each.spent.value for each in ledger.datasets()} == {"rides": 1, "rides (values only)": 4}
-    last = ledger.history("rides (values only)")[-1]
-    assert last.released and last.statement.dataset == "rides (values only)"
+    assert {each.model: each.spent.value for each in ledger.datasets()} == {"full": 1, "values-only": 2 + 2 * 1}
+    assert all(each.released and each.statement.dataset == "rides" for each in ledger.history("rides"))
+    assert [each.charge.unit.model for each in ledger.history("rides")] == ["values-only", "full"]
 
 
-def test_the_full_model_is_not_charged_to_a_data_set_of_values_alone(ledger):
-    with pytest.raises(InputError, match="whose prices mean something else"):
-        made(rides(), ledger, model="full", box="13,52,14,53", dataset="rides (values only)")
+@pytest.mark.parametrize("model", ["full", "values-only"])
+def test_no_data_set_has_the_name_that_once_meant_a_page(ledger, model):
+    with pytest.raises(InputError, match="which once named a page"):
+        made(rides(), ledger, model=model, box="13,52,14,53", dataset="rides (values only)")
     assert not ledger.history()
 
 
 def test_a_cap_on_the_full_model_covers_no_values_only_release(ledger):
     ledger.cap("rides", PureDP(100))
-    with pytest.raises(CapExceeded, match=r"hazemap ledger cap 'rides \(values only\)'"):
+    with pytest.raises(CapExceeded, match="hazemap ledger cap rides … --values-only"):
         made(rides(), ledger, dataset="rides")
     assert not ledger.history()
-    ledger.cap("rides (values only)", PureDP(3))
+    ledger.cap("rides", PureDP(3), model="values-only")
     made(rides(), ledger, dataset="rides")
     with pytest.raises(CapExceeded, match="has ε = 1 left"):
         made(rides(), ledger, dataset="rides")

@@ -201,3 +201,28 @@ def test_an_answer_that_nobody_asked_for_is_refused():
 def test_a_share_that_is_no_part_of_one_is_refused(share):
     with pytest.raises(InputError):
         Query(QUARTERS, share)
+
+
+def test_the_last_exchange_of_a_transcript_is_looked_at_as_the_first():
+    done = run(Adaptive(TREE), Fixed(), PureDP(1), Unrecorded())
+    last = len(done.transcript)
+    other = Query(QUARTERS, done.transcript[-1].question.share / 2)
+    with pytest.raises(TranscriptMismatch, match=f"round {last} Adaptive asks another query"):
+        replay(
+            Adaptive(TREE),
+            FixedPrices(),
+            PureDP(1),
+            (*done.transcript[:-1], Exchange(other, done.transcript[-1].answer)),
+        )
+
+
+def test_the_last_query_that_the_budget_does_not_cover_is_refused_as_the_first():
+    """Of one, two and three queries, whichever comes last is one millionth too dear."""
+    for number in (1, 2, 3):
+        shares = [Fraction(1, number)] * number
+        run(Asks(tuple(Query(QUARTERS, share) for share in shares)), Fixed(), PureDP(1), Unrecorded())
+        trust, last = Fixed(), Query(QUARTERS, Fraction(1, 1_000_000))
+        asked = (*(Query(QUARTERS, share) for share in shares), last)
+        with pytest.raises(BudgetExceeded):
+            run(Asks(asked), trust, PureDP(1), Unrecorded())
+        assert len(trust.asked) == number

@@ -49,11 +49,25 @@ if TYPE_CHECKING:
     from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
     from hazemap.privacy.ledger import Ledger
     from hazemap.privacy.statement import Statement
-    from hazemap.publish import release, stats
+    from hazemap.privacy.unit import Unit
+    from hazemap.publish import release, run_release, run_stats, stats
     from hazemap.releases import Estimate, Release, Statistics
     from hazemap.rounds import Answer, Query
+    from hazemap.runs.recover import Recoverable, recover, recoverable
     from hazemap.session import Session, Unrecorded, replay, run, run_async
-    from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, RowIsPerson, open_table
+    from hazemap.specs.release import ReleaseSpec
+    from hazemap.specs.statistics import StatisticsSpec
+    from hazemap.specs.table import TableSpec
+    from hazemap.tables import (
+        AtMostCells,
+        AtMostRows,
+        CsvDialect,
+        MemoryTable,
+        OneVote,
+        Outside,
+        RowIsPerson,
+        open_table,
+    )
     from hazemap.trust import Curator
 
     open = Release.open  # noqa: A001 - `hazemap.open(file)` is how people say it
@@ -73,6 +87,7 @@ __all__ = [
     "CellMap",
     "CountMin",
     "Counts",
+    "CsvDialect",
     "Curator",
     "Cuts",
     "DensePyramid",
@@ -96,6 +111,7 @@ __all__ = [
     "MemoryTable",
     "National",
     "OneVote",
+    "Outside",
     "Parcels",
     "PrefixTree",
     "PrivTree",
@@ -106,22 +122,31 @@ __all__ = [
     "Quadtree",
     "Query",
     "Reading",
+    "Recoverable",
     "Release",
+    "ReleaseSpec",
     "RowIsPerson",
     "Session",
     "Statement",
     "Statistics",
+    "StatisticsSpec",
+    "TableSpec",
     "TopCells",
     "UniformGrid",
+    "Unit",
     "Unrecorded",
     "open",
     "open_table",
     "plan",
     "plan_stats",
+    "recover",
+    "recoverable",
     "release",
     "replay",
     "run",
     "run_async",
+    "run_release",
+    "run_stats",
     "stats",
 ]
 
@@ -141,11 +166,25 @@ _HOMES = {
     "privacy.budget": ("ApproxDP", "PureDP", "ZCDP"),
     "privacy.ledger": ("Ledger",),
     "privacy.statement": ("Statement",),
-    "publish": ("release", "stats"),
+    "privacy.unit": ("Unit",),
+    "publish": ("release", "run_release", "run_stats", "stats"),
     "releases": ("Estimate", "Release", "Statistics"),
     "rounds": ("Answer", "Query"),
+    "runs.recover": ("Recoverable", "recover", "recoverable"),
     "session": ("Session", "Unrecorded", "replay", "run", "run_async"),
-    "tables": ("AtMostCells", "AtMostRows", "MemoryTable", "OneVote", "RowIsPerson", "open_table"),
+    "specs.release": ("ReleaseSpec",),
+    "specs.statistics": ("StatisticsSpec",),
+    "specs.table": ("TableSpec",),
+    "tables": (
+        "AtMostCells",
+        "AtMostRows",
+        "CsvDialect",
+        "MemoryTable",
+        "OneVote",
+        "Outside",
+        "RowIsPerson",
+        "open_table",
+    ),
     "trust": ("Curator",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

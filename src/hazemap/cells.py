@@ -105,10 +105,22 @@ class Redrawn(Protocol):
 
 @runtime_checkable
 class Growing(Protocol):
-    """A tree that is cut while it is asked: cells and spans stay what they are."""
+    """A tree that is cut while it is asked: cells and spans stay what they are.
+
+    Laws (tests/laws/test_composition.py), for every span of a tree that this one extends: a row whose number was in it
+    has its number in it here, and no other row has, except within the stretches of `renumbered`, which no row leaves
+    or enters.
+    """
 
     def extends(self, other: object) -> bool:
         """Whether this tree is the other one, with perhaps more cells cut."""
+        ...
+
+    def renumbered(self, other: Any) -> tuple[Cells, Cells]:
+        """First and last number of stretches, ascending, in which rows may have other numbers than in `other`.
+
+        Asked only of a tree that this one extends. `privacy.spending` cannot tell places in such a stretch apart.
+        """
         ...
 
 
@@ -239,7 +251,7 @@ class Leaves:
     def above(self, levels: int) -> "Leaves":
         """The ancestors so many levels up (or at the root), without those inside others: they tile as the cells do."""
         found = self.cells
-        for _ in range(levels):
+        for _ in range(min(levels, self.tree.depth)):
             lower = Leaves(self.tree, found).levels > 0
             found = distinct(np.concatenate([found[~lower], self.tree.parent(found[lower])]))
         every = Leaves(self.tree, found)

@@ -4,7 +4,7 @@
     ├── InputError              the caller's options or data
     │   ├── TableError          columns, coordinates, rows
     │   ├── FileError           a file that is missing, foreign or damaged
-    │   └── NoPlaceFound        nothing stands out of the noise, so no box was found
+    │   └── OtherUnit           prices that are about other people than a data set's, or another model
     ├── BudgetError             privacy that has been spent
     │   ├── BudgetExceeded      an algorithm asks for more than its run was given
     │   └── CapExceeded         a data set has less left than a release would cost
@@ -42,8 +42,8 @@ class FileError(InputError):
     """A file that is missing, foreign or damaged."""
 
 
-class NoPlaceFound(InputError):
-    """Nothing stands out of the noise that a budget buys, so no box could be found."""
+class OtherUnit(InputError):
+    """A price of another unit of privacy than those that a data set adds up."""
 
 
 class BudgetError(HazemapError):

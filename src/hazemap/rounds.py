@@ -24,6 +24,7 @@ from hazemap.encoders.value_sums import ArrayMeans
 from hazemap.errors import InputError
 from hazemap.privacy.budget import Budget, exact
 from hazemap.tables.bounding import Bounding
+from hazemap.typed import check_fields
 
 Where = tuple[Leaves, Bounding] | None
 """The cells that a question is about and the rule it is asked under; None where it is about everybody."""
@@ -54,6 +55,7 @@ class Query:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "share", _share(self.share))
+        check_fields(self)
 
     @property
     def size(self) -> int:
@@ -83,6 +85,7 @@ class Choice:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "share", _share(self.share))
+        check_fields(self)
 
     @property
     def size(self) -> int:
@@ -109,6 +112,7 @@ class Measure:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "share", _share(self.share))
+        check_fields(self)
 
     @property
     def size(self) -> int:
@@ -140,6 +144,7 @@ class Growth:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "share", _share(self.share))
+        check_fields(self)
         if self.tree.depth < 1 or self.fan < 2 or isinstance(self.tree, Growing):
             raise InputError("a tree that is grown has cells of its own: one depth of them or more, cut in 2 or more")
 
@@ -174,6 +179,9 @@ class Answer:
     stddev: NDArray[np.float64]
     kurtosis: float = 0.0
     people: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -14,7 +14,7 @@ from hazemap.domains import Box, Grids, Hexagons, Quadtree
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote
+from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, Outside
 
 from .conftest import BOX, PEOPLE, TREE
 
@@ -86,7 +86,7 @@ def test_an_empty_town_has_ten_blocks_on_a_side(curator):
 
 
 def test_rows_that_lie_nowhere_are_counted_beside_the_cells(lost):
-    made = run(AdaptiveGrid(FINE, AtMostRows(1, nowhere=True)), lost, PureDP(1), Unrecorded()).value
+    made = run(AdaptiveGrid(FINE, AtMostRows(1, outside=Outside.PEOPLE)), lost, PureDP(1), Unrecorded()).value
     assert made.unbiased[made.cells.cells == NOWHERE] == pytest.approx(5_000, abs=50)
 
 

@@ -11,7 +11,7 @@ from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.session import Unrecorded, run
-from hazemap.tables import MemoryTable
+from hazemap.tables import MemoryTable, Outside
 from hazemap.tables.bounding import AtMostRows, OneVote
 from hazemap.trust import Cohort, Curator, SimulatedSecureSum
 
@@ -31,7 +31,7 @@ def numbers(result):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", [AtMostRows(1), AtMostRows(2, nowhere=True), OneVote(64)], ids=str)
+@pytest.mark.parametrize("rule", [AtMostRows(1), AtMostRows(2, outside=Outside.PEOPLE), OneVote(64)], ids=str)
 @pytest.mark.parametrize("most", [330, 500, 1_000, 3_000])
 def test_no_more_numbers_are_asked_for_than_allowed(town, rule, most):
     method = Adaptive.for_devices(TREE, rule, most)

@@ -10,7 +10,7 @@ from hazemap.estimate import Measurement
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.stream import Stream
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import AtMostRows
+from hazemap.tables.bounding import AtMostRows, Outside
 from hazemap.trust import Curator
 
 from .conftest import PEOPLE, TREE, people
@@ -67,7 +67,7 @@ def test_the_unbiased_numbers_are_those_of_all_levels():
 
 
 def test_nowhere_keeps_its_unbiased_number(lost):
-    made = run(BestLevel(TREE, 5, AtMostRows(1, nowhere=True)), lost, PureDP(1), Unrecorded()).value
+    made = run(BestLevel(TREE, 5, AtMostRows(1, outside=Outside.PEOPLE)), lost, PureDP(1), Unrecorded()).value
     nowhere = made.cells.cells == NOWHERE
     assert made.values[nowhere] == made.unbiased[nowhere] == pytest.approx(5_000, abs=300)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hazemap.algorithms import CellValues, FoundValues
-from hazemap.domains import Always, Box, Clock, Gauge, Hexagons, Quadtree
+from hazemap.domains import WORLD, Always, Box, Clock, Gauge, Hexagons, Quadtree
 from hazemap.errors import InputError, Unanswerable
 from hazemap.estimate.gauged import Measurements
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
@@ -119,11 +119,14 @@ def test_a_box_is_found_with_a_second_share_where_the_first_is_too_little():
     assert np.array_equal(again.value.counters, done.value.counters)
 
 
-def test_where_nobody_is_no_box_is_found_and_squares_need_one():
+def test_where_nobody_is_values_are_asked_over_the_world_and_squares_need_a_box():
     nobody = MemoryTable(np.zeros(0, dtype=np.int64), {name: np.zeros(0) for name in ("lon", "lat", "value")})
     inner = CellValues(Hexagons(Box(0.0, 0.0, 1.0, 1.0), 4, 4), 0, Always(), Gauge(0, 60), OwnMeans(1))
-    with pytest.raises(InputError, match="no place stands out"):
-        run(FoundValues(inner), Curator(nobody, Stream.fixed(b"none")), PureDP(1), Unrecorded())
+    done = run(FoundValues(inner), Curator(nobody, Stream.fixed(b"none")), PureDP(1), Unrecorded())
+    assert done.value.tree.cells.tree.box == WORLD and done.value.means().too_few.all()
+    fine = FoundValues(CellValues(Hexagons(BOX, 9, 9), 0, Always(), Gauge(0, 60), OwnMeans(1)))
+    assert fine.over(WORLD, Hexagons(BOX, 9, 9)).tree.finest == 4
+    assert fine.over(BOX, Hexagons(BOX, 9, 9)).tree.finest == 9
     with pytest.raises(InputError, match="squares"):
         FoundValues(method())
 

@@ -13,12 +13,12 @@ from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.stream import Stream
 from hazemap.session import Unrecorded, run
-from hazemap.tables import AtMostRows, MemoryTable, OneVote
+from hazemap.tables import AtMostRows, MemoryTable, OneVote, Outside
 from hazemap.trust import Cohort, Curator, LocalReports, SimulatedSecureSum
 
 BERLIN = Box(13.2, 52.4, 13.6, 52.6)
 TREE, HEXAGONS = Quadtree.around(BERLIN, 6), Hexagons(BERLIN, 5, 7)
-KEPT = OneVote(nowhere=True)
+KEPT = OneVote(outside=Outside.PEOPLE)
 
 
 def table(people=300):

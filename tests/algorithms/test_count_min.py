@@ -13,7 +13,7 @@ from hazemap.encoders import Counts, Sketch
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import AtMostRows, OneVote
+from hazemap.tables.bounding import AtMostRows, OneVote, Outside
 
 from .conftest import BOX, PEOPLE, TREE
 
@@ -74,7 +74,7 @@ def test_hexagons_are_sketched_too(curator):
 
 
 def test_rows_that_lie_nowhere_are_counted_beside_the_cells(lost):
-    made = run(replace(CountMin(DEEP), bounding=AtMostRows(1, nowhere=True)), lost, PureDP(1), Unrecorded()).value
+    made = run(replace(CountMin(DEEP), bounding=AtMostRows(1, Outside.PEOPLE)), lost, PureDP(1), Unrecorded()).value
     assert made.unbiased[made.cells.cells == NOWHERE] == pytest.approx(5_000, abs=100)
 
 

@@ -15,7 +15,7 @@ from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent
 from hazemap.privacy.budget import PureDP
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import AtMostRows
+from hazemap.tables.bounding import AtMostRows, Outside
 
 from .conftest import TREE
 
@@ -71,7 +71,7 @@ def test_all_levels_are_a_hierarchy_of_quarters(curator):
 
 
 def test_a_hierarchy_counts_people_and_its_published_map_is_unbiased(lost):
-    method = HB.published(TREE, 6, AtMostRows(1, nowhere=True), Reading.UNBIASED)
+    method = HB.published(TREE, 6, AtMostRows(1, outside=Outside.PEOPLE), Reading.UNBIASED)
     made = run(method, lost, PureDP(1), Unrecorded()).value
     assert np.array_equal(made.values, made.unbiased)
     people = np.where(made.places, 1.0, 0.0)

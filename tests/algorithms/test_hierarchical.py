@@ -13,7 +13,7 @@ from hazemap.encoders import Stack
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import AtMostRows, OneVote
+from hazemap.tables.bounding import AtMostRows, OneVote, Outside
 
 from .conftest import PEOPLE, TREE
 
@@ -86,7 +86,7 @@ def test_geometric_budgets_know_fine_cells_better_than_even_ones(curator):
 
 @pytest.mark.parametrize("method", [Hierarchical(TREE, 6), Geometric(TREE, 6)], ids=lambda m: type(m).__name__)
 def test_rows_that_lie_nowhere_are_counted_at_no_price(method, lost):
-    kept = replace(method, bounding=AtMostRows(1, nowhere=True))
+    kept = replace(method, bounding=AtMostRows(1, outside=Outside.PEOPLE))
     made, question, _ = asked(kept, lost)
     plain, _, _ = asked(method, lost)
     nowhere = made.cells.cells == NOWHERE

@@ -19,7 +19,7 @@ from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.stream import Stream
 from hazemap.rounds import Measure, Query
 from hazemap.session import Unrecorded, replay, run
-from hazemap.tables import MemoryTable
+from hazemap.tables import MemoryTable, Outside
 from hazemap.tables.bounding import AtMostRows, OneVote
 from hazemap.trust import Curator
 
@@ -207,7 +207,7 @@ def people_of(number: int):
 
 
 def test_rows_that_lie_nowhere_are_counted_with_all_of_the_budget(lost):
-    result = ended(replace(QUICK, bounding=AtMostRows(1, nowhere=True)), Curator(Once(lost.table)), PureDP(1))
+    result = ended(replace(QUICK, bounding=AtMostRows(1, outside=Outside.PEOPLE)), Curator(Once(lost.table)), PureDP(1))
     assert result.value.cells.cells[-1] == NOWHERE
     assert result.transcript[-1].question.share == 1
     assert result.value.unbiased[-1] == pytest.approx(5_000, abs=30)

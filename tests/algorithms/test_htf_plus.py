@@ -17,7 +17,7 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.stream import Stream
 from hazemap.rounds import Query
 from hazemap.session import Unrecorded, replay, run
-from hazemap.tables.bounding import AtMostRows
+from hazemap.tables.bounding import AtMostRows, Outside
 from hazemap.trust import Curator
 
 from .conftest import BOX, people
@@ -92,7 +92,10 @@ def test_a_stored_run_is_replayed_to_the_same_map(curator, done):
 
 def test_who_lies_nowhere_is_counted_too(lost):
     found = run(
-        replace(METHOD, bounding=AtMostRows(1, nowhere=True)), Curator(Once(lost.table)), PureDP(1), Unrecorded()
+        replace(METHOD, bounding=AtMostRows(1, Outside.PEOPLE)),
+        Curator(Once(lost.table)),
+        PureDP(1),
+        Unrecorded(),
     )
     assert found.value.unbiased[-1] == pytest.approx(5_000, abs=30)
 

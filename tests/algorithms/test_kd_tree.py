@@ -17,7 +17,7 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.stream import Stream
 from hazemap.rounds import Choice, Query
 from hazemap.session import Session, Unrecorded, run
-from hazemap.tables import open_table
+from hazemap.tables import Outside, open_table
 from hazemap.tables.bounding import AtMostRows, OneVote
 from hazemap.trust import Curator
 
@@ -157,7 +157,7 @@ def test_its_best_guess_has_no_minus_signs_and_its_intervals_hold_the_truth(cura
 
 
 def test_people_nowhere_and_shared_votes_are_counted(curator, lost):
-    kept = made(KDTree(TREE, AtMostRows(1, nowhere=True)), lost).value
+    kept = made(KDTree(TREE, AtMostRows(1, outside=Outside.PEOPLE)), lost).value
     assert kept.unbiased[kept.cells.cells == NOWHERE] == pytest.approx(5_000, abs=60)
     shared = made(KDTree(TREE, OneVote(1024)), curator).value
     assert shared.unbiased.sum() == pytest.approx(PEOPLE, rel=0.02)

@@ -10,13 +10,13 @@ from hazemap.algorithms import Adaptive, FittedLevel, Flat, FoundBox, Locate, Pr
 from hazemap.algorithms.adaptive import cut
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.domains import WORLD, Box, Hexagons, Quadtree
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent
 from hazemap.privacy.budget import PureDP
 from hazemap.rounds import Answer
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import AtMostRows, OneVote
+from hazemap.tables.bounding import AtMostRows, OneVote, Outside
 
 TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 8)
 HEXAGONS = Hexagons(Box(13.2, 52.4, 13.6, 52.6), 6, 9)
@@ -105,7 +105,7 @@ def test_rows_that_lie_nowhere_are_counted_beside_the_cells_at_no_price(method):
     trust = town()
     trust.lon = np.append(trust.lon, np.full(5_000, np.nan))
     trust.lat = np.append(trust.lat, np.full(5_000, np.nan))
-    result = run(replace(method, bounding=AtMostRows(1, nowhere=True)), trust, PureDP(1), Unrecorded())
+    result = run(replace(method, bounding=AtMostRows(1, outside=Outside.PEOPLE)), trust, PureDP(1), Unrecorded())
     nowhere = result.value.unbiased[result.value.cells.cells == NOWHERE]
     assert nowhere == pytest.approx(5_000, abs=100)
     assert sum(question.share for question in trust.asked) == 1
@@ -143,7 +143,7 @@ def test_the_cells_are_asked_first_and_then_coarser_ones():
     trust = town()
     result = run(Adaptive(TREE), trust, PureDP(1), Unrecorded())
     sizes = [question.encoder.size for question in trust.asked]
-    assert sizes[3] == result.value.cells.size > sizes[4] > sizes[5]
+    assert sizes[3] == result.value.cells.size > sizes[4] >= sizes[5] == 1
 
 
 def test_a_prior_replaces_the_first_grid():
@@ -230,12 +230,36 @@ def test_hexagons_start_coarser_where_the_found_box_holds_too_many():
     far = FoundBox(Flat(Hexagons(Box(0, 0, 1e-5, 1e-5), 9, 9), 0))
     assert far.tree(Box(13, 52, 13.5, 52.5)).coarsest == 9
     wide = far.tree(Box(-170, -60, 170, 70))
-    assert (wide.coarsest, wide.finest) == (4, 9)
+    assert (wide.coarsest, wide.finest) == (3, 9)
+    assert far.over(Box(13, 52, 13.5, 52.5)).level == 0
+    assert far.over(Box(-170, -60, 170, 70)).level == 1  # finer ones are too many at once
 
 
-def test_nobody_is_found_in_an_empty_table():
-    with pytest.raises(InputError, match="no place stands out"):
-        run(Locate(), Seeded(np.zeros(0), np.zeros(0)), PureDP(1), Unrecorded())
+def test_where_no_place_stands_out_the_box_is_the_world_and_the_rest_of_the_budget_makes_a_map():
+    nobody = Seeded(np.zeros(0), np.zeros(0))
+    assert run(Locate(), nobody, PureDP(1), Unrecorded()).value == WORLD
+    for method, level in ((Adaptive(TREE), None), (Flat(TREE, 3), 3), (Flat(replace(HEXAGONS, finest=9), 3), 3)):
+        found = FoundBox(method)
+        done = run(found, nobody, PureDP(1), Unrecorded())
+        assert sum(exchange.question.share for exchange in done.transcript) == 1 - found.share / 2
+        assert not found.found_in(done.transcript)
+        cells = done.value.cells
+        assert cells.size > 1 and abs(done.value.unbiased.sum()) < 6 * done.value.noise.of(np.ones(cells.size)).stddev
+        assert level is None or set(cells.levels.tolist()) <= {level, -1}
+        assert not isinstance(cells.tree, Hexagons) or cells.tree.coarsest + level <= 5
+    somebody = town()
+    found = FoundBox(Adaptive(TREE))
+    assert found.found_in(run(found, somebody, PureDP(1), Unrecorded()).transcript)
+
+
+def test_a_thousand_people_all_over_the_world_get_a_map_without_a_box():
+    """Found fault 6: they paid ε = 1 and got nothing, in 12 of 12 runs."""
+    chance = np.random.default_rng(3)
+    world = Seeded(chance.uniform(-180, 180, 1_000), chance.uniform(-60, 70, 1_000))
+    for epsilon in ("0.5", "1", "2"):
+        done = run(FoundBox(Adaptive(TREE)), world, PureDP(epsilon), Unrecorded())
+        error = done.value.noise.of(np.ones(done.value.cells.size)).stddev
+        assert abs(done.value.unbiased.sum() - 1_000) < 6 * error
 
 
 @pytest.mark.parametrize("reading", Reading)

@@ -18,7 +18,7 @@ from hazemap.privacy.spending import Spending
 from hazemap.privacy.stream import Stream
 from hazemap.rounds import Measure, Query
 from hazemap.session import Result, Unrecorded, replay, run
-from hazemap.tables import AtMostRows, MemoryTable
+from hazemap.tables import AtMostRows, MemoryTable, Outside
 from hazemap.trust import Curator
 
 
@@ -82,12 +82,13 @@ def test_shares_are_proportional_to_the_cube_roots_of_the_levels_sizes(parcels):
 
 
 def test_every_way_pays_the_whole_budget_and_nobody_more(parcels, table):
-    result = made(National(parcels, dynamic_below=2000, bounding=AtMostRows(1, nowhere=True)), table)
+    result = made(National(parcels, dynamic_below=2000, bounding=AtMostRows(1, outside=Outside.PEOPLE)), table)
     spent = Spending()
     for question, _ in result.transcript:
         spent.pay(question.share, question.where)
     leaves = result.value.cells
-    paid = {spent.most((Leaves(leaves.tree, leaves.cells[i : i + 1]), AtMostRows(1, True))) for i in range(leaves.size)}
+    rule = AtMostRows(1, outside=Outside.PEOPLE)
+    paid = {spent.most((Leaves(leaves.tree, leaves.cells[i : i + 1]), rule)) for i in range(leaves.size)}
     assert paid == {Fraction(1)}
 
 
@@ -129,10 +130,19 @@ def test_trees_that_are_only_halved_ask_for_sums_alone(parcels, table):
 
 
 def test_who_is_nowhere_is_counted_with_the_whole_budget(parcels, table):
-    result = made(National(parcels, bounding=AtMostRows(1, nowhere=True), dynamic_below=2000), table)
+    result = made(National(parcels, bounding=AtMostRows(1, outside=Outside.PEOPLE), dynamic_below=2000), table)
     at = int(np.flatnonzero(result.value.cells.cells == NOWHERE)[0])
     assert result.value.unbiased[at] == pytest.approx(200, abs=30)  # discrete Laplace of scale 1: P < 1e-12
     assert result.value.stddev[at] < 1.5
+
+
+def test_counting_people_outside_leaves_the_total_as_well_known(parcels, table):
+    """It was asked last, and districts' totals asked before were then left out: 50 people instead of 2."""
+    error = {}
+    for outside in (Outside.DROP, Outside.PEOPLE):
+        found = made(National(parcels, bounding=AtMostRows(1, outside), dynamic_below=2000), table).value
+        error[outside] = found.noise.of(found.places.astype(float)).stddev
+    assert error[Outside.PEOPLE] == pytest.approx(error[Outside.DROP], rel=0.1)
 
 
 def test_a_national_map_is_made_again_from_its_answers(parcels, table):

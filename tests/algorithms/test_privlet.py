@@ -9,19 +9,19 @@ from hazemap.domains import Box, Hexagons
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.session import Unrecorded, replay, run
-from hazemap.tables.bounding import AtMostRows
+from hazemap.tables.bounding import AtMostRows, Outside
 
 from .conftest import TREE
 
 
-@pytest.mark.parametrize("rule", [AtMostRows(1), AtMostRows(1, nowhere=True)], ids=repr)
+@pytest.mark.parametrize("rule", [AtMostRows(1), AtMostRows(1, outside=Outside.PEOPLE)], ids=repr)
 def test_the_people_are_counted(lost, rule):
     made = run(Privlet(TREE, 6, rule), lost, PureDP(1), Unrecorded()).value
     people = made.places.astype(float)
     assert (people * made.unbiased).sum() == pytest.approx(50_000, abs=6 * made.noise.of(people).stddev)
     assert made.values[made.places].min() >= 0
     assert made.values.sum() == pytest.approx(made.unbiased.sum())
-    assert not rule.nowhere or made.unbiased[-1] == pytest.approx(5_000, abs=6 * made.stddev[-1])
+    assert not rule.outside.asked or made.unbiased[-1] == pytest.approx(5_000, abs=6 * made.stddev[-1])
 
 
 def test_errors_are_as_large_as_they_say(curator):

@@ -14,7 +14,7 @@ from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.stream import Stream
 from hazemap.rounds import Answer, Growth, Query
 from hazemap.session import Session, Unrecorded, replay, run
-from hazemap.tables import MemoryTable
+from hazemap.tables import MemoryTable, Outside
 from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote
 from hazemap.trust import Curator
 
@@ -99,7 +99,7 @@ def test_votes_that_are_shared_out_are_counted_in_people():
 
 
 def test_people_nowhere_and_hexagons_and_found_boxes_do_too(curator, lost):
-    kept = run(PrivTree(FINE, AtMostRows(1, nowhere=True)), lost, PureDP(1), Unrecorded()).value
+    kept = run(PrivTree(FINE, AtMostRows(1, outside=Outside.PEOPLE)), lost, PureDP(1), Unrecorded()).value
     assert kept.unbiased[kept.cells.cells == NOWHERE] == pytest.approx(5_000, abs=60)
     hexagons = PrivTree(Hexagons(BOX, 5, 9))
     made = run(hexagons, curator, PureDP(1), Unrecorded()).value

@@ -18,7 +18,7 @@ from hazemap.estimate.proportions import Proportions
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.stream import Stream
 from hazemap.session import Unrecorded, run
-from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, open_table
+from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, Outside, open_table
 from hazemap.trust import Cohort, Curator, SimulatedSecureSum
 from hazemap.trust.tasks import askable
 
@@ -152,7 +152,7 @@ def test_a_marked_query_travels():
 
 def test_rows_that_lie_nowhere_have_no_proportion():
     with pytest.raises(InputError, match="nowhere"):
-        Proportion(TREE, AtMostRows(1, nowhere=True))
+        Proportion(TREE, AtMostRows(1, outside=Outside.PEOPLE))
 
 
 @pytest.mark.parametrize("kind", ["bool", "number", "text"])

@@ -15,7 +15,7 @@ from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.stream import Stream
 from hazemap.session import Unrecorded, run
-from hazemap.tables import AtMostRows, MemoryTable, OneVote
+from hazemap.tables import AtMostRows, MemoryTable, OneVote, Outside
 from hazemap.trust import Cohort, Curator, SimulatedSecureSum
 
 BERLIN = Box(13.2, 52.4, 13.6, 52.6)
@@ -46,7 +46,7 @@ def picture(cells, values):
     return (values / ((last - first).astype(float) + 1))[cells.locate(grid.ravel())].reshape(grid.shape)
 
 
-@pytest.mark.parametrize("rule", [OneVote(), AtMostRows(1), OneVote(nowhere=True)], ids=str)
+@pytest.mark.parametrize("rule", [OneVote(), AtMostRows(1), OneVote(outside=Outside.PEOPLE)], ids=str)
 @pytest.mark.parametrize("kind", [Pyramid, PublishedPyramid])
 @pytest.mark.parametrize("epsilon", ["0.1", 24])
 def test_the_shares_are_spent_to_the_last_and_every_round_tiles(kind, rule, epsilon):
@@ -57,7 +57,7 @@ def test_the_shares_are_spent_to_the_last_and_every_round_tiles(kind, rule, epsi
         assert (leaves.locate(TREE.grid(TREE.depth).ravel()) >= 0).all()
         assert not leaves.nested
     assert leaves == result.value.cells
-    assert (NOWHERE in leaves.cells) == rule.nowhere
+    assert (NOWHERE in leaves.cells) == rule.outside.asked
 
 
 @pytest.mark.parametrize("kind", [Pyramid, PublishedPyramid])

@@ -32,11 +32,14 @@ def test_every_kind_of_region_can_be_asked_about(release, hazemap, tmp_path):
 def test_a_wider_confidence_gives_a_wider_interval(release, hazemap):
     narrow, wide = (hazemap("ask", "map.parquet", "--confidence", p, "--json").json for p in ("0.5", "0.999"))
     assert narrow["high"] - narrow["low"] < wide["high"] - wide["low"]
+    assert (narrow["nowhere"] or narrow)["confidence"] == 0.5 and (wide["nowhere"] or wide)["confidence"] == 0.999
 
 
 def test_the_fullest_cells_come_first(release, hazemap):
     done = hazemap("ask", "map.parquet", "--top", "3")
-    assert len(done.out.splitlines()) == 4
+    assert len(done.out.splitlines()) == 5
+    assert "chosen for their numbers" in done.out
+    assert "99 % interval" in hazemap("ask", "map.parquet", "--top", "3", "--confidence", "0.99").out
     top = hazemap("ask", "map.parquet", "--top", "3", "--by", "density", "--json").json["top"]
     densities = [row["per_km2"] for row in top]
     assert densities == sorted(densities, reverse=True)

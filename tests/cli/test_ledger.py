@@ -54,3 +54,32 @@ def test_another_ledger_can_be_named(hazemap, visits, tmp_path):
     assert hazemap("release", "visits.parquet", *options).code == 0
     assert hazemap("ledger", "list", "--json").json["datasets"] == []
     assert len(hazemap("ledger", "list", "--ledger", "other.sqlite", "--json").json["datasets"]) == 1
+
+
+def test_a_cap_says_why_and_whom_and_the_history_keeps_it(release, hazemap):
+    assert hazemap("ledger", "cap", "visits", "3", "--why", "the board of 3 May").code == 0
+    done = hazemap("ledger", "history", "visits", "--json").json
+    assert done["charges"][0]["unit"] == {
+        "kind": "person",
+        "model": "full",
+        "id_column": "person",
+        "read_as": "whole numbers",
+        "guessed": False,
+    }
+    [change] = done["changes"]
+    assert (change["old"], change["new"]["epsilon"], change["why"]) == (None, "3", "the board of 3 May")
+    assert change["who"] and "the board of 3 May" in hazemap("ledger", "history").out
+    other = hazemap("release", "visits.parquet", "-e", "1", "-o", "rows.parquet", "--bounding", "rows are people")
+    assert other.code == 2 and "let another data set pay: --dataset 'visits, rows'" in " ".join(other.err.split())
+    refused = hazemap("ledger", "unit", "visits", "--rows")
+    assert refused.code == 2 and "has paid for people told apart by the column 'person'" in refused.err
+
+
+def test_a_steward_says_whom_a_data_set_protects(hazemap):
+    assert hazemap("ledger", "unit", "nyc", "--person", "user").out == (
+        "nyc: protects people told apart by the column 'user'\n"
+    )
+    assert hazemap("ledger", "cap", "oslo", "1", "--devices", "--json").json["protects"] == {"kind": "device"}
+    assert "nobody yet" in hazemap("ledger", "cap", "bergen", "1").out + hazemap("ledger", "list").out
+    assert "one of --person" in hazemap("ledger", "unit", "nyc").err
+    assert "one kind of people" in hazemap("ledger", "unit", "nyc", "--rows", "--devices").err

@@ -68,7 +68,7 @@ def test_an_interrupt_ends_with_130(hazemap, visits, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hazemap.publish.release", interrupted)
+    monkeypatch.setattr("hazemap.publish.run_release", interrupted)
     done = hazemap("release", "visits.parquet", "-e", "1", "-o", "map.parquet")
     assert done.code == 130
 
@@ -77,7 +77,7 @@ def test_what_the_system_refuses_is_no_bug(hazemap, visits, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hazemap.publish.release", full)
+    monkeypatch.setattr("hazemap.publish.run_release", full)
     done = hazemap("release", "visits.parquet", "-e", "1", "-o", "map.parquet")
     assert done.code == 1
     assert "No space left on device" in done.err
@@ -140,7 +140,9 @@ def test_an_interrupt_after_the_charge_says_that_it_stands(visits, tmp_path):
     started.send_signal(signal.SIGINT)
     out, err = started.communicate(timeout=60)
     assert (started.returncode, out) == (130, "")
-    assert err == "error: interrupted; a charge that was made stands\n"
+    assert (
+        err == "error: interrupted; a charge that was made stands, and `hazemap recover` lists what can be made of it\n"
+    )
     assert not (tmp_path / "map.parquet").exists()
     [record] = Ledger(tmp_path / "ledger.sqlite").history()
     assert not record.released

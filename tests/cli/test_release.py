@@ -28,6 +28,15 @@ def test_json_is_one_object_with_the_statement(hazemap, visits):
     assert done.json["total"]["low"] < done.json["total"]["value"] < done.json["total"]["high"]
 
 
+def test_a_box_that_is_too_small_is_found_out_from_the_release(hazemap, visits):
+    small = hazemap("release", "visits.parquet", "-e", "1", "--box=13.3,52.45,13.32,52.46", "-o", "small.parquet")
+    _, outside, advice, *_ = small.out.splitlines()
+    assert outside.endswith("lie outside the map.")
+    assert advice == "That is many: a wider --box would have them on the map."
+    dropped = hazemap("release", "visits.parquet", "-e", "1", BOX, "--outside", "drop", "-o", "dropped.parquet")
+    assert dropped.out.splitlines()[1] == "People outside the map were not counted."
+
+
 def test_a_cap_is_said_and_kept(hazemap, visits, tmp_path):
     assert hazemap("ledger", "cap", "berlin", "1.5").code == 0
     first = hazemap(*GOOD, "--dataset", "berlin")
@@ -46,18 +55,17 @@ def test_a_cap_is_said_and_kept(hazemap, visits, tmp_path):
         (("--epsilon", "-1"), 2, "epsilon must be above 0, not -1"),
         (("--epsilon", "1e400x"), 2, "epsilon must be a finite number"),
         (("--rho", "1"), 2, "a budget is epsilon, epsilon with delta, or rho alone; given: epsilon, rho"),
-        (("--lon", "lat", "--lat", "lon"), 2, "longitude and latitude are swapped"),
         (("--box=52.4,13.2,52.6,13.6", "--lon", "lat", "--lat", "lon"), 0, ""),
         (("--box=1,2,3",), 2, "a box is four numbers, west,south,east,north; found '1,2,3'"),
         (("--box=13.2,152.4,13.6,152.6",), 2, "are longitude and latitude swapped?"),
         (("--cells", "hexagons"), 2, "quadtree, quadtree:DEPTH, h3:COARSEST-FINEST, districts:FILE"),
         (("--method", "best"), 2, "; found 'best'"),
         (("--bounding", "some"), 2, "one row, rows:K, cells:K, one vote, rows are people; found 'some'"),
-        (("--outside", "keep"), 2, "--outside is drop or count; found 'keep'"),
+        (("--outside", "keep"), 2, "--outside is people, drop or count; found 'keep'"),
         (("-o", "visits.parquet"), 2, "the table itself"),
         (("-o", "old.parquet"), 2, "old.parquet is there already: choose another name"),
         (("-o", "map.csv"), 2, "ends in .parquet or .tif; found 'map.csv'"),
-        (("-o", "nowhere/map.parquet"), 2, "there is no folder nowhere"),
+        (("-o", "nowhere/map.parquet"), 2, "nowhere to write map.parquet to: make it first"),
         (("--memory", "0"), 2, "--memory"),
         (("--colour", "red"), 2, "--colour"),
     ],
@@ -91,31 +99,62 @@ def test_files_that_are_missing_empty_or_foreign_are_named(content, words, hazem
     assert hazemap("ledger", "list", "--json").json["datasets"] == []
 
 
-def test_a_table_without_rows_is_refused(hazemap, tmp_path):
+def test_a_table_without_rows_is_released_like_any_other(hazemap, tmp_path):
     columns = {"user": pa.int64(), "lon": pa.float64(), "lat": pa.float64()}
     pq.write_table(pa.schema(columns.items()).empty_table(), tmp_path / "empty.parquet")
-    done = hazemap("release", "empty.parquet", "--epsilon", "1", "-o", "map.parquet")
-    assert (done.code, done.out) == (2, "")
-    assert "no rows" in done.err
+    done = hazemap("release", "empty.parquet", "--epsilon", "1", "--box=13.2,52.4,13.6,52.6", "-o", "map.parquet")
+    assert done.code == 0
+    assert len(hazemap("ledger", "history", "--json").json["charges"]) == 1
 
 
 def test_errors_are_json_for_machines(hazemap, visits):
     refused = hazemap(*GOOD, "--epsilon", "-1", "--json")
     assert (refused.code, refused.err) == (2, "")
     assert refused.json == {"error": {"type": "InputError", "message": "epsilon must be above 0, not -1"}}
-    usage = hazemap("release", "--json")
+    which = hazemap("release", "--json")
+    assert (which.code, which.json["error"]["type"]) == (2, "InputError")
+    assert "which table?" in which.json["error"]["message"]
+    usage = hazemap("release", "--magic", "--json")
     assert usage.code == 2
     assert usage.json["error"]["type"] == "UsageError"
+
+
+def test_a_specification_is_written_kept_and_run_and_options_beside_it_count(hazemap, visits, tmp_path):
+    wrote = hazemap(*GOOD, "--rho", "0.1", "--method", "flat:4", "--write-spec", "map.toml")
+    assert wrote.code == 2 and "given: epsilon, rho" in wrote.err
+    wrote = hazemap(*GOOD, "--method", "flat:4", "--outside", "drop", "--write-spec", "map.toml")
+    assert (wrote.code, wrote.out) == (0, "map.toml: the specification; nothing was read or charged\n")
+    assert not (tmp_path / "new.parquet").exists() and hazemap("ledger", "list", "--json").json["datasets"] == []
+    assert 'method = "flat:4"\n' in (tmp_path / "map.toml").read_text()
+    done = hazemap("release", "--spec", "map.toml", "-o", "other.parquet", "--dataset", "other")
+    assert done.code == 0, done.err
+    made = Release.open(tmp_path / "other.parquet")
+    assert made.ground.places.size == 4**4 and made.statement.dataset == "other" and made.nowhere is None
+    (tmp_path / "map.toml").write_text('method = "flat:4"\nepsilom = "1"\n')
+    wrong = hazemap("release", "visits.parquet", "--spec", "map.toml", "-o", "third.parquet")
+    assert wrong.code == 2 and "a specification of this kind has no 'epsilom'" in wrong.err
 
 
 def test_hexagons_and_no_box_at_all(hazemap, visits):
     done = hazemap("release", "visits.parquet", "-e", "1", "--cells", "h3:7-10", "-o", "hexagons.parquet", "--json")
     assert done.code == 0
     assert "the box, found by two coarse grids of the world" in done.json["statement"]["charged"]
+    west, south, east, north = map(float, done.json["found_box"].split(","))
+    assert west < 13.4 < east and south < 52.5 < north
+    assert done.json["nowhere"]["stddev"] < 5
+    said = hazemap("ask", "hexagons.parquet").out.splitlines()[-1]
+    assert said.endswith("lie outside the map.") and said in hazemap("inspect", "hexagons.parquet").out
+    assert done.json["nowhere"].items() <= hazemap("ask", "hexagons.parquet", "--json").json["nowhere"].items()
     assert len(hazemap("ask", "hexagons.parquet", "--top", "1", "--json").json["top"][0]["cell"]) == 15
 
 
 @pytest.mark.slow
+def test_a_budget_far_from_the_usual_is_warned_about_on_a_line_of_its_own(hazemap, visits):
+    done = hazemap("release", "visits.parquet", "--person", "person", "-e", "30", BOX, "-o", "map.parquet", "--json")
+    assert done.code == 0 and done.json["cells"] > 0
+    assert done.err.splitlines()[0].startswith("warning: ε = 30 protects hardly anybody: whoever gets the release")
+
+
 def test_folders_and_patterns_and_csv(hazemap, points, tmp_path):
     folder = tmp_path / "parts"
     folder.mkdir()

@@ -8,7 +8,7 @@ import pytest
 
 def test_a_picture_appears_beside_the_file(release, hazemap, tmp_path):
     done = hazemap("show", "map.parquet")
-    assert (done.code, done.out) == (0, "map.png\n")
+    assert (done.code, done.out.splitlines()[0]) == (0, "map.png")
     content = (tmp_path / "map.png").read_bytes()
     width, height = struct.unpack(">II", content[16:24])
     assert content.startswith(b"\x89PNG")
@@ -21,11 +21,28 @@ def test_a_picture_is_what_was_asked_for(release, hazemap, tmp_path):
     (tmp_path / "line.geojson").write_text(json.dumps({"type": "Feature", "properties": {}, "geometry": line}))
     options = ("--no-uncertainty", "--outlines", "line.geojson", "--title", "Berlin", "--box=13.25,52.4,13.5,52.6")
     done = hazemap("show", "map.parquet", "-o", "berlin.svg", *options, "--json")
-    assert done.json == {"picture": "berlin.svg"}
+    assert done.json["picture"] == "berlin.svg"
     text = (tmp_path / "berlin.svg").read_text()
     assert "Berlin" in text
     assert "How sure is each cell?" not in text
     assert "Differentially private per person" in text
+
+
+def test_a_picture_crops_nobody_in_silence(release, hazemap):
+    """Fault 9: 9 to 46 % of the people lay outside the picture, and nobody said so."""
+    whole = hazemap("show", "map.parquet", "--no-uncertainty", "--json").json
+    part = hazemap("show", "map.parquet", "--no-uncertainty", "--box=13.3,52.45,13.4,52.55", "--json").json
+    total, inside = (
+        hazemap("ask", "map.parquet", *box, "--json").json["value"] for box in ((), ("--box=13.3,52.45,13.4,52.55",))
+    )
+    assert whole["beyond"] is None
+    assert whole["said"].endswith("lie outside the map.")
+    assert part["beyond"]["value"] == pytest.approx(total + whole["nowhere"]["value"] - inside)
+    assert part["beyond"]["low"] < part["beyond"]["value"] < part["beyond"]["high"]
+    assert " lie outside this picture; of them " in part["said"]
+    near = hazemap("show", "map.parquet", "--no-uncertainty", "--frame", "people")
+    assert near.out.splitlines()[1].endswith("outside the map.")
+    assert hazemap("show", "map.parquet", "--frame", "all").code == 2
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """`hazemap stats`, and `ask` and `show` of what it made."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -72,7 +74,13 @@ def test_places_are_asked_for(made, hazemap, tmp_path):
 
 def test_pictures_of_slots_and_of_one_cell(made, hazemap, tmp_path):
     known = Statistics.open(tmp_path / "speed.parquet").to_dataframe().query("not too_few").iloc[0]
-    assert hazemap("show", "speed.parquet").out == "speed.png\n"
+    file, shown = hazemap("show", "speed.parquet").out.splitlines()
+    assert file == "speed.png"
+    assert shown.startswith("Shown are all 7 cells, from 1") and shown.endswith("outside the cells were not counted.")
+    part = hazemap("show", "speed.parquet", "--box=13.3,52.5,13.31,52.51", "--json").json["said"]
+    assert re.match(
+        r"Shown are 0 of 7 cells and parts of [1-3] more, from 13\.300° E to 13\.310° E and from 52\.500° N", part
+    )
     assert hazemap("show", "speed.parquet", "--cell", known.h3, "-o", "profile.svg").out == "profile.svg\n"
     assert "Differentially private per person" in (tmp_path / "profile.svg").read_text()
     assert hazemap("show", "speed.parquet", "--statistic", "q0.5", "-o", "median.png").code == 0
@@ -140,6 +148,27 @@ def test_what_was_asked_is_inspected_and_replayed(made, hazemap):
     assert done.code == 0, done.err
     assert "Values" in done.out and "exactly these numbers" in done.out
     assert "every number, of people and of values, in every cell and slot" in done.out
+
+
+def test_statistics_are_specified_in_a_file_and_planned_from_it(hazemap, rides):
+    asked = (
+        "rides.parquet",
+        "--value",
+        "speed",
+        "--low",
+        "0",
+        "--high",
+        "65",
+        "-e",
+        "1",
+        BOX,
+        "--quantiles",
+        "0.1,0.5",
+    )
+    assert hazemap("stats", *asked, "--write-spec", "speed.toml").code == 0
+    assert hazemap("stats", "--spec", "speed.toml", "--plan", "--json").json["budget"] == "ε = 1"
+    done = hazemap("stats", "--spec", "speed.toml", "-o", "speed.parquet", "--json")
+    assert done.code == 0 and done.json["high"] == 65
 
 
 def test_a_histogram_of_one_place_is_asked_for_and_drawn(made, hazemap, tmp_path):

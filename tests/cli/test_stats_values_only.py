@@ -32,7 +32,7 @@ def test_a_release_says_its_model_its_route_and_who_paid_and_is_asked_shown_and_
     )
     assert "Route " in text and "everybody counts in " in text
     assert "Differentially private per person's values alone (not whereabouts): ε = 4 (pure)" in text
-    assert "Charged ε = 4 to the data set 'rides (values only)'." in text
+    assert "Charged ε = 4 to the values-only page of the data set 'rides'." in text
     known = Statistics.open(tmp_path / "speed.parquet").to_dataframe().query("not too_few").iloc[0]
     assert known.people == int(known.people) and known.people_stddev == 0
     asked = hazemap("ask", "speed.parquet", "--cell", known.h3, "--slot", known.slot).out
@@ -72,7 +72,7 @@ def test_a_cap_of_the_full_model_is_not_a_cap_on_values(hazemap, rides):
     assert hazemap("ledger", "cap", "rides", "9").code == 0
     done = hazemap(*GOOD)
     assert done.code == 3
-    assert "hazemap ledger cap 'rides (values only)'" in " ".join(done.err.split())
-    assert hazemap("ledger", "cap", "rides (values only)", "5").code == 0
+    assert "hazemap ledger cap rides … --values-only" in " ".join(done.err.split())
+    assert hazemap("ledger", "cap", "rides", "5", "--values-only").code == 0
     assert "leaves ε = 1 of its cap" in " ".join(hazemap(*GOOD).out.split())
     assert hazemap(*GOOD, "--force").code == 3

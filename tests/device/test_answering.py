@@ -8,16 +8,22 @@ import numpy as np
 import pytest
 
 from hazemap import codec
+from hazemap.cells import Leaves
 from hazemap.device import enrolment, rows
 from hazemap.device.account import Account
 from hazemap.device.log import Log
 from hazemap.device.store import Store
+from hazemap.encoders import Counts, Stack, Wavelet
+from hazemap.encoders.encoder import Entries
 from hazemap.privacy.budget import PureDP
+from hazemap.rounds import Query
+from hazemap.tables.bounding import AtMostCells, AtMostRows
+from hazemap.trust.contribution import contribution
 from hazemap.wire.messages import Masked
 from hazemap.wire.stages import Stage
 from hazemap.wire.terms import Mode
 
-from .room import FEW, NOW, UNTIL, Room, settle, task
+from .room import FEW, NOW, TREE, UNTIL, Room, settle, task
 
 
 @pytest.fixture
@@ -175,7 +181,7 @@ def test_another_task_than_the_session_was_formed_for_is_refused(store):
     for text, reason in (
         (codec.dumps(task(share=Fraction(1, 20))), "does not follow from its task"),
         (None, "begins with a task"),
-        ('{"Box": {"west": 0, "south": 0, "east": 1, "north": 1}}', "a task was to come"),
+        ('{"Box": {"west": 0, "south": 0, "east": 1, "north": 1}}', "is to be Task"),
         ("no JSON", "not JSON"),
     ):
         step = room.answering(1).answer(replace(work, task=text, session=work.session), NOW)
@@ -295,3 +301,77 @@ def test_no_row_no_key_and_no_share_is_in_any_process_log(store, caplog):
         for coordinate in (3.6 * position - 170, 60 - position):
             assert f"{coordinate:.1f}" not in text.replace("0.1", "")
     assert "touch" not in text
+
+
+def test_a_question_that_puts_a_vote_past_the_vectors_end_is_no_question(store):
+    """`nowhere=-1` made the vector one shorter: who was in the last cell stopped, who was elsewhere answered."""
+    settle(store, 20)
+    room = Room(store, replace(task(), question=Query(Wavelet(TREE, 2, AtMostCells(100)), Fraction(1, 10))))
+    work = room.work(0)
+    assert room.answering(0).answer(work, NOW).reply is not None
+    for lie in ("-1", "1", "0", "1.0", '"no"'):
+        hostile = replace(work, task=work.task.replace('"nowhere":false', f'"nowhere":{lie}'), session=bytes(32))
+        assert hostile.task != work.task
+        step = room.answering(0).answer(hostile, NOW)
+        assert "'nowhere' of a bounding rule must be" in step.refusal
+        assert step.reply is None
+
+
+TROUBLE = {
+    "past the end": lambda entries, size: entries._replace(position=entries.position + size),
+    "before the beginning": lambda entries, size: entries._replace(position=entries.position - size),
+    "more than a person may": lambda entries, _: entries._replace(value=entries.value * 2),
+    "not a number": lambda *_: 1 / 0,
+    "out of memory": lambda *_: (each for each in ()).throw(MemoryError),
+}
+
+
+@pytest.mark.parametrize("name", TROUBLE)
+def test_whatever_goes_wrong_with_somebodys_rows_they_answer_and_pay_like_everybody(store, monkeypatch, name):
+    """From outside it is an answer like any other, of somebody without rows; the owner's log says what happened."""
+    settle(store, 20)
+    room = Room(store, task())
+    encode = Counts.encode
+
+    def wrong(self, table):
+        entries = encode(self, table)
+        return TROUBLE[name](entries, self.size) if len(entries.position) else entries
+
+    monkeypatch.setattr(Counts, "encode", wrong)
+    opened = room.run()
+    assert opened.people == 20
+    assert np.abs(opened.sums).max() < 400, "noise alone"
+    for device in room.devices:
+        assert len(Account(store, device).charges()) == 1
+        [line] = Log(store, device).lines()
+        assert line.epsilon == Fraction(1, 10)
+        assert "could not be counted" in line.question
+        assert line.outcome == "answered to the end"
+
+
+def test_damaged_rows_are_no_reason_to_fall_silent(store, monkeypatch):
+    settle(store, 20)
+    room = Room(store, task())
+    monkeypatch.setattr(rows.Places, "from_bytes", classmethod(lambda cls, _: cls(*np.zeros((5, 2, 2)))))
+    assert room.run().people == 20
+
+
+def test_the_parts_of_a_stack_are_bounded_one_by_one(monkeypatch):
+    """A vote past the end of the first part would stand in the second, within the vector."""
+    from hazemap.tables.memory import MemoryTable
+
+    cells = Leaves.at_level(TREE, 1)
+    stack = Stack((Counts(cells, AtMostRows(1)), Counts(cells, AtMostRows(1))), (1, 3))
+    table = MemoryTable(np.zeros(1, dtype=np.int64), {"lon": np.array([2.0]), "lat": np.array([48.0])})
+    assert contribution(stack, lambda: table).sums.sum() == 4
+    monkeypatch.setattr(Counts, "encode", lambda *_: Entries(*np.array([[0], [4], [1]])))
+    found = contribution(stack, lambda: table)
+    assert (found.sums.tolist(), found.trouble) == ([0] * 8, "Refused")
+
+
+def test_a_message_that_nobody_thought_of_is_refused_and_stops_no_device(store, monkeypatch):
+    settle(store, 20)
+    room = Room(store, task())
+    monkeypatch.setattr("hazemap.device.answering._judged", lambda *_: 1 / 0)
+    step = room.answering(0).answer(room.work(0), NOW)
+    assert (step.reply, step.refusal) == (None, "this device cannot deal with the message")

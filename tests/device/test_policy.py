@@ -8,7 +8,7 @@ import pytest
 from hazemap.cells import Leaves
 from hazemap.device.policy import Policy
 from hazemap.device.questions import asked
-from hazemap.domains import Marked, Sides
+from hazemap.domains import Marked, Sides, Valued
 from hazemap.encoders import Counts, Sketch, Stack
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.budget import PureDP
@@ -157,3 +157,22 @@ def test_buckets_are_called_so():
     assert "in each of 16 buckets of cells" in str(asked(asking(Sketch(TREE, 2, 8, 2))))
     assert "in each of 16 cells" in str(asked(task()))
     assert "with your mark apart" in str(asked(asking(Counts(Sides(LEAVES)))))
+
+
+@pytest.mark.parametrize("tree", [Valued(TREE), Marked(Valued(TREE))], ids=["valued", "marked"])
+def test_cells_whose_size_a_device_cannot_tell_soon_are_refused(tree):
+    """Squares of districts took seconds to measure; nobody asks devices for them."""
+    for encoder in (
+        Counts(Leaves(tree, tree.root)),
+        Sketch(tree, 1, 8, 2),
+        Stack((Counts(Leaves(tree, tree.root)),), (1,)),
+    ):
+        assert "does not know how to judge cells of type Valued" in refusal(FEW, asking(encoder))
+
+
+def test_a_cell_without_a_size_is_not_large_enough(monkeypatch):
+    asked.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(type(TREE), "area", lambda _, cells: cells * float("nan"))
+        assert "must be at least" in (refusal(FEW, asking(Counts(Leaves.at_level(TREE, 3)))) or "")
+    asked.cache_clear()

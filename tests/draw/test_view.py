@@ -44,7 +44,7 @@ def test_noise_does_not_widen_a_view(make):
     values = np.random.default_rng(1).normal(0, 10, 4096)
     grid = tree.grid(6)
     values[np.isin(tree.grid(6).ravel(), grid[20:30, 20:30])] += 1000
-    view = Surface.of(make(tree, grid.ravel(), values, 10.0)).view
+    view = Surface.of(make(tree, grid.ravel(), values, 10.0)).crowded
     assert view.width < 0.25 * tree.side * 2 * np.pi * 6378137
 
 
@@ -53,14 +53,14 @@ def test_cells_that_are_hardly_clear_alone_are_clear_together(make):
     tree = Quadtree.around(Box(10, 50, 11, 50.6), 6)
     values = np.random.default_rng(1).normal(20, 10, 4096)  # two standard errors
     values[:4] = 1000
-    view = Surface.of(make(tree, tree.grid(6).ravel(), values, 10.0)).view
+    view = Surface.of(make(tree, tree.grid(6).ravel(), values, 10.0)).crowded
     assert view.width == pytest.approx(tree.side * 2 * np.pi * 6378137)
 
 
 def test_noise_alone_is_shown_whole(make):
     tree = Quadtree.around(Box(10, 50, 11, 50.6), 6)
     values = np.random.default_rng(1).normal(0, 10, 4096)
-    view = Surface.of(make(tree, tree.grid(6).ravel(), values, 10.0)).view
+    view = Surface.of(make(tree, tree.grid(6).ravel(), values, 10.0)).crowded
     assert view.width == pytest.approx(tree.side * 2 * np.pi * 6378137)
 
 
@@ -68,7 +68,7 @@ def test_a_cell_that_was_never_measured_decides_nothing(make):
     tree = Quadtree.world(4)
     cellmap = make(tree, tree.grid(4).ravel(), 1.0)
     cellmap.unbiased[100] = cellmap.stddev[7] = np.inf
-    assert np.isfinite(Surface.of(replace(cellmap, values=np.ones(256))).view.width)
+    assert np.isfinite(Surface.of(replace(cellmap, values=np.ones(256))).crowded.width)
 
 
 def test_the_mass_of_a_large_cell_lies_evenly_in_it(make):
@@ -76,7 +76,7 @@ def test_the_mass_of_a_large_cell_lies_evenly_in_it(make):
     west, east = tree.children(tree.root)[[0, 1]]
     cells = np.concatenate([[west], tree.children(np.array([east]))])
     values = np.array([0.2, 0, 1000, 0, 0])  # the large western cell holds a five-thousandth
-    view = Surface.of(make(tree, cells, values, 0.0)).view
+    view = Surface.of(make(tree, cells, values, 0.0)).crowded
     assert view.degrees[0] > -20
 
 

@@ -186,6 +186,8 @@ def test_a_vote_in_parts_is_measured_in_its_parts():
         lambda: CutCosts(Leaves(ROOT, ROOT.root), np.array([2]), np.array([[1]])),
         lambda: CutCosts(Leaves(ROOT, ROOT.root), np.array([0]), np.array([[0]])),
         lambda: CutCosts(Leaves(ROOT, ROOT.root), np.array([0]), np.array([[4]])),
+        lambda: CutCosts(Leaves(ROOT, ROOT.root), np.array([0]), np.array([[2, 1, 0]])),
+        lambda: CutCosts(Leaves(ROOT, ROOT.root), np.array([0]), np.array([[2, 1, 4]])),
         lambda: CutCosts(Leaves(ROOT, ROOT.root), np.array([0]), np.zeros((1, 0))),
         lambda: CutCosts(Leaves(ROOT, ROOT.root), np.array([0]), np.array([1])),
     ],

@@ -13,7 +13,6 @@ from hazemap.domains import Box, Magnitudes, Octaves, Quadtree, Stretches, Value
 from hazemap.encoders import Counts, Presences, total
 from hazemap.errors import InputError
 from hazemap.tables import AtMostCells, EngineTable, MemoryTable, OneVote, Sensitivity, open_table
-from hazemap.tables.opening import sources
 
 SQUARE = Quadtree.around(Box(0.0, 0.0, 1.0, 1.0), 2)
 LINE = Magnitudes(Box(0.0, 0.0, 1.0, 1.0), Weekdays("UTC"))
@@ -44,9 +43,7 @@ def engine(rows: MemoryTable) -> EngineTable:
     moments = [None if np.isnan(t) else round(t * 1e6) for t in rows.columns["time"].tolist()]
     columns = {name: rows.columns[name] for name in ("lon", "lat", "value")}
     arrow = pa.table({"user": rows.person, **columns, "ts": pa.array(moments, pa.timestamp("us"))})
-    with pytest.MonkeyPatch.context() as patch:  # tiny tables may have no usable row among the first
-        patch.setattr(sources, "_refuse_what_misleads", lambda *_: None)
-        return open_table(arrow, key=rows.key, measured="value", timed=True, threads=1)
+    return open_table(arrow, key=rows.key, measured="value", timed=True, threads=1)
 
 
 def without(rows: MemoryTable, person: int) -> MemoryTable:

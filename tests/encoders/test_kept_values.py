@@ -1,5 +1,6 @@
 """The counters of a dial: by brute force over all neighbours of small tables, whose values of one person differ."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -97,24 +98,25 @@ def test_a_table_in_which_others_count_is_refused():
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "words"),
     [
-        {"most": 3},
-        {"most": 0},
-        {"squares": 0},
-        {"squares": 9},
-        {"weight": np.zeros(2)},
-        {"weight": np.array([-1, 3])},
-        {"people": np.ones(3)},
-        {"bounding": OwnMeans(2, scale=7)},
+        ({"most": 3}, "at least 1 and at most places times records"),
+        ({"most": 0}, "at least 1 and at most places times records"),
+        ({"squares": 0}, "at least 1 and at most places times records"),
+        ({"squares": 1}, "at least 1 and at most places times records"),
+        ({"squares": 3}, "at least 1 and at most places times records"),
+        ({"weight": np.zeros(2)}, "somebody counts"),
+        ({"weight": np.array([-1, 3])}, "somebody counts"),
+        ({"weight": np.array([3, -1])}, "somebody counts"),
+        ({"weight": np.ones(3)}, "a number of people and a weight"),
+        ({"people": np.ones(3)}, "a number of people and a weight"),
+        ({"bounding": OwnMeans(2, scale=7)}, "scale=dial.l1"),
     ],
     ids=str,
 )
-def test_numbers_that_cannot_be_are_refused(wrong):
-    from dataclasses import replace
-
+def test_numbers_that_cannot_be_are_refused(wrong, words):
     question, _ = asked(GAUGES[0], (0.0,) * 6, np.ones(5, dtype=bool), 1)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=words):
         replace(question, **wrong)
 
 
@@ -124,3 +126,39 @@ def test_questions_are_equal_where_all_of_their_numbers_are():
     less, _ = asked(GAUGES[0], (0.0,) * 6, np.array([1, 0, 1, 1, 0], dtype=bool), 1)
     assert one == other and hash(one) == hash(other)
     assert one not in (less, 3)
+
+
+def test_there_are_as_many_sums_as_counters_of_places_where_somebody_counts():
+    for kept in ([1, 1, 1, 1, 1], [1, 0, 1, 0, 0]):
+        for gauge in GAUGES:
+            question, table = asked(gauge, (0.0,) * 6, np.array(kept, dtype=bool), 1)
+            assert len(question.total(table)) == question.size
+    question, _ = asked(GAUGES[0], (0.0,) * 6, np.ones(5, dtype=bool), 1)
+    assert replace(question, weight=np.array([3, 0])).told.tolist() == [0], "nobody has to count in a place"
+    with pytest.raises(InputError, match="a number of people and a weight"):
+        replace(question, weight=np.ones(1))
+
+
+def test_a_table_in_which_somebody_weighs_more_is_refused_though_each_place_weighs_the_same():
+    """Somebody counts in more places, or twice in one: the noise would be for less than they move."""
+    question, table = asked(GAUGES[0], (0.0,) * 6, np.ones(5, dtype=bool), 3)
+    assert (question.most, question.squares) == (3, 5)
+    question.total(table)
+    for less in ({"most": 2}, {"squares": 4}, {"squares": 3}, {"most": 2, "squares": 2}):
+        with pytest.raises(TableError, match="other people count"):
+            replace(question, **less).total(table)
+    replace(question, most=4, squares=6).total(table)  # more is safe
+
+
+def test_a_table_of_other_places_or_records_is_refused_though_the_same_people_count():
+    question, table = asked(GAUGES[0], (0.0,) * 6, np.ones(5, dtype=bool), 1)
+    other = asked(Gauge(0, 61), (0.0,) * 6, np.ones(5, dtype=bool), 1)[0]
+    with pytest.raises(TableError, match="other people count"):
+        other.total(table)
+    once = np.ones(5, dtype=bool)
+    once[table.pairs.whereabouts.records.argmax()] = False
+    question, table = asked(GAUGES[0], (0.0,) * 6, once, 1)  # nobody has a second record where they count
+    more = replace(question, bounding=OwnMeans(2, 2, question.dial.l1))
+    assert np.array_equal(KeptPairs(table.pairs, once, 2).weights()[0], question.weight)
+    with pytest.raises(TableError, match="other people count"):
+        more.total(table)

@@ -8,7 +8,7 @@ from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.encoders import Counts, Sketch, total
 from hazemap.errors import InputError
 from hazemap.estimate import sketched
-from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, Sensitivity
+from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, Outside, Sensitivity
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 TREE, HEXAGONS = Quadtree.around(BOX, 9), Hexagons(BOX, 5, 9)
@@ -90,7 +90,7 @@ def test_the_sensitivity_is_reached():
 
 
 def test_rows_that_lie_nowhere_are_thrown_like_a_cell_where_the_rule_keeps_them():
-    kept, dropped = (Sketch(TREE, 9, 1_000, 2, AtMostRows(1, nowhere)) for nowhere in (True, False))
+    kept, dropped = (Sketch(TREE, 9, 1_000, 2, AtMostRows(1, outside)) for outside in (Outside.COUNT, Outside.DROP))
     table = people(nowhere=500)
     assert kept.total(table).sum() - dropped.total(table).sum() == 2 * 500
     assert np.array_equal(kept.total(table), total(kept, table))

@@ -13,6 +13,8 @@ from hazemap.encoders.array_scores import ArrayBins, ArrayQuantiles
 from hazemap.encoders.balance import Balance
 from hazemap.encoders.value_sums import ArrayMeans, ValueSums
 from hazemap.errors import InputError, TableError
+from hazemap.privacy.budget import ZCDP
+from hazemap.privacy.mechanisms import noise_for
 from hazemap.tables import AtMostRows, MemoryTable
 from hazemap.tables.contributions import Contributions
 from hazemap.tables.grouping import BestFit, Filling, WrapAround
@@ -145,3 +147,14 @@ def test_other_numbers_of_samples_than_the_public_ones_are_refused():
 def test_impossible_questions_are_refused(impossible):
     with pytest.raises(InputError):
         impossible()
+
+
+@pytest.mark.parametrize(
+    "sums",
+    [ValueSums(RULER, 2), ArrayMeans(RULER, SOME, BestFit(2), 1, 3), ArrayMeans(RULER, SOME, WrapAround(2), 1, 3)],
+)
+def test_one_number_moves_as_far_in_l2_as_in_l1_so_its_noise_under_rho_is_for_the_square(sums):
+    found = moved(sums.total)
+    assert 2 < found <= sums.sensitivity.l1 or isinstance(sums, ArrayMeans)
+    assert found**2 <= sums.sensitivity.l2_squared, "moved that far by one person"
+    assert noise_for(ZCDP("0.5"), sums.sensitivity).variance == sums.sensitivity.l1**2 > sums.sensitivity.l1

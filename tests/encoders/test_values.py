@@ -12,9 +12,8 @@ from hazemap.cells import Leaves
 from hazemap.domains import Always, Box, Clock, Gauge, Measured, Quadtree
 from hazemap.encoders import Counts, Values, total
 from hazemap.errors import InputError
-from hazemap.tables import EngineTable, MemoryTable, OwnMeans, Sensitivity, open_table
+from hazemap.tables import EngineTable, MemoryTable, Outside, OwnMeans, Sensitivity, open_table
 from hazemap.tables.bounding import AtMostRows
-from hazemap.tables.opening import sources
 
 SQUARE = Quadtree.around(Box(0.0, 0.0, 1.0, 1.0), 2)
 CELLS = Leaves.at_level(SQUARE, 2)
@@ -43,9 +42,7 @@ def engine(rows: MemoryTable, **options) -> EngineTable:
     moments = [None if np.isnan(t) else round(t * 1e6) for t in rows.columns["time"].tolist()]
     columns = {name: rows.columns[name] for name in ("lon", "lat", "value")}
     arrow = pa.table({"user": rows.person, **columns, "ts": pa.array(moments, pa.timestamp("us"))})
-    with pytest.MonkeyPatch.context() as patch:  # tiny tables may have no usable row among the first
-        patch.setattr(sources, "_refuse_what_misleads", lambda *_: None)
-        return open_table(arrow, key=rows.key, measured="value", timed=True, **options)
+    return open_table(arrow, key=rows.key, measured="value", timed=True, **options)
 
 
 def without(rows: MemoryTable, person: int) -> MemoryTable:
@@ -190,6 +187,6 @@ def test_what_does_not_fit_together_is_refused():
     with pytest.raises(InputError):
         OwnMeans(0)
     with pytest.raises(InputError):
-        OwnMeans(1, nowhere=True)
+        OwnMeans(1, outside=Outside.COUNT)
     with pytest.raises(InputError, match="64 bits"):
         OwnMeans(1 << 16, 1 << 16)

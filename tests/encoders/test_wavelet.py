@@ -11,7 +11,7 @@ from hazemap.errors import InputError
 from hazemap.estimate import read_wavelet
 from hazemap.estimate.wavelets import WaveletNoise, restored
 from hazemap.rounds import Answer
-from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, Sensitivity
+from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, Outside, Sensitivity
 
 TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 5)
 
@@ -56,7 +56,7 @@ def test_all_pairs_of_places_stay_within_the_sensitivity(rule):
 
 
 def test_somebody_who_is_partly_nowhere_stays_within_the_sensitivity():
-    wavelet = Wavelet(Quadtree.world(depth=2), 2, OneVote(6, nowhere=True))
+    wavelet = Wavelet(Quadtree.world(depth=2), 2, OneVote(6, outside=Outside.COUNT))
     lost = np.zeros(wavelet.size, dtype=np.int64)
     lost[-1] = 3
     for cell in range(16, 32):
@@ -74,7 +74,7 @@ def test_a_wavelet_of_rows_alone_is_found_out():
     assert np.abs(moved).sum() > Sensitivity(wavelet.level + 1, wavelet.level + 1).l1
 
 
-@pytest.mark.parametrize("rule", [AtMostRows(1), OneVote(nowhere=True)], ids=repr)
+@pytest.mark.parametrize("rule", [AtMostRows(1), OneVote(outside=Outside.COUNT)], ids=repr)
 @pytest.mark.parametrize("level", [1, 4, 5])
 def test_the_votes_said_one_by_one_are_the_votes_counted(rule, level):
     wavelet, table = Wavelet(TREE, level, rule), people(nowhere=20)
@@ -94,15 +94,15 @@ def test_a_number_is_the_published_coefficient_times_its_weight():
 
 
 def test_without_noise_the_counts_come_back():
-    wavelet, table = Wavelet(TREE, 5, AtMostRows(1, nowhere=True)), people(nowhere=300)
+    wavelet, table = Wavelet(TREE, 5, AtMostRows(1, outside=Outside.COUNT)), people(nowhere=300)
     back = restored(wavelet, wavelet.total(table).astype(float))
     assert np.array_equal(back, Counts(wavelet.cells, wavelet.bounding).total(table))
     assert back[-1] == 300 and wavelet.cells.cells[-1] == NOWHERE
 
 
-@pytest.mark.parametrize("nowhere", [False, True])
-def test_the_noise_of_any_sum_is_that_of_the_inverse(nowhere):
-    wavelet = Wavelet(TREE, 3, AtMostRows(1, nowhere))
+@pytest.mark.parametrize("outside", Outside)
+def test_the_noise_of_any_sum_is_that_of_the_inverse(outside):
+    wavelet = Wavelet(TREE, 3, AtMostRows(1, outside))
     inverse = np.stack([restored(wavelet, unit) for unit in np.eye(wavelet.size)], axis=1)
     noise = WaveletNoise(wavelet, 2.0, 3.0)
     assert np.allclose(noise.errors, 2 * np.sqrt((inverse**2).sum(axis=1)))

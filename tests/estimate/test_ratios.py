@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from hazemap.errors import InputError
-from hazemap.estimate.ratios import loudest, means, quantiles, reach, variances
+from hazemap.estimate.ratios import loudest, means, quantiles, reach
+from hazemap.estimate.variances import variances
 
 TRIALS = 60_000
 # A binomial share of 60,000 trials around 0.95 stays within 0.0053 of it but for 1 in 10⁹ runs; the intervals' law is

@@ -15,26 +15,30 @@ from hypothesis import strategies as st
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.encoders import Counts, Encoder, Quantiles, Sketch, Stack, Wavelet, total
+from hazemap.errors import InputError
 from hazemap.tables import (
     AtMostCells,
     AtMostRows,
     EngineTable,
     MemoryTable,
     OneVote,
+    Outside,
     RowIsPerson,
     Sensitivity,
     open_table,
 )
-from hazemap.tables.opening import sources
 
 BOX = Box(13.0, 52.3, 13.8, 52.7)
 QUADTREE, HEXAGONS = Quadtree.around(BOX, 3), Hexagons(BOX, 4, 6)
 PLACES = [*product((13.05, 13.3, 13.31, 13.7), (52.35, 52.5, 52.65)), (0.0, 0.0), (np.nan, 52.5), (13.3, 95.0)]
 PERSONAL = [
-    *(rule(most, nowhere) for rule in (AtMostRows, AtMostCells) for most in (1, 3) for nowhere in (False, True)),
-    *(OneVote(scale, nowhere) for scale in (1, 6) for nowhere in (False, True)),
+    *(rule(1, outside) for rule in (AtMostRows, AtMostCells) for outside in (Outside.DROP, Outside.COUNT)),
+    *(rule(3, outside) for rule in (AtMostRows, AtMostCells) for outside in Outside),
+    *(OneVote(1, outside) for outside in (Outside.DROP, Outside.COUNT)),
+    *(OneVote(6, outside) for outside in Outside),
 ]
-RULES = [*PERSONAL, RowIsPerson(), RowIsPerson(nowhere=True)]
+TINY = [rule(k, outside) for rule, k in ((AtMostRows, 2), (AtMostCells, 2), (OneVote, 5)) for outside in Outside]
+RULES = [*PERSONAL, RowIsPerson(), RowIsPerson(outside=Outside.COUNT)]
 
 
 def down(tree: Tree, *levels: int) -> Cells:
@@ -114,9 +118,7 @@ def taken(table: MemoryTable, rows: np.ndarray) -> MemoryTable:
 def engine(table: MemoryTable) -> EngineTable:
     import pyarrow
 
-    with pytest.MonkeyPatch.context() as patch:  # tiny tables may have no usable row among the first
-        patch.setattr(sources, "_refuse_what_misleads", lambda *_: None)
-        return open_table(pyarrow.table({"user": table.person, **table.columns}), key=table.key, value="weight")
+    return open_table(pyarrow.table({"user": table.person, **table.columns}), key=table.key, value="weight")
 
 
 def units(table: MemoryTable, encoder: Encoder) -> list[np.ndarray]:
@@ -163,7 +165,7 @@ def test_an_engine_gives_the_sums_of_memory(tree, table):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", [AtMostRows(2), AtMostCells(2), OneVote(5), OneVote(5, nowhere=True)], ids=repr)
+@pytest.mark.parametrize("rule", TINY, ids=repr)
 def test_no_person_of_any_tiny_table_moves_the_sums_by_more(rule):
     """Every table of up to three rows, of two people, in three places, with two weights."""
     encoder = Stack(
@@ -221,3 +223,17 @@ def test_no_person_moves_the_score_of_a_quantile_by_more(rule, rank, table):
     for person in np.unique(table.person):
         rest = quantiles.scores(taken(table, table.person != person), rank)
         assert np.abs(whole - rest).max() <= quantiles.sensitivity(rank)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [(0, 1), (1, 0), (-1, 1), (1, -1), (1,), (1, 1, 1), (), (1.5, 1), (1, True), (1, Fraction(1, 2))],
+    ids=repr,
+)
+def test_a_stack_has_a_whole_weight_above_zero_for_each_part(weights):
+    """With a weight of 0 or less the noise would be for less than a person moves."""
+    counts = Counts(leaves(QUADTREE)["root"], AtMostRows(3))
+    with pytest.raises(InputError, match="a whole weight above 0 for each"):
+        Stack((counts, counts), weights)
+    with pytest.raises(InputError, match="at least one part"):
+        Stack((), ())

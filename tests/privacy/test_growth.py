@@ -1,6 +1,7 @@
 """PrivTree in integers: its price by the exact law of all trees, over all neighbours; twins that must fail."""
 
 from dataclasses import replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from math import exp, inf, log
@@ -206,3 +207,15 @@ def test_the_cells_that_were_not_split_tile_the_tree(tree, budget):
 def test_what_cannot_grow_is_refused(wrong):
     with pytest.raises(InputError):
         wrong()
+
+
+@pytest.mark.parametrize("fan", [2, 4, 7])
+@pytest.mark.parametrize(
+    "epsilon", [3, 1, Fraction(1, 7), Fraction(1, 10**9), Fraction(1, 10**12), Fraction(1, 10**15)]
+)
+def test_the_bias_is_the_least_whole_number_that_is_enough_however_wide_the_noise(epsilon, fan):
+    """e^(−δ/λ) ≤ 1/β means δ ≥ λ ln β, here with 60 digits: beyond 10⁹ a float is not near enough to tell."""
+    noise = GrowthNoise.within(Fraction(epsilon), 3, fan, 8)
+    with localcontext(prec=60):
+        wanted = Decimal(noise.scale.numerator) / noise.scale.denominator * Decimal(fan).ln()
+        assert noise.decay - 1 < wanted <= noise.decay

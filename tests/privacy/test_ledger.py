@@ -14,9 +14,13 @@ from hypothesis import strategies as st
 
 from hazemap.errors import CapExceeded, InputError, LedgerError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
-from hazemap.privacy.ledger import Amount, Ledger
+from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.ledger_records import Amount
 from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.privacy.unit import Unit
 from hazemap.tables.bounding import AtMostRows
+
+PEOPLE = Unit.person("user", "text")
 
 
 @pytest.fixture
@@ -52,9 +56,9 @@ def spent(ledger: Ledger, dataset: str = "nyc") -> str:
 def test_ten_tenths_fill_a_cap_of_one_exactly_and_an_eleventh_is_refused(ledger: Ledger) -> None:
     ledger.cap("nyc", PureDP(1))
     for _ in range(10):
-        ledger.charge("nyc", PureDP(0.1), "a tenth")
+        ledger.charge("nyc", PureDP(0.1), "a tenth", PEOPLE)
     with pytest.raises(CapExceeded) as refusal:
-        ledger.charge("nyc", PureDP(0.1), "one too many")
+        ledger.charge("nyc", PureDP(0.1), "one too many", PEOPLE)
     assert str(refusal.value) == (
         "the data set 'nyc' has ε = 0 left of its cap ε = 1 (spent ε = 1); this release asks for ε = 0.1: "
         "raise the cap with `hazemap ledger cap nyc …` if the people's agreement allows it"
@@ -64,28 +68,28 @@ def test_ten_tenths_fill_a_cap_of_one_exactly_and_an_eleventh_is_refused(ledger:
 
 def test_a_charge_of_the_whole_cap_is_allowed(ledger: Ledger) -> None:
     ledger.cap("nyc", PureDP("1/3"))
-    ledger.charge("nyc", PureDP("1/3"), "everything")
+    ledger.charge("nyc", PureDP("1/3"), "everything", PEOPLE)
     assert ledger.datasets()[0].remaining == Amount("ε", Fraction(0))
 
 
 def test_a_charge_a_hair_above_the_cap_is_refused(ledger: Ledger) -> None:
     ledger.cap("nyc", PureDP(1))
     with pytest.raises(CapExceeded):
-        ledger.charge("nyc", PureDP(1 + Fraction(1, 10**40)), "a hair")
+        ledger.charge("nyc", PureDP(1 + Fraction(1, 10**40)), "a hair", PEOPLE)
 
 
 def test_a_refusal_names_what_is_left_to_ask_for(ledger: Ledger) -> None:
     ledger.cap("new york", PureDP(1))
-    ledger.charge("new york", PureDP("0.6"), "first")
+    ledger.charge("new york", PureDP("0.6"), "first", PEOPLE)
     with pytest.raises(CapExceeded, match=re.escape("ask for at most ε = 0.4, or raise")) as refusal:
-        ledger.charge("new york", PureDP(1), "second")
+        ledger.charge("new york", PureDP(1), "second", PEOPLE)
     assert "hazemap ledger cap 'new york' …" in str(refusal.value)
 
 
 def test_a_refused_charge_writes_nothing(ledger: Ledger) -> None:
     ledger.cap("nyc", PureDP(1))
     with pytest.raises(CapExceeded):
-        ledger.charge("nyc", PureDP(2), "too much")
+        ledger.charge("nyc", PureDP(2), "too much", PEOPLE)
     assert ledger.history() == []
     assert spent(ledger) == "ε = 0"
 
@@ -94,79 +98,79 @@ def test_a_refused_charge_writes_nothing(ledger: Ledger) -> None:
 def test_a_cap_in_pure_epsilon_refuses_what_implies_none(ledger: Ledger, price: Budget) -> None:
     ledger.cap("nyc", PureDP(100))
     with pytest.raises(CapExceeded, match="implies no finite pure ε: ask for pure ε"):
-        ledger.charge("nyc", price, "Gaussian noise")
+        ledger.charge("nyc", price, "Gaussian noise", PEOPLE)
     assert ledger.history() == []
 
 
 def test_under_a_cap_in_rho_a_pure_epsilon_costs_half_its_square(ledger: Ledger) -> None:
     ledger.cap("nyc", ZCDP(1))
-    ledger.charge("nyc", PureDP(1), "Laplace noise")
-    ledger.charge("nyc", ZCDP("0.25"), "Gaussian noise")
+    ledger.charge("nyc", PureDP(1), "Laplace noise", PEOPLE)
+    ledger.charge("nyc", ZCDP("0.25"), "Gaussian noise", PEOPLE)
     assert spent(ledger) == "ρ = 0.75"
     with pytest.raises(CapExceeded, match=r"asks for ε = 1, which costs ρ = 0\.5: ask for at most ε = 0\.7071"):
-        ledger.charge("nyc", PureDP(1), "more")
+        ledger.charge("nyc", PureDP(1), "more", PEOPLE)
     with pytest.raises(CapExceeded, match=r"asks for ρ = 0\.5: ask for at most ρ = 0\.25, or"):
-        ledger.charge("nyc", ZCDP("0.5"), "more")
-    ledger.charge("nyc", ZCDP("0.25"), "the rest")
+        ledger.charge("nyc", ZCDP("0.5"), "more", PEOPLE)
+    ledger.charge("nyc", ZCDP("0.25"), "the rest", PEOPLE)
     assert ledger.datasets()[0].remaining == Amount("ρ", Fraction(0))
 
 
 def test_the_same_epsilon_and_delta_fill_their_own_cap(ledger: Ledger) -> None:
     ledger.cap("nyc", ApproxDP(1, 1e-6))
-    ledger.charge("nyc", ApproxDP(1, 1e-6), "everything")
+    ledger.charge("nyc", ApproxDP(1, 1e-6), "everything", PEOPLE)
     with pytest.raises(CapExceeded, match=r"ρ = 0 left of its cap \(ε, δ\) = \(1, 1e-06\)"):
-        ledger.charge("nyc", ZCDP("1e-9"), "a hair")
+        ledger.charge("nyc", ZCDP("1e-9"), "a hair", PEOPLE)
 
 
 def test_shares_of_an_epsilon_and_delta_fill_it_exactly(ledger: Ledger) -> None:
     cap = ApproxDP(1, 1e-6)
     ledger.cap("nyc", cap)
     for _ in range(7):
-        ledger.charge("nyc", cap.part(Fraction(1, 7)), "a seventh")
+        ledger.charge("nyc", cap.part(Fraction(1, 7)), "a seventh", PEOPLE)
     assert ledger.datasets()[0].remaining == Amount("ρ", Fraction(0))
 
 
 def test_without_a_cap_everything_is_charged_and_pure_epsilons_add(ledger: Ledger) -> None:
-    ledger.charge("nyc", PureDP(3), "first")
-    ledger.charge("nyc", PureDP("0.5"), "second")
+    ledger.charge("nyc", PureDP(3), "first", PEOPLE)
+    ledger.charge("nyc", PureDP("0.5"), "second", PEOPLE)
     [status] = ledger.datasets()
     assert (status.cap, status.remaining, status.charges) == (None, None, 2)
     assert status.spent == Amount("ε", Fraction(7, 2))
 
 
 def test_without_a_cap_mixed_charges_add_in_rho(ledger: Ledger) -> None:
-    ledger.charge("nyc", PureDP(2), "pure")
-    ledger.charge("nyc", ZCDP("0.5"), "concentrated")
-    ledger.charge("nyc", ApproxDP(1, 1e-6), "approximate")
+    ledger.charge("nyc", PureDP(2), "pure", PEOPLE)
+    ledger.charge("nyc", ZCDP("0.5"), "concentrated", PEOPLE)
+    ledger.charge("nyc", ApproxDP(1, 1e-6), "approximate", PEOPLE)
     assert ledger.datasets()[0].spent == Amount("ρ", Fraction(5, 2) + ApproxDP(1, 1e-6).rho)
 
 
 def test_a_data_set_that_has_paid_in_rho_takes_no_cap_in_pure_epsilon(ledger: Ledger) -> None:
-    ledger.charge("nyc", ZCDP("0.5"), "Gaussian noise")
+    ledger.charge("nyc", ZCDP("0.5"), "Gaussian noise", PEOPLE)
     with pytest.raises(InputError, match="no cap in pure ε can hold"):
         ledger.cap("nyc", PureDP(10))
     assert ledger.datasets()[0].cap is None
 
 
 def test_pure_charges_can_be_capped_in_rho_and_in_epsilon_again(ledger: Ledger) -> None:
-    ledger.charge("nyc", PureDP(1), "pure")
+    ledger.charge("nyc", PureDP(1), "pure", PEOPLE)
     assert ledger.cap("nyc", ZCDP(1)).remaining == Amount("ρ", Fraction(1, 2))
     assert ledger.cap("nyc", PureDP(3)).remaining == Amount("ε", Fraction(2))
 
 
 def test_a_cap_below_what_is_spent_leaves_nothing_and_a_higher_one_leaves_the_rest(ledger: Ledger) -> None:
-    ledger.charge("nyc", PureDP(2), "early")
+    ledger.charge("nyc", PureDP(2), "early", PEOPLE)
     assert ledger.cap("nyc", PureDP(1)).remaining == Amount("ε", Fraction(0))
     with pytest.raises(CapExceeded, match=r"spent ε = 2"):
-        ledger.charge("nyc", PureDP("0.001"), "late")
+        ledger.charge("nyc", PureDP("0.001"), "late", PEOPLE)
     assert ledger.cap("nyc", PureDP(3)).remaining == Amount("ε", Fraction(1))
 
 
 def test_one_data_set_does_not_pay_for_another(ledger: Ledger) -> None:
     ledger.cap("nyc", PureDP(1))
     ledger.cap("oslo", PureDP(1))
-    ledger.charge("nyc", PureDP(1), "all of nyc's")
-    ledger.charge("oslo", PureDP(1), "all of oslo's")
+    ledger.charge("nyc", PureDP(1), "all of nyc's", PEOPLE)
+    ledger.charge("oslo", PureDP(1), "all of oslo's", PEOPLE)
     assert [(status.name, status.charges) for status in ledger.datasets()] == [("nyc", 1), ("oslo", 1)]
 
 
@@ -182,12 +186,12 @@ def test_who_asks_for_what_is_shown_to_be_left_is_not_refused(
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "ledger.sqlite")
         ledger.cap("nyc", kind(cap))
-        ledger.charge("nyc", PureDP(cap * share if kind is PureDP else min(cap, Fraction(1)) * share), "a part")
+        ledger.charge("nyc", PureDP(cap * share if kind is PureDP else min(cap, Fraction(1)) * share), "a part", PEOPLE)
         with pytest.raises(CapExceeded) as refusal:
-            ledger.charge("nyc", PureDP(1000), "too much")
+            ledger.charge("nyc", PureDP(1000), "too much", PEOPLE)
         offered = re.search(r"ask for at most ε = ([^,]+), or", str(refusal.value))
         if offered:
-            ledger.charge("nyc", PureDP(offered[1]), "what is left")
+            ledger.charge("nyc", PureDP(offered[1]), "what is left", PEOPLE)
         else:
             assert ledger.datasets()[0].remaining.value == 0
 
@@ -196,7 +200,7 @@ def test_who_asks_for_what_is_shown_to_be_left_is_not_refused(
 
 
 def test_an_account_pays_once_and_keeps_its_receipt(ledger: Ledger) -> None:
-    account = ledger.account("nyc", "a flat map")
+    account = ledger.account("nyc", "a flat map", PEOPLE)
     assert account.receipt is None
     account.charge(PureDP(1))
     assert [record.charge.id for record in ledger.history()] == [account.receipt]
@@ -207,7 +211,7 @@ def test_an_account_pays_once_and_keeps_its_receipt(ledger: Ledger) -> None:
 
 def test_an_account_that_is_refused_has_no_receipt_and_may_ask_for_less(ledger: Ledger) -> None:
     ledger.cap("nyc", PureDP(1))
-    account = ledger.account("nyc", "a flat map")
+    account = ledger.account("nyc", "a flat map", PEOPLE)
     with pytest.raises(CapExceeded):
         account.charge(PureDP(2))
     assert account.receipt is None
@@ -217,11 +221,11 @@ def test_an_account_that_is_refused_has_no_receipt_and_may_ask_for_less(ledger: 
 
 def test_an_account_cannot_be_turned_to_another_data_set(ledger: Ledger) -> None:
     with pytest.raises(FrozenInstanceError):
-        ledger.account("nyc", "a map").dataset = "oslo"  # type: ignore[misc]
+        ledger.account("nyc", "a map", PEOPLE).dataset = "oslo"  # type: ignore[misc]
 
 
 def test_a_charge_is_released_with_its_statement_and_file(ledger: Ledger) -> None:
-    charge = ledger.charge("nyc", PureDP(1), "a flat map\nover two lines")
+    charge = ledger.charge("nyc", PureDP(1), "a flat map\nover two lines", PEOPLE)
     assert not ledger.history()[0].released
     ledger.released(charge.id, statement(), "nyc.parquet")
     [record] = ledger.history("nyc")
@@ -231,12 +235,12 @@ def test_a_charge_is_released_with_its_statement_and_file(ledger: Ledger) -> Non
 
 
 def test_a_release_may_have_no_file(ledger: Ledger) -> None:
-    ledger.released(ledger.charge("nyc", PureDP(1), "in memory").id, statement(), None)
+    ledger.released(ledger.charge("nyc", PureDP(1), "in memory", PEOPLE).id, statement(), None)
     assert ledger.history()[0].file is None
 
 
 def test_a_charge_is_released_once(ledger: Ledger) -> None:
-    charge = ledger.charge("nyc", PureDP(1), "a map")
+    charge = ledger.charge("nyc", PureDP(1), "a map", PEOPLE)
     ledger.released(charge.id, statement(), "a.parquet")
     with pytest.raises(LedgerError, match="released already"):
         ledger.released(charge.id, statement(), "b.parquet")
@@ -250,7 +254,7 @@ def test_what_was_not_charged_cannot_be_released(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("wrong", [statement(budget=PureDP("0.5")), statement(dataset="oslo")])
 def test_a_statement_must_name_the_data_set_and_the_price_that_were_charged(ledger: Ledger, wrong: Statement) -> None:
-    charge = ledger.charge("nyc", PureDP(1), "a map")
+    charge = ledger.charge("nyc", PureDP(1), "a map", PEOPLE)
     with pytest.raises(LedgerError, match=rf"but charge {charge.id} paid ε = 1 of 'nyc'"):
         ledger.released(charge.id, wrong, "nyc.parquet")
     assert not ledger.history()[0].released
@@ -258,13 +262,13 @@ def test_a_statement_must_name_the_data_set_and_the_price_that_were_charged(ledg
 
 def test_history_is_in_order_and_can_be_of_one_data_set(ledger: Ledger) -> None:
     for dataset in ("nyc", "oslo", "nyc"):
-        ledger.charge(dataset, PureDP(1), f"of {dataset}")
+        ledger.charge(dataset, PureDP(1), f"of {dataset}", PEOPLE)
     assert [record.charge.id for record in ledger.history()] == [1, 2, 3]
     assert [record.charge.id for record in ledger.history("nyc")] == [1, 3]
 
 
 def test_the_history_of_an_unknown_data_set_names_the_known_ones(ledger: Ledger) -> None:
-    ledger.charge("nyc", PureDP(1), "a map")
+    ledger.charge("nyc", PureDP(1), "a map", PEOPLE)
     with pytest.raises(InputError, match="knows no data set 'nycc'; it knows 'nyc'"):
         ledger.history("nycc")
 
@@ -274,7 +278,7 @@ def test_the_history_of_an_unknown_data_set_names_the_known_ones(ledger: Ledger)
 
 def test_a_name_is_the_same_however_its_letters_are_composed(ledger: Ledger) -> None:
     ledger.cap(unicodedata.normalize("NFD", "Zürich"), PureDP(1))
-    ledger.charge(unicodedata.normalize("NFC", " Zürich "), PureDP(1), "a map")
+    ledger.charge(unicodedata.normalize("NFC", " Zürich "), PureDP(1), "a map", PEOPLE)
     assert [status.name for status in ledger.datasets()] == ["Zürich"]
     ledger.released(1, statement(dataset=unicodedata.normalize("NFD", "Zürich")), None)
 
@@ -282,12 +286,12 @@ def test_a_name_is_the_same_however_its_letters_are_composed(ledger: Ledger) -> 
 @pytest.mark.parametrize("name", ["", "  ", "a\0b", "a\udcffb", "x" * 201])
 def test_a_name_that_cannot_be_shown_is_refused(ledger: Ledger, name: str) -> None:
     with pytest.raises(InputError, match="--dataset"):
-        ledger.charge(name, PureDP(1), "a map")
+        ledger.charge(name, PureDP(1), "a map", PEOPLE)
     assert not ledger.path.exists()
 
 
 def test_file_names_that_are_no_text_are_kept_readably(ledger: Ledger) -> None:
-    ledger.charge("nyc", PureDP(1), os.fsdecode(b"of caf\xe9.csv"))
+    ledger.charge("nyc", PureDP(1), os.fsdecode(b"of caf\xe9.csv"), PEOPLE)
     ledger.released(1, statement(), os.fsdecode(b"caf\xe9.parquet"))
     [record] = ledger.history()
     assert (record.charge.what, record.file) == ("of caf\\udce9.csv", "caf\\udce9.parquet")
@@ -310,7 +314,7 @@ def test_a_ledger_stays_where_it_was_when_the_folder_changes(monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     ledger = Ledger(Path("ledger.sqlite"))
     monkeypatch.chdir("/")
-    ledger.charge("nyc", PureDP(1), "a map")
+    ledger.charge("nyc", PureDP(1), "a map", PEOPLE)
     assert (tmp_path / "ledger.sqlite").exists()
 
 
@@ -322,13 +326,13 @@ def test_looking_does_not_make_a_ledger(ledger: Ledger) -> None:
 
 def test_an_odd_path_is_taken_as_it_is(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "a ?mode=ro#%41 é" / "ledger.sqlite")
-    ledger.charge("nyc", PureDP(1), "a map")
+    ledger.charge("nyc", PureDP(1), "a map", PEOPLE)
     assert ledger.path.exists()
 
 
 def test_a_price_of_absurdly_many_digits_is_refused_before_anything_is_written(ledger: Ledger) -> None:
     with pytest.raises(InputError, match="digits"):
-        ledger.charge("nyc", PureDP(Fraction(1, 10**200)), "a map")
+        ledger.charge("nyc", PureDP(Fraction(1, 10**200)), "a map", PEOPLE)
     assert not ledger.path.exists()
 
 
@@ -337,7 +341,7 @@ def test_threads_share_a_ledger(ledger: Ledger) -> None:
 
     def pay() -> None:
         for _ in range(5):
-            ledger.charge("nyc", PureDP(0.05), "a twentieth")
+            ledger.charge("nyc", PureDP(0.05), "a twentieth", PEOPLE)
 
     threads = [threading.Thread(target=pay) for _ in range(4)]
     for thread in threads:
@@ -349,10 +353,10 @@ def test_threads_share_a_ledger(ledger: Ledger) -> None:
 
 def test_a_check_refuses_what_a_charge_would_and_pays_nothing(tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.account("nyc", "a map").check(PureDP(5))  # unknown and uncapped: anything goes
+    ledger.account("nyc", "a map", PEOPLE).check(PureDP(5))  # unknown and uncapped: anything goes
     assert not ledger.path.exists()
     ledger.cap("nyc", PureDP(1))
-    ledger.account("nyc", "a map").check(PureDP(1))
+    ledger.account("nyc", "a map", PEOPLE).check(PureDP(1))
     with pytest.raises(CapExceeded, match="nyc"):
-        ledger.account("nyc", "a map").check(PureDP(2))
+        ledger.account("nyc", "a map", PEOPLE).check(PureDP(2))
     assert ledger.history() == []

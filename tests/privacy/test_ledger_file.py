@@ -12,7 +12,10 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_file import LedgerFile
 from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.privacy.unit import Unit
 from hazemap.tables.bounding import AtMostRows
+
+PEOPLE = Unit.person("user", "text")
 
 STATEMENT = Statement(
     dataset="nyc",
@@ -38,7 +41,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 def everything(ledger: Ledger) -> list[Callable[[], object]]:
     return [
-        lambda: ledger.charge("nyc", PureDP("0.01"), "a map"),
+        lambda: ledger.charge("nyc", PureDP("0.01"), "a map", PEOPLE),
         lambda: ledger.cap("nyc", PureDP(9)),
         lambda: ledger.released(1, STATEMENT, None),
         ledger.datasets,
@@ -48,7 +51,7 @@ def everything(ledger: Ledger) -> list[Callable[[], object]]:
 
 def filled(ledger: Ledger) -> bytes:
     ledger.cap("nyc", PureDP(1))
-    ledger.charge("nyc", PureDP(1), "a map")
+    ledger.charge("nyc", PureDP(1), "a map", PEOPLE)
     return ledger.path.read_bytes()
 
 
@@ -93,7 +96,7 @@ def test_the_database_of_another_program_is_not_touched(ledger: Ledger) -> None:
 def test_a_ledger_of_a_newer_hazemap_is_not_touched(ledger: Ledger) -> None:
     filled(ledger)
     with sqlite3.connect(ledger.path) as db:
-        db.execute("PRAGMA user_version = 2")
+        db.execute("PRAGMA user_version = 3")
     for call in everything(ledger):
         with pytest.raises(LedgerError, match="newer hazemap: upgrade"):
             call()
@@ -107,8 +110,8 @@ def test_a_ledger_of_a_newer_hazemap_is_not_touched(ledger: Ledger) -> None:
         'UPDATE charges SET price = \'{"kind": "ZCDP", "rho": "1/2"}\'',
         "UPDATE charges SET rho = '-1'",
         "UPDATE charges SET rho = 'much'",
-        "UPDATE datasets SET cap = x'ff00'",
-        "UPDATE datasets SET cap = '[]'",
+        "UPDATE pages SET cap = x'ff00'",
+        "UPDATE pages SET cap = '[]'",
         "PRAGMA user_version = 0",
         "DROP TABLE charges",
     ],
@@ -118,7 +121,7 @@ def test_a_ledger_changed_by_hand_allows_no_charge(ledger: Ledger, change: str) 
     with sqlite3.connect(ledger.path) as db:
         db.execute(change)
     with pytest.raises(LedgerError, match="backup"):
-        ledger.charge("nyc", PureDP("0.01"), "a map")
+        ledger.charge("nyc", PureDP("0.01"), "a map", PEOPLE)
 
 
 def test_a_statement_that_cannot_be_read_is_named(ledger: Ledger) -> None:
@@ -133,7 +136,7 @@ def test_an_empty_file_is_a_ledger_whose_making_was_interrupted(ledger: Ledger) 
     ledger.path.parent.mkdir()
     ledger.path.touch()
     assert ledger.datasets() == []
-    ledger.charge("nyc", PureDP(1), "a map")
+    ledger.charge("nyc", PureDP(1), "a map", PEOPLE)
     assert str(ledger.datasets()[0].spent) == "ε = 1"
 
 
@@ -165,14 +168,14 @@ def test_a_full_disk_charges_nothing_and_says_so(ledger: Ledger, monkeypatch: py
     with monkeypatch.context() as patch:
         patch.setattr(sqlite3, "connect", on_a_full_disk)
         with pytest.raises(LedgerError, match="the disk is full: nothing was written; make room"):
-            ledger.charge("oslo", PureDP(1), "x" * 10_000)
+            ledger.charge("oslo", PureDP(1), "x" * 10_000, PEOPLE)
     assert [status.name for status in ledger.datasets()] == ["nyc"]
 
 
 def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("no folder")
     with pytest.raises(LedgerError, match=r"cannot be reached .*HAZEMAP_HOME"):
-        Ledger(tmp_path / "home" / "ledger.sqlite").charge("nyc", PureDP(1), "a map")
+        Ledger(tmp_path / "home" / "ledger.sqlite").charge("nyc", PureDP(1), "a map", PEOPLE)
 
 
 def test_a_ledger_that_is_a_folder_is_said(tmp_path: Path) -> None:
@@ -210,7 +213,7 @@ def test_in_a_read_only_folder_nothing_is_charged_and_the_ledger_can_still_be_re
             assert len(ledger.history()) == ledger_there
             assert len(ledger.datasets()) == ledger_there
             with pytest.raises(LedgerError, match=r"nothing was written; make its folder writable"):
-                ledger.charge("nyc", PureDP("0.01"), "a map")
+                ledger.charge("nyc", PureDP("0.01"), "a map", PEOPLE)
 
         assert in_a_child_without_rights(work) == 0
         Path(folder).chmod(0o755)

@@ -4,18 +4,24 @@ import multiprocessing
 import os
 import random
 import signal
+import sqlite3
 import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from older_ledger import old
 
 from hazemap.errors import CapExceeded
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.ledger import Amount, Ledger
+from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.ledger_records import Amount
 from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.privacy.unit import Unit
 from hazemap.tables.bounding import AtMostRows
+
+PEOPLE = Unit.person("user", "text")
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +38,7 @@ def _racer(path: Path, start, results) -> None:
     for race in range(RACES):
         start.wait()
         try:
-            ledger.charge(f"race {race}", PureDP(1), "the last")
+            ledger.charge(f"race {race}", PureDP(1), "the last", PEOPLE)
         except CapExceeded:
             continue
         won.append(race)
@@ -55,13 +61,46 @@ def test_of_two_processes_that_race_for_the_last_epsilon_exactly_one_gets_it(tmp
     assert {(status.spent, status.charges) for status in ledger.datasets()} == {(Amount("ε", Fraction(1)), 1)}
 
 
+VALUES = Unit.person("user", "text", model="values-only")
+
+
+def _one_of_two_models(path: Path, unit: Unit, start, results) -> None:
+    ledger, won = Ledger(path), 0
+    for race in range(RACES // 10):
+        start.wait()
+        try:
+            ledger.charge(f"race {race}", PureDP("1/2") if unit == PEOPLE else PureDP(1), "the last", unit)
+        except CapExceeded:
+            continue
+        won += 1
+    results.put(won)
+
+
+def test_of_a_charge_of_each_model_that_race_for_the_last_of_the_values_one_gets_it(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    for race in range(RACES // 10):
+        ledger.cap(f"race {race}", PureDP(1), model="values-only")
+    start, results = FORK.Barrier(2), FORK.Queue()
+    racers = [
+        FORK.Process(target=_one_of_two_models, args=(ledger.path, unit, start, results)) for unit in (PEOPLE, VALUES)
+    ]
+    for racer in racers:
+        racer.start()
+    first, second = results.get(timeout=300), results.get(timeout=300)
+    for racer in racers:
+        racer.join()
+    assert first + second == RACES // 10
+    pages = [status for status in ledger.datasets() if status.model == "values-only"]
+    assert {status.spent for status in pages} == {Amount("ε", Fraction(1))} and len(pages) == RACES // 10
+
+
 def _payer(path: Path, start, results) -> None:
     ledger = Ledger(path)
     start.wait()
     paid = 0
     for _ in range(50):
         try:
-            ledger.charge("nyc", PRICE, "a seventh")
+            ledger.charge("nyc", PRICE, "a seventh", PEOPLE)
         except CapExceeded:
             continue
         paid += 1
@@ -100,7 +139,7 @@ def _write(file: Path) -> None:
 
 def _charges_then_writes(ledger: Ledger, files: Path) -> None:
     while True:
-        charge = ledger.charge("nyc", PRICE, "a map")
+        charge = ledger.charge("nyc", PRICE, "a map", PEOPLE)
         _write(files / f"{charge.id}.map")
         ledger.released(charge.id, _statement(), f"{charge.id}.map")
 
@@ -108,7 +147,7 @@ def _charges_then_writes(ledger: Ledger, files: Path) -> None:
 def _writes_then_charges(ledger: Ledger, files: Path) -> None:
     for number in range(len(ledger.history()) + 1, 1 << 30):
         _write(files / f"{number}.map")
-        charge = ledger.charge("nyc", PRICE, "a map")
+        charge = ledger.charge("nyc", PRICE, "a map", PEOPLE)
         ledger.released(charge.id, _statement(), f"{charge.id}.map")
 
 
@@ -155,3 +194,34 @@ def test_a_process_killed_at_200_instants_leaves_no_file_without_its_charge(tmp_
 def test_killing_finds_out_a_process_that_writes_before_it_charges(tmp_path: Path) -> None:
     """The twin. A kill falls between file and charge in more than 1 of 4: all 200 miss with p < 1e-24."""
     assert _unpaid_after_kills(_writes_then_charges, tmp_path, KILLS) > 0
+
+
+def _brings_up_to_date(ledger: Ledger, _files: Path) -> None:
+    ledger.cap("new", PureDP(1))
+    time.sleep(60)  # until it is killed
+
+
+def test_a_process_killed_while_it_brings_an_older_ledger_up_to_date_loses_nothing(tmp_path: Path) -> None:
+    """Whether the kill falls before, within or after: all charges are there, and what is found is one schema."""
+    chance, found, expected = random.Random(3), set(), None
+    whole = old(tmp_path / "ledger.sqlite", CAPS, CHARGES)
+    began = time.monotonic()
+    whole.cap("new", PureDP(1))
+    took = time.monotonic() - began
+    for kill in range(KILLS // 2):
+        folder = tmp_path / str(kill)
+        folder.mkdir()
+        ledger = old(folder / "ledger.sqlite", CAPS, CHARGES)
+        expected = expected or ledger.history()
+        _killed(_brings_up_to_date, ledger, folder, chance.uniform(0, 0.01 + 3 * took))
+        with sqlite3.connect(ledger.path) as db:
+            found.add(db.execute("PRAGMA user_version").fetchone()[0])
+        assert ledger.history() == expected
+        assert {status.name for status in ledger.datasets()} - {"new"} == {"nyc", "trees"}
+        ledger.cap("new", PureDP(2))
+        assert ledger.history() == expected
+    assert found == {1, 2}
+
+
+CAPS = {"nyc": PureDP(9), "nyc (values only)": PureDP(5), "trees": None}
+CHARGES = [(name, PRICE, None) for name in CAPS for _ in range(100)]

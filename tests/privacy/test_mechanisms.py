@@ -22,7 +22,7 @@ budgets = st.one_of(
     st.builds(ZCDP, st.fractions(Fraction(1, 1000), 20)),
     st.builds(ApproxDP, st.fractions(Fraction(1, 100), 10), st.sampled_from([1e-9, 1e-6, 1e-3])),
 )
-sensitivities = st.integers(1, 1 << 16).map(lambda k: Sensitivity(k, k * k))
+sensitivities = st.builds(Sensitivity, st.integers(1, 1 << 16), st.integers(1, 1 << 32))
 
 
 def summed(logarithm, reach: int):
@@ -78,6 +78,8 @@ def test_pure_budgets_buy_laplace_noise_and_the_others_gaussian():
     sensitivity = Sensitivity(3, 9)
     assert noise_for(PureDP("0.1"), sensitivity) == DiscreteLaplace(Fraction(30))
     assert noise_for(ZCDP("0.5"), sensitivity) == DiscreteGaussian(Fraction(9))
+    assert noise_for(ZCDP("0.5"), Sensitivity(7, 5)) == DiscreteGaussian(Fraction(5))
+    assert noise_for(PureDP("0.5"), Sensitivity(7, 5)) == DiscreteLaplace(Fraction(14))
     approximate = ApproxDP(1, 1e-6)
     assert noise_for(approximate, sensitivity) == noise_for(ZCDP(approximate.rho), sensitivity)
     assert noise_for(approximate.part(Fraction(1, 2)), sensitivity) == DiscreteGaussian(9 / approximate.rho)
@@ -155,6 +157,10 @@ def test_noise_without_width_and_sums_that_nobody_moves_are_refused():
         DiscreteGaussian(Fraction(-1))
     with pytest.raises(InputError, match="by 1 or more"):
         noise_for(PureDP(1), Sensitivity(0, 0))
+    for strange in (Sensitivity(0, 1), Sensitivity(1, 0), Sensitivity(-1, 1)):
+        for budget in (PureDP(1), ZCDP(1)):
+            with pytest.raises(InputError, match="by 1 or more"):
+                noise_for(budget, strange)
 
 
 def test_noise_too_wide_for_64_bits_can_be_described_but_not_drawn():

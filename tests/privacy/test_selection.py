@@ -55,17 +55,19 @@ def test_permute_and_flip_survives_the_widest_scores():
 
 
 @pytest.mark.parametrize(
-    ("scores", "sensitivity", "epsilon"),
+    ("scores", "sensitivity", "epsilon", "words"),
     [
-        (np.array([], dtype=np.int64), 1, Fraction(1)),
-        (np.zeros((2, 2), dtype=np.int64), 1, Fraction(1)),
-        (np.zeros(2), 1, Fraction(1)),
-        (np.zeros(2, dtype=np.int64), 0, Fraction(1)),
-        (np.zeros(2, dtype=np.int64), 1, Fraction(0)),
+        (np.array([], dtype=np.int64), 1, Fraction(1), "groups of one candidate or more"),
+        (np.zeros((2, 2), dtype=np.int64), 1, Fraction(1), "a flat array of scores"),
+        (np.zeros(2), 1, Fraction(1), "one integer score or more"),
+        (np.zeros(2, dtype=np.uint64), 1, Fraction(1), "one integer score or more"),
+        (np.zeros(2, dtype=np.int64), 0, Fraction(1), "a sensitivity of 1 or more"),
+        (np.zeros(2, dtype=np.int64), 1, Fraction(0), "epsilon above 0"),
+        (np.zeros(2, dtype=np.int64), 1, Fraction(-1), "epsilon above 0"),
     ],
 )
-def test_permute_and_flip_refuses_what_it_cannot_choose_from(scores, sensitivity, epsilon):
-    with pytest.raises(InputError, match=r"choose|choice"):
+def test_permute_and_flip_refuses_what_it_cannot_choose_from(scores, sensitivity, epsilon, words):
+    with pytest.raises(InputError, match=words):
         permute_and_flip(Stream.from_os(), scores, sensitivity, epsilon)
 
 

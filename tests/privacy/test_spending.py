@@ -1,7 +1,7 @@
 """People pay for questions about where they are: the step function, and the bound itself by brute force."""
 
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hazemap.cells import Leaves
 from hazemap.domains import Cuts, Quadtree
-from hazemap.privacy.spending import Spending
+from hazemap.privacy.spending import Spending, Steps
 from hazemap.tables import AtMostRows, OneVote
 
 TREE = Quadtree.world(depth=3)
@@ -78,3 +78,37 @@ def test_after_a_question_of_another_kind_everybody_has_paid_what_anybody_has(st
     spent.pay(Fraction(1, 8), (Leaves(TREE, quarters[1:2]), RULE))
     assert spent.most((Leaves(TREE, quarters[2:]), RULE)) == Fraction(5, 8)
     assert spent.most(None) == Fraction(3, 4)
+
+
+ENDS = np.array([0, 1, 5, 2**64 - 2, 2**64 - 1], dtype=np.uint64)
+"""Numbers next to each other and apart, and both ends of them all."""
+
+
+def stretched(chosen: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """These places of `ENDS` as stretches: neighbours are one."""
+    cells = ENDS[list(chosen)]
+    gap = np.append(True, cells[1:] != cells[:-1] + np.uint64(1)) if len(cells) else np.zeros(0, dtype=bool)
+    return cells[gap], cells[np.append(gap[1:], True)] if len(cells) else cells
+
+
+def test_steps_are_those_of_a_slow_twin_wherever_stretches_begin_and_end():
+    """All pairs of sets of five numbers: a dearer step that begins with the last number of a stretch is met, too."""
+    every = [chosen for size in range(1, 6) for chosen in combinations(range(5), size)]
+    for one, other in product(every, repeat=2):
+        paid = [Fraction(1, 3) * (place in one) + Fraction(1, 4) * (place in other) for place in range(5)]
+        steps = Steps.level(Fraction(0)).raised(*stretched(one), Fraction(1, 3))
+        steps = steps.raised(*stretched(other), Fraction(1, 4))
+        for place in range(5):
+            assert steps.most(*stretched((place,))) == paid[place]
+        for asked in ((0, 1), (3, 4), (0, 1, 3, 4), one, other):
+            assert steps.most(*stretched(asked)) == max(paid[place] for place in asked)
+        levelled = steps.levelled(*stretched((0, 1, 3, 4)))
+        wanted = [max(paid[:2])] * 2 + [paid[2]] + [max(paid[3:])] * 2
+        assert [levelled.most(*stretched((place,))) for place in range(5)] == wanted
+
+
+def test_a_dearer_step_at_the_last_cell_of_a_stretch_counts():
+    spent, first = Spending(), TREE.children(TREE.root)[:1]
+    last = Leaves(TREE, TREE.span(first)[1])
+    spent.pay(Fraction(3, 4), (last, RULE))
+    assert spent.most((Leaves(TREE, first), RULE)) == Fraction(3, 4)

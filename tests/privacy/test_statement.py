@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hazemap.errors import CodecError, InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP, log_delta
+from hazemap.privacy.circumstances import UNSAID, Circumstances, CohortFacts, Randomness
 from hazemap.privacy.statement import (
     A_PERSON,
     A_ROW,
@@ -19,7 +20,8 @@ from hazemap.privacy.statement import (
     budget_to_json,
     implied_epsilon,
 )
-from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
+from hazemap.privacy.unit import Unit
+from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
 
 NYC = Statement(
     dataset="nyc",
@@ -37,7 +39,7 @@ NYC = Statement(
     version="0.1.0",
 )
 
-GOLDEN = """{
+OLD = """{
  "statement": 1,
  "dataset": "nyc",
  "unit": "a person: all rows of one id",
@@ -54,6 +56,38 @@ GOLDEN = """{
  "version": "0.1.0",
  "implies": [{"epsilon": "2611/500", "delta": "1/1000000"}, {"epsilon": "259/40", "delta": "1/1000000000"}]
 }"""
+"""As version 1 wrote it, in files and ledgers that are older."""
+
+GOLDEN = json.dumps(
+    json.loads(OLD)
+    | {
+        "statement": 2,
+        "circumstances": {
+            "unit": {
+                "kind": "person",
+                "model": "full",
+                "id_column": "user",
+                "read_as": "whole numbers",
+                "guessed": True,
+            },
+            "randomness": "system",
+            "cohort": {
+                "people": 1000,
+                "shard": 500,
+                "dropout": "1/10",
+                "corrupt": "1/20",
+                "sampling": "ONE",
+                "mode": "MALICIOUS",
+            },
+        },
+        "learned": ["box", "numbers"],
+    }
+)
+KNOWN = Circumstances(
+    Unit.person("user", "whole numbers", guessed=True),
+    Randomness.SYSTEM,
+    CohortFacts(1000, 500, Fraction(1, 10), Fraction(1, 20), "ONE", "MALICIOUS"),
+)
 
 positive = st.fractions(min_value=Fraction(1, 10**6), max_value=10**4, max_denominator=10**6)
 deltas = st.fractions(min_value=Fraction(1, 10**12), max_value=Fraction(1, 2), max_denominator=10**12)
@@ -61,10 +95,10 @@ budgets: st.SearchStrategy[Budget] = st.one_of(
     positive.map(PureDP), positive.map(ZCDP), st.builds(ApproxDP, positive, deltas)
 )
 boundings = st.one_of(
-    st.builds(AtMostRows, st.integers(1, 1000), st.booleans()),
-    st.builds(AtMostCells, st.integers(1, 1000), st.booleans()),
-    st.builds(OneVote, st.integers(1, 1 << 16), st.booleans()),
-    st.builds(RowIsPerson, st.booleans()),
+    st.builds(AtMostRows, st.integers(1, 1000), st.sampled_from(Outside)),
+    st.builds(AtMostCells, st.integers(1, 1000), st.sampled_from(Outside)),
+    st.builds(OneVote, st.integers(1, 1 << 16), st.sampled_from(Outside)),
+    st.builds(RowIsPerson, st.sampled_from(Outside)),
     st.builds(OwnMeans, st.integers(1, 1000), st.integers(1, 1000), st.integers(1, 1 << 28)),
 )
 lines = st.lists(st.text(max_size=20), max_size=3).map(tuple)
@@ -96,7 +130,7 @@ def test_trust_of_several_words_is_said_as_it_is() -> None:
 
 
 def test_the_text_says_everything() -> None:
-    text = replace(NYC, charged=(), bounding=AtMostRows(3, nowhere=True)).text()
+    text = replace(NYC, charged=(), bounding=AtMostRows(3, outside=Outside.COUNT)).text()
     for part in (
         "nyc",
         A_PERSON,
@@ -136,9 +170,52 @@ def test_a_statement_is_dated_in_utc(created: str) -> None:
 
 
 def test_the_golden_statement_is_read_and_written_as_ever() -> None:
-    statement = replace(NYC, budget=ZCDP("0.5"))
+    statement = replace(NYC, budget=ZCDP("0.5"), circumstances=KNOWN, learned=("box", "numbers"))
     assert statement.to_json() == json.loads(GOLDEN)
     assert Statement.from_json(json.loads(GOLDEN)) == statement
+
+
+def test_a_statement_of_version_1_is_read_and_knows_nothing_of_its_circumstances() -> None:
+    statement = Statement.from_json(json.loads(OLD))
+    assert statement == replace(NYC, budget=ZCDP("0.5"))
+    assert statement.circumstances == UNSAID
+    assert Statement.from_json(statement.to_json()) == statement
+
+
+def test_the_text_names_the_id_column_and_says_that_it_was_guessed() -> None:
+    """Both were missing: whoever took a column of trips for one of people could not see it in what was published."""
+    text = replace(NYC, circumstances=KNOWN).text()
+    assert "told apart by the column 'user', read as whole numbers, guessed by its name" in text
+    named = replace(KNOWN, unit=Unit.person("trip", "text, letter by letter"))
+    assert "the column 'trip', read as text, letter by letter\n" in replace(NYC, circumstances=named).text()
+
+
+def test_a_fixed_test_stream_is_no_randomness_of_the_system() -> None:
+    line = replace(NYC, circumstances=Circumstances(randomness=Randomness.TEST_STREAM)).line()
+    assert line.startswith("A test that protects nobody")
+
+
+@pytest.mark.parametrize(
+    "circumstances",
+    [
+        None,
+        {},
+        {"unit": None, "randomness": "dice", "cohort": None},
+        {"unit": None, "randomness": 1, "cohort": None},
+        {"unit": {"kind": "person"}, "randomness": None, "cohort": None},
+        {"unit": None, "randomness": None, "cohort": {"people": 1}},
+        {"unit": None, "randomness": None, "cohort": json.loads(GOLDEN)["circumstances"]["cohort"] | {"people": True}},
+        {"unit": None, "randomness": None, "cohort": json.loads(GOLDEN)["circumstances"]["cohort"] | {"shard": 0}},
+        {
+            "unit": None,
+            "randomness": None,
+            "cohort": json.loads(GOLDEN)["circumstances"]["cohort"] | {"dropout": "1e-999999999"},
+        },
+    ],
+)
+def test_circumstances_that_cannot_be_are_refused(circumstances) -> None:
+    with pytest.raises(CodecError):
+        Statement.from_json(json.loads(GOLDEN) | {"circumstances": circumstances})
 
 
 @pytest.mark.slow
@@ -185,9 +262,9 @@ def test_what_is_no_statement_is_said_to_be_none(data: object) -> None:
         Statement.from_json(data)
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", 1.0, True])
+@pytest.mark.parametrize("version", [0, 3, "1", 1.0, True])
 def test_a_statement_of_another_version_is_refused(version: object) -> None:
-    with pytest.raises(CodecError, match="this hazemap reads version 1"):
+    with pytest.raises(CodecError, match="this hazemap reads versions 1 to 2"):
         Statement.from_json(json.loads(GOLDEN) | {"statement": version})
 
 
@@ -197,7 +274,7 @@ def test_a_statement_that_claims_a_smaller_epsilon_than_its_rho_implies_is_refus
 
 
 def test_a_statement_that_claims_a_larger_epsilon_is_true_and_read() -> None:
-    data = json.loads(GOLDEN) | {"implies": [{"epsilon": "6", "delta": "1/1000000"}]}
+    data = json.loads(OLD) | {"implies": [{"epsilon": "6", "delta": "1/1000000"}]}
     assert Statement.from_json(data) == replace(NYC, budget=ZCDP("0.5"))
 
 
@@ -240,6 +317,8 @@ def test_an_impossible_budget_is_refused(budget: object) -> None:
         {"kind": "AtMostRows", "most": "1", "nowhere": False},
         {"kind": "AtMostRows", "most": True, "nowhere": False},
         {"kind": "AtMostRows", "most": 1, "nowhere": 0},
+        {"kind": "AtMostRows", "most": 1, "nowhere": "count"},
+        {"kind": "OwnMeans", "cells": 1, "records": 1, "scale": 4, "nowhere": "people"},
         {"kind": "AtMostRows", "most": 1},
         {"kind": "AtMostCells", "scale": 1, "nowhere": False},
         {"kind": "OneVote", "scale": 1 << 17, "nowhere": False},

@@ -33,14 +33,14 @@ from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.privacy.budget import PureDP
 from hazemap.releases import Release
 from hazemap.session import Unrecorded, run
-from hazemap.tables import MemoryTable
+from hazemap.tables import MemoryTable, Outside
 from hazemap.tables.bounding import AtMostRows, OneVote
 from hazemap.trust import Curator
 
 from .conftest import BERLIN, STATEMENT
 
 SQUARES, HEXAGONS = Quadtree.around(BERLIN, 9), Hexagons(BERLIN, 5, 8)
-KEPT = AtMostRows(1, nowhere=True)
+KEPT = AtMostRows(1, outside=Outside.PEOPLE)
 METHODS = {
     "flat": Flat(SQUARES, 5),
     "flat hexagons with nowhere": Flat(HEXAGONS, 2, KEPT),
@@ -63,7 +63,7 @@ METHODS = {
     "pyramid": Pyramid(SQUARES, KEPT),
     "pyramid, hexagons": Pyramid(HEXAGONS, OneVote(), kept=20),
     "published pyramid": PublishedPyramid(SQUARES, KEPT),
-    "dense pyramid": DensePyramid(SQUARES, OneVote(nowhere=True)),
+    "dense pyramid": DensePyramid(SQUARES, OneVote(outside=Outside.PEOPLE)),
     "laplace, clipped": LaplaceClip(SQUARES, 5, KEPT),
     "top of the cells": TopCells(HEXAGONS, 2, kept=Fraction(1, 10)),
     "prefix tree": PrefixTree(SQUARES, KEPT, c0=Fraction(1, 2)),
@@ -97,7 +97,8 @@ def test_a_stored_release_answers_like_the_fresh_one(name, points, tmp_path):
     again = stored.replay(curator.prices(budget))
     assert np.array_equal(again.map.values, fresh.map.values)
     assert again.map.cells == fresh.map.cells
-    assert stored.total().value == pytest.approx(4_000, abs=400)
+    total = stored.total()  # the published pyramid's has a standard error of 211: 400 failed 1 run of 20
+    assert total.value == pytest.approx(4_000, abs=max(400, 6 * total.stddev))
 
 
 def test_a_box_that_was_paid_for_is_stored_too(points, tmp_path):

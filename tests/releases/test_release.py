@@ -115,6 +115,7 @@ def test_a_picture_has_the_statement_beneath_it(release, monkeypatch):
         "map": release.map,
         "caption": release.statement.line(),
         "counted": "people",
+        "note": "People outside the map were not counted.",
         "title": "Berlin",
     }
 

@@ -11,13 +11,13 @@ from hazemap.algorithms import CellValues
 from hazemap.cells import Leaves
 from hazemap.domains import Box, Clock, Gauge, Measured, Quadtree
 from hazemap.errors import FileError, InputError
-from hazemap.orders.order import ASSUMPTIONS
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.statement import A_PERSON, Statement
 from hazemap.privacy.stream import Stream
 from hazemap.releases import Release, Statistics
 from hazemap.releases.opening import holds_values
 from hazemap.session import Unrecorded, run
+from hazemap.specs.release import ASSUMPTIONS
 from hazemap.tables import MemoryTable, OwnMeans
 from hazemap.trust import Curator
 

@@ -10,6 +10,7 @@ import os
 import pytest
 
 from hazemap.codec import dumps
+from hazemap.errors import CodecError
 from hazemap.privacy.budget import PureDP
 from hazemap.server.seats import Work
 from hazemap.server.working import said, written
@@ -60,6 +61,65 @@ def test_no_ticket_is_in_the_database(tmp_path):
     told(tmp_path, devices, lambda _: asyncio.sleep(0))
     content = (tmp_path / "server.sqlite").read_bytes()
     assert not any(device.ticket.encode() in content for device in devices)
+
+
+HOSTILE = {
+    "16,000 brackets": b"[" * 16_000,
+    "a list": b"[]",
+    "a number": b"7",
+    "null": b"null",
+    "no UTF-8": b"\xff\xfe",
+    "a name twice": b'{"token": "a", "token": "b", "identity": "00", "signature": "00"}',
+    "half a pair": b'{"token": "\\ud800", "identity": "00", "signature": "00"}',
+    "a number of digits": b'{"token": "a", "identity": 1' + b"0" * 9_000 + b', "signature": "00"}',
+    "not a number": b'{"token": "a", "identity": NaN, "signature": "00"}',
+    "other fields": b'{"token": ["a"], "identity": {}, "signature": null}',
+}
+
+
+def test_whatever_is_sent_to_be_enrolled_is_answered_with_words_and_no_traceback(tmp_path, caplog):
+    """16,000 brackets gave 500 and a traceback."""
+
+    async def play(town):
+        return [await town.http.post("/v1/enrol", content=content) for content in HOSTILE.values()]
+
+    for answer in told(tmp_path, [], play):
+        assert (answer.status_code, "an enrolment is JSON" in answer.json()["error"]) == (422, True)
+    assert "Traceback" not in caplog.text
+
+
+def test_a_request_that_nobody_thought_of_is_answered_and_logged(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("hazemap.server.routes._enrolment", lambda _: 1 / 0)
+
+    async def play(town):
+        return await town.http.post("/v1/enrol", content=b"{}")
+
+    answer = told(tmp_path, [], play)
+    assert (answer.status_code, answer.json()) == (
+        500,
+        {"error": "the server could not deal with this request; its log says why"},
+    )
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_campaigns_and_refusals_are_read_within_bounds(tmp_path):
+    async def play(town):
+        order = dumps(campaign())
+        bodies = (
+            "[" * 200_000,
+            order.replace('"attempts":2', '"attempts":2.0'),
+            order.replace('"attempts":2', '"attempts":true'),
+            '{"PureDP":{"epsilon":{"fraction":"1"}}}',
+            order.replace('"people":', '"people":9e99,"people":'),
+        )
+        assert all(each != order for each in bodies)
+        return [await town.http.post("/v1/campaigns", content=each, headers=AS_OPERATOR) for each in bodies]
+
+    for answer in told(tmp_path, [], play):
+        assert answer.status_code == 422, answer.text
+    for reason in (b"[" * 4_000, b'{"reason": 1}', b'{"reason": "a", "reason": "b"}', b"[]"):
+        with pytest.raises(CodecError):
+            said(reason)
 
 
 @pytest.mark.parametrize(

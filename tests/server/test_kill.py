@@ -298,8 +298,9 @@ Store._committed = in_a_moment
 """
 
 FORGETFUL = """
+from hazemap.privacy.unit import DEVICE
 from hazemap.server.accounts import CampaignAccount
-CampaignAccount.charge = lambda account, price: account.ledger.charge(account.dataset, price, account.what)
+CampaignAccount.charge = lambda account, price: account.ledger.charge(account.dataset, price, account.what, DEVICE)
 """
 
 CARELESS = """

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import strategies as st
 
 from hazemap.cells import Tree
@@ -13,11 +12,11 @@ from hazemap.tables import (
     EngineTable,
     MemoryTable,
     OneVote,
+    Outside,
     RowIsPerson,
     Votes,
     open_table,
 )
-from hazemap.tables.opening import sources
 
 BOX = Box(13.0, 52.3, 13.8, 52.7)
 QUADTREE = Quadtree.around(BOX, 3)
@@ -26,10 +25,10 @@ HEXAGONS = Hexagons(BOX, 4, 6)
 TREES = [QUADTREE, HEXAGONS]
 
 PERSONAL = [
-    *(rule(k, nowhere) for rule in (AtMostRows, AtMostCells) for k in (1, 2, 3) for nowhere in (False, True)),
-    *(OneVote(scale, nowhere) for scale in (1, 5, 1024) for nowhere in (False, True)),
+    *(rule(k, outside) for rule in (AtMostRows, AtMostCells) for k in (1, 3) for outside in Outside),
+    *(OneVote(scale, outside) for scale in (1, 5, 1024) for outside in Outside),
 ]
-RULES = [*PERSONAL, RowIsPerson(), RowIsPerson(nowhere=True)]
+RULES = [*PERSONAL, RowIsPerson(), *(RowIsPerson(outside) for outside in (Outside.PEOPLE, Outside.COUNT))]
 
 IDS = [0, 1, 2, -1, 2**63 - 1, -(2**63)]
 PLACES = [
@@ -72,11 +71,9 @@ def arrow(memory: MemoryTable) -> pa.Table:
 
 
 def engine(memory: MemoryTable, **options) -> EngineTable:
-    """The same rows in an engine, which must not mind how few of them are in the right place."""
+    """The same rows in an engine."""
     value = "weight" if "weight" in memory.columns else None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "_refuse_what_misleads", lambda *_: None)
-        return open_table(arrow(memory), key=memory.key, value=value, **options)
+    return open_table(arrow(memory), key=memory.key, value=value, **options)
 
 
 def crowd(people: int, count: int, seed: int = 5, key: int | bytes = 11) -> MemoryTable:

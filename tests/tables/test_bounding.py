@@ -1,5 +1,6 @@
 """What one person can do to the votes, by brute force over neighbouring tables."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,11 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.errors import InputError
-from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, RowIsPerson, Votes, memory
+from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, Outside, RowIsPerson, Votes, memory
 from hazemap.tables.bounding import LARGEST_TOTAL, whole_weights
 from hazemap.tables.memory import divided
 
 from .people import IDS, PERSONAL, QUADTREE, RULES, TREES, coarser, minus, same, table, tables, without
+
+ENDS = (Outside.DROP, Outside.COUNT)
+TINY = [rule(k, outside) for rule, k in ((AtMostRows, 2), (AtMostCells, 2), (OneVote, 3)) for outside in Outside]
 
 
 def moved(whole: Votes, rest: Votes, tree) -> list[tuple[int, int]]:
@@ -41,7 +45,7 @@ def test_no_person_moves_the_votes_by_more_than_the_rule_says(tree, rule, whole)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", [AtMostRows(2), AtMostCells(2), OneVote(3), OneVote(3, nowhere=True)], ids=repr)
+@pytest.mark.parametrize("rule", TINY, ids=repr)
 def test_no_person_moves_the_votes_of_any_tiny_table_by_more(rule):
     places = [(13.05, 52.35), (13.75, 52.65), (0.0, 0.0)]
     rows = list(product([1, 2], places, [1.0, 0.4]))
@@ -49,10 +53,10 @@ def test_no_person_moves_the_votes_of_any_tiny_table_by_more(rule):
         check_every_neighbour(table(list(chosen)), rule, QUADTREE)
 
 
-@pytest.mark.parametrize("nowhere", [False, True])
+@pytest.mark.parametrize("outside", Outside)
 @given(whole=tables())
-def test_no_row_moves_the_votes_by_more_where_each_is_a_person(nowhere, whole):
-    rule = RowIsPerson(nowhere)
+def test_no_row_moves_the_votes_by_more_where_each_is_a_person(outside, whole):
+    rule = RowIsPerson(outside)
     votes = whole.votes(QUADTREE, rule)
     for i in range(len(whole.person)):
         others = np.arange(len(whole.person)) != i
@@ -131,12 +135,42 @@ def test_rows_without_a_usable_weight_do_not_count():
     assert weights.tolist() == [1024, 0, 0, 0, 0, 2**53, 0, 1]
 
 
+@pytest.mark.parametrize("rule", [AtMostRows(3), AtMostCells(3), OneVote(3)], ids=repr)
+@settings(max_examples=30)
+@given(whole=tables(weighted=True))
+def test_who_has_a_row_inside_is_counted_as_if_there_were_no_outside_and_all_others_once(rule, whole):
+    """Votes of one person are all in cells, as with `DROP`, or all in `NOWHERE`, as with `COUNT`."""
+    people, dropped, counted = (replace(rule, outside=outside) for outside in (Outside.PEOPLE, *ENDS))
+    for person in np.unique(whole.person):
+        own = whole.of(person)
+        inside, everything = own.votes(QUADTREE, dropped), own.votes(QUADTREE, counted)
+        assert same(own.votes(QUADTREE, people), inside if len(inside.cells) else everything)
+
+
+def test_brute_force_finds_people_outside_who_are_counted_inside_too(monkeypatch):
+    """The twin that must fail: votes in cells, and as many outside, of everybody with rows in both."""
+    kept = memory._counting
+    rows = table([(1, (13.05, 52.35), 1.0), (1, (0.0, 0.0), 1.0)])
+    rule = AtMostRows(1, Outside.PEOPLE)
+    check_every_neighbour(rows, rule, QUADTREE)
+    assert rows.votes(QUADTREE, rule).weights.tolist() == [1]
+    monkeypatch.setattr(memory, "_some_rows", lambda person, cells, *_: (person, cells, np.ones(len(cells), np.int64)))
+    monkeypatch.setattr(memory, "_counting", lambda *given: kept(*given[:3], AtMostRows(1, Outside.COUNT)))
+    with pytest.raises(AssertionError):
+        check_every_neighbour(rows, rule, QUADTREE)
+
+
+def test_a_person_without_usable_coordinates_is_outside():
+    rows = table([(1, (float("nan"), 52.5), 1.0), (2, (13.3, 95.0), 1.0), (3, (13.3, 52.5), 1.0), (3, (0.0, 0.0), 1.0)])
+    assert rows.votes(QUADTREE, AtMostRows(9, Outside.PEOPLE)).weights.tolist() == [2, 1]
+
+
 def test_rows_nowhere_use_up_nobodys_allowance_unless_they_are_kept():
     lost = (0.0, 0.0)
     rows = table([(1, lost, 1.0)] * 50 + [(1, (13.05, 52.35), 1.0)])
     assert rows.votes(QUADTREE, AtMostRows(1)).weights.tolist() == [1]
-    assert rows.votes(QUADTREE, AtMostRows(51, nowhere=True)).weights.tolist() == [50, 1]
-    assert rows.votes(QUADTREE, AtMostCells(2, nowhere=True)).weights.tolist() == [1, 1]
+    assert rows.votes(QUADTREE, AtMostRows(51, outside=Outside.COUNT)).weights.tolist() == [50, 1]
+    assert rows.votes(QUADTREE, AtMostCells(2, outside=Outside.COUNT)).weights.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from hazemap.domains.measured import Measured
 from hazemap.domains.places import Places
 from hazemap.errors import InputError, TableError
 from hazemap.tables import EngineTable, MemoryTable, OwnMeans, open_table
-from hazemap.tables.opening import sources
 from hazemap.tables.pairs import KeptPairs, Pairs
 
 SQUARE = Quadtree.around(Box(0.0, 0.0, 1.0, 1.0), 2)
@@ -42,9 +41,7 @@ def engine(rows: MemoryTable, **options) -> EngineTable:
     moments = [None if np.isnan(t) else round(t * 1e6) for t in rows.columns["time"].tolist()]
     columns = {name: rows.columns[name] for name in ("lon", "lat", "value")}
     arrow = pa.table({"user": rows.person, **columns, "ts": pa.array(moments, pa.timestamp("us"))})
-    with pytest.MonkeyPatch.context() as patch:  # tiny tables may have no usable row among the first
-        patch.setattr(sources, "_refuse_what_misleads", lambda *_: None)
-        return open_table(arrow, key=rows.key, measured="value", timed=True, **options)
+    return open_table(arrow, key=rows.key, measured="value", timed=True, **options)
 
 
 def same(one: Pairs, other: Pairs) -> bool:
@@ -95,9 +92,7 @@ def test_many_pairs_of_many_batches_are_the_same_too():
 
 def test_ids_that_are_texts_are_people_too():
     arrow = pa.table({"user": ["a", "b", "a", None], "lon": [0.1] * 4, "lat": [0.3] * 4, "value": [0.0, 30, 60, 60]})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "_refuse_what_misleads", lambda *_: None)
-        found = open_table(arrow, measured="value").pairs(EVERY[0])
+    found = open_table(arrow, measured="value").pairs(EVERY[0])
     assert sorted(found.whereabouts.records.tolist()) == [1, 2]
     assert found.sums.sum() == 3 * 512 * 1024
 

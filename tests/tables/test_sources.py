@@ -209,10 +209,10 @@ def test_whole_ids_are_the_same_people_in_floating_point():
     "ids",
     [pa.array([1.5, 2.0]), pa.array([2.0**53, 1.0]), pa.array([2.0**24, 1.0], pa.float32()), pa.array([np.inf, 1])],
 )
-def test_ids_that_may_have_merged_people_are_refused(ids):
+def test_a_row_whose_id_may_be_that_of_several_people_is_nobody_s(ids):
     table = open_table(pa.table({"user": ids, "lon": [13.3] * 2, "lat": [52.5] * 2}))
-    with pytest.raises(TableError, match="whole numbers"):
-        table.votes(QUADTREE, RULE)
+    assert table.votes(QUADTREE, AtMostRows(1)).weights.sum() == 1
+    assert table.report.without_person == 1
 
 
 def test_a_list_is_nobody():
@@ -257,7 +257,6 @@ def test_degrees_win_over_x_and_y():
         (SMALL, {"since": "2024-01-01"}, r"time; found user, lon, lat.*--time"),
         (SMALL.set_column(1, "lon", [["13.3", "13.4"]]), {}, r"longitude must be numbers; the column 'lon' is VARCHAR"),
         (SMALL.append_column("ts", [[1, 2]]), {"until": "2024-01-01"}, r"'ts' is BIGINT"),
-        (SMALL.slice(0, 0), {}, "has no rows"),
     ],
 )
 def test_columns_that_do_not_serve_are_refused_with_what_to_do(table, options, says):
@@ -300,8 +299,15 @@ def test_dates_and_texts_are_times_too(tmp_path):
     american = "user,lon,lat,Date\n1,13.3,52.5,5/31/2024 23:00:00\n2,13.3,52.5,6/1/2024 0:00:00\n"
     (tmp_path / "american.csv").write_text(american)
     assert people(tmp_path / "american.csv") == 2
-    with pytest.raises(TableError, match=r"'Date' are not written"):
-        open_table(tmp_path / "american.csv", since="2024-06-01")
+    assert people(tmp_path / "american.csv", since="2024-06-01") == 0, "a text that is no time is at no time"
+
+
+@pytest.mark.parametrize("kind", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("options", [{"since": "1960-01-01"}, {"timed": True}, {"person": "ts"}], ids=str)
+def test_a_time_beyond_all_calendars_stops_nobody_else_s_from_being_read(kind, options):
+    times = pa.array([2**62, -(2**62), 0], pa.int64()).cast(pa.timestamp(kind))
+    table = pa.table({"user": [1, 2, 3], "lon": [13.3] * 3, "lat": [52.5] * 3, "ts": times})
+    assert people(table, **options) >= 1
 
 
 def test_a_time_that_is_none_is_refused():
@@ -319,8 +325,7 @@ def test_a_time_that_is_none_is_refused():
         ("empty.parquet", b"", "is empty"),
         ("empty.csv", b"", "is empty"),
         ("wrong.parquet", b"PAR1 is not enough, really", "not a Parquet file"),
-        ("rows.xlsx", b"PK", "neither Parquet"),
-        ("header.csv", b"user,lon,lat\n", "has no rows"),
+        ("rows.xlsx", b"PK", "of no kind that is known by its name"),
         ("no-header.csv", b"7,13.3,52.5\n8,13.4,52.6\n", "first line .* is data"),
         ("picture.csv", bytes(range(256)) * 50, None),
     ],
@@ -331,15 +336,6 @@ def test_files_that_do_not_serve_are_refused(tmp_path, name, content, says):
     with pytest.raises((FileError, TableError), match=says) as refusal:
         open_table(tmp_path / name)
     assert "13.3" not in str(refusal.value)
-
-
-def test_a_line_that_does_not_fit_is_refused_without_showing_it(tmp_path):
-    lines = ["user,lon,lat", *["1,13.3,52.5"] * 50_000, '2,13.3,52.5,"secret', *["1,13.3,52.5"] * 10]
-    (tmp_path / "rows.csv").write_text("\n".join(lines))
-    with pytest.raises(FileError, match=r"rows\.csv.*line") as refusal:
-        people(tmp_path / "rows.csv")
-    assert "secret" not in str(refusal.value)
-    assert refusal.value.__cause__ is None and refusal.value.__suppress_context__
 
 
 def test_a_folder_without_tables_and_one_with_two_kinds_are_refused(tmp_path):
@@ -369,13 +365,13 @@ def test_points_without_a_reference_system_are_refused(tmp_path):
             open_table(source)
 
 
-def test_areas_are_not_rows(tmp_path):
+def test_a_shape_that_is_no_point_is_nowhere_and_files_that_declare_only_such_are_refused(tmp_path):
     frame = geodataframe(3857)
     frame.geometry = frame.geometry.buffer(100)
     frame.to_parquet(tmp_path / "rows.parquet")
-    for source in (frame, tmp_path / "rows.parquet"):
-        with pytest.raises(TableError, match="not all points"):
-            open_table(source)
+    assert people(frame) == 0
+    with pytest.raises(TableError, match="none of its geometries"):
+        open_table(tmp_path / "rows.parquet")
 
 
 def test_something_else_is_refused_by_its_type():
@@ -383,46 +379,51 @@ def test_something_else_is_refused_by_its_type():
         open_table({"lon": [1.0]})
 
 
-def test_columns_of_mixed_types_are_refused():
+def test_whether_a_column_of_objects_is_of_one_type_changes_nobody_s_id():
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"user": pd.Series([1, "one"], dtype=object), "lon": [13.3] * 2, "lat": [52.5] * 2})
-    with pytest.raises(TableError, match="several types"):
-        open_table(frame)
+    objects = [7, 7.0, "7", Decimal("7.00"), "07", None, float("nan"), [7], "x", b"x", 8]
+    for end in range(1, len(objects) + 1):
+        ids = pd.Series(objects[:end], dtype=object)
+        frame = pd.DataFrame({"user": ids, "lon": [13.3] * end, "lat": pd.Series([52.5] * end, dtype=object)})
+        assert people(frame) == 1 + (end > 4) + (end > 8) + (end > 10)
 
 
-# Rows that would mislead
+# Nothing that rows hold is refused, for a refusal is not paid for (found fault 10)
+
+NOWHERE = {
+    "swapped": [(-33.9, 151.2), (-33.8, 151.1)],
+    "swapped in the box": [(52.5, 13.3), (52.4, 13.4)],
+    "metres": [(389_000.0, 5_819_000.0)],
+    "not numbers": [(np.nan, 52.5), (None, None)],
+    "no rows": [],
+}
 
 
-def test_latitudes_beyond_the_poles_betray_swapped_columns():
-    sydney = pa.table({"user": [1, 2], "lon": [-33.9, -33.8], "lat": [151.2, 151.1]})
-    with pytest.raises(TableError, match="swapped"):
-        open_table(sydney)
+@pytest.mark.parametrize("places", NOWHERE.values(), ids=NOWHERE)
+@pytest.mark.parametrize("kind", ["arrow", "csv", "parquet", "pandas"])
+def test_free_exact_answers_before_any_charge_are_not_to_be_had(tmp_path, places, kind):
+    columns = {
+        "lon": pa.array([x for x, _ in places], pa.float64()),
+        "lat": pa.array([y for _, y in places], pa.float64()),
+    }
+    table = pa.table({"user": pa.array([f"{i}" for i in range(len(places))], pa.string()), **columns})
+    source = {"arrow": table, "pandas": table.to_pandas()}.get(kind, tmp_path / f"rows.{kind}")
+    if kind == "csv":
+        csv.write_csv(table, source)
+    if kind == "parquet":
+        parquet.write_table(table, source)
+    for box in (None, Box(13.0, 52.3, 13.8, 52.7)):
+        assert people(source, box=box) == 0
 
 
-def test_an_empty_box_that_would_be_full_betrays_swapped_columns():
-    box = Box(13.0, 52.3, 13.8, 52.7)
-    swapped = SMALL.rename_columns(["user", "lat", "lon"])
-    with pytest.raises(TableError, match=r"swapped.*box 13,52.3,13.8,52.7"):
-        open_table(swapped, box=box)
-    assert people(SMALL, box=box) == 2
-    assert people(SMALL, box=Box(0, 0, 1, 1)) == 0
-
-
-def test_metres_are_not_degrees():
-    with pytest.raises(TableError, match="not degrees"):
-        open_table(pa.table({"user": [1], "x": [389_000.0], "y": [5_819_000.0]}))
+def test_a_box_beyond_the_poles_is_refused_whoever_is_there():
+    with pytest.raises(InputError, match="swapped"):
+        Box.parse("13.0,100.5,13.8,152.0")
 
 
 def test_a_few_wild_rows_are_dropped_and_refuse_nothing():
     wild = pa.table({"user": [1, 2, 3, 4], "lon": [13.3, 13.3, 13.3, 1e9], "lat": [52.5, 52.4, 95.0, np.nan]})
     assert people(wild) == 2
-
-
-def test_a_refusal_shows_no_number_of_the_rows():
-    for lon, lat in ((-33.912345, 151.254321), (389_000.77, 5_819_000.11)):
-        with pytest.raises(TableError) as refusal:
-            open_table(pa.table({"user": [1], "lon": [lon], "lat": [lat]}))
-        assert not any(str(number)[:5] in str(refusal.value) for number in (lon, lat))
 
 
 # Options

@@ -179,3 +179,62 @@ def test_levels_in_one_vector_are_refused():
         LocalReports(table(50), 50).prices(ZCDP(1))
     with pytest.raises(InputError, match="1 person or more"):
         LocalReports(table(50), 0)
+
+
+@BOTH
+@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(2)])
+def test_every_bit_of_a_report_has_the_chance_that_its_definition_says(randomiser, epsilon):
+    """Ones among 2¹⁷ zeros, and 4,000 reports of a single 1, within 5 standard errors; not of a tenth more ε."""
+    stream = Stream.fixed(b"bits")
+    chosen, size = randomiser(epsilon), 1 << 17
+    q, other = (1 / (exp(float(each)) + 1) for each in (epsilon, epsilon * 11 / 10))
+    ones = int(chosen.report(stream, None, size).sum())
+    assert abs(ones - q * size) < 5 * sqrt(size * q * (1 - q)) < abs(ones - other * size)
+    kept = sum(int(chosen.report(stream, 0, 1)[0]) for _ in range(4_000))
+    part = 1 - q if randomiser is Symmetric else 0.5
+    assert abs(kept - part * 4_000) < 5 * sqrt(4_000 * part * (1 - part))
+    whole = chosen.report(stream, 17, 40)
+    assert whole.shape == (40,) and whole.dtype == np.uint8 and set(whole.tolist()) <= {0, 1}
+
+
+@BOTH
+def test_sums_drawn_at_once_have_the_chances_of_single_reports(randomiser):
+    """Means and variances over 40,000 cells of three kinds, within 5 standard errors."""
+    chosen, people, cells = randomiser(Fraction(1)), 9, 40_000
+    q = 1 / (exp(1) + 1)
+    kept = 1 - q if randomiser is Symmetric else 0.5
+    for count in (0, 4, 9):
+        sums = chosen.sums(Stream.fixed(b"at once"), np.full(cells, count), people)
+        mean, variance = count * kept + (people - count) * q, count * kept * (1 - kept) + (people - count) * q * (1 - q)
+        assert abs(sums.mean() - mean) < 5 * sqrt(variance / cells)
+        assert abs(sums.var() / variance - 1) < 5 * sqrt(2 / cells)
+
+
+@BOTH
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)])
+def test_numbers_are_unbiased_and_vary_as_their_definition_says(randomiser, epsilon):
+    """Without a draw: the mean and the variance of what is sent, from its chances, put through `unbiased`."""
+    chosen, people, counts = randomiser(epsilon), 20, np.array([0, 1, 7, 20])
+    q = 1 / (exp(float(epsilon)) + 1)
+    kept = 1 - q if randomiser is Symmetric else 0.5
+    mean = counts * kept + (people - counts) * q
+    variance = counts * kept * (1 - kept) + (people - counts) * q * (1 - q)
+    slope = chosen.unbiased(np.array([1]), people)[0] - chosen.unbiased(np.array([0]), people)[0]
+    assert np.allclose(chosen.unbiased(mean, people), counts)
+    assert np.allclose(chosen.variance(people, counts.astype(float)), slope**2 * variance)
+
+
+def test_a_round_of_reports_costs_each_person_what_its_share_buys():
+    """The ε that reaches the randomiser is the share of the budget, and nothing else."""
+    seen = []
+
+    def noted(epsilon: Fraction) -> Symmetric:
+        seen.append(epsilon)
+        return Symmetric(epsilon)
+
+    trust = LocalReports(table(50), 50, noted)
+    trust.answer(Query(Counts(LEVEL_2), Fraction(1, 3)), PureDP(2).part(Fraction(1, 3)))
+    assert seen == [Fraction(2, 3)]
+    assert trust.prices(PureDP(2)).stddev(Counts(LEVEL_2), Fraction(1, 2)) == pytest.approx(
+        sqrt(50 * exp(1) / (exp(1) - 1) ** 2 + 0.25)
+    )

@@ -3,13 +3,14 @@
 from hazemap.algorithms.adaptive import Adaptive
 from hazemap.algorithms.adaptive_grid import AdaptiveGrid
 from hazemap.algorithms.best_level import BestLevel
-from hazemap.algorithms.cell_values import CellValues, FoundValues
+from hazemap.algorithms.cell_values import CellValues
 from hazemap.algorithms.count_min import CountMin
 from hazemap.algorithms.dense_pyramid import DensePyramid
 from hazemap.algorithms.fitted_level import FittedLevel
 from hazemap.algorithms.flat import Flat
 from hazemap.algorithms.found_bounds import FoundBounds
 from hazemap.algorithms.found_box import FoundBox, Locate
+from hazemap.algorithms.found_values import FoundValues
 from hazemap.algorithms.geometric import Geometric
 from hazemap.algorithms.hb import HB
 from hazemap.algorithms.hierarchical import Hierarchical

@@ -7,9 +7,10 @@ from math import ceil, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithms.asking import with_nowhere
+from hazemap.algorithms.asking import laplace_epsilon, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Leaves, Tree
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.domains import Grids, Quadtree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
@@ -53,6 +54,12 @@ class AdaptiveGrid:
                 "(rows:K) or give each person one vote"
             )
 
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        asked = (Learned.PEOPLE,) if self.people is None else ()
+        return counted(*asked, Learned.FINENESS, people=self.people)
+
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people if it is not public, then the blocks, then their parts."""
         left, people = Fraction(1), float(self.people or 0)
@@ -76,12 +83,8 @@ class AdaptiveGrid:
         return self.tree
 
     def _epsilon(self, prices: Prices, share: Fraction) -> float:
-        """What a share is in Laplace noise."""
-        return (
-            sqrt(2)
-            * self.bounding.unit
-            / prices.stddev(Counts(Leaves(self.tree, self.tree.root), self.bounding), share)
-        )
+        """What a share is in Laplace noise; no more than makes two cells for every person."""
+        return min(laplace_epsilon(prices, self.tree, self.bounding, share), self.people_a_cell)
 
     def _grid(self, signal: float) -> Grids:
         """The blocks, given Nε."""

@@ -1,18 +1,48 @@
 """What all methods do when they ask for counts."""
 
 from collections.abc import Sequence
+from fractions import Fraction
+from math import log2, sqrt
 
 import numpy as np
 
 from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.encoders import Counts, Stack
 from hazemap.errors import InputError
+from hazemap.rounds import Prices
 from hazemap.tables.bounding import Bounding
+
+LEAST_NOISE = 0.1
+"""People: less noise in a count is taken for so much. Counts are whole, so nothing finer can be seen with less."""
+
+
+def laplace_epsilon(prices: Prices, tree: Tree, bounding: Bounding, share: Fraction) -> float:
+    """The ε of Laplace noise of the deviation that a share buys in a count of people, √2/σ: methods choose cells by it.
+
+    Where σ is below one person the noise of integers falls like e^(−ε/2), and not like 1/ε: then √2/σ says nothing, and
+    what smaller shares buy is followed by its power law (1/ε in pure ε, 1/√ρ) up to this one.
+    """
+    root = Counts(Leaves(tree, tree.root), bounding)
+
+    def noise(part: Fraction) -> float:
+        return prices.stddev(root, part) / bounding.unit
+
+    if noise(share) >= 1:
+        return sqrt(2) / noise(share)
+    small = share / 2
+    while noise(small) < WIDE and small > TINY:
+        small /= 2
+    power = log2(noise(small / 2) / noise(small))
+    return float(sqrt(2) / noise(small) * float(share / small) ** power)
+
+
+WIDE, TINY = 8.0, Fraction(1, 1 << 60)
+"""From so many people on the noise of integers follows the continuous law; smaller shares than this are not tried."""
 
 
 def with_nowhere(cells: Leaves, bounding: Bounding) -> Leaves:
     """These cells, and `NOWHERE` where the bounding rule keeps rows that lie in none: it costs no budget."""
-    if not bounding.nowhere or NOWHERE in cells.cells:
+    if not bounding.outside.asked or NOWHERE in cells.cells:
         return cells
     return Leaves(cells.tree, np.append(cells.cells, NOWHERE))
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hazemap.algorithms.asking import grids_up, together
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.estimate import Measurement, consistent, measurements, nonnegative, read
 from hazemap.rounds import Prices, Query, Rounds
 from hazemap.tables.bounding import AtMostRows, Bounding
@@ -34,6 +35,11 @@ class BestLevel:
     tree: Tree
     level: int
     bounding: Bounding = AtMostRows(1)
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted(Learned.FINENESS)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""

@@ -7,9 +7,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithms.asking import with_nowhere
+from hazemap.algorithms.asking import LEAST_NOISE, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Cells, Leaves, Tree
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.encoders import Counts, Encoder, Sketch, Stack
 from hazemap.errors import InputError
 from hazemap.estimate import read, sketched
@@ -56,12 +57,17 @@ class CountMin:
         """What is asked first."""
         return Query(Stack(self._levels(), (1,) * self.tree.depth), self.deciding)
 
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted(Learned.FINENESS)
+
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The sketches, then the cells."""
         first = self.question
         answer = yield first
         probe = Counts(Leaves(self.tree, self.tree.root), self.bounding)
-        noise = prices.stddev(probe, 1 - self.deciding) / self.bounding.unit
+        noise = max(prices.stddev(probe, 1 - self.deciding) / self.bounding.unit, LEAST_NOISE)
         found, _ = self.decided(answer, noise)
         cells = with_nowhere(found, self.bounding)
         second = Query(Counts(cells, self.bounding), 1 - self.deciding)

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithms.asking import with_nowhere
+from hazemap.algorithms.asking import laplace_epsilon, with_nowhere
 from hazemap.algorithms.pyramid import sides
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, NOWHERE, Leaves, Tree
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
@@ -48,6 +48,12 @@ class DensePyramid:
         if not 0 < self.share_of_number < 1 or (self.people is not None and self.people < 1) or self.people_a_cell < 1:
             raise InputError("a dense pyramid needs 1 person or more, or a part of the budget that buys their number")
 
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        asked = (Learned.PEOPLE,) if self.people is None else ()
+        return counted(*asked, Learned.FINENESS, people=self.people)
+
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people if it is not public, then one grid."""
         people, share = float(self.people or 0), Fraction(1)
@@ -55,7 +61,8 @@ class DensePyramid:
         if self.people is None:
             number = yield Query(root, self.share_of_number)
             people, share = float(number.sums.sum()) / self.bounding.unit, 1 - self.share_of_number
-        epsilon = sqrt(2) * self.bounding.unit / prices.stddev(root, share)
+        # No more than ten cells a person, however large the budget is; 3 people a cell was best up to ε = 10.
+        epsilon = min(laplace_epsilon(prices, self.tree, self.bounding, share), 10 * self.people_a_cell)
         grids = self._grids(max(people * epsilon / self.people_a_cell, 1.0))
         cells = with_nowhere(grids[-1], self.bounding)
         query = Query(Counts(cells, self.bounding), share)

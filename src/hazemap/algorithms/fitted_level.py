@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
 
-from hazemap.algorithms.asking import with_nowhere
+from hazemap.algorithms.asking import laplace_epsilon, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
@@ -32,13 +32,19 @@ class FittedLevel:
     people_a_cell: int = 10
     reading: Reading = Reading.NONNEGATIVE
 
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted(Learned.PEOPLE, Learned.FINENESS)
+
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """Two queries: the number of people, then the grid."""
         number = Query(Counts(Leaves(self.tree, self.tree.root), self.bounding), self.share_of_number)
         first = yield number
         people = float(first.sums.sum()) / self.bounding.unit
         share = 1 - self.share_of_number
-        epsilon = sqrt(2) * self.bounding.unit / prices.stddev(number.encoder, share)
+        # No more cells than people, however large the budget is.
+        epsilon = min(laplace_epsilon(prices, self.tree, self.bounding, share), self.people_a_cell)
         cells = with_nowhere(self._grid(people * epsilon / self.people_a_cell), self.bounding)
         grid = Query(Counts(cells, self.bounding), share)
         second = yield grid

@@ -6,6 +6,7 @@ from fractions import Fraction
 from hazemap.algorithms.asking import with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
+from hazemap.disclosure import Disclosure, counted
 from hazemap.encoders import Counts
 from hazemap.estimate import read
 from hazemap.rounds import Prices, Query, Rounds
@@ -25,6 +26,11 @@ class Flat:
     level: int
     bounding: Bounding = AtMostRows(1)
     reading: Reading = Reading.NONNEGATIVE
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted()
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""

@@ -51,7 +51,8 @@ class FoundBounds:
     both ends that hold no more than `beyond` of the votes; if little is left of the range, once again.
 
     A third of a share goes to each step. What a step does not need is left over for the values. If no crowd stands
-    out for the first of the `shares`, the next is tried. A bound that is declared is kept.
+    out for the first of the `shares`, the next is tried; if none does for the last either, the bounds are
+    the widest there are, ±2⁴⁰. A bound that is declared is kept.
 
     >>> FoundBounds(Magnitudes()).shares
     (Fraction(1, 10), Fraction(1, 5))
@@ -96,17 +97,11 @@ class FoundBounds:
             if top is not None:
                 break
         else:
-            raise InputError(
-                "too few people have a value for bounds to be found with so little of the budget (which is spent): "
-                "declare them (--low, --high), or spend more"
-            )
+            return self._widest(octaves.upto(octaves.size - 1), spent)
         size = octaves.upto(top.last)
         low, high = -size if self.low is None else self.low, size if self.high is None else self.high
-        if not low < high:
-            raise InputError(
-                f"most values are smaller than {size:g}, so that few lie within the bound that was declared (the "
-                "budget is spent): was it given in another unit?"
-            )
+        if not low < high:  # few values lie within the bound that was declared: perhaps in another unit
+            return self._widest(octaves.upto(octaves.size - 1), spent)
         below = above = 0.0
         sizes, noise = self._people(answer)
         for most in FINEST:
@@ -129,12 +124,13 @@ class FoundBounds:
                 high, above = min(high, float(edges[found.last + 1])), found.behind
             if high - low > width / 4:
                 break
-        if size <= octaves.upto(0):
-            raise InputError(
-                "all values that stand out of the noise are 0, so no bounds could be found (the budget is spent): "
-                "declare them (--low, --high)"
-            )
         return Bounds(low, high, below, above, spent)
+
+    def _widest(self, size: float, spent: Fraction) -> Bounds:
+        """Where no bounds can be found: the widest there are, and any part of people may lie outside."""
+        low = self.low if self.low is not None else min(-size, 2 * (self.high or 0.0))
+        high = self.high if self.high is not None else max(size, 2 * (self.low or 0.0))
+        return Bounds(low, high, float(self.low is None), float(self.high is None), spent)
 
     def _people(self, answer: Answer) -> tuple[Floats, tuple[float, float]]:
         unit = self.bounding.unit

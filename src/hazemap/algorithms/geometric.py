@@ -6,6 +6,7 @@ from fractions import Fraction
 from hazemap.algorithms.asking import grids_up, together
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Tree
+from hazemap.disclosure import Disclosure, counted
 from hazemap.errors import InputError
 from hazemap.estimate import read
 from hazemap.rounds import Prices, Query, Rounds
@@ -39,6 +40,11 @@ class Geometric:
     def weights(self) -> tuple[int, ...]:
         """The weight of each level, the finest first."""
         return tuple(round(self.grain * 2 ** (level / 3)) for level in range(self.level, -1, -1))
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted()
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""

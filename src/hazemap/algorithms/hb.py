@@ -11,6 +11,7 @@ import numpy as np
 from hazemap.algorithms.asking import together, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
+from hazemap.disclosure import Disclosure, counted
 from hazemap.domains import Quadtree
 from hazemap.errors import InputError
 from hazemap.estimate import read
@@ -73,6 +74,11 @@ class HB:
             raise InputError("rectangles are made of the cells of a level of a quadtree: choose quadtree cells")
         above = (chosen for number in range(max(level, 1)) for chosen in combinations(range(1, level), number))
         return cls(tree, min(((*upper, level) for upper in above), key=rectangle_variance), bounding, reading)
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted()
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""

@@ -6,6 +6,7 @@ from fractions import Fraction
 from hazemap.algorithms.asking import grids_up, together
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Tree
+from hazemap.disclosure import Disclosure, counted
 from hazemap.estimate import read
 from hazemap.rounds import Prices, Query, Rounds
 from hazemap.tables.bounding import AtMostRows, Bounding
@@ -28,6 +29,11 @@ class Hierarchical:
     level: int
     bounding: Bounding = AtMostRows(1)
     reading: Reading = Reading.SHRUNK
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted()
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""

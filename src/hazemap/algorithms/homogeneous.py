@@ -135,7 +135,7 @@ class Grower:
     def mapped(self, grown: Grown, before: Sequence[tuple[Question, Answer]], reading: Reading) -> Rounds[CellMap]:
         """The map of the leaves, given what was asked before; who is in no cell was asked nothing yet."""
         transcript, cells = [*before, *grown.transcript], grown.leaves
-        if self.bounding.nowhere:
+        if self.bounding.outside.asked:
             query = Query(Counts(Leaves(grown.tree, np.array([NOWHERE])), self.bounding), Fraction(1))
             transcript.append((query, (yield query)))
             cells = np.append(cells, NOWHERE)

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor, log, log2, sqrt
+from math import floor, log, log2
 
+from hazemap.algorithms.asking import laplace_epsilon
 from hazemap.algorithms.homogeneous import Allotment, Grower
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Leaves, Tree
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.domains import Cuts, Quadtree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
@@ -74,13 +76,19 @@ class HTF:
         self._square()
         self._grower()
 
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        lines = (Learned.COSTS,) if self.turns and self.share_a_level else ()
+        return counted(Learned.PEOPLE, Learned.FINENESS, *lines)
+
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people, then level after level."""
         tree = Cuts.uncut(self._square())
         first = Query(Counts(Leaves(tree, tree.root), self.bounding), self.share_of_number)
         transcript: list[tuple[Question, Answer]] = [(first, (yield first))]
         people = float(transcript[0][1].sums[0]) / self.bounding.unit
-        epsilon = sqrt(2) * self.bounding.unit / prices.stddev(first.encoder, Fraction(1))
+        epsilon = laplace_epsilon(prices, self.tree, self.bounding, Fraction(1))
         allotment = self.allotment(people, epsilon, 1 - self.share_of_number)
         grown = yield from self._grower().grown(tree, tree.root, [allotment])
         return (yield from self._grower().mapped(grown, transcript, self.reading))

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log2, sqrt
+from math import log2
 
+from hazemap.algorithms.asking import laplace_epsilon
 from hazemap.algorithms.homogeneous import Allotment, Grower
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Leaves, Tree
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.domains import Cuts, Quadtree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
@@ -56,13 +58,20 @@ class HTFPlus:
         self._square()
         self._grower()
 
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        lines = (Learned.COSTS,) if self.turns else ()
+        return counted(Learned.PEOPLE, Learned.FINENESS, *lines)
+
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people, then the levels that decide, then the leaves."""
         tree = Cuts.uncut(self._square())
         first = Query(Counts(Leaves(tree, tree.root), self.bounding), self.share_of_number)
         answer = yield first
         people, unit = float(answer.sums[0]) / self.bounding.unit, self.bounding.unit
-        epsilon = sqrt(2) * unit / prices.stddev(first.encoder, Fraction(1))
+        # No more cells than people are cut before they are counted, however large the budget is.
+        epsilon = min(laplace_epsilon(prices, self.tree, self.bounding, Fraction(1)), self.people_a_cell)
         spent = sum((share for _, share in self.deciding), self.share_of_number)
         allotment = self.allotment(people, epsilon, prices.stddev(first.encoder, 1 - spent) / unit)
         grown = yield from self._grower().grown(tree, tree.root, [allotment])
@@ -81,7 +90,7 @@ class HTFPlus:
         first = next((level for level, share in enumerate(deciding) if share), 0)
         searched = first if self.turns else 0
         cutting = [self.share_of_cuts / searched if level < searched else Fraction(0) for level in range(height)]
-        full = (self.fullness * noise,) * height
+        full = (max(self.fullness * noise, 1.0),) * height  # one person is not cut
         return Allotment(1 - self.share_of_number, tuple(deciding), tuple(cutting), full)
 
     def _grower(self) -> Grower:

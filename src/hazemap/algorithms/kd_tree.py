@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log2, sqrt
+from math import log2
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithms.asking import together, with_nowhere
+from hazemap.algorithms.asking import laplace_epsilon, together, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Cells, Leaves, Tree
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.domains import Cuts, Quadtree
 from hazemap.domains.cuts import DEEPEST, DOWN
 from hazemap.encoders import Counts, Medians
@@ -74,6 +75,14 @@ class KDTree:
         """Medians for the upper half of the levels, a quadtree below (kd-hybrid)."""
         return cls(tree, bounding, below=Fraction(1, 2))
 
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        asked = (Learned.PEOPLE,) if self.cuts is None and self.people is None else ()
+        fine = (Learned.FINENESS,) if self.cuts is None else ()
+        lines = () if self.above + self.below >= 1 else (Learned.MEDIANS,)
+        return counted(*asked, *fine, *lines, people=self.people if self.cuts is None else None)
+
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people if it decides, then the medians of one depth after another, then all counts."""
         left, cuts = Fraction(1), self.cuts
@@ -112,9 +121,8 @@ class KDTree:
         return self.tree
 
     def _epsilon(self, prices: Prices, share: Fraction) -> float:
-        """What a share is in Laplace noise of that deviation."""
-        root = Counts(Leaves(self.tree, self.tree.root), self.bounding)
-        return sqrt(2) * self.bounding.unit / prices.stddev(root, share)
+        """What a share is in Laplace noise of that deviation; no more than makes a cell of every person."""
+        return min(laplace_epsilon(prices, self.tree, self.bounding, share), self.people_a_cell)
 
     def _cuts(self, signal: float) -> int:
         """How many cuts lead to a leaf, given Nε."""

@@ -8,6 +8,7 @@ import numpy as np
 from hazemap.algorithms.asking import with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
+from hazemap.disclosure import Disclosure, counted
 from hazemap.encoders import Counts
 from hazemap.estimate import read
 from hazemap.rounds import Prices, Query, Rounds
@@ -29,6 +30,11 @@ class LaplaceClip:
     tree: Tree
     level: int
     bounding: Bounding = OneVote()
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted()
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""

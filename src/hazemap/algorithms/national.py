@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import floor, log2, sqrt
+from math import floor, log2
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.algorithms.asking import laplace_epsilon
 from hazemap.algorithms.homogeneous import Allotment, Grower
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Leaves
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.domains import CutDistricts, Parcels
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
@@ -19,9 +21,6 @@ from hazemap.tables.bounding import AtMostRows, Bounding
 
 GRAIN = 1 << 40
 """Shares that no rational is equal to are rounded down to whole parts of the budget, so many in all."""
-
-NO_NOISE = 1e-9
-"""A standard deviation that is taken for less than it is: doubles know none of a budget in the thousands."""
 
 Transcript = list[tuple[Question, Answer]]
 
@@ -80,6 +79,12 @@ class National:
         upper = [Fraction(floor(root / roots.sum() * GRAIN), GRAIN) for root in roots[:-1]]
         return (*upper, 1 - sum(upper, Fraction(0)))
 
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        lines = (Learned.COSTS,) if self.turns and self.share_a_level else ()
+        return counted(Learned.PEOPLE, Learned.DISTRICTS, Learned.FINENESS, *lines)
+
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """Count the districts of each level; grow trees in those with few people; count what stands once more."""
         plain, transcript = CutDistricts.uncut(self.tree), Transcript()
@@ -92,7 +97,7 @@ class National:
             transcript.append((query, (yield query)))
             people = transcript[-1][1].sums / self.bounding.unit
             small = (people < self.dynamic_below) | (level == len(shares) - 1)
-            epsilon = sqrt(2) * self.bounding.unit / max(prices.stddev(query.encoder, Fraction(1)), NO_NOISE)
+            epsilon = laplace_epsilon(prices, self.tree, self.bounding, Fraction(1))
             left = sum(shares[level + 1 :], share * (1 - self.deciding))
             roots.append(cells[small])
             plans += self._plans(people[small], epsilon, left)
@@ -113,7 +118,7 @@ class National:
                 query = Query(Counts(Leaves(grown.tree, np.sort(districts)), self.bounding), share)
                 transcript.append((query, (yield query)))
         leaves = Leaves(grown.tree, np.sort(grown.leaves))
-        if self.bounding.nowhere:  # who is nowhere was asked nothing yet
+        if self.bounding.outside.asked:  # who is nowhere was asked nothing yet
             query = Query(Counts(Leaves(grown.tree, np.array([NOWHERE])), self.bounding), Fraction(1))
             transcript.append((query, (yield query)))
             leaves = Leaves(grown.tree, np.append(leaves.cells, NOWHERE))

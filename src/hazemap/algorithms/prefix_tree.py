@@ -8,6 +8,7 @@ import numpy as np
 from hazemap.algorithms.asking import with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree, distinct
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
@@ -52,6 +53,12 @@ class PrefixTree:
         if self.most_rounds < 1 or self.c0 <= 0 or not 0 <= self.collapse < 1:
             raise InputError("a prefix tree needs c0 above 0, collapse in [0, 1) and at least one round")
 
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        asked = (Learned.PEOPLE,) if self.people is None else ()
+        return counted(*asked, Learned.FINENESS, people=self.people)
+
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people if it is not public, then at most `most_rounds` of the tree."""
         left, transcript = Fraction(1), list[tuple[Question, Answer]]()
@@ -64,9 +71,9 @@ class PrefixTree:
         cells = self.prior or Leaves(self.tree, self.tree.children(self.tree.root))
         changed = True
         for turn in range(self.most_rounds):
+            target = float(self.c0) / 2 * max(people, 1.0) / cells.size * self.bounding.unit
             cells = with_nowhere(cells, self.bounding)
             encoder = Counts(cells, self.bounding)
-            target = float(self.c0) / 2 * max(people, 1.0) / cells.size * self.bounding.unit
             share = prices.share(encoder, target)
             last = not changed or turn == self.most_rounds - 1 or left < self.reserve * share
             query = Query(encoder, left if last else share)

@@ -7,6 +7,7 @@ from hazemap.algorithms.cell_values import CellValues
 from hazemap.algorithms.found_bounds import FoundBounds
 from hazemap.algorithms.selected_cells import SelectedCells
 from hazemap.cells import Tree
+from hazemap.disclosure import Disclosure, Learned
 from hazemap.domains import Gauge, Hexagons, Measured
 from hazemap.encoders import Values
 from hazemap.errors import InputError
@@ -58,6 +59,12 @@ class PreparedValues:
         if bounds is not None and isinstance(tree, Hexagons):
             bounds = replace(bounds, line=replace(bounds.line, box=tree.box))
         return replace(self, method=self.method.over(tree, level), bounds=bounds)
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        found = ((Learned.BOUNDS, self.bounds), (Learned.SELECTION, self.selection))
+        return self.method.disclosure.after(*(learned for learned, asked in found if asked is not None))
 
     def rounds(self, prices: Prices) -> Rounds[Measurements]:
         """Those of the bounds, those of the selection, and one query with what is left."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hazemap.cellmap import CellMap, Reading
+from hazemap.disclosure import Disclosure, counted
 from hazemap.domains import Quadtree
 from hazemap.encoders import Wavelet
 from hazemap.errors import InputError
@@ -36,6 +37,11 @@ class Privlet:
             raise InputError("a wavelet is read unbiased or without minus signs: no cells have a parent to be drawn to")
         if not isinstance(self.tree, Quadtree) or self.level < 1:
             raise InputError("a wavelet has rows and columns: choose quadtree cells, and a level from 1 on")
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted()
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""

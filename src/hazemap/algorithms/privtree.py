@@ -6,6 +6,7 @@ from fractions import Fraction
 from hazemap.algorithms.asking import with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
@@ -44,6 +45,11 @@ class PrivTree:
     def fan(self) -> int:
         """β: how many children a cell has."""
         return len(self.tree.children(self.tree.root[:1]))
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted(Learned.GROWTH, Learned.FINENESS)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - it does not look at them
         """Growth, then count."""

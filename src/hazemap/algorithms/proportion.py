@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithms.adaptive import coarsest
+from hazemap.algorithms.asking import LEAST_NOISE
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.domains import Sides
 from hazemap.encoders import Counts
@@ -86,7 +87,7 @@ class Proportion:
     def __post_init__(self) -> None:
         if not self.deciding or min(self.deciding) <= 0 or sum(self.deciding) >= 1:
             raise InputError("proportions are decided on with shares above 0 that add up to less than 1")
-        if self.bounding.nowhere:
+        if self.bounding.outside.asked:
             raise InputError("proportions are of rows in cells: drop the rows that lie nowhere")
 
     def rounds(self, prices: Prices) -> Rounds[Proportions]:
@@ -96,7 +97,7 @@ class Proportion:
         for share, following in pairwise(shares):
             query = Query(Counts(Sides(cells), self.bounding), share)
             marked, people = self._numbers((yield query))
-            noise = prices.stddev(query.encoder, following) / self.bounding.unit
+            noise = max(prices.stddev(query.encoder, following) / self.bounding.unit, LEAST_NOISE)
             cells = self._cut(cells, marked, people, noise)
         query = Query(Counts(Sides(cells), self.bounding), shares[-1])
         answer = yield query

@@ -11,6 +11,7 @@ from hazemap.algorithms.asking import with_nowhere
 from hazemap.algorithms.pyramid import first_level, fullest, sides
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
@@ -60,6 +61,11 @@ class PublishedPyramid:
         """The part of the budget of each level, from the first to the last."""
         parts = [isqrt(_STEP * _STEP >> i) for i in range(self.tree.depth - self.first + 1)]  # γ^i · 2^20
         return tuple(Fraction(part, sum(parts)) for part in parts)
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted(Learned.FINENESS)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - shares are fixed
         """One query a level."""

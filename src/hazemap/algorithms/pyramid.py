@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hazemap.algorithms.asking import with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent, measurements, nonnegative, read
@@ -61,6 +62,11 @@ class Pyramid:
         """q: the finest level with at most `FIRST_CELLS` cells."""
         return first_level(self.tree, FIRST_CELLS)
 
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted(Learned.FINENESS)
+
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """One query a level, each about cells that tile the whole."""
         level, left = self.first, self.tree.depth - self.first
@@ -76,7 +82,8 @@ class Pyramid:
                 break
             following = share(turn + 1, turn + 1 == left)
             noise = prices.stddev(query.encoder, following)
-            cut = fullest(answer.sums[: len(todo)], self.kept, float(self.above) * noise)
+            # Where noise is next to nothing, one person need not be cut.
+            cut = fullest(answer.sums[: len(todo)], self.kept, max(float(self.above) * noise, self.bounding.unit))
             ended = turn + 1 == left or not cut.any()
             if not cut.any():  # the last cells must be new, or the noise that let them be would speak for them
                 cut = fullest(answer.sums[: len(todo)], 1, -np.inf)

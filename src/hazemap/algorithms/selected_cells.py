@@ -13,7 +13,7 @@ from hazemap.cells import Cells, Leaves, Tree
 from hazemap.domains.measured import MOST_PLACES, Measured
 from hazemap.domains.valued import Valued
 from hazemap.encoders import Counts, Presences, Values
-from hazemap.errors import InputError, NoPlaceFound
+from hazemap.errors import InputError
 from hazemap.estimate.gauged import Measurements
 from hazemap.rounds import Answer, Prices, Query, Rounds
 from hazemap.tables.bounding import AtMostCells
@@ -68,16 +68,15 @@ class SelectedCells:
             query = Query(Counts(Leaves(tree, cells), rule), share)
             answer = yield query
             loud = _loudest_first(answer)
+            loud = loud if len(loud) else np.argsort(-answer.sums, kind="stable")[:1]  # nobody, by all that can be said
             steps = min(self.down, method.level - level)
             cells = cells[loud[: MOST_ASKED // _fan_out(method.tree, cells, steps)]]
             for _ in range(steps):
                 cells = method.tree.children(cells)
             level += steps
-            if not len(cells):
-                raise _nobody()
-        cells = method.listed if method.only else touched(method.tree, np.sort(cells))
-        if not len(cells):
-            raise _nobody()
+        cells = np.sort(cells)
+        inside = method.listed if method.only else touched(method.tree, cells)
+        cells = inside if len(inside) else cells
         asked = Leaves(tree, cells)
         finest = method.level == method.tree.depth
         encoder = Presences(asked, rule) if finest else Counts(asked, rule)
@@ -88,7 +87,7 @@ class SelectedCells:
         """Positions of the cells to keep, the fullest first."""
         loud = _loudest_first(answer)
         if not len(loud):
-            raise _nobody()
+            return np.argsort(-answer.sums, kind="stable")[:1]
         votes = answer.sums[loud].astype(np.float64)
         slots = len(method.slots.names)
         needed = _threshold(method, len(loud), rest, prices, answer.kurtosis)
@@ -134,10 +133,3 @@ def _threshold(method: CellValues, cells: int, rest: Fraction, prices: Prices, k
     stddev = prices.stddev(Values(one, method.bounding), rest) / method.gauge.scale
     counters = np.zeros((one.places, method.gauge.size))
     return Measurements(one, counters, stddev, kurtosis).threshold_of(cells * one.places)
-
-
-def _nobody() -> NoPlaceFound:
-    return NoPlaceFound(
-        "in no cell so many people stand out of the noise that anything could be told there, so none was selected (the "
-        "budget is spent): ask for coarser cells, or spend more"
-    )

@@ -9,6 +9,7 @@ import numpy as np
 from hazemap.algorithms.laplace_clip import LaplaceClip
 from hazemap.cellmap import CellMap
 from hazemap.cells import Tree
+from hazemap.disclosure import Disclosure, counted
 from hazemap.errors import InputError
 from hazemap.rounds import Prices, Rounds
 from hazemap.tables.bounding import Bounding, OneVote
@@ -35,6 +36,11 @@ class TopCells:
     def __post_init__(self) -> None:
         if not 0 < self.kept <= 1:
             raise InputError(f"above 0 and at most 100 % of the cells are kept, not {float(self.kept):.3%}")
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted()
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """One query."""

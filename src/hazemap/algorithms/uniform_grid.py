@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt, sqrt
 
-from hazemap.algorithms.asking import with_nowhere
+from hazemap.algorithms.asking import laplace_epsilon, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Leaves, Tree
+from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.domains import Grids, Quadtree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
@@ -38,13 +39,19 @@ class UniformGrid:
     def __post_init__(self) -> None:
         self._square()
 
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted(Learned.PEOPLE, Learned.FINENESS)
+
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """Two queries: the number of people, then the grid."""
         number = Query(Counts(Leaves(self.tree, self.tree.root), self.bounding), self.share_of_number)
         first = yield number
         people = max(float(first.sums.sum()) / self.bounding.unit, 0.0)
         share = 1 - self.share_of_number
-        epsilon = sqrt(2) * self.bounding.unit / prices.stddev(number.encoder, share)
+        # No more cells than people, however large the budget is.
+        epsilon = min(laplace_epsilon(prices, self.tree, self.bounding, share), self.people_a_cell)
         side = min(max(1, ceil(sqrt(people * epsilon / self.people_a_cell))), 1 << self.tree.depth, MOST_SIDE)
         cells = with_nowhere(Leaves.at_level(Grids.regular(self._square(), side), 2), self.bounding)
         grid = Query(Counts(cells, self.bounding), share)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from hazemap.disclosure import Disclosure, Learned
 from hazemap.encoders.kept_values import KeptValues
 from hazemap.estimate.dialled import KnownPeople
 from hazemap.rounds import Prices, Query, Rounds
@@ -18,6 +19,11 @@ class ValuesOnly:
 
     asked: KeptValues
     route: str
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return Disclosure((Learned.ONLY_VALUES,))
 
     def rounds(self, prices: Prices) -> Rounds[KnownPeople]:  # noqa: ARG002 - one query needs no price
         """One query."""

@@ -12,6 +12,7 @@ from hazemap.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from hazemap.releases import Estimate, Release
+    from hazemap.releases.left_out import LeftOut
 
 EXAMPLE = "Example: [bold]hazemap ask map.parquet --box=-74.02,40.70,-73.93,40.80[/bold]"
 
@@ -60,7 +61,7 @@ def ask(
         raise InputError(f"{file} is a map, which has no slots and no bins: leave --slot and --histogram out")
     release = Release.open(file)
     if top is not None:
-        _top(release, top, by, as_json)
+        _top(release, top, by, confidence, as_json)
         return
     if at is not None:
         answer = release.density(*_point(at), confidence)
@@ -71,7 +72,10 @@ def ask(
     elif cell:
         answer = release.count(cell, confidence)
     else:
-        answer = release.total(confidence)
+        from hazemap.releases.left_out import LeftOut
+
+        told(release.total(confidence), as_json, LeftOut.of(release, confidence=confidence))
+        return
     told(answer, as_json)
 
 
@@ -102,22 +106,27 @@ def _histogram(file: Path, cells: list[str], slot: str | None, confidence: float
     deliver({"cell": found.cell, "slot": found.slot, "bins": bins}, as_json, table)
 
 
-def told(answer: "Estimate", as_json: bool) -> None:
-    """One answer."""
+def told(answer: "Estimate", as_json: bool, left_out: "LeftOut | None" = None) -> None:
+    """One answer, and whom it leaves out."""
     lines = [str(answer)]
     if answer.cut >= 1:
         lines.append(
-            f"The border cuts cells with {answer.cut:,.0f} {answer.counted}; they were taken to be spread evenly there."
+            f"The border cuts cells with {answer.cut:,.0f} {answer.counted}; where in them they are is a guess, which "
+            f"makes ± {answer.placement_stddev:,.0f} of this, and noise ± {answer.noise_stddev:,.0f}."
         )
-    deliver(asdict(answer), as_json, *lines)
+    facts: dict[str, Any] = answer.to_json()
+    if left_out is not None:
+        facts["nowhere"] = left_out.to_json()["nowhere"]
+        lines.append(str(left_out))
+    deliver(facts, as_json, *lines)
 
 
-def _top(release: "Release", number: int, by: str, as_json: bool) -> None:
+def _top(release: "Release", number: int, by: str, confidence: float, as_json: bool) -> None:
     from rich.table import Table
 
     if by not in ("count", "density"):
         raise InputError(f"--by is count or density; found {by!r}")
-    frame = release.top(number, "density" if by == "density" else "count")
+    frame = release.top(number, "density" if by == "density" else "count", confidence)
     points = frame.geometry.representative_point()
     rows: list[dict[str, Any]] = [
         {
@@ -128,7 +137,7 @@ def _top(release: "Release", number: int, by: str, as_json: bool) -> None:
         }
         for (_, row), point in zip(frame.iterrows(), points, strict=True)
     ]
-    table = Table("cell", "lon,lat", release.counted, "±", "95 % interval", "per km²", box=None)
+    table = Table("cell", "lon,lat", release.counted, "±", f"{100 * confidence:.6g} % interval", "per km²", box=None)
     for row in rows:
         table.add_row(
             row["cell"],
@@ -138,7 +147,8 @@ def _top(release: "Release", number: int, by: str, as_json: bool) -> None:
             f"{row['low']:,.0f} … {row['high']:,.0f}",
             f"{row['per_km2']:,.0f}",
         )
-    deliver({"counted": release.counted, "top": rows}, as_json, table)
+    said = "Intervals are longer than a cell's own, because the cells were chosen for their numbers."
+    deliver({"counted": release.counted, "confidence": confidence, "top": rows}, as_json, table, said)
 
 
 def _point(text: str) -> tuple[float, float]:

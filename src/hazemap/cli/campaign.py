@@ -115,11 +115,11 @@ def start(
 
     from hazemap.codec import dumps
     from hazemap.domains import Box
-    from hazemap.orders.spelling import bounding as spelled_bounding
-    from hazemap.orders.spelling import cells as spelled_cells
-    from hazemap.orders.ways import among_devices, way
     from hazemap.privacy.budget import PureDP, exact
     from hazemap.server.campaigns import Campaign, Deadlines
+    from hazemap.specs.method_names import among_devices, way
+    from hazemap.specs.parsing import bounding as spelled_bounding
+    from hazemap.specs.parsing import cells as spelled_cells
     from hazemap.trust.cohorts import Cohort
 
     rule = spelled_bounding(bounding)
@@ -205,6 +205,7 @@ def release(
 ) -> None:
     """Fetch the release of a campaign that is done, and show its privacy statement."""
     from hazemap.releases import Release
+    from hazemap.releases.left_out import LeftOut
     from hazemap.whole import write_whole
 
     if output.suffix.lower() != ".parquet":
@@ -224,11 +225,16 @@ def release(
     facts = {
         "file": str(output),
         "picture": None if picture is None else str(picture),
-        "cells": made.map.cells.size,
+        "cells": made.ground.places.size,
         "statement": made.statement.to_json(),
     }
     deliver(
-        facts, as_json, f"{output}: {made.map.cells.size:,} cells, {made.total()} in all", "", made.statement.text()
+        facts,
+        as_json,
+        f"{output}: {made.ground.places.size:,} cells, {made.total()} in all",
+        str(LeftOut.of(made)),
+        "",
+        made.statement.text(),
     )
 
 

@@ -27,6 +27,7 @@ def inspect(
     from rich.table import Table
 
     from hazemap.releases import Release, Statistics
+    from hazemap.releases.left_out import LeftOut
     from hazemap.releases.opening import holds_values
 
     release: Release | Statistics
@@ -40,15 +41,18 @@ def inspect(
     for number, query in enumerate(queries, 1):
         share, error = f"{100 * query['share']:.4g} %", f"{query['stddev']:.4g}"
         table.add_row(str(number), query["asks"], f"{query['numbers']:,}", share, query["price"], error)
+    left_out = LeftOut.of(release).to_json() if isinstance(release, Release) else {}
     facts = {
         "file": str(file),
-        "cells": len(release.names) if isinstance(release, Statistics) else release.map.cells.size,
+        **({"nowhere": left_out["nowhere"]} if left_out else {}),
+        "cells": len(release.names) if isinstance(release, Statistics) else release.ground.places.size,
         "statement": release.statement.to_json(),
         "queries": queries,
         "replayed": replay,
     }
     again = ["Replayed: the stored answers give exactly these numbers."] if replay else []
-    deliver(facts, as_json, release.statement.text(), "", table, *again)
+    outside = [left_out["said"], ""] if left_out else []
+    deliver(facts, as_json, release.statement.text(), "", *outside, table, *again)
 
 
 def _queries(release: "Release | Statistics") -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`hazemap ledger`: what data sets have paid, and may pay."""
+"""`hazemap ledger`: what data sets have paid, and may pay, and whose privacy it is."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -6,9 +6,12 @@ import typer
 
 from hazemap.cli.options import AsJson, LedgerFile, ledger_at
 from hazemap.cli.output import deliver
+from hazemap.errors import InputError
 
 if TYPE_CHECKING:
-    from hazemap.privacy.ledger import ChargeRecord, DatasetStatus
+    from hazemap.privacy.budget import Budget
+    from hazemap.privacy.ledger_records import Change, ChargeRecord, PageStatus
+    from hazemap.privacy.protected import Protected
 
 app = typer.Typer(
     name="ledger",
@@ -17,37 +20,73 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+Name = Annotated[str, typer.Argument(metavar="DATASET", help="The data set's name.")]
+People = Annotated[str | None, typer.Option("--person", metavar="COLUMN", help="People, told apart by this column.")]
+Rows = Annotated[bool, typer.Option("--rows", help="Rows, each taken for a person of its own.")]
+Devices = Annotated[bool, typer.Option("--devices", help="The people of devices.")]
+Why = Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the history.")]
+
 
 @app.command("list", epilog="Example: [bold]hazemap ledger list[/bold]")
 def list_(ledger: LedgerFile = None, as_json: AsJson = False) -> None:
-    """List every data set: its cap, what it has spent, what is left."""
+    """List every page of every data set: whom it protects, its cap, what it has spent, what is left."""
     from rich.table import Table
 
     book = ledger_at(ledger)
-    datasets = book.datasets()
-    table = Table("data set", "cap", "spent", "left", "charges", box=None)
-    for status in datasets:
-        table.add_row(status.name, *_shown(status), str(status.charges))
+    pages = book.datasets()
+    table = Table("data set", "model", "protects", "cap", "spent", "left", "charges", box=None)
+    for status in pages:
+        table.add_row(status.name, status.model, _whom(status), *_shown(status), str(status.charges))
     empty = f"no data set has paid anything yet ({book.path})"
-    facts = {"ledger": str(book.path), "datasets": [_facts(status) for status in datasets]}
-    deliver(facts, as_json, table if datasets else empty)
+    facts = {"ledger": str(book.path), "datasets": [_facts(status) for status in pages]}
+    deliver(facts, as_json, table if pages else empty)
 
 
-@app.command(epilog="Example: [bold]hazemap ledger cap nyc 1[/bold]")
+@app.command(epilog="Example: [bold]hazemap ledger cap nyc 1 --why 'board of 3 May'[/bold]")
 def cap(
-    dataset: Annotated[str, typer.Argument(help="The data set's name.")],
+    dataset: Name,
     epsilon: Annotated[str | None, typer.Argument(help="All it may ever spend, as ε.")] = None,
     delta: Annotated[str | None, typer.Option(help="With ε: the cap is in (ε, δ).")] = None,
     rho: Annotated[str | None, typer.Option(help="The cap as ρ of zero-concentrated privacy, instead.")] = None,
+    values_only: Annotated[
+        bool, typer.Option("--values-only", help="Of its values-only page, instead of that of the full model.")
+    ] = False,
+    person: People = None,
+    rows: Rows = False,
+    devices: Devices = False,
+    why: Why = None,
     ledger: LedgerFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set all that a data set may ever spend, what it has spent already included."""
-    from hazemap.orders.spelling import budget
+    """Set all that a data set may ever spend, what it has spent already included, and perhaps whom it protects."""
+    from hazemap.privacy.unit import FULL, VALUES_ONLY, Model
+    from hazemap.specs.parsing import budget
 
-    status = ledger_at(ledger).cap(dataset, budget(epsilon, delta, rho))
-    limit, spent, left = _shown(status)
-    deliver(_facts(status), as_json, f"{status.name}: cap {limit}; spent {spent}; left {left}")
+    book, limit = ledger_at(ledger), budget(epsilon, delta, rho)
+    model: Model = VALUES_ONLY if values_only else FULL
+    status = book.cap(dataset, limit, model=model, protects=_protected(person, rows, devices), why=why)
+    shown, spent, left = _shown(status)
+    page = f"{status.name} (values only)" if values_only else status.name
+    deliver(_facts(status), as_json, f"{page}: cap {shown}; spent {spent}; left {left}")
+
+
+@app.command(epilog="Example: [bold]hazemap ledger unit nyc --person user[/bold]")
+def unit(
+    dataset: Name,
+    person: People = None,
+    rows: Rows = False,
+    devices: Devices = False,
+    why: Why = None,
+    ledger: LedgerFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say whom a data set protects: before its first charge, or where an older hazemap did not note it."""
+    whom = _protected(person, rows, devices)
+    if whom is None:
+        raise InputError("whom does the data set protect? Say one of --person COLUMN, --rows and --devices")
+    book = ledger_at(ledger)
+    book.protect(dataset, whom, why=why)
+    deliver({"dataset": dataset, "protects": whom.to_json()}, as_json, f"{dataset}: protects {whom}")
 
 
 @app.command(epilog="Example: [bold]hazemap ledger history nyc[/bold]")
@@ -56,32 +95,64 @@ def history(
     ledger: LedgerFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List every charge, the oldest first, and the file it paid for."""
+    """List every charge, the oldest first, and the file it paid for; then every change of a cap."""
     from rich.table import Table
 
+    from hazemap.runs.recover import recoverable
+
     book = ledger_at(ledger)
-    records = book.history(dataset)
-    table = Table("charge", "when (UTC)", "data set", "price", "what for", "file", box=None)
+    records, changes = book.history(dataset), book.changes(dataset)
+    running = {each.record.charge.id: each.running for each in recoverable(book)}
+    table = Table("charge", "when (UTC)", "data set", "price", "of", "what for", "file", box=None)
     for record in records:
         charge = record.charge
-        file = record.file or ("released" if record.released else "none: failed, or still running")
-        table.add_row(str(charge.id), charge.time, charge.dataset, str(charge.price), charge.what, file)
+        file = record.file or ("released, in memory" if record.released else _not_there(charge.id, running))
+        whose = "not noted" if charge.unit is None else str(charge.unit)
+        table.add_row(str(charge.id), charge.time, charge.dataset, str(charge.price), whose, charge.what, file)
+    kept = Table("when (UTC)", "data set", "changed", "from", "to", "by", "why", box=None)
+    for change in changes:
+        old, what = "none" if change.old is None else str(change.old), f"cap, {change.model}"
+        row = (change.time, change.dataset, what if change.model else "protects", old, str(change.new))
+        kept.add_row(*row, change.who, change.why or "")
     empty = f"nothing has been charged yet ({book.path})"
-    facts = {"ledger": str(book.path), "charges": [_charge(record) for record in records]}
-    deliver(facts, as_json, table if records else empty)
+    facts = {
+        "ledger": str(book.path),
+        "charges": [_charge(record, running) for record in records],
+        "changes": [_change(change) for change in changes],
+    }
+    deliver(facts, as_json, table if records else empty, *([kept] if changes else []))
 
 
-def _shown(status: "DatasetStatus") -> tuple[str, str, str]:
+def _protected(person: str | None, rows: bool, devices: bool) -> "Protected | None":
+    """Whom the options name, if they name anybody."""
+    from hazemap.privacy.protected import Protected
+
+    if (person is not None) + rows + devices > 1:
+        raise InputError("a data set protects one kind of people: say one of --person COLUMN, --rows and --devices")
+    if person is not None:
+        return Protected("person", person)
+    return Protected("row") if rows else Protected("device") if devices else None
+
+
+def _whom(status: "PageStatus") -> str:
+    if status.protects is None:
+        return "not noted" if status.charges else "nobody yet"
+    return str(status.protects)
+
+
+def _shown(status: "PageStatus") -> tuple[str, str, str]:
     cap, left = ("none" if value is None else str(value) for value in (status.cap, status.remaining))
     return cap, str(status.spent), left
 
 
-def _facts(status: "DatasetStatus") -> dict[str, Any]:
+def _facts(status: "PageStatus") -> dict[str, Any]:
     from hazemap.privacy.statement import budget_to_json
 
     left = status.remaining
     return {
         "dataset": status.name,
+        "model": status.model,
+        "protects": status.protects and status.protects.to_json(),
         "cap": status.cap and budget_to_json(status.cap),
         "spent": {"measure": status.spent.measure, "value": float(status.spent.value)},
         "remaining": left and {"measure": left.measure, "value": float(left.value)},
@@ -90,16 +161,46 @@ def _facts(status: "DatasetStatus") -> dict[str, Any]:
     }
 
 
-def _charge(record: "ChargeRecord") -> dict[str, Any]:
+def _not_there(charge: int, running: dict[int, bool]) -> str:
+    """What is to be said of a charge without a file."""
+    if charge not in running:
+        return "none, and nothing of it is kept"
+    return "none yet: still running" if running[charge] else f"none yet: hazemap recover {charge}"
+
+
+def _charge(record: "ChargeRecord", running: dict[int, bool]) -> dict[str, Any]:
     from hazemap.privacy.statement import budget_to_json
 
     charge = record.charge
     return {
         "charge": charge.id,
         "dataset": charge.dataset,
+        "model": charge.model,
+        "unit": charge.unit and charge.unit.to_json(),
         "price": budget_to_json(charge.price),
         "what": charge.what,
         "time": charge.time,
         "released": record.released,
         "file": record.file,
+        "recoverable": running.get(charge.id) is False,
     }
+
+
+def _change(change: "Change") -> dict[str, Any]:
+    return {
+        "dataset": change.dataset,
+        "changed": "protects" if change.model is None else "cap",
+        "model": change.model,
+        "old": None if change.old is None else _plain(change.old),
+        "new": _plain(change.new),
+        "time": change.time,
+        "who": change.who,
+        "why": change.why,
+    }
+
+
+def _plain(changed: "Budget | Protected") -> dict[str, str]:
+    from hazemap.privacy.protected import Protected
+    from hazemap.privacy.statement import budget_to_json
+
+    return changed.to_json() if isinstance(changed, Protected) else budget_to_json(changed)

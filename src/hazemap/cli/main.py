@@ -13,6 +13,7 @@ import typer
 
 from hazemap.cli import (
     ask,
+    audit,
     campaign,
     compare,
     demo,
@@ -22,12 +23,13 @@ from hazemap.cli import (
     inspect,
     ledger,
     plan,
+    recover,
     release,
     server,
     show,
     stats,
 )
-from hazemap.cli.output import complain
+from hazemap.cli.output import complain, warned
 from hazemap.errors import HazemapError
 
 INTERRUPTED = 130
@@ -48,10 +50,12 @@ app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command(epilog=demo_devices.EXAMPLE)(demo_devices.demo_devices)
 app.command(epilog=release.EXAMPLE)(release.release)
 app.command(epilog=stats.EXAMPLE)(stats.stats)
+app.command(epilog=recover.EXAMPLE)(recover.recover)
 app.command(epilog=ask.EXAMPLE)(ask.ask)
 app.command(epilog=show.EXAMPLE)(show.show)
 app.command(epilog=plan.EXAMPLE)(plan.plan)
 app.command(epilog=compare.EXAMPLE)(compare.compare)
+app.command(epilog=audit.EXAMPLE)(audit.audit)
 app.command(epilog=inspect.EXAMPLE)(inspect.inspect)
 app.command(epilog=export.EXAMPLE)(export.export)
 app.command(epilog=server.EXAMPLE)(server.server)
@@ -81,7 +85,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; only a bug, or the system, raises."""
     machine = "--json" in arguments
     try:
-        code = app(list(arguments), prog_name="hazemap", standalone_mode=False)
+        with warned():
+            code = app(list(arguments), prog_name="hazemap", standalone_mode=False)
         if code == INTERRUPTED:  # typer has caught Ctrl-C
             raise KeyboardInterrupt
     except HazemapError as error:
@@ -93,7 +98,8 @@ def main(arguments: Sequence[str]) -> int:
             complain("UsageError", usage, machine, "hazemap --help lists every command and its options")
         return 2
     except (typer.Abort, KeyboardInterrupt):
-        complain("Interrupted", "interrupted; a charge that was made stands", machine)
+        stands = "interrupted; a charge that was made stands, and `hazemap recover` lists what can be made of it"
+        complain("Interrupted", stands, machine)
         return INTERRUPTED
     except OSError as error:
         complain("SystemError", f"the system refused: {error}", machine)

@@ -15,7 +15,10 @@ LedgerFile = Annotated[
 ]
 
 TABLE, PRIVACY, FILE = "The table", "Privacy", "Files"
-Source = Annotated[str, typer.Argument(help="Parquet, CSV or GeoParquet: a file, a folder, or a pattern in quotes.")]
+Source = Annotated[
+    str | None,
+    typer.Argument(help="Parquet, CSV, GeoPackage, GeoJSON, FlatGeobuf: a file, a folder, a pattern in quotes."),
+]
 Person = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Whose row it is. Guessed where left out."),
@@ -45,6 +48,19 @@ Payer = Annotated[
 Force = Annotated[bool, typer.Option("--force", rich_help_panel=FILE, help="Replace a file that is there.")]
 Memory = Annotated[
     int | None, typer.Option(metavar="MB", min=1, rich_help_panel=FILE, help="Megabytes to stay within; 1024.")
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(metavar="SIGN", rich_help_panel=TABLE, help="Of CSV: , ; tab or |. Read off the header if left out."),
+]
+Encoding = Annotated[
+    str, typer.Option(metavar="NAME", rich_help_panel=TABLE, help="Of CSV: utf-8, latin-1, cp1252 or utf-16.")
+]
+DecimalSign = Annotated[
+    str, typer.Option("--decimal", metavar="SIGN", rich_help_panel=TABLE, help="Of numbers in CSV: a point or a comma.")
+]
+Multiline = Annotated[
+    bool, typer.Option("--multiline", rich_help_panel=TABLE, help="Quoted fields of CSV may hold line breaks.")
 ]
 BOX = "west,south,east,north in degrees, written --box=-74.02,40.70,-73.93,40.80"
 

@@ -6,6 +6,7 @@ With `--json` stdout holds one JSON object and nothing else, whether the command
 import json
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,27 @@ def note(message: str) -> None:
     from rich.text import Text
 
     console(stderr=True).print(Text(message, "dim"), soft_wrap=True)
+
+
+@contextmanager
+def warned() -> Iterator[None]:
+    """Say what hazemap warns of as a line on stderr, as it comes; other warnings are shown as they would be."""
+    from hazemap.errors import HazemapWarning
+
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+        if issubclass(category, HazemapWarning):
+            from rich.text import Text
+
+            console(stderr=True).print(Text.assemble(("warning: ", "bold yellow"), str(message)), soft_wrap=True)
+        else:
+            usual(message, category, *rest)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", HazemapWarning)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 @contextmanager

@@ -93,7 +93,8 @@ def advice(made: "Plan") -> list[str]:
         f"The method fitted-level would take {made.uniform.name}.",
         f"Adaptive (the default): about {adaptive.cells:,} cells, the finest {metres(adaptive.finest)}, a typical "
         f"person's {metres(adaptive.typical)}; it misplaces {percent(adaptive.misplaced)} "
-        f"of all people, the best flat map {percent(level.misplaced)}.",
+        f"of all people, the best flat map {percent(level.misplaced)}. Its total is known to ± {adaptive.total:,.0f} "
+        f"{counted} (standard error).",
         "Typical: the cell that half the people are in, or a fuller one. "
         "Misplaced: people that the map shows in a wrong place, of all.",
     ]

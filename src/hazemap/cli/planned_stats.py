@@ -1,7 +1,7 @@
 """`hazemap stats --plan`: what statistics would tell, before anything is read or paid."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hazemap.cli.output import deliver
 
@@ -9,13 +9,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hazemap.planning.stats_plan import StatsPlan
+    from hazemap.specs.statistics import StatisticsSpec
 
 
-def show_plan(as_json: bool, **options: Any) -> None:
-    """Plan with these options, and say what came of it."""
-    from hazemap.planning.stats_plan import PEOPLE, plan_stats
+def show_plan(as_json: bool, spec: "StatisticsSpec") -> None:
+    """Plan what a specification asks for, and say what came of it."""
+    from hazemap.planning.stats_plan import PEOPLE, planned
 
-    made = plan_stats(**options)
+    made = planned(spec)
     facts = {
         "budget": str(made.budget),
         "cells": made.cells,

@@ -1,7 +1,7 @@
 """`hazemap show`: a picture of a release."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,6 +25,9 @@ def show(
         bool, typer.Option("--uncertainty/--no-uncertainty", help="A second panel: how sure is each cell?")
     ] = True,
     box: Annotated[str | None, typer.Option(help=f"Show this part: {BOX}.")] = None,
+    frame: Annotated[
+        str, typer.Option(metavar="WHAT", help="Without a box: all of the map, or only where people stand out.")
+    ] = "map",
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="A heading.")] = None,
     cell: Annotated[
         str | None, typer.Option(metavar="NAME", help="Of statistics: the profile of this cell over all slots.")
@@ -47,14 +50,20 @@ def show(
 ) -> None:
     """Draw a release as a map, with a legend, a scale bar, its uncertainty and its privacy statement.
 
+    It shows all of the map, or the part that you ask for; and it says, in the picture and here, how many people lie
+    outside.
+
     Statistics of a value are drawn as a small map for every slot, as the profile of one --cell, or, with a --slot too,
     as the histogram of the value there.
     """
     from hazemap.domains import Box
     from hazemap.releases import Release, Statistics
+    from hazemap.releases.left_out import LeftOut
     from hazemap.releases.opening import holds_values
 
-    view = Box.parse(box) if box else None
+    if frame not in ("map", "people"):
+        raise InputError(f"--frame is map or people; found {frame!r}")
+    said: dict[str, Any] = {}
     values = holds_values(file)
     if not values and (cell, slot, statistic) != (None, None, None):
         raise InputError(f"{file} is a map: --cell, --slot and --statistic are for statistics of a value")
@@ -62,7 +71,9 @@ def show(
         raise InputError("a histogram is of one --cell in one --slot, and of no --statistic")
     with progress() as tell:
         tell("drawing", None)
-        from hazemap.draw import Panel, save
+        from hazemap.draw import Frame, Panel, save, shown_part
+
+        part: dict[str, Any] = {"frame": Frame(frame), "box": Box.parse(box) if box else None}
 
         if values and cell is not None and slot is not None:
             made = Statistics.open(file)
@@ -70,12 +81,17 @@ def show(
             unit = f"{made.value} in {found.cell}, {found.slot}"
             figure = found.plot(unit=unit, title=title, caption=made.statement.line(), width=width)
         elif values:
-            more = {"outlines": outlines, "box": view} if cell is None else {}
-            figure = Statistics.open(file).plot(statistic, cell, title=title, width=width, **more)
+            made = Statistics.open(file)
+            more = {"outlines": outlines, **part} if cell is None else {}
+            figure = made.plot(statistic, cell, title=title, width=width, **more)
+            said = {"said": made.shown(statistic, **part)} if cell is None else {}
         else:
             panels = (Panel.DENSITY, Panel.UNCERTAINTY) if uncertainty else (Panel.DENSITY,)
-            figure = Release.open(file).plot(panels=panels, outlines=outlines, box=view, title=title, width=width)
+            release = Release.open(file)
+            said = LeftOut.of(release, shown_part(release.map, **part)).to_json()
+            look = {"title": title, "width": width, "note": said["said"]}
+            figure = release.plot(panels=panels, outlines=outlines, **part, **look)
         goal = output or file.with_suffix(".png")
         tell("writing the picture", None)
         save(figure, goal)
-    deliver({"picture": str(goal)}, as_json, str(goal))
+    deliver({"picture": str(goal), **said}, as_json, str(goal), *([said["said"]] if said else []))

@@ -1,7 +1,7 @@
 """`hazemap stats`: from a table to published statistics of a value, per cell and timeslot."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,13 +11,17 @@ from hazemap.cli.options import (
     PRIVACY,
     TABLE,
     AsJson,
+    DecimalSign,
+    Delimiter,
     Delta,
+    Encoding,
     Epsilon,
     Force,
     Latitude,
     LedgerFile,
     Longitude,
     Memory,
+    Multiline,
     Payer,
     Person,
     Rho,
@@ -28,6 +32,7 @@ from hazemap.cli.options import (
 )
 from hazemap.cli.output import deliver, note, progress
 from hazemap.cli.planned_stats import show_plan
+from hazemap.cli.specified import SpecFile, WrittenSpec, specified, written
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,10 +47,12 @@ WHAT = "What is told, and where"
 
 
 def stats(
-    source: Source,
+    ctx: typer.Context,
+    source: Source = None,
     value: Annotated[
-        str, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="What was measured: a column of numbers.")
-    ],
+        str | None,
+        typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="What was measured: numbers."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", rich_help_panel=FILE, help="The file to publish: .parquet.")
     ] = None,
@@ -69,6 +76,10 @@ def stats(
     ] = None,
     since: Since = None,
     until: Until = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    decimal: DecimalSign = ".",
+    multiline: Multiline = False,
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
@@ -140,6 +151,8 @@ def stats(
     plan: Annotated[
         bool, typer.Option("--plan", help="Only say what this would tell: nothing is read, charged or written.")
     ] = False,
+    spec: SpecFile = None,
+    write_spec: WrittenSpec = None,
     force: Force = False,
     memory: Memory = None,
     as_json: AsJson = False,
@@ -149,58 +162,67 @@ def stats(
     Bounds of the value are declared, or found with a share of the budget. Cells of which too little is known say so.
     """
     del mean
-    if plan and model != "full":
-        raise InputError("a plan is made of the full model, from no rows; what values-only tells follows from the rows")
-    wish: dict[str, Any] = {
-        "value": value,
-        "low": low,
-        "high": high,
-        "bounds": bounds,
-        "time_zone": time_zone,
-        "since": since,
-        "until": until,
-        "epsilon": epsilon,
-        "delta": delta,
-        "rho": rho,
-        "box": box,
-        "cells": cells,
-        "slots": slots,
-        "variance": variance,
-        "quantiles": _ranks(quantiles),
-        "bins": bins,
-        "most_cells": most_cells,
-        "most_records": most_records,
-        "select": select,
-    }
+    from hazemap.specs.statistics import StatisticsSpec
+
+    asked = specified(
+        ctx,
+        StatisticsSpec,
+        spec,
+        source=source,
+        value=value,
+        low=low,
+        high=high,
+        bounds=bounds,
+        person=person,
+        lon=lon,
+        lat=lat,
+        time=time,
+        time_zone=time_zone,
+        since=since,
+        until=until,
+        delimiter=delimiter,
+        encoding=encoding,
+        decimal=decimal,
+        multiline=multiline,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        box=box,
+        cells=cells,
+        slots=slots,
+        variance=variance,
+        quantiles=None if quantiles is None else _ranks(quantiles),
+        bins=bins,
+        most_cells=most_cells,
+        most_records=most_records,
+        select=select,
+        model=model,
+        dataset=dataset,
+        output=output,
+        overwrite=force,
+    )
+    if write_spec is not None:
+        return written(asked, write_spec, as_json)
     if plan:
-        return show_plan(as_json, **wish)
-    if output is None:
+        if asked.model != "full":
+            raise InputError(
+                "a plan is made of the full model, from no rows; what values-only tells follows from the rows"
+            )
+        return show_plan(as_json, asked)
+    if asked.output is None:
         raise InputError("where shall the statistics go? Name a file: -o speed.parquet; or ask for a --plan first")
-    from hazemap.publish import stats as publish
+    from hazemap.publish import run_stats
 
     book = ledger_at(ledger)
     with progress() as tell:
-        made = publish(
-            source,
-            **wish,
-            person=person,
-            lon=lon,
-            lat=lat,
-            time=time,
-            model=model,
-            dataset=dataset,
-            ledger=book,
-            output=output,
-            overwrite=force,
-            memory_limit=None if memory is None else memory << 20,
-            progress=tell,
-        )
-    [status] = [each for each in book.datasets() if each.name == made.statement.dataset]
+        made = run_stats(asked, ledger=book, memory_limit=None if memory is None else memory << 20, progress=tell)
+    status = book.status(made.statement.dataset, "values-only" if asked.model == "values-only" else "full")
+    assert status is not None  # noqa: S101 - it has just paid
     left = status.remaining
     told = int((~made.found("mean").too_few).sum())
     places, gauge = made.measurements.tree.places, made.measurements.tree.gauge
     facts = {
-        "file": str(output),
+        "file": asked.output,
         "cells": len(made.names),
         "slots": len(made.slots),
         "told": told,
@@ -213,12 +235,13 @@ def stats(
     deliver(
         facts,
         as_json,
-        f"{output}: {len(made.names):,} cells × {len(made.slots)} slots; the mean is told for {told:,} of {places:,}",
+        f"{asked.output}: {len(made.names):,} cells × {len(made.slots)} slots; "
+        f"the mean is told for {told:,} of {places:,}",
         f"Values outside {gauge.low:g} … {gauge.high:g} were clipped to these bounds; "
         "rows without a value were left out.",
         *_whose(made),
         made.statement.line(),
-        f"Charged {made.statement.budget} to the data set {status.name!r}"
+        f"Charged {made.statement.budget} to {status.page}"
         + (f", which leaves {left} of its cap, {status.cap}." if status.cap else "."),
     )
     if not told and not as_json:
@@ -242,8 +265,8 @@ def _whose(made: "Statistics") -> list[str]:
     ]
 
 
-def _ranks(text: str | None) -> tuple[float, ...]:
+def _ranks(text: str) -> list[float]:
     try:
-        return () if text is None else tuple(float(part) for part in text.split(","))
+        return [float(part) for part in text.split(",")]
     except ValueError:
         raise InputError(f"quantiles are numbers between 0 and 1, such as 0.1,0.5,0.9; found {text!r}") from None

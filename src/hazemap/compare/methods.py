@@ -9,9 +9,9 @@ from hazemap.algorithms import FoundBox
 from hazemap.cellmap import Reading
 from hazemap.domains import Box, Quadtree
 from hazemap.errors import InputError
-from hazemap.orders.spelling import Squares
-from hazemap.orders.ways import way
 from hazemap.privacy.budget import exact
+from hazemap.specs.method_names import way
+from hazemap.specs.parsing import Squares
 from hazemap.tables.bounding import Bounding, RowIsPerson
 
 

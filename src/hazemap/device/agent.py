@@ -17,7 +17,7 @@ from hazemap.device.enrolment import Enrolment, saved
 from hazemap.device.policy import Policy
 from hazemap.device.store import Store, Write
 from hazemap.device.work import Work
-from hazemap.errors import CodecError, FileError, InputError, Refused, Unreachable
+from hazemap.errors import CodecError, FileError, HazemapError, InputError, Refused, Unreachable
 from hazemap.privacy.stream import Stream
 from hazemap.wire.stages import Stage
 
@@ -25,6 +25,8 @@ logger = logging.getLogger("hazemap.device")
 
 ASK = 30.0
 """Seconds between two questions where the server does not say."""
+LEAST = 0.1
+"""Seconds between two questions at the least, however often a server wants to be asked."""
 AGAIN = 0.5
 """Seconds after an answer."""
 SILENT = 5.0
@@ -112,6 +114,13 @@ class Agent:
             self.failed += 1
             logger.warning("device %d: %s", self.device, error)
             return self.backoff.wait(self.failures)
+        except HazemapError:
+            raise  # one's own trouble, such as a disk that is full
+        except Exception:  # a device goes on, whatever its server sends
+            self.failures += 1
+            self.failed += 1
+            logger.exception("device %d failed", self.device)
+            return self.backoff.wait(self.failures)
         self.failures = 0
         return min(wait, LONGEST)
 
@@ -121,7 +130,7 @@ class Agent:
             await self.commits.write(self._answering.forsaken(_now()))
         answer = await self.courier.send("GET", "/v1/tasks", self.enrolment.ticket or "")
         if answer.status == 204:
-            return jittered(ASK) if answer.wait is None else answer.wait
+            return jittered(ASK) if answer.wait is None else max(answer.wait, LEAST)
         if answer.status == 401:
             await self._enrol_again()
             return jittered(AGAIN)

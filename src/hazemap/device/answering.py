@@ -19,13 +19,14 @@ from hazemap.device.account import Account
 from hazemap.device.enrolment import Enrolment
 from hazemap.device.log import Line, Log
 from hazemap.device.policy import Policy
-from hazemap.device.questions import asked, vector
+from hazemap.device.questions import asked
 from hazemap.device.rows import Rows
 from hazemap.device.sessions import Record, Sessions
 from hazemap.device.store import Store, Write
 from hazemap.device.work import Work, task_of
 from hazemap.errors import FileError, HazemapError, Refused
 from hazemap.privacy.stream import Stream
+from hazemap.trust.contribution import contribution
 from hazemap.trust.tasks import Task
 from hazemap.wire.client import Client
 from hazemap.wire.identities import Identity
@@ -37,6 +38,8 @@ logger = logging.getLogger("hazemap.device")
 
 GRACE = 86_400
 """Seconds after its end for which a session is kept open, in case its server was started again."""
+
+CANNOT = "this device cannot deal with the message"
 
 NOTHING_LEFT = "this device has nothing left to spend on this round"
 
@@ -94,6 +97,9 @@ class Answering:
             return self._refused(work, record, str(error), now, told=NOTHING_LEFT)
         except HazemapError as error:
             return self._refused(work, record, str(error), now)
+        except Exception as error:  # nothing here has seen a row (`contribution`), and no message may stop a device
+            logger.exception("device %d: a message that it cannot deal with", self.device)
+            return self._refused(work, record, f"{CANNOT}: {type(error).__name__}", now, told=CANNOT)
 
     def ended(self, session: bytes, outcome: str) -> tuple[Write, ...]:
         """The statements that close a session with what became of it; none where it is closed."""
@@ -165,14 +171,20 @@ class Answering:
         return Step(writes, reply, last=last)
 
     def _contribution(self, task: Task, terms: Terms, said: _Said, now: datetime) -> NDArray[np.int64]:
-        """The device's own sums: charged here, in the transaction that keeps the masked vector."""
+        """The device's own sums: charged here, in the transaction that keeps the masked vector.
+
+        Whatever can be refused is refused before rows are read. From then on there is an answer, whatever they are.
+        """
         self._can_pay(task, now)
-        sums, touched = vector(task, Rows(self.store, self.device).table(self._sampling, task.campaign))
         said.writes.append(self._account.charge(task, terms.session, now))
+        own = Rows(self.store, self.device)
+        sums, trouble = contribution(task.question.encoder, lambda: own.table(self._sampling, task.campaign))
         noise = f"noise of scale {float(terms.noise.scale):.4g}, made by {terms.noise.parties:,} people or more"
-        said.line = said.line.charged(
-            task.price.epsilon, f"{asked(task)}; your rows touch {touched:,} of the {terms.size:,} numbers; {noise}"
-        )
+        touched = f"your rows touch {int(np.count_nonzero(sums)):,} of the {terms.size:,} numbers"
+        if trouble is not None:
+            logger.warning("device %d answers as if it had no rows: counting them failed (%s)", self.device, trouble)
+            touched = f"your rows could not be counted ({trouble}), so the answer is that of somebody without rows"
+        said.line = said.line.charged(task.price.epsilon, f"{asked(task)}; {touched}; {noise}")
         return sums
 
     def _can_pay(self, task: Task, now: datetime) -> None:
@@ -189,7 +201,7 @@ class Answering:
         try:
             task = task_of(work.task) if work.task else None
             question = str(asked(task)) if task else "nothing that can be understood"
-        except HazemapError:
+        except Exception:  # the message may be why it is refused
             task, question = None, "nothing that can be understood"
         whose = (task.campaign, task.purpose, task.round) if task else ("unknown", "unknown", 0)
         line = Line(now, *whose, question, outcome=outcome)

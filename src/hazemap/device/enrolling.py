@@ -2,12 +2,15 @@
 
 import json
 
+from hazemap.codec import Limits, parsed
 from hazemap.device.courier import Courier
 from hazemap.device.enrolment import Enrolment
 from hazemap.errors import CodecError, Refused, Unreachable
 from hazemap.wire.identities import Identity
 
 PROOF = b"hazemap enrol 1"
+WORD = Limits(length=1 << 14, items=16, work=0, depth=1)
+"""What a server says to an enrolment."""
 
 
 async def enrolled(enrolment: Enrolment, courier: Courier, server: str, token: str) -> Enrolment:
@@ -24,10 +27,12 @@ async def enrolled(enrolment: Enrolment, courier: Courier, server: str, token: s
     if answer.status != 201:
         raise Unreachable(f"the server did not enrol this device (HTTP {answer.status})", answer.wait)
     try:
-        fields = json.loads(answer.content)
-        name, ticket = str(fields["device"]), str(fields["ticket"])
-    except (ValueError, KeyError, TypeError):
+        fields = parsed(answer.content, WORD)
+        name, ticket = fields["device"], fields["ticket"]
+    except (CodecError, KeyError, TypeError):
         raise CodecError("the server's word on the enrolment is not written as agreed") from None
+    if not isinstance(name, str) or not isinstance(ticket, str):
+        raise CodecError("the server's word on the enrolment is not written as agreed")
     if not (ticket.isascii() and ticket.isprintable()) or " " in ticket:
         raise CodecError("the server's ticket is not one word of plain letters")
     return enrolment.enrolled(server, token, name, ticket)

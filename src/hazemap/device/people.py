@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from hazemap.device.rows import COLUMNS, Places
 from hazemap.errors import TableError
 from hazemap.tables.opening.arrays import floats
+from hazemap.tables.opening.columns import TIME
 from hazemap.tables.opening.connection import Connection
-from hazemap.tables.opening.layout import Layout
+from hazemap.tables.opening.layout import Layout, Roles
 from hazemap.tables.opening.source import Source
-from hazemap.tables.opening.sources import layout_of, moment_of, source_of
+from hazemap.tables.opening.sources import layout_of, moment_of, named_columns, source_of
 
 MEMORY_LIMIT = 1 << 28
 
@@ -32,7 +33,7 @@ def own(
 ) -> Places:
     """All rows of a table, as those of one person; a row without a time is of now."""
     each = [columns for _, columns in _batches(table, None, False, lon, lat, time, value, mark)]
-    return _places(np.concatenate(each))
+    return _places(np.concatenate([np.zeros((0, len(COLUMNS))), *each]))
 
 
 def people(
@@ -94,40 +95,46 @@ def _batches(
 ) -> Iterator[Batch]:
     """The rows of a table in its own order."""
     connection = Connection(MEMORY_LIMIT, os.cpu_count() or 1)
-    source = source_of(connection, table)
-    layout = layout_of(connection, source, person=person, lon=lon, lat=lat, value=value, mark=mark)
-    wanted = [
-        *layout.places,
-        f"CAST({_moment(connection, source, time)} AS DOUBLE)",
-        layout.weight or "CAST(1 AS DOUBLE)",
-    ]
+    source = source_of(connection, table, named=named_columns(person, lon, lat, time, value, mark))
+    when = _time(source, time)
+    layout = layout_of(
+        source, person=person, lon=lon, lat=lat, time=when, value=value, mark=mark, timed=when is not None
+    )
     if with_ids:
-        wanted.append(f"CAST({layout.need_ids().sql} AS VARCHAR)")
-    named = ", ".join(f"{column} AS c{i}" for i, column in enumerate(wanted))
-    query = f"SELECT {named} FROM {layout.relation}"  # noqa: S608 - names are quoted
-    for batch in connection.stream(query, layout.name):
-        yield _columns(layout, batch.columns, with_ids)
+        layout.need_ids()
+    for query in layout.selecting(lambda part: _wanted(part, with_ids)):
+        for batch in connection.stream(query, layout.name):
+            yield _columns(layout, batch.columns, with_ids)
+
+
+def _wanted(part: Roles, with_ids: bool) -> list[str]:
+    columns = [*part.places, part.weight or "CAST(1 AS DOUBLE)"]
+    return [*columns, f"CAST({part.need_person()} AS VARCHAR)"] if with_ids else columns
 
 
 def _columns(layout: Layout, batch: list[Any], with_ids: bool) -> Batch:
-    width = len(layout.places)
+    width = layout.width
     known = layout.columns(batch[:width])
-    when = floats(batch[width])
+    nothing = np.full(len(known["lon"]), np.nan)
+    when = known.get("time", nothing)
     columns = {
-        "time": np.where(np.isnan(when), clock.time(), when),
-        "weight": floats(batch[width + 1]),
-        "mark": np.full(len(when), np.nan),
+        "mark": nothing,
         **known,
+        "time": np.where(np.isnan(when), clock.time(), when),
+        "weight": floats(batch[width]),
     }
-    ids = batch[width + 2].to_numpy(zero_copy_only=False) if with_ids else None
+    ids = batch[width + 1].to_numpy(zero_copy_only=False) if with_ids else None
     return ids, np.column_stack([columns[name] for name in COLUMNS])
 
 
-def _moment(connection: Connection, source: Source, time: str | None) -> str:
-    """Seconds since 1970 in SQL; NULL where no column is named and none is found."""
+def _time(source: Source, wanted: str | None) -> str | None:
+    """The column of the time; None where no column is named and none is found that holds times."""
     try:
-        return f"epoch({moment_of(connection, source, time)[0]})"
+        column = TIME.column(source.columns, wanted)
+        for part in source.parts:
+            moment_of(part, column)
     except TableError:
-        if time is not None:
+        if wanted is not None:
             raise
-        return "NULL"
+        return None
+    return column

@@ -176,7 +176,7 @@ class Policy:
         for rule in question.rules:
             if _name(rule) not in self.rules:
                 return f"the rule {str(rule)!r} is not one of: {', '.join(self.rules)}"
-        if question.side < self.finest:
+        if not question.side >= self.finest:
             return f"the smallest cell is {question.side:.3g} m wide, but cells must be at least {self.finest:g} m wide"
         if question.marked and not self.marks:
             return "this device does not tell its marks"

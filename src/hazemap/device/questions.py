@@ -7,14 +7,12 @@ from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Leaves, Tree
-from hazemap.domains import Marked, Sides
+from hazemap.domains import Cuts, Districts, Grids, Hexagons, Marked, Quadtree, Sides
 from hazemap.encoders import Counts, Encoder, Sketch, Stack, Wavelet
 from hazemap.errors import Refused
 from hazemap.tables.bounding import Bounding
-from hazemap.tables.memory import MemoryTable
 from hazemap.trust.tasks import Task
 
 MOST_LOOKED_AT = 1 << 12
@@ -55,14 +53,6 @@ def asked(task: Task) -> Asked:
     return Asked(task.question.encoder.size, side, marked, thrown, tuple(part.rule for part in each))
 
 
-def vector(task: Task, table: MemoryTable) -> tuple[NDArray[np.int64], int]:
-    """What one person says, int64[size], and how many of its numbers their rows touch. Zeros for no rows."""
-    entries = task.question.encoder.encode(table)
-    sums = np.zeros(task.question.encoder.size, dtype=np.int64)
-    np.add.at(sums, entries.position, entries.value)
-    return sums, int(np.count_nonzero(sums))
-
-
 class _Part(NamedTuple):
     """One vector of cells that is asked for: the area of the smallest of them, their tree, and the rule."""
 
@@ -78,15 +68,24 @@ def _parts(encoder: Encoder) -> Iterator[_Part]:
             for part in encoder.parts:
                 yield from _parts(part)
         case Sketch():
-            yield _Part(_smallest_at(encoder.tree, encoder.level), encoder.tree, encoder.bounding, thrown=True)
+            tree = _known(encoder.tree)
+            yield _Part(_smallest_at(tree, encoder.level), tree, encoder.bounding, thrown=True)
         case Wavelet():
             yield _Part(_smallest_at(encoder.tree, encoder.level), encoder.tree, encoder.bounding)
         case Counts(cells=Leaves() as leaves):
-            yield _Part(_smallest(leaves), leaves.tree, encoder.bounding)
+            yield _Part(_smallest(leaves), _known(leaves.tree), encoder.bounding)
         case Counts(cells=Sides() as sides):
             yield _Part(_smallest(sides.cells), sides.tree, encoder.bounding)
         case _:
             raise Refused(f"this device does not know how to judge a question of type {type(encoder).__name__}")
+
+
+def _known(tree: Tree) -> Tree:
+    """The tree, if its cells are places whose size a device can tell soon, whatever they are."""
+    inner = tree.tree if isinstance(tree, Marked) else tree
+    if not isinstance(inner, Quadtree | Hexagons | Grids | Cuts | Districts):
+        raise Refused(f"this device does not know how to judge cells of type {type(inner).__name__}")
+    return tree
 
 
 def _smallest(leaves: Leaves) -> float:
@@ -94,6 +93,7 @@ def _smallest(leaves: Leaves) -> float:
 
     What a cell owns beside the cells within it is made of siblings of these, so it is no smaller than they are.
     """
+    _known(leaves.tree)
     real = leaves.cells[leaves.cells != NOWHERE]
     return float(leaves.tree.area(real).min(initial=np.inf))
 

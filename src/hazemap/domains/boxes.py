@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from hazemap.cells import Columns
 from hazemap.errors import InputError, TableError
+from hazemap.typed import check_fields
 
 MERCATOR_LATITUDE = 85.05112877980659
 """Where the square of Web Mercator ends."""
@@ -26,6 +27,7 @@ class Box:
     north: float
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not (-180 <= self.west < self.east <= 180 and -90 <= self.south < self.north <= 90):
             swapped = max(abs(self.south), abs(self.north)) > 90
             raise InputError(

@@ -14,6 +14,7 @@ from hazemap.domains.nesting import BETWEEN
 from hazemap.domains.parcels import Parcels
 from hazemap.domains.pixels import Rectangles, bounds
 from hazemap.errors import InputError
+from hazemap.typed import check_fields
 
 Numbers = NDArray[np.int64]
 _ONE, _PATHS = np.uint64(1), (np.uint64(1) << PATH_BITS) - np.uint64(1)
@@ -46,6 +47,7 @@ class CutDistricts:
     travels_once = True  # see `codec`
 
     def __post_init__(self) -> None:
+        check_fields(self)
         dynamic = np.array(self.dynamic, dtype=np.uint64)
         dynamic.setflags(write=False)
         object.__setattr__(self, "dynamic", dynamic)
@@ -102,6 +104,10 @@ class CutDistricts:
         if id(other) not in self._before:  # who is asked about is kept, so its id stays its own
             self._before[id(other)] = other, self._extends(other)
         return self._before[id(other)][1]
+
+    def renumbered(self, other: "CutDistricts") -> tuple[Cells, Cells]:
+        """The spans of the districts that became dynamic since; all of their points had and have numbers in these."""
+        return self.base.districts.span(self.dynamic[~_among(self.dynamic, other.dynamic)])
 
     @cached_property
     def _before(self) -> "dict[int, tuple[CutDistricts, bool]]":

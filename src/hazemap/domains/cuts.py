@@ -12,6 +12,7 @@ from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.domains.pixels import Rectangles, areas, bounds, outlines
 from hazemap.domains.quadtree import Quadtree
 from hazemap.errors import InputError
+from hazemap.typed import check_fields
 
 Numbers = NDArray[np.int64]
 
@@ -66,6 +67,7 @@ class Cuts:
     travels_once = True  # see `codec`: a run asks of one tree again and again
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name, kind in (("frames", np.int64), ("cells", np.uint64), ("axis", np.int8), ("at", np.int64)):
             array = np.array(getattr(self, name), dtype=kind)
             array.setflags(write=False)
@@ -121,6 +123,11 @@ class Cuts:
             return False
         pairs = ((self.cells, other.cells), (self.axis, other.axis), (self.at, other.at))
         return all(np.array_equal(mine[at], theirs) for mine, theirs in pairs)
+
+    def renumbered(self, other: "Cuts") -> tuple[Cells, Cells]:  # noqa: ARG002 - whichever it is
+        """None: a pixel stays below the cell that it was in, and the span of that has all numbers below it."""
+        none = np.zeros(0, dtype=np.uint64)
+        return none, none
 
     @property
     def depth(self) -> int:

@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ from hazemap.domains.layers import Layer
 from hazemap.domains.nesting import BETWEEN, GRAIN, clipped, left_over, nested
 from hazemap.domains.polygons import Polygons, pack, unpack
 from hazemap.errors import InputError
+from hazemap.typed import check_fields
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -56,6 +58,7 @@ class Districts:
     travels_once = True  # see `codec`
 
     def __post_init__(self) -> None:
+        check_fields(self)
         levels = np.array(self.levels, dtype=np.int64)
         levels.setflags(write=False)
         object.__setattr__(self, "levels", levels)
@@ -85,6 +88,12 @@ class Districts:
 
     def __hash__(self) -> int:
         return hash(self._digest)
+
+    @staticmethod
+    def decoding_work(fields: Mapping[str, Any]) -> int:
+        """Bytes that unpacking the polygons takes, about: see `codec.Limits`."""
+        length = fields["shapes"].partition(":")[0]
+        return 4 * int(length) if length.isascii() and length.isdecimal() and len(length) < 12 else 1 << 62
 
     @classmethod
     def of(cls, *layers: "Layer | str | os.PathLike[str] | GeoDataFrame", whole: str = "all") -> "Districts":

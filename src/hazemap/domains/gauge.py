@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hazemap.domains.ruler import Ruler
 from hazemap.errors import InputError
+from hazemap.typed import check_fields
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -45,6 +46,7 @@ class Gauge:
     weights: tuple[int, int] = (1, 1)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         object.__setattr__(self, "weights", tuple(int(weight) for weight in self.weights))
         Ruler(self.low, self.high, STEPS)
         if self.degree not in (1, 2) or not (self.bins == 0 or 2 <= self.bins <= MOST_BINS):

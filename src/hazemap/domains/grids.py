@@ -12,6 +12,7 @@ from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Columns
 from hazemap.domains.pixels import Rectangles, areas, bounds, outlines
 from hazemap.domains.quadtree import Quadtree
 from hazemap.errors import InputError
+from hazemap.typed import check_fields
 
 NAME = re.compile(r"root|(0|[1-9][0-9]{0,7})-(0|[1-9][0-9]{0,7})(?:-(0|[1-9][0-9]{0,7})-(0|[1-9][0-9]{0,7}))?")
 Numbers = NDArray[np.int64]
@@ -38,6 +39,7 @@ class Grids:
     second: Numbers
 
     def __post_init__(self) -> None:
+        check_fields(self)
         second = np.array(self.second, dtype=np.int64)
         second.setflags(write=False)
         object.__setattr__(self, "second", second)

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,7 @@ from hazemap.domains.boxes import Box, coordinates
 from hazemap.domains.lattices import PENTAGONS, lattice
 from hazemap.errors import InputError
 from hazemap.positions import Positions
+from hazemap.typed import check_fields
 
 FINEST = 15
 MOST_ROOTS = 1_000_000
@@ -45,18 +47,25 @@ class Hexagons:
     finest: int
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 <= self.coarsest <= self.finest <= FINEST:
             raise InputError(
                 f"H3 resolutions are 0 to {FINEST}, the coarsest before the finest;"
                 f" found {self.coarsest} and {self.finest}"
             )
-        roots = self._about(self.coarsest)
+        roots = cells_about(self.box, self.coarsest)
         if roots > MOST_ROOTS:
-            good = max(r for r in range(self.coarsest) if r == 0 or self._about(r) <= MOST_ROOTS)
+            good = max(r for r in range(self.coarsest) if r == 0 or cells_about(self.box, r) <= MOST_ROOTS)
             raise InputError(
                 f"resolution {self.coarsest} cuts the box {self.box} into about {roots:.2g} hexagons at once;"
                 f" start from resolution {good} or coarser (at most {MOST_ROOTS:,} hexagons)"
             )
+
+    @staticmethod
+    def decoding_work(fields: Mapping[str, Any]) -> int:
+        """Bytes that finding the coarsest hexagons takes, about: see `codec.Limits`."""
+        coarsest = min(max(fields["coarsest"], 0), FINEST)
+        return 1_000 * int(cells_about(fields["box"], coarsest))
 
     @property
     def depth(self) -> int:
@@ -193,14 +202,15 @@ class Hexagons:
         cells = base if level == self.depth else _index(np.int64(self.coarsest + level), base)
         return np.where(inside, cells, NOWHERE)
 
-    def _about(self, resolution: int) -> float:
-        """How many cells of a resolution the box takes: those inside and those along its edges."""
-        square = 4 * np.pi / (2 + 120 * 7.0**resolution)
-        width, height = np.radians(self.box.east - self.box.west), np.radians(self.box.north - self.box.south)
-        edges = np.radians([self.box.south, self.box.north])
-        inside = width * (np.sin(edges[1]) - np.sin(edges[0])) / square
-        along = (width * np.cos(edges).sum() + 2 * height) / np.sqrt(square)
-        return float(inside + along)
+
+def cells_about(box: Box, resolution: int) -> float:
+    """How many cells of a resolution a box takes: those inside and those along its edges."""
+    square = 4 * np.pi / (2 + 120 * 7.0**resolution)
+    width, height = np.radians(box.east - box.west), np.radians(box.north - box.south)
+    edges = np.radians([box.south, box.north])
+    inside = width * (np.sin(edges[1]) - np.sin(edges[0])) / square
+    along = (width * np.cos(edges).sum() + 2 * height) / np.sqrt(square)
+    return float(inside + along)
 
 
 # An H3 index: mode 1 in bits 59 to 62, the resolution in bits 52 to 55, the base cell in bits 45 to 51, then

@@ -12,6 +12,7 @@ from hazemap.domains.boxes import Box, coordinates
 from hazemap.domains.slots import Always, Slots
 from hazemap.domains.valued import told
 from hazemap.errors import InputError
+from hazemap.typed import check_fields
 
 LEAST, MOST = -30, 40
 """Smaller numbers than 2^LEAST are 0 here, and those of 2^MOST and more are the largest there is."""
@@ -40,6 +41,9 @@ class Magnitudes:
 
     box: Box | None = None
     slots: Slots = EVER
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def depth(self) -> int:

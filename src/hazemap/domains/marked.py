@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Columns, Leaves, Tree
 from hazemap.errors import InputError, TableError
+from hazemap.typed import check_fields
 
 MARK = "mark"
 """The column of the mark: true or false, 1 or 0."""
@@ -121,6 +122,7 @@ class Sides:
     cells: Leaves
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if (self.cells.cells == NOWHERE).any():
             raise InputError("rows that lie nowhere have no side: leave NOWHERE out of the cells")
 

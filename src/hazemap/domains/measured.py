@@ -12,6 +12,7 @@ from hazemap.domains.gauge import STEPS, Gauge
 from hazemap.domains.slots import Slots
 from hazemap.domains.valued import told
 from hazemap.errors import InputError
+from hazemap.typed import check_fields
 
 MOST_PLACES = 1 << 26
 RUN = STEPS + 1
@@ -38,6 +39,7 @@ class Measured:
     gauge: Gauge
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if (self.cells.cells == NOWHERE).any() or not self.cells.size:
             raise InputError("values are measured in one cell or more, and not in NOWHERE")
         if self.size > MOST_PLACES:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from hazemap.cells import Cells
 from hazemap.domains.magnitudes import HALF, LEAST, MOST, PARTS, Magnitudes, added
+from hazemap.typed import check_fields
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,9 @@ class Octaves:
     """
 
     tree: Magnitudes
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def size(self) -> int:

@@ -11,6 +11,7 @@ from hazemap.domains.districts import PATH_BITS, Districts
 from hazemap.domains.nesting import BETWEEN
 from hazemap.domains.quadtree import Quadtree
 from hazemap.errors import InputError
+from hazemap.typed import check_fields
 
 DEEPEST = 21
 """Levels of squares at most: their numbers fit beside that of a district."""
@@ -39,6 +40,7 @@ class Parcels:
     square: Quadtree
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 <= self.square.depth <= DEEPEST:
             raise InputError(f"districts are cut by at most {DEEPEST} levels of squares; found {self.square.depth}")
 

@@ -12,6 +12,7 @@ from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.domains.boxes import MERCATOR_LATITUDE, Box, coordinates
 from hazemap.domains.geodesy import latitude, longitude, mercator_rectangles
 from hazemap.errors import InputError
+from hazemap.typed import check_fields
 
 DEEPEST = 24
 FINEST_SIDE = 2.0**-44  # a few micrometres: smaller squares have edges that doubles cannot tell apart
@@ -40,6 +41,7 @@ class Quadtree:
     depth: int
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 <= self.depth <= DEEPEST:
             raise InputError(f"the depth of a quadtree is 0 to {DEEPEST}; found {self.depth}")
         inside = self.left >= 0 and self.top >= 0 and self.side > 0
@@ -115,10 +117,11 @@ class Quadtree:
         return np.stack(found, axis=1)
 
     def level(self, cells: Cells) -> NDArray[np.int64]:
-        """How often the root was cut: the first cell of level l is 4^l."""
+        """How often the root was cut: the first cell of level l is 4^l, the last 2 · 4^l − 1; −1 for other numbers."""
         # The exponent of a float: exact for cells, which have at most 50 bits; what has more is too deep anyway.
-        levels: NDArray[np.int64] = (_numbers(cells).astype(np.float64).view(np.int64) >> 52) - 1023
-        return np.maximum(levels, -1) >> 1
+        exponents: NDArray[np.int64] = (_numbers(cells).astype(np.float64).view(np.int64) >> 52) - 1023
+        levels = np.maximum(exponents, -1)
+        return np.where(levels & 1, -1, levels >> 1)
 
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
         """First and last base cell in each cell."""

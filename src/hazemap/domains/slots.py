@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hazemap.domains.zones import clocks, local, moment, shown
 from hazemap.errors import InputError
+from hazemap.typed import check_fields
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -60,6 +61,7 @@ class Clock:
     edges: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         clocks(self.zone)
         rising = all(a < b for a, b in pairwise(self.edges))
         if not self.edges or not rising or not self.edges[0] >= 0 or not self.edges[-1] < DAY:
@@ -110,6 +112,7 @@ class Weekdays:
     zone: str
 
     def __post_init__(self) -> None:
+        check_fields(self)
         clocks(self.zone)
 
     @property
@@ -144,6 +147,7 @@ class Spans:
     edges: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         clocks(self.zone)
         if not all(a < b for a, b in pairwise(self.edges)) or not 2 <= len(self.edges) <= MOST_SLOTS + 1:
             raise InputError(f"stretches of time have 2 to {MOST_SLOTS + 1:,} rising times, found {len(self.edges):,}")

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hazemap.cells import NOWHERE, Cells, Columns, Tree
 from hazemap.domains.slots import Always, Slots
 from hazemap.errors import TableError
+from hazemap.typed import check_fields
 
 EVER = Always()
 
@@ -45,6 +46,9 @@ class Valued:
 
     tree: Tree
     slots: Slots = EVER
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def depth(self) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from hazemap.cellmap import CellMap
 from hazemap.domains.boxes import Box
+from hazemap.draw.frames import Frame, framed
 from hazemap.draw.graticule import draw_graticule
 from hazemap.draw.layers import draw_lines, lines_in
 from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, draw_densities, draw_errors, head_errors
@@ -57,23 +58,26 @@ def draw_map(
     panels: Sequence[Panel] = (Panel.DENSITY, Panel.UNCERTAINTY),
     outlines: "Path | str | GeoDataFrame | None" = None,
     cell_lines: float | None = None,
+    frame: Frame = Frame.MAP,
     box: Box | None = None,
+    note: str = "",
     width: float = 10.0,
 ) -> "Figure":
     """A map of density (`values` per km², negative ones as zero), with a smaller one of its standard error.
 
-    `caption` stands beneath, whole: it is the place of the privacy statement. `cell_lines` is the opacity
-    of the cells' outlines, 0 to 1; by default it falls with their number. The view is `box`, or what holds
-    99.9 % of what was found along each axis; a ribbon of a view is widened. `width` is in inches (200 pixels
-    each). Looks at nothing but the released numbers, so it is post-processing. Raises `InputError` for a
-    cell map without places, `FileError` for outlines that cannot be read.
+    `caption` stands beneath, whole: it is the place of the privacy statement; `note` stands above it, and is the place
+    to say whom the picture does not show (`shown_part` tells which part it does). `cell_lines` is the opacity of the
+    cells' outlines, 0 to 1; by default it falls with their number. The view is `box`, or all of the map, or as `frame`
+    says; a ribbon of a view is widened. `width` is in inches (200 pixels each). Looks at nothing but the released
+    numbers, so it is post-processing. Raises `InputError` for a cell map without places, `FileError` for outlines that
+    cannot be read.
     """
     panels = tuple(dict.fromkeys(panels))
     if not panels:
         raise InputError("a map needs at least one panel: density, uncertainty")
     _check(width, cell_lines)
     surface, fine = _surfaces(cellmap)
-    view = (View.of(box) if box is not None else surface.view).shaped()
+    view = framed(surface, frame, box)
     lines = [] if outlines is None else lines_in(outlines, view)
 
     several = len(panels) > 1
@@ -84,7 +88,7 @@ def draw_map(
     legends = [ERROR_LEGEND_HEIGHT if panel is Panel.UNCERTAINTY else 0.0 for panel in panels]
     heights = [w / view.aspect + foot + legend for w, foot, legend in zip(widths, feet, legends, strict=True)]
     body = STRIP + max(heights)
-    page = Page.ruled(sum(widths) + GAP * several + EDGE + 2 * MARGIN, body, title, caption)
+    page = Page.ruled(sum(widths) + GAP * several + EDGE + 2 * MARGIN, body, title, caption, note)
 
     left, top = MARGIN + EDGE, page.top + STRIP
     for place, (panel, across, foot) in enumerate(zip(panels, widths, feet, strict=True)):
@@ -113,20 +117,22 @@ def draw_side_by_side(
     counted: str = "people",
     outlines: "Path | str | GeoDataFrame | None" = None,
     cell_lines: float | None = None,
+    frame: Frame = Frame.MAP,
     box: Box | None = None,
+    note: str = "",
     width: float = 10.0,
 ) -> "Figure":
     """Densities of several cell maps, each under its name, in one scale and one view: two methods, two years.
 
-    The scale and the view come from all of them together. So truth beside a release is for people who are not
-    real: the picture of a truth is not private, nor is the scale that it takes part in. Otherwise `draw_map`.
+    The scale and the view come from all of them together; `frame`, `box` and `note` are those of `draw_map`.
+    So truth beside a release is for people who are not real: the picture of a truth is not private, nor is the scale
+    that it takes part in. Otherwise `draw_map`.
     """
     if not 1 <= len(maps) <= MOST_PANELS:
         raise InputError(f"a comparison shows 1 to {MOST_PANELS} cell maps; found {len(maps)}")
     _check(width, cell_lines)
     surfaces, fines = zip(*(_surfaces(cellmap) for _, cellmap in maps), strict=True)
-    joined = View.of(box) if box is not None else reduce(View.joined, (surface.view for surface in surfaces))
-    view = joined.shaped()
+    view = reduce(View.joined, (framed(surface, frame, box) for surface in surfaces)).shaped()
     lines = [] if outlines is None else lines_in(outlines, view)
     scale = DensityScale.of(fines, view)
 
@@ -135,7 +141,11 @@ def draw_side_by_side(
     names = [wrapped(name, across, NAME, "bold") for name, _ in maps]
     heading = height(max(map(len, names)), NAME) + 0.16
     page = Page.ruled(
-        across * len(maps) + gaps + EDGE + 2 * MARGIN, STRIP + heading + across / view.aspect + EDGE, title, caption
+        across * len(maps) + gaps + EDGE + 2 * MARGIN,
+        STRIP + heading + across / view.aspect + EDGE,
+        title,
+        caption,
+        note,
     )
     draw_densities(page, MARGIN + EDGE, page.top, min(2.8, 0.42 * across * len(maps)), scale, f"{counted} per km²")
     left, top = MARGIN + EDGE, page.top + STRIP + heading

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 DPI = 200
 MARGIN = 0.3
-TITLE, CAPTION = 15.0, 7.0  # points
+TITLE, NOTE, CAPTION = 15.0, 8.0, 7.0  # points
 GROUND = "#eceef0"  # where no cell is
 
 
@@ -26,23 +26,26 @@ class Page:
     top: float
 
     @classmethod
-    def ruled(cls, width: float, body: float, title: str | None, caption: str) -> "Page":
-        """A page as high as its title, a body of this height and its caption need.
+    def ruled(cls, width: float, body: float, title: str | None, caption: str, note: str = "") -> "Page":
+        """A page as high as its title, a body of this height, its note and its caption need.
 
-        The caption's artist has the gid `caption` and its unbroken text as label; the title's likewise.
+        The caption's artist has the gid `caption` and its unbroken text as label; those of title and note likewise.
         """
         from matplotlib.figure import Figure
 
         inner = width - 2 * MARGIN
         head = wrapped(title, inner, TITLE, "bold") if title else []
+        said = wrapped(note, inner, NOTE)
         foot = wrapped(caption, inner, CAPTION)
         top = MARGIN + height(len(head), TITLE) + (0.08 if head else 0)
-        under = height(len(foot), CAPTION) + (0.12 if foot else 0)
+        between = height(len(said), NOTE) + (0.12 if said else 0)
+        under = between + height(len(foot), CAPTION) + ((0.06 if said else 0.12) if foot else 0)
         total = top + body + under + MARGIN * 0.8
         page = cls(Figure(figsize=(width, total), dpi=DPI, facecolor="white"), width, total, top)
         for gid, lines, text, place, look in (
             ("title", head, title, MARGIN, style(TITLE, weight="bold")),
-            ("caption", foot, caption, top + body + 0.12, style(CAPTION, colour=GREY)),
+            ("note", said, note, top + body + 0.12, style(NOTE)),
+            ("caption", foot, caption, top + body + between + (0.06 if said else 0.12), style(CAPTION, colour=GREY)),
         ):
             if lines:
                 page.write(MARGIN, place, "\n".join(lines), gid=gid, label=text, va="top", **look)

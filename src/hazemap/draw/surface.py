@@ -1,6 +1,7 @@
 """What a picture needs of a cell map: how dense each place is, and how sure that is."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,8 @@ class Surface:
     density: NDArray[np.float64]
     noise: NDArray[np.float64]
     areas: NDArray[np.float64]  # square kilometres
-    view: View  # what is worth showing
+    found: NDArray[np.float64]  # unbiased, and the standard error; 0 both where nothing is known
+    error: NDArray[np.float64]
 
     @classmethod
     def of(cls, cellmap: CellMap) -> "Surface":
@@ -52,8 +54,18 @@ class Surface:
         )
         unbiased, stddev = cellmap.unbiased[places], cellmap.stddev[places]
         known = np.isfinite(unbiased) & np.isfinite(stddev)
-        view = View.around(shapes.bounds, np.where(known, unbiased, 0), np.where(known, stddev, 0))
-        return cls(shapes, values, density, noise, areas, view)
+        found, error = np.where(known, unbiased, 0), np.where(known, stddev, 0)
+        return cls(shapes, values, density, noise, areas, found, error)
+
+    @cached_property
+    def whole(self) -> View:
+        """All cells."""
+        return View.over(self.shapes.bounds)
+
+    @cached_property
+    def crowded(self) -> View:
+        """Where people are: see `View.around`."""
+        return View.around(self.shapes.bounds, self.found, self.error)
 
     @property
     def relative(self) -> NDArray[np.float64]:

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.domains import Box, Measured, Quadtree
+from hazemap.draw.frames import Frame
 from hazemap.draw.layers import draw_lines, lines_in
 from hazemap.draw.lettering import GREY, INK, style
 from hazemap.draw.page import MARGIN, Page
 from hazemap.draw.polygons import Polygons
+from hazemap.draw.scalebar import degrees
 from hazemap.draw.scales import DENSITY_COLOURS, quantile
 from hazemap.draw.shapes import Colours, Shapes
 from hazemap.draw.squares import Squares
@@ -32,6 +34,8 @@ MOST_PANELS = 48
 LEGEND = 0.62  # inches, for the scale above the panels
 NAME = 0.2  # inches, for the name above each panel
 GAP = 0.12  # inches between panels
+WIDEST = 5.0  # inches, for one of several panels
+TALLEST = 0.85  # of the page's width, for a panel alone
 UNKNOWN = "#d7d9dc"
 PROFILE = 0.42  # of a profile's width
 BAND, LINE = "#e99846", "#8d1d4e"
@@ -86,14 +90,17 @@ def draw_slots(
     title: str | None = None,
     caption: str = "",
     outlines: "Path | str | GeoDataFrame | None" = None,
+    frame: Frame = Frame.MAP,
     box: Box | None = None,
+    note: str = "",
     width: float = 10.0,
 ) -> "Figure":
     """A map for every slot, all in one scale and one view; cells of which nothing is known (NaN) are grey.
 
-    `values` is float64[cells × slots], as `Measured` orders places. The view is `box`, or what holds all cells of which
-    something is known; `few` is said of grey ones, and the scale is that of `bounds` where all are grey; `noise` is the
-    usual error of a value. Looks at released numbers alone. `InputError` for more than 48 slots.
+    `values` is float64[cells × slots], as `Measured` orders places. The view is `box`, or all cells, or as `frame`
+    says those of which something is known; `note` is the place to say which (`extent_of`). `few` is said of grey cells,
+    and the scale is that of `bounds` where all are grey; `noise` is the usual error of a value. Looks at released
+    numbers alone. `InputError` for more than 48 slots.
     """
     slots, cells = tree.slots.names, tree.cells
     if len(slots) > MOST_PANELS:
@@ -101,18 +108,17 @@ def draw_slots(
     if not 5 <= width <= 24:
         raise InputError(f"a picture is 5 to 24 inches wide; found {width}")
     by_slot = values.reshape(cells.size, len(slots))
-    known: NDArray[np.bool_] = np.asarray(np.isfinite(by_slot).any(axis=1))
-    shapes = _shapes(tree)
-    view = (View.of(box) if box is not None else _around(shapes, known if known.any() else ~known)).shaped()
+    view = _view(_shapes(tree), values, frame, box)
     lines = [] if outlines is None else lines_in(outlines, view)
     scale = ValueScale.of(values, bounds, noise)
 
     inner = width - 2 * MARGIN
     columns = min(len(slots), max(2, round(math.sqrt(len(slots) * 2.2 / view.aspect))))
-    across = min((inner - GAP * (columns - 1)) / columns, 5.0)
+    widest = WIDEST if len(slots) > 1 else min(inner, TALLEST * width * view.aspect)
+    across = min((inner - GAP * (columns - 1)) / columns, widest)
     high = across / view.aspect + NAME
     rows = math.ceil(len(slots) / columns)
-    page = Page.ruled(width, LEGEND + rows * (high + GAP), title, caption)
+    page = Page.ruled(width, LEGEND + rows * (high + GAP), title, caption, note)
     _legend(page, min(2.8, inner / 2), scale, unit, few)
     for number, name in enumerate(slots):
         left = MARGIN + (number % columns) * (across + GAP)
@@ -216,6 +222,27 @@ def draw_histogram(
 def _shapes(tree: Measured, some: NDArray[np.bool_] | slice = slice(None)) -> Shapes:
     inner, cells = tree.cells.tree, tree.cells.cells[some]
     return Squares(inner, cells, np.ones(len(cells))) if isinstance(inner, Quadtree) else Polygons(inner, cells)
+
+
+def _view(shapes: Shapes, values: Floats, frame: Frame, box: Box | None) -> View:
+    if box is not None:
+        return View.of(box).shaped()
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(values.reshape(len(shapes.bounds[0]), -1)).any(axis=1))
+    return _around(shapes, known if frame is Frame.PEOPLE and known.any() else np.ones_like(known)).shaped()
+
+
+def extent_of(tree: Measured, values: Floats, *, frame: Frame = Frame.MAP, box: Box | None = None) -> str:
+    """Which part of the world, and how many of the cells, `draw_slots` shows: a sentence."""
+    shapes = _shapes(tree)
+    view = _view(shapes, values, frame, box)
+    west, south, east, north = view.degrees
+    digits = max(0, 1 - math.floor(math.log10(min(east - west, north - south)) + 1e-6))
+    across = " to ".join(degrees(edge, "E", "W", digits) for edge in (west, east))
+    up = " to ".join(degrees(edge, "N", "S", digits) for edge in (south, north))
+    touched, whole, every = view.touches(shapes.bounds).sum(), view.contains(shapes.bounds).sum(), tree.cells.size
+    cells = f"all {every:,} cells" if whole == every else f"{whole:,} of {every:,} cells"
+    cells += f" and parts of {touched - whole:,} more" if touched > whole else ""
+    return f"Shown are {cells}, from {across} and from {up}."
 
 
 def _around(shapes: Shapes, some: NDArray[np.bool_]) -> View:

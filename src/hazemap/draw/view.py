@@ -37,6 +37,12 @@ class View:
         return cls(float(x[0]), float(y[0]), float(x[1]), float(y[1]))
 
     @classmethod
+    def over(cls, bounds: Bounds) -> "View":
+        """All of some rectangles."""
+        west, south, east, north = bounds
+        return cls(float(west.min()), float(south.min()), float(east.max()), float(north.max()))
+
+    @classmethod
     def around(cls, bounds: Bounds, mass: NDArray[np.float64], stddev: NDArray[np.float64]) -> "View":
         """The extent outside of which nothing worth showing was found, with a margin.
 
@@ -45,7 +51,7 @@ class View:
         evenly in its bounds: a large cell with few people may be cut.
         """
         west, south, east, north = bounds
-        whole = cls(float(west.min()), float(south.min()), float(east.max()), float(north.max()))
+        whole = cls.over(bounds)
         variance = stddev**2
         if not mass.sum() > CLEAR * variance.sum() ** 0.5:
             return whole
@@ -88,6 +94,22 @@ class View:
         """West, south, east and north in degrees."""
         return longitude(self.west), latitude(self.south), longitude(self.east), latitude(self.north)
 
+    def padded(self, part: float) -> "View":
+        """With so much of its sides more on each side, but no farther north or south than the world goes."""
+        across, up, edge = part * self.width, part * self.height, CIRCUMFERENCE / 2
+        south, north = max(min(-edge, self.south), self.south - up), min(max(edge, self.north), self.north + up)
+        return View(self.west - across, south, self.east + across, north)
+
+    def holds(self, other: "View", rounding: float) -> bool:
+        """Whether nothing of the other sticks out by more than this part of its sides."""
+        across, up = rounding * other.width, rounding * other.height
+        return (
+            self.west <= other.west + across
+            and self.east >= other.east - across
+            and self.south <= other.south + up
+            and self.north >= other.north - up
+        )
+
     def joined(self, other: "View") -> "View":
         """The smallest rectangle that holds both."""
         return View(
@@ -110,6 +132,11 @@ class View:
                 shift = min(0.0, edge - (self.north + grown)) + max(0.0, -edge - (self.south - grown))
             return replace(self, south=self.south - grown + shift, north=self.north + grown + shift)
         return self
+
+    def contains(self, bounds: Bounds) -> NDArray[np.bool_]:
+        """Which rectangles lie in the view with all they are."""
+        west, south, east, north = bounds
+        return (west >= self.west) & (east <= self.east) & (south >= self.south) & (north <= self.north)
 
     def touches(self, bounds: Bounds) -> NDArray[np.bool_]:
         """Which rectangles have something in the view."""

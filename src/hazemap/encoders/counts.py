@@ -10,6 +10,7 @@ from hazemap.encoders.encoder import Entries
 from hazemap.tables.bounding import AtMostRows, Bounding, Sensitivity
 from hazemap.tables.memory import MemoryTable
 from hazemap.tables.votes import Table
+from hazemap.typed import check_fields
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,9 @@ class Counts:
 
     cells: Partition
     bounding: Bounding = AtMostRows(1)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def size(self) -> int:

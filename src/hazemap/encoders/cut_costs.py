@@ -12,6 +12,7 @@ from hazemap.domains.pixels import Cuttable, Rectangles
 from hazemap.errors import InputError
 from hazemap.tables.bounding import AtMostRows, Bounding, Sensitivity
 from hazemap.tables.votes import Table
+from hazemap.typed import check_fields
 
 Numbers = NDArray[np.int64]
 
@@ -50,6 +51,7 @@ class CutCosts:
     bounding: Bounding = AtMostRows(1)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         axis, lines = np.array(self.axis, dtype=np.int8), np.array(self.lines, dtype=np.int64)
         for name, array in (("axis", axis), ("lines", lines)):
             array.setflags(write=False)

@@ -14,6 +14,7 @@ from hazemap.tables.bounding import OwnMeans, Sensitivity
 from hazemap.tables.memory import MemoryTable
 from hazemap.tables.pairs import KeptPairs
 from hazemap.tables.votes import Table
+from hazemap.typed import check_fields
 
 Numbers = NDArray[np.int64]
 
@@ -48,6 +49,7 @@ class KeptValues:
     squares: int
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name in ("people", "weight"):
             array = np.array(getattr(self, name), dtype=np.int64)
             array.setflags(write=False)

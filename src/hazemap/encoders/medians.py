@@ -14,6 +14,7 @@ from hazemap.domains.pixels import Rectangles
 from hazemap.errors import InputError
 from hazemap.tables.bounding import AtMostRows, Bounding
 from hazemap.tables.votes import Table
+from hazemap.typed import check_fields
 
 Numbers = NDArray[np.int64]
 
@@ -51,6 +52,7 @@ class Medians:
     lines: int = 1 << 10
 
     def __post_init__(self) -> None:
+        check_fields(self)
         axis = np.array(self.axis, dtype=np.int8)
         axis.setflags(write=False)
         object.__setattr__(self, "axis", axis)

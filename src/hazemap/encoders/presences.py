@@ -11,6 +11,7 @@ from hazemap.errors import InputError
 from hazemap.tables.bounding import AtMostCells, Sensitivity
 from hazemap.tables.memory import MemoryTable
 from hazemap.tables.votes import Table
+from hazemap.typed import check_fields
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Presences:
     bounding: AtMostCells
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if (self.cells.cells == NOWHERE).any() or (self.cells.levels != self.cells.tree.depth).any():
             raise InputError("people are present in base cells: cells of the finest level, and not NOWHERE")
 

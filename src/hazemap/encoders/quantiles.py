@@ -10,6 +10,7 @@ from hazemap.cells import Partition
 from hazemap.errors import InputError
 from hazemap.tables.bounding import AtMostRows, Bounding
 from hazemap.tables.votes import Table
+from hazemap.typed import check_fields
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Quantiles:
     bounding: Bounding = AtMostRows(1)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.ranks or not all(0 <= rank <= 1 for rank in self.ranks):
             raise InputError("ranks are parts of 1, such as 1/2 for the median")
 

@@ -12,6 +12,7 @@ from hazemap.tables.bounding import AtMostRows, Bounding, Sensitivity
 from hazemap.tables.draws import KeyWords, numbers, seeds
 from hazemap.tables.memory import MemoryTable
 from hazemap.tables.votes import Table
+from hazemap.typed import check_fields
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Sketch:
     key: int = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 <= self.level <= self.tree.depth:
             raise InputError(f"the tree has levels 0 to {self.tree.depth}, not {self.level}")
         if self.width < 2 or not 1 <= self.rows <= 64:

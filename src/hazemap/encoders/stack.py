@@ -11,6 +11,13 @@ from hazemap.errors import InputError
 from hazemap.tables.bounding import Sensitivity
 from hazemap.tables.memory import MemoryTable
 from hazemap.tables.votes import Table
+from hazemap.typed import check_fields
+
+MOST_PARTS = 1 << 10
+"""Parts of a stack: methods ask a few levels together."""
+
+HEAVIEST = 1 << 40
+"""The largest weight: sums must fit 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +31,14 @@ class Stack:
     weights: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not self.parts or len(self.parts) != len(self.weights) or min(self.weights) < 1:
+        whole = all(type(weight) is int for weight in self.weights)
+        if not self.parts or len(self.parts) != len(self.weights) or not whole or min(self.weights) < 1:
             raise InputError("a stack needs at least one part, and a whole weight above 0 for each")
+        if len(self.parts) > MOST_PARTS:
+            raise InputError(f"a stack has at most {MOST_PARTS:,} parts")
+        if max(self.weights) > HEAVIEST:
+            raise InputError(f"the weights of a stack are at most {HEAVIEST:,}: sums must fit 64 bits")
+        check_fields(self)
 
     @property
     def size(self) -> int:

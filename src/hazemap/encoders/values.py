@@ -11,6 +11,7 @@ from hazemap.errors import InputError
 from hazemap.tables.bounding import OwnMeans, Sensitivity
 from hazemap.tables.memory import MemoryTable
 from hazemap.tables.votes import Table
+from hazemap.typed import check_fields
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Values:
     bounding: OwnMeans
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.bounding.scale != self.tree.gauge.scale:
             raise InputError("a record is divided into as many parts as its gauge says: scale=gauge.scale")
 

@@ -15,6 +15,7 @@ from hazemap.errors import InputError
 from hazemap.tables.bounding import AtMostRows, Bounding, Sensitivity
 from hazemap.tables.memory import MemoryTable
 from hazemap.tables.votes import Table
+from hazemap.typed import check_fields
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Wavelet:
     bounding: Bounding = AtMostRows(1)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not isinstance(self.tree, Quadtree):
             raise InputError("a wavelet has rows and columns: choose quadtree cells")
         if not 1 <= self.level <= min(self.tree.depth, LARGEST_GRID):
@@ -56,7 +58,7 @@ class Wavelet:
     @property
     def size(self) -> int:
         """The matrix, and `NOWHERE` where it is kept."""
-        return self.side**2 + self.bounding.nowhere
+        return self.side**2 + self.bounding.outside.asked
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -68,7 +70,7 @@ class Wavelet:
     def cells(self) -> Leaves:
         """The cells of the level, and `NOWHERE` behind them where it is kept."""
         cells = Leaves.at_level(self.tree, self.level)
-        return Leaves(self.tree, np.append(cells.cells, NOWHERE)) if self.bounding.nowhere else cells
+        return Leaves(self.tree, np.append(cells.cells, NOWHERE)) if self.bounding.outside.asked else cells
 
     @property
     def places(self) -> NDArray[np.int64]:
@@ -83,7 +85,7 @@ class Wavelet:
         position = (row.place[:, :, None] * self.side + column.place[:, None, :]).ravel()
         value = (row.sign[:, :, None] * column.sign[:, None, :] * weight[real, None, None]).ravel()
         entries = Entries(np.repeat(person[real], (self.level + 1) ** 2), position, value)
-        if not self.bounding.nowhere:
+        if not self.bounding.outside.asked:
             return entries
         lost = Entries(person[~real], np.full((~real).sum(), self.size - 1), (self.level + 1) * weight[~real])
         return Entries(*(np.concatenate(column) for column in zip(entries, lost, strict=True)))
@@ -97,7 +99,7 @@ class Wavelet:
         np.add.at(picture, (row * self.side + column)[real], votes.weights[real])
         matrix = transformed(picture.reshape(self.side, self.side)).ravel()
         lost = votes.weights[~real].sum(keepdims=True)
-        return np.append(matrix, (self.level + 1) * lost) if self.bounding.nowhere else matrix
+        return np.append(matrix, (self.level + 1) * lost) if self.bounding.outside.asked else matrix
 
     def _axis(self, pixel: NDArray[np.int64]) -> "_Axis":
         """The places on one axis that each pixel is in."""

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from hazemap.domains.measured import Measured
 from hazemap.encoders.kept_values import KeptValues
 from hazemap.errors import InputError
-from hazemap.estimate.gauged import TOO_WIDE, Found
-from hazemap.estimate.known import means, quantiles, variances
+from hazemap.estimate.gauged import BENT, TOO_WIDE, Found
+from hazemap.estimate.known import means, quantiles
 from hazemap.estimate.ratios import Floats, Interval, reach
+from hazemap.estimate.variances import variances_known
 from hazemap.rounds import Answer
 
 
@@ -71,12 +72,17 @@ class KnownPeople:
         return self._known(found, self._width, self.tree.gauge.low, 1.0)
 
     def variances(self, confidence: float = 0.95) -> Found:
-        """The variance, within people and between them, in the unit of the value squared."""
+        """The variance, within people and between them, in the unit of the value squared.
+
+        Told where noise moves it by at most 3/16 of the squared width of the bounds either way (95 %).
+        """
         if self.tree.gauge.degree < 2:
             raise InputError("variances were not asked for: the gauge has degree 1")
         sums, noise = self._moments
-        found = variances(sums[:, 0], sums[:, 1], self._weight, noise, confidence)
-        return self._known(found, self._width**2, 0.0, 0.25)
+        found = variances_known(sums[:, 0], sums[:, 1], self._weight, noise, confidence)
+        # Told or not by the number of people, which is public: the width of the interval hangs on what is not.
+        wide = reach(0.95, np.full(1, noise[1]))[0] * noise[0] * 2**0.5 / self._weight
+        return self._told(found, wide <= BENT * 0.25, self._width**2, 0.0, 0.25)
 
     def quantiles(self, rank: float, confidence: float = 0.95) -> Found:
         """The value below which a part `rank` lies."""
@@ -116,9 +122,12 @@ class KnownPeople:
         return self.tree.gauge.high - self.tree.gauge.low
 
     def _known(self, found: Interval, unit: float, least: float, span: float) -> Found:
+        """Of all places, without the values of which too little is known."""
+        return self._told(found, found.high - found.low <= TOO_WIDE * span, unit, least, span)
+
+    def _told(self, found: Interval, narrow: NDArray[np.bool_], unit: float, least: float, span: float) -> Found:
         """Of all places, in the unit of the value: what is not told has the whole range as its interval."""
         told = self.asked.told
-        narrow = found.high - found.low <= TOO_WIDE * span
         value, stddev = self._spread(found.value, narrow), self._spread(found.stddev, narrow)
         low, high = np.zeros(self.tree.places), np.full(self.tree.places, span)
         low[told], high[told] = np.clip(found.low, 0, span), np.clip(found.high, 0, span)

@@ -9,11 +9,19 @@ from numpy.typing import NDArray
 from hazemap.domains.measured import Measured
 from hazemap.encoders.values import Values
 from hazemap.errors import InputError
-from hazemap.estimate.ratios import Floats, Interval, loudest, means, quantiles, variances
+from hazemap.estimate.ratios import Floats, Interval, loudest, means, quantiles, reach
+from hazemap.estimate.variances import variances
 from hazemap.rounds import Answer
 
 TOO_WIDE = 0.5
 """An interval wider than this part of what is possible says too little to be shown."""
+
+BENT = 0.75
+"""A variance is told where noise moves it either way by this part of what is possible at most, whatever people are."""
+
+NEAR, SURER = 3.0, 8
+"""Within so many standard errors of the number of people above the threshold of a variance, its interval misses an 8th
+as often as elsewhere."""
 
 CHANCE = 0.01
 """How probable it is that noise alone lifts *any* empty place above the threshold."""
@@ -109,11 +117,32 @@ class Measurements:
         return self._known(found, self._width, self.tree.gauge.low, 1.0)
 
     def variances(self, confidence: float = 0.95) -> Found:
-        """The variance, within people and between them, in the unit of the value squared."""
+        """The variance, within people and between them, in the unit of the value squared.
+
+        Whether it is told is decided by the number of people alone: a limit on the width of the interval would pick
+        the places whose noise made it too narrow. Of those just above what is needed, noise lifted some there, and
+        that noise is in their variance too; so their interval is one of a higher confidence.
+        """
         if self.tree.gauge.degree < 2:
             raise InputError("variances were not asked for: the gauge has degree 1")
         counters, noise = self._moments
-        return self._known(variances(counters, noise, confidence), self._width**2, 0.0, 0.25)
+        needed = self.variance_threshold
+        near = self.people < needed + NEAR * self.people_stddev
+        found = variances(counters, noise, np.where(near, 1 - (1 - confidence) / SURER, confidence))
+        few = (self.people < needed) | np.isnan(found.value)
+        return _in_unit(found, few, self._width**2, 0.0)
+
+    @property
+    def variance_threshold(self) -> float:
+        """Of fewer people than this no variance is told. Public, like `threshold`.
+
+        A variance lies within 1/4 of the squared width of the bounds. Of so many people noise moves it by at most
+        three quarters of that either way (95 %), whatever they are like, and mostly by a third of it: a counter of the
+        noise σ moves it by σ/N at most.
+        """
+        _, (stddev, kurtosis) = self._moments
+        margin = float(reach(0.95, np.full(1, kurtosis))[0]) * stddev
+        return max(self.threshold, margin / (BENT * 0.25))
 
     def quantiles(self, rank: float, confidence: float = 0.95) -> Found:
         """The value below which a part `rank` lies."""
@@ -134,5 +163,9 @@ class Measurements:
     def _known(self, found: Interval, unit: float, least: float, span: float) -> Found:
         """In the unit of the value, without the values of which too little is known."""
         few = ~(found.high - found.low <= TOO_WIDE * span) | (self.people < self.threshold) | np.isnan(found.value)
-        value, stddev = np.where(few, np.nan, found.value), np.where(few, np.nan, found.stddev)
-        return Found(least + unit * value, unit * stddev, least + unit * found.low, least + unit * found.high, few)
+        return _in_unit(found, few, unit, least)
+
+
+def _in_unit(found: Interval, few: NDArray[np.bool_], unit: float, least: float) -> Found:
+    value, stddev = np.where(few, np.nan, found.value), np.where(few, np.nan, found.stddev)
+    return Found(least + unit * value, unit * stddev, least + unit * found.low, least + unit * found.high, few)

@@ -1,8 +1,8 @@
-"""Means, variances and quantiles where the number of people is known exactly: arrays in, arrays out.
+"""Means and quantiles where the number of people is known exactly: arrays in, arrays out.
 
 The counters are those of `domains.dial.Dial`, whose noise has standard deviation σ and excess kurtosis κ, each
 independent of the others; `people` may be weights. Nothing is a ratio of two noisy numbers here, so an interval of a
-mean is its noise alone, and how wide it is does not depend on the data. Ends are not clipped.
+mean is its noise alone, and how wide it is does not depend on the data. Ends are not clipped. Variances: `variances`.
 """
 
 import numpy as np
@@ -20,23 +20,6 @@ def means(sums: Floats, people: Floats, noise: Noise, confidence: float) -> Inte
     value, found = sums / people, stddev / people
     margin = reach(confidence, np.full(1, kurtosis)) * found
     return Interval(np.clip(value, 0, 1), found, value - margin, value + margin)
-
-
-def variances(sums: Floats, bent: Floats, people: Floats, noise: Noise, confidence: float) -> Interval:
-    """m(1 − m) − Σ y(1 − y)/N with m = Σ y/N: the variance of y, within 0 … 1/4; from `sums` Σ y and `bent` Σ y(1 − y).
-
-    By the first derivative, (1 − 2m, −1), and less the bias σ²/N² that the noise of m gives to its square, as in
-    `ratios.variances`.
-    """
-    stddev, kurtosis = noise
-    mean = np.clip(sums / people, 0, 1)
-    bias = (stddev / people) ** 2
-    value = sums / people * (1 - sums / people) - bent / people + bias
-    slope = 1 - 2 * mean
-    energy = slope**2 + 1
-    found = stddev * np.sqrt(energy) / people
-    margin = np.hypot(reach(confidence, kurtosis * (slope**4 + 1) / energy**2) * found, bias)
-    return Interval(np.clip(value, 0, 0.25), found, value - margin, value + margin)
 
 
 def quantiles(bins: Floats, rank: float, people: Floats, noise: Noise, confidence: float) -> Interval:

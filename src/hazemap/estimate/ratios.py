@@ -1,4 +1,4 @@
-"""Means, variances and quantiles from noisy counters that share people out: arrays in, arrays out.
+"""Means and quantiles from noisy counters that share people out: arrays in, arrays out.
 
 In each place stand counters b₁ … b_K, whose true sums are N times the mean of what people gave to them; each has noise
 of standard deviation σ and excess kurtosis κ, independent of the others. All answers are of one shape: the θ for which
@@ -84,30 +84,6 @@ def _root(total: Floats, people: Floats, nodes: Floats, noise: Floats, side: int
     known = (people > 0) & (a > 0)
     root = np.sqrt(np.maximum(b**2 - a * c, 0))
     return np.where(known, (b + side * root) / np.where(known, a, 1), side * np.inf)
-
-
-def variances(counters: Floats, noise: tuple[float, float], confidence: float) -> Interval:
-    """The variance of a value from (1 − y)², 2y(1 − y) and y² summed over people: E y² − (E y)², within 0 … 1/4.
-
-    By the first derivative, and less the bias that the noise of the mean gives to its square: what is squared is noisy.
-    The derivative of the variance to counter k is (s_k − E y² − 2 E y (y_k − E y))/N with y_k = k/2 and s = (0, 0, 1).
-    """
-    stddev, kurtosis = noise
-    nodes, squares = np.array([0, 0.5, 1]), np.array([0.0, 0, 1])
-    people = counters.sum(axis=1)
-    some = people > 0
-    number = np.where(some, people, 1)
-    mean, square = np.clip(counters @ nodes / number, 0, 1), counters @ squares / number
-    slope = squares - square[:, None] - 2 * mean[:, None] * (nodes - mean[:, None])
-    bias = stddev**2 * ((nodes - mean[:, None]) ** 2).sum(axis=1) / number**2
-    value = square - (counters @ nodes / number) ** 2 + bias
-    energy = (slope**2).sum(axis=1)
-    found = stddev * np.sqrt(energy) / number
-    shape = kurtosis * (slope**4).sum(axis=1) / np.where(energy > 0, energy, 1) ** 2
-    margin = np.hypot(reach(confidence, shape) * found, bias)  # beside its slope, the parabola bends
-    unknown = ~some | (people**2 <= reach(confidence, np.full(1, kurtosis / 3)) ** 2 * 3 * stddev**2)
-    low, high = (np.clip(np.where(unknown, side / 8 + 1 / 8, value + side * margin), 0, 0.25) for side in (-1, 1))
-    return Interval(np.where(some, np.clip(value, 0, 0.25), np.nan), np.where(some, found, np.inf), low, high)
 
 
 def quantiles(counters: Floats, rank: float, noise: tuple[float, float], confidence: float) -> Interval:

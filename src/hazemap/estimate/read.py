@@ -69,17 +69,18 @@ def _fixed(asked: list[Measurement], cells: Leaves) -> list[Measurement]:
         if part.cells.same_cells(cells):
             return asked[turn:]
     wanted = np.sort(cells.cells)
-    found, latest = [], -1  # the turn after which no cell was decided
+    found, latest = [], -1  # the turn after which no cell was decided; no answer decides whether `NOWHERE` is one
     for turn, part in reversed(list(enumerate(asked))):
         place = np.searchsorted(wanted, part.cells.cells)
         own = np.append(wanted, NOWHERE)[place] == part.cells.cells
         own &= place < len(wanted)
         if own.any() and not part.cells.nested:
-            found.append(_some(part, own))
-            wanted, latest = np.delete(wanted, place[own]), max(latest, turn)
+            found.append((turn, _some(part, own)))
+            decided = turn if part.cells.cells[own].any() else -1  # `NOWHERE` is 0
+            wanted, latest = np.delete(wanted, place[own]), max(latest, decided)
     if len(wanted) or cells.nested:
         raise InputError("the cells of the result were never asked for, so nothing is known of them")
-    return [*found[::-1], *asked[latest + 1 :]]
+    return [*(part for turn, part in found[::-1] if turn <= latest), *asked[latest + 1 :]]
 
 
 def _some(part: Measurement, own: NDArray[np.bool_]) -> Measurement:

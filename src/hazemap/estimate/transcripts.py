@@ -10,6 +10,9 @@ from hazemap.encoders import Counts, Encoder, Stack
 from hazemap.estimate.consistent import Measurement, Sample
 from hazemap.rounds import Answer, Query, Question
 
+LEAST_VARIANCE = 1e-9
+"""People²: less in a measurement is taken for so much. Doubles weigh no more certain numbers against others."""
+
 
 class Part(NamedTuple):
     """Counts that were asked for, where they begin in the vector, and how many times they were added to it."""
@@ -35,7 +38,8 @@ def measurements(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -
             if isinstance(counts.cells, Leaves) and _same(counts.cells.tree, cells.tree):
                 unit, own = weight * counts.bounding.unit, slice(start, start + counts.size)
                 numbers = answer.sums[own] / unit
-                variances = np.broadcast_to((answer.stddev / unit) ** 2, answer.sums.shape)[own]
+                variance = np.maximum((answer.stddev / unit) ** 2, LEAST_VARIANCE)
+                variances = np.broadcast_to(variance, answer.sums.shape)[own]
                 now = counts.cells if counts.cells.tree == cells.tree else Leaves(cells.tree, counts.cells.cells)
                 measurement = Measurement(now, numbers, variances, answer.kurtosis)
                 found.append((measurement, answer.people, counts.bounding.sensitivity.l1 / counts.bounding.unit))

@@ -14,11 +14,6 @@ from hazemap.cells import Leaves, Tree
 from hazemap.domains import Box, Hexagons
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.orders.spelling import DistrictFiles, Hexes, Squares
-from hazemap.orders.spelling import bounding as spelled_bounding
-from hazemap.orders.spelling import budget as spelled_budget
-from hazemap.orders.spelling import cells as spelled_cells
-from hazemap.orders.ways import domain
 from hazemap.planning.trial import Layer, Trial, median, middle
 from hazemap.privacy.budget import Budget, Number
 from hazemap.privacy.mechanisms import Noise, noise_for
@@ -26,7 +21,12 @@ from hazemap.privacy.stream import Stream
 from hazemap.releases.questions import reach
 from hazemap.rounds import Answer, Prices, Query, Question
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import Bounding
+from hazemap.specs.method_names import domain
+from hazemap.specs.parsing import DistrictFiles, Hexes, Squares
+from hazemap.specs.parsing import bounding as spelled_bounding
+from hazemap.specs.parsing import budget as spelled_budget
+from hazemap.specs.parsing import cells as spelled_cells
+from hazemap.tables.bounding import Bounding, Outside
 from hazemap.trust import Curator
 
 FEWEST, MOST = 100, 10**10
@@ -61,13 +61,14 @@ class Level:
 @dataclass(frozen=True)
 class Expected:
     """What the adaptive method made of the made-up city: its cells, the size of the finest and of the one that a
-    typical person is in, and the part of all people it puts in a wrong place.
+    typical person is in, the part of all people it puts in a wrong place, and the standard error of the total.
     """
 
     cells: int
     finest: float
     typical: float
     misplaced: float
+    total: float
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def plan(
     """
     frame = Box.parse(box) if isinstance(box, str) else box
     money = spelled_budget(epsilon, delta, rho)
-    rule = replace(spelled_bounding(bounding) if isinstance(bounding, str) else bounding, nowhere=False)
+    rule = replace(spelled_bounding(bounding) if isinstance(bounding, str) else bounding, outside=Outside.DROP)
     if not FEWEST <= people <= MOST:
         raise InputError(f"a plan is for {FEWEST:,} to {MOST:,} people; found {people:,}")
     kind = spelled_cells(cells)
@@ -124,7 +125,11 @@ def plan(
     made = run(Adaptive(trial.tree, rule), trust, money, Unrecorded()).value
     at, sides = made.cells.locate(trial.base), np.sqrt(made.cells.areas)
     expected = Expected(
-        made.cells.size, float(sides.min()), median(sides[at], trial.people), trial.misplaced(at, made.values)
+        made.cells.size,
+        float(sides.min()),
+        median(sides[at], trial.people),
+        trial.misplaced(at, made.values),
+        made.noise.of(made.places.astype(float)).stddev,
     )
     uniform = _uniform(FittedLevel(trial.tree, rule), trust.prices(money), people)
     return Plan(frame, people, money, rule, kind, levels, levels[uniform], expected)

@@ -10,20 +10,19 @@ from fractions import Fraction
 
 import numpy as np
 
-from hazemap.algorithms.cell_values import CellValues, FoundValues
+from hazemap.algorithms import CellValues, FoundValues
 from hazemap.algorithms.prepared_values import PreparedValues
 from hazemap.algorithms.selected_cells import first_level
 from hazemap.cells import Leaves
 from hazemap.domains import Box, Measured
 from hazemap.encoders import Values
 from hazemap.estimate.gauged import Measurements
-from hazemap.orders.finding import Finding
-from hazemap.orders.spelling import budget as spelled_budget
-from hazemap.orders.spelling import cells_of_values
-from hazemap.orders.values import ValueOrder
-from hazemap.orders.values import slots as spelled_slots
 from hazemap.privacy.budget import Budget, Number
 from hazemap.privacy.mechanisms import noise_for
+from hazemap.specs.parsing import budget as parsed_budget
+from hazemap.specs.parsing import cells_of_values
+from hazemap.specs.statistics import StatisticsSpec
+from hazemap.specs.table import TableSpec
 
 PEOPLE = (100, 300, 1_000, 3_000, 10_000)
 """With so many people in a place a plan says how wide an interval is."""
@@ -101,30 +100,39 @@ def plan_stats(
     >>> made.places, round(made.asked.threshold), [reach.most_cells for reach in made.reaches]
     (3864, 342, [12, 24, 48])
     """
-    money = spelled_budget(epsilon, delta, rho)
-    order = ValueOrder.understood(
-        value=value,
-        bounds=(low, high),
-        cells=cells_of_values(cells),
-        box=Box.parse(box) if isinstance(box, str) else box,
-        slots=spelled_slots(slots, time_zone, since, until),
-        variance=variance,
-        quantiles=quantiles,
-        bins=bins,
-        most=(most_cells, most_records),
-        window=(since, until),
-        budget=money,
-        finding=Finding.understood(bounds, low, high, select),
+    spec = StatisticsSpec(
+        TableSpec(None, since=since, until=until),
+        parsed_budget(epsilon, delta, rho),
+        value,
+        low,
+        high,
+        bounds,
+        Box.parse(box) if isinstance(box, str) else box,
+        cells_of_values(cells),
+        slots,
+        time_zone,
+        variance,
+        tuple(float(rank) for rank in quantiles),
+        bins,
+        most_cells,
+        most_records,
+        select,
     )
-    method = order.inner.method if isinstance(order.inner, PreparedValues) else order.inner
-    number = None if isinstance(order.method, FoundValues) else _cells(method, select)
-    share, cap = left_for_values(order.method), method.bounding.cells
-    many = len(order.slots.names)
+    return planned(spec)
+
+
+def planned(spec: StatisticsSpec) -> StatsPlan:
+    """What the statistics of a specification would tell. Nothing is read, and nothing is paid."""
+    money, select = spec.budget, spec.select
+    method = spec.inner.method if isinstance(spec.inner, PreparedValues) else spec.inner
+    number = None if isinstance(spec.algorithm, FoundValues) else _cells(method, select)
+    share, cap = left_for_values(spec.algorithm), method.bounding.cells
+    many = len(spec.timeslots.names)
     places = None if number is None else number * many
     caps = sorted({max(1, cap // 2), cap, min(2 * cap, 1 << 16)})
-    width = 1.0 if order.finding.bounds else method.gauge.high - method.gauge.low
+    width = 1.0 if spec.finding.bounds else method.gauge.high - method.gauge.low
     reaches = tuple(_reach(method, each, money.part(share), places or UNKNOWN, width) for each in caps)
-    known = None if order.finding.bounds else (method.gauge.low, method.gauge.high)
+    known = None if spec.finding.bounds else (method.gauge.low, method.gauge.high)
     return StatsPlan(money, number, many, places, share, known, select, method.bounding.counted, cap, reaches)
 
 

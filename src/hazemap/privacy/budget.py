@@ -19,6 +19,9 @@ from hazemap.errors import InputError
 
 Number = int | float | str | Fraction
 
+LONGEST = 640
+"""Digits of a number that is given as text, at most."""
+
 
 def exact(number: Number, what: str = "the number") -> Fraction:
     """The rational a person meant by `0.1`: its decimal digits, not the binary float next to it.
@@ -27,9 +30,19 @@ def exact(number: Number, what: str = "the number") -> Fraction:
     Fraction(1, 10)
     """
     try:
-        return Fraction(number if isinstance(number, int | Fraction) else str(number))
+        if isinstance(number, bool):
+            raise ValueError("true and false are no numbers")
+        return Fraction(number if isinstance(number, int | Fraction) else _short(str(number)))
     except (ValueError, ZeroDivisionError):
-        raise InputError(f"{what} must be a finite number, not {number!r}") from None
+        raise InputError(f"{what} must be a finite number, not {number!r:.60}") from None
+
+
+def _short(text: str) -> str:
+    """A number as text, if it has few enough digits when it is written out: 1e999999999 would fill the memory."""
+    exponent = text.lower().partition("e")[2]
+    if len(text) > LONGEST or len(exponent) > 5 or (exponent and abs(int(exponent)) > LONGEST):
+        raise ValueError("too many digits")
+    return text
 
 
 def _positive(number: Number, what: str) -> Fraction:

@@ -55,10 +55,14 @@ class GrowthNoise:
                 f"are cut in 2 or more; found {epsilon}, {most}, {depth} and {fan}"
             )
         scale = most * times(fan, depth) / epsilon
-        decay = max(1, ceil(float(scale) * log(fan) * (1 - 1e-9)))
-        while not _fallen(decay, scale, fan):
-            decay += 1
-        return cls(scale, decay)
+        low = max(0, ceil(float(scale) * log(fan) * (1 - 1e-9)) - 1)  # too little; a float may be wrong by millions
+        high = low + 1
+        while not _fallen(high, scale, fan):
+            high = low + 2 * (high - low)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if _fallen(middle, scale, fan) else (middle, high)
+        return cls(scale, high)
 
 
 def times(fan: int, depth: int) -> Fraction:

@@ -2,93 +2,47 @@
 
 A charge is written, and on the disk, before the first query can be seen; it is never refunded. So after a
 crash at any instant a file without its charge cannot exist, and a charge without a file is a round that
-failed and is paid. One SQLite transaction checks the cap and writes the charge, so of two processes that
+failed and is paid. One SQLite transaction checks every cap and writes the charge, so of two processes that
 race for the last of a cap exactly one gets it.
 
 Sums are exact rationals (Bun and Steinke 2016, lemma 1.7: ρ's add; Dwork et al. 2006: ε's add). Under a cap
 in pure ε nothing but pure ε may be charged; under any other cap a pure ε costs ρ = ε²/2.
+
+Only prices of one unit of privacy are added. A data set protects one kind of people (`Protected`), fixed by its first
+charge; a charge about others is refused. It has a page for the full model, and one for values-only, where a charge of
+the full model counts too, at the price of a replacement (`privacy.replacement`).
 """
 
 import json
 import os
-import shlex
 import sqlite3
 import unicodedata
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from decimal import ROUND_DOWN, Decimal, localcontext
-from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Any, NamedTuple
 
-from hazemap.errors import CapExceeded, CodecError, InputError, LedgerError
-from hazemap.privacy.budget import ZCDP, Budget, PureDP
+from hazemap.errors import CodecError, HazemapWarning, InputError, LedgerError, OtherUnit
+from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.ledger_file import RESTORE, LedgerFile
-from hazemap.privacy.statement import Statement, budget_from_json, budget_to_json
-
-
-@dataclass(frozen=True)
-class Amount:
-    """So much privacy, or none: ε's of pure differential privacy, or ρ's of zero-concentrated.
-
-    >>> str(Amount("ε", Fraction(0)))
-    'ε = 0'
-    """
-
-    measure: Literal["ε", "ρ"]
-    value: Fraction
-
-    def __str__(self) -> str:
-        return f"{self.measure} = {_shown(self.value)}"
-
-
-@dataclass(frozen=True)
-class Charge:
-    """A price that has been paid: what for, and when (UTC, ISO 8601).
-
-    >>> Charge(1, "nyc", PureDP(1), "flat map", "2026-01-02T03:04:05Z").id
-    1
-    """
-
-    id: int
-    dataset: str
-    price: Budget
-    what: str
-    time: str
-
-
-@dataclass(frozen=True)
-class ChargeRecord:
-    """A charge and what became of it.
-
-    A record that is not `released` was paid for a run that failed, or is still going on.
-
-    >>> ChargeRecord(Charge(1, "nyc", PureDP(1), "flat map", "2026-01-02T03:04:05Z"), False, None, None).file
-    """
-
-    charge: Charge
-    released: bool
-    statement: Statement | None
-    file: str | None
-
-
-@dataclass(frozen=True)
-class DatasetStatus:
-    """What a data set may spend, has spent and has left.
-
-    Without a cap `spent` is in ε if all charges are pure, else in ρ, and `remaining` is `None`. A cap that
-    was lowered below what is spent leaves 0.
-
-    >>> zero = Amount("ε", Fraction(0))
-    >>> DatasetStatus("nyc", None, zero, None, 0, "2026-01-02T03:04:05Z").remaining
-    """
-
-    name: str
-    cap: Budget | None
-    spent: Amount
-    remaining: Amount | None
-    charges: int
-    created: str
+from hazemap.privacy.ledger_pages import (
+    check_room,
+    check_unit,
+    counted,
+    page_status,
+    pure,
+    read_budget,
+    read_protected,
+    read_unit,
+    unsettled,
+)
+from hazemap.privacy.ledger_records import Change, Charge, ChargeRecord, PageStatus
+from hazemap.privacy.ledger_schema import SUFFIX
+from hazemap.privacy.protected import Protected
+from hazemap.privacy.statement import Statement, budget_to_json
+from hazemap.privacy.unit import FULL, VALUES_ONLY, Model, Unit
 
 
 @dataclass(frozen=True)
@@ -98,20 +52,22 @@ class Account:
     ledger: "Ledger"
     dataset: str
     what: str
+    unit: Unit
+    run: str | None = None
     _charges: list[Charge] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def charge(self, price: Budget) -> None:
-        """Pay, for good; raises `CapExceeded` or `LedgerError`, and then the run must not begin."""
+        """Pay, for good; raises `CapExceeded`, `OtherUnit` or `LedgerError`, and then the run must not begin."""
         if self._charges:
             raise LedgerError(
                 f"this account has paid for its run of {self.dataset!r} already (charge {self.receipt}): "
                 "open another account for another run"
             )
-        self._charges.append(self.ledger.charge(self.dataset, price, self.what))
+        self._charges.append(self.ledger.charge(self.dataset, price, self.what, self.unit, self.run))
 
     def check(self, price: Budget) -> None:
-        """Raise `CapExceeded` now if a charge would; nothing is paid or promised, others may spend what is left."""
-        self.ledger.check(self.dataset, price)
+        """Raise now what a charge would; nothing is paid or promised, others may spend what is left."""
+        self.ledger.check(self.dataset, price, self.unit)
 
     @property
     def receipt(self) -> int | None:
@@ -125,13 +81,14 @@ class Ledger:
 
     Every call opens the file, does one transaction and closes it, so a ledger may be shared by threads and
     processes. A call waits up to `patience` seconds for others. Raises `LedgerError` wherever the file
-    cannot be read or written, with what to do.
+    cannot be read or written, with what to do. An older ledger is brought up to date by the first that writes.
 
     >>> from tempfile import TemporaryDirectory
+    >>> people = Unit.person("user", "whole numbers")
     >>> with TemporaryDirectory() as folder:
     ...     ledger = Ledger(Path(folder) / "ledger.sqlite")
     ...     _ = ledger.cap("nyc", PureDP(1))
-    ...     _ = ledger.charge("nyc", PureDP("0.3"), "a flat map")
+    ...     _ = ledger.charge("nyc", PureDP("0.3"), "a flat map", people)
     ...     str(ledger.datasets()[0].remaining)
     'ε = 0.7'
     """
@@ -143,7 +100,8 @@ class Ledger:
         object.__setattr__(self, "path", Path(self.path).expanduser().absolute())
 
     @property
-    def _file(self) -> LedgerFile:
+    def file(self) -> LedgerFile:
+        """The database, opened for one transaction at a time."""
         return LedgerFile(self.path, self.patience)
 
     @classmethod
@@ -156,178 +114,256 @@ class Ledger:
             home = platformdirs.user_data_dir("hazemap", appauthor=False)
         return cls(Path(home) / "ledger.sqlite")
 
-    def charge(self, dataset: str, price: Budget, what: str) -> Charge:
-        """Pay `price` for `what` (one line): on the disk when this returns, and for good.
+    def charge(self, dataset: str, price: Budget, what: str, unit: Unit, run: str | None = None) -> Charge:
+        """Pay `price` for `what` (one line) of the privacy of `unit`: on the disk when this returns, and for good.
 
-        Raises `CapExceeded`, and writes nothing, where the cap does not allow it. A data set that the ledger
-        does not know is added, without a cap.
+        Raises, and writes nothing, `CapExceeded` where a cap does not allow it, of the page that pays or of another
+        on which it counts, and `OtherUnit` where the data set protects others. A data set that the ledger does not
+        know is added, without a cap. Warns (`HazemapWarning`) where ids are read otherwise than they were. `run` names
+        the journal of the run that pays.
         """
+        if not isinstance(unit, Unit):
+            raise InputError(f"a charge says whose privacy it is about: a Unit, not {unit!r:.80}")
         name, time, line = _name(dataset), _now(), _one_line(what)
-        row = (name, json.dumps(budget_to_json(price)), str(price.rho), time, line)
-        with self._file.writing() as db:
-            _add(db, name, time)
-            _check(_status(db, name), price)
-            db.execute("INSERT INTO charges (dataset, price, rho, time, what) VALUES (?, ?, ?, ?, ?)", row)
+        row = (name, unit.model, _json(unit.to_json()), _json(budget_to_json(price)), str(price.rho), time, line, run)
+        with self.file.writing() as db:
+            _add(db, name, unit.model, time)
+            caution = check_unit(db, name, unit)
+            check_room(db, name, price, unit.model)
+            if caution:  # before anything is written: where warnings are errors, nothing is paid
+                warnings.warn(caution, HazemapWarning, stacklevel=2)
+            _protect(db, name, Protected.of(unit))
+            names = "dataset, model, unit, price, rho, time, what, run"
+            db.execute(f"INSERT INTO charges ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608 - ours
             [number] = db.execute("SELECT last_insert_rowid()").fetchone()
-        return Charge(number, name, price, line, time)
+        return Charge(number, name, price, line, time, unit.model, unit)
 
-    def check(self, dataset: str, price: Budget) -> None:
-        """Raise `CapExceeded` where a charge would; nothing is paid or promised."""
-        with self._file.reading() as db:
-            if db.execute("SELECT 1 FROM datasets WHERE name = ?", (_name(dataset),)).fetchone():
-                _check(_status(db, _name(dataset)), price)
+    def check(self, dataset: str, price: Budget, unit: Unit | Model) -> None:
+        """Raise what a charge would; nothing is paid or promised.
 
-    def account(self, dataset: str, what: str) -> Account:
-        """Who pays for one run."""
-        return Account(self, _name(dataset), _one_line(what))
+        Where the table has not been opened, so that nobody knows its column of ids, the model alone tells whether
+        there is room.
+        """
+        name = _name(dataset)
+        with self.file.reading() as db:
+            if isinstance(unit, Unit):
+                check_unit(db, name, unit)
+            check_room(db, name, price, unit.model if isinstance(unit, Unit) else unit)
 
-    def released(self, charge_id: int, statement: Statement, file: str | None) -> None:
-        """Note what a charge was spent on, once `file` is in its place."""
+    def account(self, dataset: str, what: str, unit: Unit, run: str | None = None) -> Account:
+        """Who pays for one run, and whose privacy."""
+        return Account(self, _name(dataset), _one_line(what), unit, run)
+
+    def released(self, charge_id: int, statement: Statement, file: str | None, again: Sequence[int] = ()) -> None:
+        """Note what a charge was spent on, once `file` is in its place; `again` paid for questions asked once more."""
         text = json.dumps(statement.to_json())
-        with self._file.writing() as db:
-            found = db.execute("SELECT dataset, price, state FROM charges WHERE id = ?", (charge_id,)).fetchone()
+        with self.file.writing() as db:
+            found = db.execute("SELECT dataset, price, state, unit FROM charges WHERE id = ?", (charge_id,)).fetchone()
             if found is None:
                 raise LedgerError(f"the ledger {self.path} holds no charge {charge_id}: charge before releasing")
-            dataset, price, state = found
+            dataset, price, state, unit = found
             if state != "charged":
                 raise LedgerError(f"charge {charge_id} is released already: another release needs another charge")
-            if (_name(statement.dataset), statement.budget) != (dataset, _budget(price)):
+            if (data_set_name(statement.dataset), statement.budget) != (dataset, read_budget(price)):
                 raise LedgerError(
                     f"the statement names {statement.budget} of {statement.dataset!r}, "
-                    f"but charge {charge_id} paid {_budget(price)} of {dataset!r}"
+                    f"but charge {charge_id} paid {read_budget(price)} of {dataset!r}"
                 )
+            paid, said = read_unit(unit), statement.circumstances.unit
+            if None not in (paid, said) and said != paid:
+                raise LedgerError(f"the statement is about {said}, but charge {charge_id} paid for {paid}")
             db.execute(
                 "UPDATE charges SET state = 'released', statement = ?, file = ? WHERE id = ?",
                 (text, None if file is None else _encodable(file), charge_id),
             )
+            for number in again:
+                db.execute(
+                    "UPDATE charges SET state = 'released', file = ? WHERE id = ? AND dataset = ?",
+                    (None if file is None else _encodable(file), number, dataset),
+                )
 
-    def cap(self, dataset: str, budget: Budget) -> DatasetStatus:
-        """Allow a data set to spend at most `budget` in all, what it has spent already included."""
-        name = _name(dataset)
-        row = (json.dumps(budget_to_json(budget)), str(budget.rho), name)
-        with self._file.writing() as db:
-            _add(db, name, _now())
-            if isinstance(budget, PureDP) and not _pure(_paid(db, name)):
+    def cap(
+        self,
+        dataset: str,
+        budget: Budget,
+        *,
+        model: Model = FULL,
+        protects: Protected | None = None,
+        why: str | None = None,
+    ) -> PageStatus:
+        """Allow a page of a data set to spend at most `budget` in all, what it has spent already included.
+
+        With `protects` it is said, too, whom the data set protects (as `protect` does). The change, who made it (their
+        login name) and `why` stay in `changes`.
+        """
+        name, now = _name(dataset), _Noted(_now(), _login(), None if why is None else _one_line(why))
+        text = _json(budget_to_json(budget))
+        with self.file.writing() as db:
+            _add(db, name, model, now.time)
+            if protects is not None:
+                _settle(db, name, protects, now)
+            status = self._page(db, name, model)
+            if model == VALUES_ONLY and status.protects and status.protects.kind != "person":
                 raise InputError(
-                    f"the data set {name!r} has paid in ρ, which implies no finite pure ε, so no cap in pure "
+                    f"the data set {name!r} protects {status.protects}, so nobody's values have a page: values-only "
+                    "is about people told apart by a column of ids"
+                )
+            if isinstance(budget, PureDP) and not pure(counted(db, name, model)):
+                raise InputError(
+                    f"{status.page} has paid in ρ, which implies no finite pure ε, so no cap in pure "
                     "ε can hold: give it a cap in ρ or in (ε, δ)"
                 )
-            db.execute("UPDATE datasets SET cap = ?, cap_rho = ? WHERE name = ?", row)
-            return _status(db, name)
+            old = None if status.cap is None else _json(budget_to_json(status.cap))
+            db.execute(
+                "UPDATE pages SET cap = ?, cap_rho = ? WHERE dataset = ? AND model = ?",
+                (text, str(budget.rho), name, model),
+            )
+            db.execute(_CHANGE, (name, model, old, text, *now))
+            return self._page(db, name, model)
 
-    def datasets(self) -> list[DatasetStatus]:
-        """Every data set, by name."""
-        with self._file.reading() as db:
-            names = db.execute("SELECT name FROM datasets ORDER BY name").fetchall()
-            return [_status(db, name) for (name,) in names]
+    def protect(self, dataset: str, protected: Protected, *, why: str | None = None) -> None:
+        """Have a steward say whom a data set protects, before its first charge or for charges of an older hazemap.
+
+        Raises `OtherUnit` where its charges are known to be about others.
+        """
+        name, now = _name(dataset), _Noted(_now(), _login(), None if why is None else _one_line(why))
+        with self.file.writing() as db:
+            _add(db, name, None, now.time)
+            _settle(db, name, protected, now)
+
+    def status(self, dataset: str, model: Model) -> PageStatus | None:
+        """One page of a data set; `None` where there is no such page."""
+        with self.file.reading() as db:
+            return page_status(db, data_set_name(dataset), model)
+
+    def datasets(self) -> list[PageStatus]:
+        """Every page of every data set, by name, that of the full model first."""
+        with self.file.reading() as db:
+            names = db.execute("SELECT dataset, model FROM pages ORDER BY dataset, model").fetchall()
+            return [status for name, model in names if (status := page_status(db, name, model))]
 
     def history(self, dataset: str | None = None) -> list[ChargeRecord]:
         """Every charge, or those of one data set, the oldest first; `InputError` for a data set not known."""
-        name = None if dataset is None else _name(dataset)
-        with self._file.reading() as db:
-            known = [found for (found,) in db.execute("SELECT name FROM datasets ORDER BY name")]
-            if name is not None and name not in known:
-                raise InputError(
-                    f"the ledger {self.path} knows no data set {name!r}; "
-                    f"it knows {', '.join(map(repr, known)) or 'none'}"
-                )
-            rows = db.execute("SELECT id, dataset, price, what, time, state, statement, file FROM charges ORDER BY id")
+        with self.file.reading() as db:
+            name = self._known(db, dataset)
+            rows = db.execute(
+                "SELECT id, dataset, model, unit, price, what, time, state, statement, file, run "
+                "FROM charges ORDER BY id"
+            )
             return [_record(row) for row in rows if name in {None, row[1]}]
 
+    def changes(self, dataset: str | None = None) -> list[Change]:
+        """Every change of a cap or of whom a data set protects, the oldest first."""
+        with self.file.reading() as db:
+            name = self._known(db, dataset)
+            rows = db.execute("SELECT dataset, model, old, new, time, who, why FROM changes ORDER BY id")
+            return [_change(row) for row in rows if name in {None, row[0]}]
 
-def _add(db: sqlite3.Connection, name: str, time: str) -> None:
+    def _page(self, db: sqlite3.Connection, name: str, model: Model) -> PageStatus:
+        status = page_status(db, name, model)
+        if status is None:
+            raise LedgerError(f"the ledger {self.path} has lost the {model} page of {name!r}: {RESTORE}")
+        return status
+
+    def _known(self, db: sqlite3.Connection, dataset: str | None) -> str | None:
+        name = None if dataset is None else data_set_name(dataset)
+        known = [found for (found,) in db.execute("SELECT name FROM datasets ORDER BY name")]
+        if name is not None and name not in known:
+            raise InputError(
+                f"the ledger {self.path} knows no data set {name!r}; it knows {', '.join(map(repr, known)) or 'none'}"
+            )
+        return name
+
+
+_CHANGE = "INSERT INTO changes (dataset, model, old, new, time, who, why) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+def _add(db: sqlite3.Connection, name: str, model: Model | None, time: str) -> None:
     db.execute("INSERT INTO datasets (name, created) VALUES (?, ?) ON CONFLICT DO NOTHING", (name, time))
+    if model is not None:
+        page = (name, model, time)
+        db.execute("INSERT INTO pages (dataset, model, created) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", page)
 
 
-def _paid(db: sqlite3.Connection, name: str) -> list[tuple[Budget, Fraction]]:
-    rows = db.execute("SELECT price, rho FROM charges WHERE dataset = ?", (name,))
-    return [(_budget(price), _rho(rho)) for price, rho in rows]
+class _Noted(NamedTuple):
+    """When, by whom and why something is changed."""
+
+    time: str
+    who: str
+    why: str | None
 
 
-def _pure(paid: list[tuple[Budget, Fraction]]) -> bool:
-    return all(isinstance(price, PureDP) for price, _ in paid)
-
-
-def _status(db: sqlite3.Connection, name: str) -> DatasetStatus:
-    [text, rho, created] = db.execute("SELECT cap, cap_rho, created FROM datasets WHERE name = ?", (name,)).fetchone()
-    cap = None if text is None else _budget(text)
-    paid = _paid(db, name)
-    limit: Amount | None = None
-    if isinstance(cap, PureDP):
-        limit = Amount("ε", cap.epsilon)
-    elif cap is not None:
-        limit = Amount("ρ", _rho(rho))
-    measure = limit.measure if limit else "ε" if _pure(paid) else "ρ"
-    spent = Amount(measure, sum((_cost(price, rho, measure) for price, rho in paid), Fraction(0)))
-    remaining = Amount(measure, max(limit.value - spent.value, Fraction(0))) if limit else None
-    return DatasetStatus(name, cap, spent, remaining, len(paid), created)
-
-
-def _cost(price: Budget, rho: Fraction, measure: Literal["ε", "ρ"]) -> Fraction:
-    if measure == "ρ":
-        return rho
-    if isinstance(price, PureDP):
-        return price.epsilon
-    raise LedgerError(
-        f"the ledger holds a charge of {price} under a cap in pure ε, so it was changed by hand: {RESTORE}"
-    )
-
-
-def _check(status: DatasetStatus, price: Budget) -> None:
-    """Raise `CapExceeded` unless the cap has room for one more charge; filling it exactly is allowed."""
-    left = status.remaining
-    if left is None:
+def _settle(db: sqlite3.Connection, name: str, protected: Protected, now: _Noted) -> None:
+    """Take a steward's word for whom a data set protects, where nothing in the ledger contradicts it."""
+    [text, earlier] = db.execute("SELECT protects, earlier FROM datasets WHERE name = ?", (name,)).fetchone()
+    charged = db.execute("SELECT 1 FROM charges WHERE dataset = ?", (name,)).fetchone()
+    old = read_protected(text)
+    if old is not None and old.agrees_with(protected):
         return
-    advice = f"raise the cap with `hazemap ledger cap {shlex.quote(status.name)} …` if the people's agreement allows it"
-    has = f"the data set {status.name!r} has {left} left of its cap {status.cap} (spent {status.spent})"
-    if left.measure == "ε" and not isinstance(price, PureDP):
-        raise CapExceeded(
-            f"{has}; this release asks for {price}, which implies no finite pure ε: "
-            "ask for pure ε, or give the data set a cap in ρ or in (ε, δ) if the people's agreement allows it"
-        )
-    cost = Amount(left.measure, _cost(price, price.rho, left.measure))
-    if cost.value <= left.value:
-        return
-    asked = str(cost) if left.measure == "ε" or isinstance(price, ZCDP) else f"{price}, which costs {cost}"
-    most = left
-    if left.measure == "ρ" and isinstance(price, PureDP):
-        with localcontext(prec=30):
-            most = Amount("ε", Fraction((2 * _decimal(left.value)).sqrt()))
-    ask = f"ask for at most {most}, or " if left.value else ""
-    raise CapExceeded(f"{has}; this release asks for {asked}: {ask}{advice}")
+    if old is not None and charged:
+        raise OtherUnit(f"the data set {name!r} has paid for {old} already, and its charges stay theirs")
+    if earlier is not None:
+        known = set(earlier.split(",")) - {"unknown"}
+        if len(known) > 1:
+            raise OtherUnit(unsettled(name, earlier))
+        if known and known != {protected.kind}:
+            raise OtherUnit(f"the statements of what {name!r} has paid for say that they are about a {known.pop()}")
+    if protected.kind != "person" and page_status(db, name, VALUES_ONLY):
+        raise OtherUnit(f"the data set {name!r} has a values-only page, which is about people told apart by ids")
+    new = _json(protected.to_json())
+    db.execute("UPDATE datasets SET protects = ?, earlier = NULL WHERE name = ?", (new, name))
+    db.execute(_CHANGE, (name, None, text, new, *now))
 
 
-def _record(row: tuple[int, str, str, str, str, str, str | None, str | None]) -> ChargeRecord:
-    number, dataset, price, what, time, state, text, file = row
+def _protect(db: sqlite3.Connection, name: str, protected: Protected) -> None:
+    """Fix whom a data set protects, and how their ids are read, where it is not known yet."""
+    [text] = db.execute("SELECT protects FROM datasets WHERE name = ?", (name,)).fetchone()
+    known = read_protected(text)
+    if known is None or (known.kind == "person" and known.read_as is None):
+        db.execute("UPDATE datasets SET protects = ? WHERE name = ?", (_json(protected.to_json()), name))
+
+
+def _record(row: tuple[Any, ...]) -> ChargeRecord:
+    number, dataset, model, unit, price, what, time, state, text, file, run = row
     try:
         statement = None if text is None else Statement.from_json(json.loads(text))
     except (CodecError, ValueError, TypeError) as error:
         raise LedgerError(f"the statement of charge {number} cannot be read: {error}") from error
-    return ChargeRecord(Charge(number, dataset, _budget(price), what, time), state == "released", statement, file)
+    charge = Charge(number, dataset, read_budget(price), what, time, model, read_unit(unit))
+    return ChargeRecord(charge, state == "released", statement, file, run)
 
 
-def _budget(text: str) -> Budget:
-    try:
-        return budget_from_json(json.loads(text))
-    except (CodecError, ValueError, TypeError) as error:
-        raise LedgerError(f"the ledger holds a price that hazemap did not write ({error}): {RESTORE}") from error
+def _change(row: tuple[Any, ...]) -> Change:
+    dataset, model, old, new, time, who, why = row
+    read = read_protected if model is None else _read_cap
+    changed = read(new)
+    if changed is None:
+        raise LedgerError(f"the ledger does not say what was changed of {dataset!r}")
+    return Change(dataset, model, read(old), changed, time, who, why)
 
 
-def _rho(text: str) -> Fraction:
-    try:
-        rho = Fraction(text)
-    except (ValueError, TypeError, ZeroDivisionError):
-        rho = Fraction(0)
-    if rho <= 0:
-        raise LedgerError(f"the ledger holds a ρ that hazemap did not write: {RESTORE}")
-    return rho
+def _read_cap(text: str | None) -> Budget | None:
+    return None if text is None else read_budget(text)
 
 
-def _name(dataset: str) -> str:
+def data_set_name(dataset: str) -> str:
     """One name for one data set, however its letters are composed."""
     name = unicodedata.normalize("NFC", " ".join(dataset.split()))
     if not 0 < len(name) <= 200 or not name.isprintable():
         raise InputError("a data set's name is one line of 1 to 200 printable characters: name it with --dataset")
+    return name
+
+
+def _name(dataset: str) -> str:
+    """The name of a data set that pays or is given a cap."""
+    name = data_set_name(dataset)
+    if name.endswith(SUFFIX.strip()):
+        raise InputError(
+            f"no data set has a name that ends in {SUFFIX.strip()!r}, which once named a page: {name!r} means another "
+            "one, to be named with --dataset (dataset=… in Python); releases under values-only are paid by the "
+            "values-only page of the data set itself, which has a cap of its own (`hazemap ledger cap NAME … "
+            "--values-only`)"
+        )
     return name
 
 
@@ -339,15 +375,19 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()  # a file's name may hold bytes that are no text
 
 
+def _json(plain: object) -> str:
+    return json.dumps(plain, ensure_ascii=False)
+
+
+def _login() -> str:
+    """Who is at work, as the system knows them."""
+    import getpass
+
+    try:
+        return _one_line(getpass.getuser())
+    except (OSError, KeyError, ImportError):
+        return f"user {os.getuid()}" if hasattr(os, "getuid") else "not known"
+
+
 def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _decimal(value: Fraction) -> Decimal:
-    return Decimal(value.numerator) / Decimal(value.denominator)
-
-
-def _shown(value: Fraction) -> str:
-    """Nine digits, rounded down: who asks for what is shown to be left is not refused."""
-    with localcontext(prec=9, rounding=ROUND_DOWN):
-        return f"{float(_decimal(value)):.9g}"

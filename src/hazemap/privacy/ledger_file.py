@@ -12,32 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hazemap.errors import LedgerError
-
-_APPLICATION = 0x48415A45  # "HAZE", in SQLite's header: this file is a ledger and no other database
-_SCHEMA = 1
-_TABLES = (
-    """CREATE TABLE datasets (
-        name TEXT PRIMARY KEY NOT NULL,
-        cap TEXT,
-        cap_rho TEXT,
-        created TEXT NOT NULL
-    )""",
-    """CREATE TABLE charges (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        dataset TEXT NOT NULL REFERENCES datasets (name),
-        price TEXT NOT NULL,
-        rho TEXT NOT NULL,
-        time TEXT NOT NULL,
-        what TEXT NOT NULL,
-        state TEXT NOT NULL DEFAULT 'charged' CHECK (state IN ('charged', 'released')),
-        file TEXT,
-        statement TEXT
-    )""",
-    f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_SCHEMA}",
-)
-"""A budget is JSON of rationals. Its ρ stands beside it: for (ε, δ) it comes of a search in floats, and what
-was paid must not change with the machine that reads it. No index but the names': a damaged one hides rows."""
+from hazemap.privacy.ledger_schema import APPLICATION, SCHEMA, TABLES, migrate
 
 _ELSEWHERE = "make its folder writable for you, or let HAZEMAP_HOME name the folder of your ledger"
 RESTORE = (
@@ -66,8 +41,14 @@ class LedgerFile:
             source = f"{self.path.as_uri()}?mode=rw" if self.path.exists() else "file::memory:"
             with closing(self._connection(source)) as db:
                 db.execute("BEGIN")
-                self._recognise(db)
-                yield db
+                if self._recognise(db) == SCHEMA:
+                    yield db
+                    return
+                with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+                    db.backup(copy)  # who looks at an older ledger may not be allowed to write it
+                    copy.execute("BEGIN")
+                    migrate(copy)
+                    yield copy
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -76,7 +57,8 @@ class LedgerFile:
             _make(self.path.parent)
             with closing(self._connection(f"{self.path.as_uri()}?mode=rwc")) as db:
                 db.execute("BEGIN IMMEDIATE")
-                self._recognise(db)
+                if self._recognise(db) < SCHEMA:
+                    migrate(db)
                 yield db
                 db.execute("COMMIT")
 
@@ -87,7 +69,8 @@ class LedgerFile:
         db.execute("PRAGMA synchronous = EXTRA")
         return db
 
-    def _recognise(self, db: sqlite3.Connection) -> None:
+    def _recognise(self, db: sqlite3.Connection) -> int:
+        """The schema of the ledger, made if it is empty; `LedgerError` for any other database, and a damaged one."""
         [application], [version], [tables] = (
             db.execute(question).fetchone()
             for question in (
@@ -97,14 +80,16 @@ class LedgerFile:
             )
         )
         if (application, version, tables) == (0, 0, 0):
-            for statement in _TABLES:
+            for statement in TABLES:
                 db.execute(statement)
-        elif application != _APPLICATION:
+            return SCHEMA
+        if application != APPLICATION:
             raise LedgerError(f"{self.path} is a database, but no ledger of hazemap's: {_ELSEWHERE}")
-        elif version > _SCHEMA:
+        if version > SCHEMA:
             raise LedgerError(f"the ledger {self.path} was written by a newer hazemap: upgrade hazemap to use it")
-        elif version < _SCHEMA or db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+        if version < 1 or db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
             raise LedgerError(f"the ledger {self.path} is damaged: {RESTORE}")
+        return int(version)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

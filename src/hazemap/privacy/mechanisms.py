@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from hazemap.errors import InputError
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.samplers import discrete_gaussian, discrete_laplace
+from hazemap.privacy.samplers.gaussian import LARGEST_VARIANCE
+from hazemap.privacy.samplers.laplace import LARGEST_SCALE
 from hazemap.privacy.stream import Stream
 from hazemap.tables.bounding import Sensitivity
 
@@ -42,6 +44,16 @@ class DiscreteLaplace:
     def kurtosis(self) -> float:
         """Excess kurtosis, (1 + 4r + r²)/(2r) = 2 + cosh(1/scale): 3 for wide noise, more for narrow."""
         return 2 + math.cosh(min(_float(1 / self.scale), _LAST))
+
+    @property
+    def fits(self) -> bool:
+        """Whether it can be drawn as 64-bit integers."""
+        return self.scale <= LARGEST_SCALE
+
+    @property
+    def widest(self) -> "DiscreteLaplace":
+        """The widest that fits."""
+        return DiscreteLaplace(Fraction(LARGEST_SCALE))
 
     def draw(self, stream: Stream, size: int) -> NDArray[np.int64]:
         """Fresh exact noise for `size` sums."""
@@ -81,6 +93,16 @@ class DiscreteGaussian:
         second, fourth, total = moments
         return fourth * total / second**2 * math.exp(min(_float(1 / (2 * self.variance)), _LAST)) - 3
 
+    @property
+    def fits(self) -> bool:
+        """Whether it can be drawn as 64-bit integers."""
+        return self.variance <= LARGEST_VARIANCE
+
+    @property
+    def widest(self) -> "DiscreteGaussian":
+        """The widest that fits."""
+        return DiscreteGaussian(Fraction(LARGEST_VARIANCE))
+
     def draw(self, stream: Stream, size: int) -> NDArray[np.int64]:
         """Fresh exact noise for `size` sums."""
         return discrete_gaussian(stream, self.variance, size)
@@ -114,6 +136,25 @@ def noise_for(budget: Budget, sensitivity: Sensitivity) -> Noise:
     if isinstance(budget, PureDP):
         return DiscreteLaplace(sensitivity.l1 / budget.epsilon)
     return DiscreteGaussian(sensitivity.l2_squared / (2 * budget.rho))
+
+
+SMALLEST_PART = Fraction(1, 1 << 22)
+"""Methods ask for no smaller part of their budget, about, or for as many times more votes in one vector."""
+
+
+def refuse_too_wide(budget: Budget, sensitivity: Sensitivity) -> None:
+    """Raise `InputError` where a small part of the budget would buy noise that does not fit 64 bits.
+
+    It is decided from prices alone, before anything is paid. Should a method ask for still less all the same, a
+    curator answers with noise alone (`trust.curator`), and nothing fails.
+
+    >>> refuse_too_wide(PureDP("0.001"), Sensitivity(1024, 1024**2))
+    """
+    if not noise_for(budget.part(SMALLEST_PART), sensitivity).fits:
+        raise InputError(
+            f"{budget} is so little, and a person may move sums by {sensitivity.l1:,}, that noise would not fit 64 "
+            "bits: spend more, or count less per person (--bounding)"
+        )
 
 
 def share_for(budget: Budget, sensitivity: Sensitivity, stddev: float) -> Fraction:

@@ -14,8 +14,12 @@ from hazemap.privacy.samplers.coins import exp_bounds
 from hazemap.privacy.samplers.laplace import LARGEST_SCALE, shown
 from hazemap.privacy.samplers.polya import polya_difference
 from hazemap.privacy.stream import Stream
+from hazemap.typed import check_fields
 
 _LIKELY = 40  # a sum leaves its modulus with probability below 2^−40
+_FAR = Fraction(1 << 12)  # e^−4096 is as good as 0: less need not be computed
+MOST_BITS = 62
+"""The longest modulus that is looked for."""
 _TILTS = tuple(Fraction(k, 16) for k in range(1, 16))  # the κ that Chernoff's bound is tried at
 
 
@@ -36,6 +40,7 @@ class NoiseShares:
     parties: int
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 < self.scale <= LARGEST_SCALE:
             raise InputError(f"noise needs a scale above 0 and at most 2^50, not {shown(self.scale)}")
         if not 1 <= self.parties < 1 << 40:
@@ -67,6 +72,8 @@ class NoiseShares:
         cosh κx − 1 = Σ (κx)^2n/(2n)! ≤ κ² (cosh x − 1), f ≤ 1/(1 − κ²); so P(Z ≥ t) ≤ (1 − κ²)^−a e^(−κt/s), and the
         same for −Z. This is summed over both ends and all sums, and the best κ counts.
         """
+        if type(most) is not int or type(size) is not int or type(people) is not int:
+            raise InputError("a modulus is for whole numbers of people, sums and votes")
         if most < 0 or size < 1:
             raise InputError(f"a modulus is for 1 sum or more of numbers from 0 on, not {size} of at most {most}")
         return _bits(self.scale, self._shape(people), people * most, size)
@@ -77,17 +84,19 @@ class NoiseShares:
         return Fraction(people, self.parties)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024, typed=True)
 def _bits(scale: Fraction, shape: Fraction, largest: int, size: int) -> int:
     """The least b with size · (P(Z ≥ 2^(b−1) − largest) + P(−Z ≥ 2^(b−1) + 1)) < 2^−40 by Chernoff's bound."""
     b = largest.bit_length() + 1
+    if b > MOST_BITS:
+        raise InputError(f"sums of up to {largest:.3g} do not fit {MOST_BITS} bits: ask fewer people together")
     while not any(_fits(tilt, scale, shape, ((1 << b - 1) - largest, (1 << b - 1) + 1), size) for tilt in _TILTS):
         b += 1
     return b
 
 
 def _fits(tilt: Fraction, scale: Fraction, shape: Fraction, ends: tuple[int, int], size: int) -> bool:
-    exponents = [tilt * end / scale - shape * _moment(tilt) for end in ends]
+    exponents = [min(tilt * end / scale - shape * _moment(tilt), _FAR) for end in ends]
     if min(exponents) < 27:  # e^−27 > 2^−40
         return False
     bits = _LIKELY + 64

@@ -6,6 +6,10 @@ the rule's L1 sensitivity, and let question q cost the share s_q for k votes. In
 Σ_q s_q · (votes in the cells of q)/k = Σ_p x_p/k · (Σ s_q over the q about p), which is no more than the largest of
 these sums. In ρ the loss is Σ_q s_q · ‖votes in the cells of q‖²/k², and ‖v‖² ≤ k · Σ v, so the same bound holds
 (every rule has L2² = k²). What is asked may depend on earlier answers: each bound holds given those.
+
+A tree may grow between two questions. Then a place is followed by the numbers of its rows: they keep theirs, except
+inside the stretches that the tree itself says it numbered anew (`Growing.renumbered`), and none leaves its stretch. So
+within each of these everybody is taken to have paid what anybody there has paid: an upper bound, whatever was asked.
 """
 
 from fractions import Fraction
@@ -21,8 +25,51 @@ from hazemap.tables.bounding import Bounding
 _ZERO = Fraction(0)
 
 
+class Steps(NamedTuple):
+    """A step function over the numbers of base cells."""
+
+    starts: Cells  # where each step begins, ascending from 0
+    which: NDArray[np.int64]  # what is paid on it, one of:
+    paid: tuple[Fraction, ...]
+
+    @classmethod
+    def level(cls, paid: Fraction) -> "Steps":
+        """The same everywhere."""
+        return cls(np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64), (paid,))
+
+    def most(self, first: Cells, last: Cells) -> Fraction:
+        """The largest value in some stretches, which ascend: O(steps + stretches)."""
+        met = _loops().met(self.starts, self.which, first, last, len(self.paid))
+        return max((self.paid[i] for i in np.flatnonzero(met)), default=_ZERO)
+
+    def raised(self, first: Cells, last: Cells, by: Fraction) -> "Steps":
+        """With so much more in these stretches: O(steps + stretches)."""
+        paid = len(self.paid)
+        starts, which = _loops().stepped(self.starts, self.which, first, last, paid)
+        used = np.flatnonzero(np.bincount(which))
+        renamed = np.zeros(2 * paid, dtype=np.int64)
+        renamed[used] = np.arange(len(used))
+        values = tuple(self.paid[i] if i < paid else self.paid[i - paid] + by for i in used.tolist())
+        return Steps(starts, renamed[which], values)
+
+    def levelled(self, first: Cells, last: Cells) -> "Steps":
+        """In each of some stretches, which ascend, everywhere the largest value in it: O(steps + uneven stretches)."""
+        begin = np.searchsorted(self.starts, first, "right") - 1
+        end = np.searchsorted(self.starts, last, "right")
+        found = self
+        for i in np.flatnonzero(end - begin > 1).tolist():
+            own = slice(i, i + 1)
+            found = found._filled(first[own], last[own], self.most(first[own], last[own]))
+        return found
+
+    def _filled(self, first: Cells, last: Cells, value: Fraction) -> "Steps":
+        """With this value in one stretch."""
+        starts, which = _loops().stepped(self.starts, self.which, first, last, len(self.paid))
+        return Steps(starts, np.minimum(which, len(self.paid)), (*self.paid, value))
+
+
 class Spending:
-    """The share of a run's budget that each place has paid: a step function over the numbers of base cells.
+    """The share of a run's budget that each place has paid.
 
     Places are told apart as long as all questions are about cells of one tree (which may grow) under one rule;
     with the first other question everybody has paid what anybody has paid.
@@ -38,42 +85,34 @@ class Spending:
     """
 
     def __init__(self) -> None:
-        self._starts: Cells = np.zeros(1, dtype=np.uint64)  # where each step begins
-        self._which: NDArray[np.int64] = np.zeros(1, dtype=np.int64)  # what is paid on it, one of:
-        self._paid = [_ZERO]
-        self._tree: Tree | None = None
+        self._steps = Steps.level(_ZERO)
+        self._tree: Tree | None = None  # none: no question yet, or the last one was about everybody
         self._rule: Bounding | None = None
 
     def most(self, where: tuple[Leaves, Bounding] | None) -> Fraction:
         """The most that anybody has paid in these cells (under this rule); everywhere, for None."""
-        if where is None or not self._knows(*where):
-            return max(self._paid)
-        met = _loops().met(self._starts, self._which, *where[0].stretches, len(self._paid))
-        return max((self._paid[i] for i in np.flatnonzero(met)), default=_ZERO)
+        steps = None if where is None else self._followed(*where)
+        return max(self._steps.paid) if where is None or steps is None else steps.most(*where[0].stretches)
 
     def pay(self, share: Fraction, where: tuple[Leaves, Bounding] | None) -> None:
         """Everybody in these cells pays; everybody at all, for None: O(steps + cells)."""
-        if where is None or not self._knows(*where):
-            self._starts, self._which = np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64)
-            self._paid = [max(self._paid) + share]
+        steps = None if where is None else self._followed(*where)
+        if where is None or steps is None:
+            self._steps = Steps.level(max(self._steps.paid) + share)
             self._tree = self._rule = None
             return
         leaves, self._rule = where
         self._tree = leaves.tree
-        before, paid = self._paid, len(self._paid)
-        starts, which = _loops().stepped(self._starts, self._which, *leaves.stretches, paid)
-        used = np.flatnonzero(np.bincount(which))
-        renamed = np.zeros(2 * paid, dtype=np.int64)
-        renamed[used] = np.arange(len(used))
-        self._starts, self._which = starts, renamed[which]
-        self._paid = [before[i] if i < paid else before[i - paid] + share for i in used.tolist()]
+        self._steps = steps.raised(*leaves.stretches, share)
 
-    def _knows(self, leaves: Leaves, rule: Bounding) -> bool:
-        """Whether these cells can be told from those of earlier questions."""
-        tree = leaves.tree
-        if self._tree is None:
-            return len(self._starts) == 1
-        return rule == self._rule and (tree == self._tree or (isinstance(tree, Growing) and tree.extends(self._tree)))
+    def _followed(self, leaves: Leaves, rule: Bounding) -> Steps | None:
+        """What was paid, by the numbers of this tree; None where its places cannot be told from those before."""
+        tree, before = leaves.tree, self._tree
+        if before is None or (rule == self._rule and tree == before):
+            return self._steps
+        if rule == self._rule and isinstance(tree, Growing) and tree.extends(before):
+            return self._steps.levelled(*tree.renumbered(before))
+        return None
 
 
 class _Loops(NamedTuple):

@@ -16,7 +16,8 @@ from typing import NoReturn
 
 from hazemap.errors import CodecError, InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP, log_delta
-from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, OwnMeans, RowIsPerson
+from hazemap.privacy.circumstances import UNSAID, Circumstances, Randomness
+from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, Outside, OwnMeans, RowIsPerson
 
 A_PERSON = "a person: all rows of one id"
 A_ROW = "a row"
@@ -25,7 +26,13 @@ A_ROW = "a row"
 DELTAS = (Fraction(1, 10**6), Fraction(1, 10**9))
 """For which δ a statement in ρ says the ε it implies."""
 
-_VERSION = 1
+_OUTSIDE = {
+    Outside.PEOPLE: "people with no row in any cell are counted outside; rows outside of all others are dropped",
+    Outside.COUNT: "rows outside every cell are weighed and counted like those of any other cell",
+}
+
+_VERSION = 2
+_SINCE_2 = {"circumstances", "learned"}
 _DIGITS = 150  # above and below a fraction's bar: squares of such numbers still fit a float
 _RATIONAL = re.compile(f"[0-9]{{1,{_DIGITS}}}(/[0-9]{{1,{_DIGITS}}})?")
 _SLACK = 1e-9  # of ln δ: far above the rounding error of `log_delta`
@@ -41,6 +48,8 @@ class Statement:
     * `noise`: its law, "discrete Laplace".
     * `public`: what was declared, or chosen without looking; `charged`: what was learned at a price.
     * `created`: UTC, ISO 8601; `version`: hazemap's.
+    * for machines: the `circumstances`, typed, and what was `learned` (names of `disclosure.Learned`). Version 1 of the
+      JSON, in older files and ledgers, has neither.
 
     Raises `InputError` for a statement that contradicts itself.
 
@@ -68,6 +77,8 @@ class Statement:
     method: str
     created: str
     version: str
+    circumstances: Circumstances = UNSAID
+    learned: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.bounding, RowIsPerson) and not self.unit.startswith(A_ROW):
@@ -92,6 +103,8 @@ class Statement:
     def line(self) -> str:
         """One sentence, for under a picture."""
         person = re.sub(r"^an? ", "", self.unit.partition(":")[0])
+        if self.circumstances.randomness is Randomness.TEST_STREAM:
+            return f"A test that protects nobody: its noise repeats itself ({self._short}); hazemap {self.version}."
         return (
             f"Differentially private per {person}: {self._short}, {self.bounding}, "
             f"{self.noise.removesuffix(' noise')} noise by {self._by}; hazemap {self.version}."
@@ -102,11 +115,11 @@ class Statement:
         sensitivity = self.bounding.sensitivity
         l1, l2_squared = sensitivity.l1, sensitivity.l2_squared
         bound = [f"{self.bounding} (sensitivity: L1 = {l1}, L2² = {l2_squared} votes)"]
-        if self.bounding.nowhere:
-            bound.append("rows outside every cell are weighed and counted like those of any other cell")
+        if self.bounding.outside.asked:
+            bound.append(_OUTSIDE[self.bounding.outside])
         parts: list[tuple[str, list[str]]] = [
             ("Data set", [self.dataset]),
-            ("Protected", [self.unit]),
+            ("Protected", [self.unit, *filter(None, [self.circumstances.told_apart])]),
             ("Neighbours", [self.neighbours]),
             ("Budget", [self._long, *(f"implies {_pair(*pair)}" for pair in self.implied)]),
             ("Bounding", bound),
@@ -150,6 +163,7 @@ class Statement:
         for field in fields(self):
             value = getattr(self, field.name)
             plain[field.name] = list(value) if isinstance(value, tuple) else value
+        plain["circumstances"] = self.circumstances.to_json()
         plain["budget"] = budget_to_json(self.budget)
         plain["bounding"] = bounding_to_json(self.bounding)
         plain["implies"] = [{"epsilon": str(epsilon), "delta": str(delta)} for epsilon, delta in self.implied]
@@ -161,16 +175,19 @@ class Statement:
         if not isinstance(data, Mapping) or "statement" not in data:
             raise CodecError("this JSON is not a privacy statement: it has no field 'statement'")
         version = data["statement"]
-        if type(version) is not int or version != _VERSION:
+        if type(version) is not int or not 1 <= version <= _VERSION:
             raise CodecError(
-                f"a privacy statement of version {version!r:.20}; this hazemap reads version {_VERSION}: "
+                f"a privacy statement of version {version!r:.20}; this hazemap reads versions 1 to {_VERSION}: "
                 "read it with the hazemap that wrote it, or a newer one"
             )
-        types = {field.name: field.type for field in fields(Statement)}
+        older = _SINCE_2 if version == 1 else set[str]()
+        types = {field.name: field.type for field in fields(Statement) if field.name not in older}
         _only(data, {"statement", "implies", *types}, "a privacy statement")
         budget = budget_from_json(data["budget"])
         _believe(data["implies"], budget)
         values: dict[str, object] = {"budget": budget, "bounding": bounding_from_json(data["bounding"])}
+        if not older:
+            values["circumstances"] = Circumstances.from_json(data["circumstances"])
         for name in types.keys() - values.keys():
             values[name] = _texts(data[name], name) if types[name] == tuple[str, ...] else _text(data[name], name)
         try:
@@ -236,16 +253,17 @@ def bounding_to_json(bounding: Bounding) -> dict[str, object]:
     >>> bounding_to_json(AtMostRows(3))
     {'kind': 'AtMostRows', 'most': 3, 'nowhere': False}
     """
+    nowhere = bounding.outside.written
     match bounding:
-        case AtMostRows(most=most, nowhere=nowhere):
+        case AtMostRows(most=most):
             return {"kind": "AtMostRows", "most": most, "nowhere": nowhere}
-        case AtMostCells(most=most, nowhere=nowhere):
+        case AtMostCells(most=most):
             return {"kind": "AtMostCells", "most": most, "nowhere": nowhere}
-        case OneVote(scale=scale, nowhere=nowhere):
+        case OneVote(scale=scale):
             return {"kind": "OneVote", "scale": scale, "nowhere": nowhere}
-        case RowIsPerson(nowhere=nowhere):
+        case RowIsPerson():
             return {"kind": "RowIsPerson", "nowhere": nowhere}
-        case OwnMeans(cells=cells, records=records, scale=scale, nowhere=nowhere):
+        case OwnMeans(cells=cells, records=records, scale=scale):
             return {"kind": "OwnMeans", "cells": cells, "records": records, "scale": scale, "nowhere": nowhere}
 
 
@@ -262,10 +280,8 @@ def bounding_from_json(data: object) -> Bounding:
     if kind not in number:
         raise CodecError(f"a bounding rule is one of {', '.join(number)}, not {kind!r:.40}")
     _only(found, {"kind", "nowhere", *number[kind]}, kind)
-    nowhere = found["nowhere"]
-    if type(nowhere) is not bool:
-        raise CodecError(f"'nowhere' of {kind} must be true or false")
     try:
+        nowhere = Outside.read(found["nowhere"])
         match kind:
             case "AtMostRows":
                 return AtMostRows(_integer(found["most"], "most"), nowhere)

@@ -51,6 +51,11 @@ class Stream:
         """The same words every time, FOR TESTS ONLY: whoever knows the seed can subtract the noise."""
         return cls(seed)
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether its words can be had again: then it protects nobody."""
+        return self._seed is not None
+
     def words(self, n: int) -> NDArray[np.uint64]:
         """The next n words, uniform on 0 … 2⁶⁴ − 1; nobody else gets them."""
         if n < 0:

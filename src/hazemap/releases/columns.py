@@ -26,11 +26,14 @@ def name_column(tree: Tree) -> str:
     return "cell"
 
 
-def columns(release: "Release", positions: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    """Name, level, numbers, error bars and owned area of some places, in this order; geometry is apart."""
+def columns(release: "Release", positions: NDArray[np.int64], confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+    """Name, level, numbers, error bars and owned area of some places, in this order; geometry is apart.
+
+    `low` … `high` are of each cell on its own.
+    """
     cellmap, leaves = release.map, release.map.cells
     values, unbiased, stddev = (numbers[positions] for numbers in (cellmap.values, cellmap.unbiased, cellmap.stddev))
-    low, high = bounds(unbiased, stddev, release.kurtosis)
+    low, high = bounds(unbiased, stddev, release.kurtosis, confidence)
     km2 = release.ground.km2[positions]
     return {
         name_column(leaves.tree): np.array(leaves.tree.names(leaves.cells[positions]), dtype=object),

@@ -8,6 +8,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.releases.left_out import LeftOut
 from hazemap.releases.release import Release
 
 SIDE = 176
@@ -22,8 +23,7 @@ COLOURS = bytes.fromhex(
 def card(release: Release) -> str:
     """HTML of less than 30 kB: thumbnail, statement, total, cells."""
     lines = [release.statement.line(), f"Total {release.total()}", f"{len(release.ground.places):,} cells"]
-    if release.nowhere is not None:
-        lines.append(f"Elsewhere {release.nowhere}")
+    lines.append(str(LeftOut.of(release)))
     text = "".join(f"<div>{html.escape(line)}</div>" for line in lines)
     picture = base64.b64encode(_png(thumbnail(release))).decode()
     title = html.escape(release.statement.dataset[:200])

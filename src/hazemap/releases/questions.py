@@ -1,13 +1,15 @@
 """Answers to questions about a release, with their error bars."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from hazemap.cellmap import CellMap, Spread
 from hazemap.errors import InputError
+from hazemap.estimate.clumping import Clumping
+from hazemap.estimate.placement import held, placed
 from hazemap.releases.ground import Floats
 
 
@@ -15,10 +17,14 @@ from hazemap.releases.ground import Floats
 class Estimate:
     """A number that noise was added to, and how far it may be from the truth.
 
-    `value` is the unbiased least-squares estimate, `stddev` its standard error, and `low` … `high` an interval
-    that holds the true number with probability `confidence`. They speak of the noise alone: how the `cut`
-    people in cells that the border of a region cuts lie inside those cells is not known, and they were taken
-    to be spread evenly. `best` is what the picture shows; it may be shrunk or clamped, so it has no interval.
+    The true number is what the bounding rule left of everybody's rows, in the cells and the part of cells that were
+    asked about: which of a person's rows it kept is not in the interval. `value` is the estimate: unbiased cells, of
+    which those that the border of a region cuts count as far as the best guess has their people inside. `low` … `high`
+    is an interval that holds the true number with probability `confidence`. It has the doubt of the noise and, where
+    cells are cut, of where the people in them are (`hazemap.estimate.placement`): whether a region is anywhere, or was
+    chosen for the people in it. `stddev` is the standard error of both together for a region that is anywhere, so an
+    interval may be much longer; `noise_stddev` and `placement_stddev` are that of each. `cut` people are in cut cells,
+    by the best guess. `best` is what the picture shows; it may be shrunk or clamped, so it has no interval.
 
     >>> print(Estimate(12345.2, 66.8, 12214.3, 12476.1, 0.95, 12340.0, 310.0, "people"))
     12,345 ± 67 people (95 % interval 12,214 … 12,476)
@@ -32,6 +38,16 @@ class Estimate:
     best: float
     cut: float
     counted: str
+    placement_stddev: float = 0.0
+
+    @property
+    def noise_stddev(self) -> float:
+        """The standard error of the noise alone."""
+        return math.sqrt(max(self.stddev**2 - self.placement_stddev**2, 0.0))
+
+    def to_json(self) -> dict[str, float | str]:
+        """Everything as plain values."""
+        return {**asdict(self), "noise_stddev": self.noise_stddev}
 
     def __str__(self) -> str:
         digits = decimals(self.stddev)
@@ -51,6 +67,12 @@ def decimals(stddev: float) -> int:
     return max(0, 1 - math.floor(math.log10(stddev))) if 0 < stddev < math.inf else 0
 
 
+def checked_confidence(confidence: float) -> None:
+    """`InputError` for one that is no probability between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise InputError(f"a confidence lies between 0 and 1, such as 0.95; found {confidence:g}")
+
+
 def reach(confidence: float, kurtosis: float) -> float:
     """Standard errors that hold the truth with this probability, for noise of this excess kurtosis.
 
@@ -60,27 +82,57 @@ def reach(confidence: float, kurtosis: float) -> float:
     >>> round(reach(0.95, 0), 3), round(reach(0.95, 3), 3)
     (1.96, 2.166)
     """
-    if not 0 < confidence < 1:
-        raise InputError(f"a confidence lies between 0 and 1, such as 0.95; found {confidence:g}")
+    checked_confidence(confidence)
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     return min(max(z + kurtosis * (z**3 - 3 * z) / 24, 0.0), 1 / math.sqrt(1 - confidence))
 
 
-def estimate(cellmap: CellMap, weights: Floats, counted: str, confidence: float, cut: float = 0.0) -> Estimate:
-    """What the map says of Σ weights · cells; weights is float64[cells]."""
+def estimate(cellmap: CellMap, weights: Floats, counted: str, confidence: float) -> Estimate:
+    """What the map says of Σ weights · cells, all of them whole or averages; weights is float64[cells].
+
+    Noise comes whole, so a margin is that of a whole number of people: ± 2.9 would be ± 2, which holds less often.
+    """
     spread: Spread = cellmap.noise.of(weights)
     value = float(weights @ cellmap.unbiased)
-    margin = reach(confidence, spread.kurtosis) * spread.stddev
+    one = float(weights.max(initial=0.0)) or 1.0
+    margin = math.ceil(reach(confidence, spread.kurtosis) * spread.stddev / one) * one
     best = float(weights @ cellmap.values)
-    return Estimate(value, spread.stddev, value - margin, value + margin, confidence, best, cut, counted)
+    return Estimate(value, spread.stddev, value - margin, value + margin, confidence, best, 0.0, counted)
 
 
-def cut_by(cellmap: CellMap, shares: Floats) -> float:
-    """How many lie in cells that are neither inside nor outside, by the best guess."""
-    return max(float(cellmap.values[(shares > 0) & (shares < 1)].sum()), 0.0) + 0.0
+def estimate_cut(cellmap: CellMap, parts: Floats, clumping: Clumping, counted: str, confidence: float) -> Estimate:
+    """The same of cells of which only parts are inside, as guessed: float64[cells], some between 0 and 1.
+
+    People come whole, so the interval ends at whole numbers. O(cells).
+    """
+    checked_confidence(confidence)
+    spread: Spread = cellmap.noise.of(parts)
+    value, best = float(parts @ cellmap.unbiased), float(parts @ cellmap.values)
+    cut = np.flatnonzero((parts > 0) & (parts < 1))
+    likely = np.maximum(cellmap.values, 0)
+    people = likely[cut]
+    many = held(people, cellmap.unbiased[cut], cellmap.stddev[cut])
+    whole = float(likely[parts >= 1].sum()), float(likely[parts <= 0].sum())
+    doubt = placed(parts[cut], many, clumping.at(many), spread, confidence, whole, cellmap.stddev[cut])
+    low, high = float(math.floor(value + doubt.low)), float(math.ceil(value + doubt.high))
+    stddev = math.hypot(spread.stddev, doubt.stddev)
+    return Estimate(value, stddev, low, high, confidence, best, float(people.sum()), counted, doubt.stddev)
+
+
+def after_choosing(confidence: float, chosen: int, among: int) -> float:
+    """How sure each interval must be for that part of the intervals of cells chosen for their numbers to hold.
+
+    1 − (1 − confidence) · chosen/among: of intervals of independent numbers, however chosen, no more miss their truths
+    than asked, on average (Benjamini and Yekutieli 2005, false coverage rate). At most 1 − 10⁻¹².
+
+    >>> after_choosing(0.95, 10, 10), round(after_choosing(0.95, 10, 1000), 6)
+    (0.95, 0.9995)
+    """
+    checked_confidence(confidence)
+    return min(1 - (1 - confidence) * chosen / among, 1 - 1e-12) if chosen < among else confidence
 
 
 def bounds(unbiased: Floats, stddev: Floats, kurtosis: float, confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """The interval of each cell on its own; float64[cells] twice."""
-    margin = reach(confidence, kurtosis) * stddev
+    """The interval of each cell on its own, of a whole number of people to either side; float64[cells] twice."""
+    margin = np.ceil(reach(confidence, kurtosis) * stddev)
     return np.subtract(unbiased, margin), np.add(unbiased, margin)

@@ -33,23 +33,30 @@ SLIVER = 1e-9
 """An overlap below this part of the cell and of the region is rounding: borders that coincide cut no cells."""
 
 
+def shares_in(ground: Ground, region: Region) -> Floats:
+    """The share of each cell that lies in a region, float64[cells].
+
+    `InputError` for what is no region.
+    """
+    if isinstance(region, Box):
+        return _in_box(ground, region)
+    if isinstance(region, str):
+        return _in_names(ground, [region])
+    if hasattr(region, "geom_type"):
+        return _in_polygon(ground, region)
+    if isinstance(region, Mapping) or hasattr(region, "__geo_interface__"):
+        return _in_polygon(ground, _geometry(region if isinstance(region, Mapping) else region.__geo_interface__))
+    if isinstance(region, Iterable) and (names := list(region)) and all(isinstance(n, str) for n in names):
+        return _in_names(ground, names)
+    raise InputError(
+        "a region is a Box, a polygon in degrees (shapely or GeoJSON), or names of cells;"
+        f" found a {type(region).__name__}"
+    )
+
+
 def weights(ground: Ground, region: Region) -> Floats:
     """The share of each cell that lies in a region, float64[cells]; `InputError` if none does."""
-    if isinstance(region, Box):
-        shares = _in_box(ground, region)
-    elif isinstance(region, str):
-        shares = _in_names(ground, [region])
-    elif hasattr(region, "geom_type"):
-        shares = _in_polygon(ground, region)
-    elif isinstance(region, Mapping) or hasattr(region, "__geo_interface__"):
-        shares = _in_polygon(ground, _geometry(region if isinstance(region, Mapping) else region.__geo_interface__))
-    elif isinstance(region, Iterable) and (names := list(region)) and all(isinstance(n, str) for n in names):
-        shares = _in_names(ground, names)
-    else:
-        raise InputError(
-            "a region is a Box, a polygon in degrees (shapely or GeoJSON), or names of cells;"
-            f" found a {type(region).__name__}"
-        )
+    shares = shares_in(ground, region)
     if not shares.any():
         west, south, east, north = ground.extent
         raise InputError(

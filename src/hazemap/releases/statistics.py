@@ -249,12 +249,23 @@ class Statistics:
             values, errors = self.guesses if statistic is None else (found.value, found.stddev)
             unit += ", best guess" if statistic is None else ""
             noise = float(np.median(errors[np.isfinite(errors)])) if np.isfinite(errors).any() else 0.0
-            look |= {"unit": unit, "few": few, "noise": noise}
+            look |= {"unit": unit, "few": few, "noise": noise, "note": self.shown(statistic, **_frame(options))}
             return draw_slots(tree, values, **look | options)
         places = self._cell(cell) * len(self.slots) + np.arange(len(self.slots))
         ends = (found.low[places], found.high[places])
         return draw_profile(self.slots, found.value[places], *ends, **look | options)
 
+    def shown(self, statistic: str | None = None, **frame: Any) -> str:
+        """What the small maps show, in words: which part of the world, how many of the cells, and who is in none."""
+        from hazemap.draw.values import extent_of
+
+        values = self.guesses[0] if statistic is None else self.found(statistic).value
+        return f"{extent_of(self.measurements.tree, values, **frame)} People outside the cells were not counted."
+
     def _bounds(self, statistic: str) -> tuple[float, float]:
         gauge = self.measurements.tree.gauge
         return (0.0, (gauge.high - gauge.low) ** 2 / 4) if statistic == "variance" else (gauge.low, gauge.high)
+
+
+def _frame(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in ("frame", "box") if name in options}

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from hazemap.errors import InputError, LedgerError
 from hazemap.privacy.budget import Budget
-from hazemap.privacy.ledger import ChargeRecord, Ledger
+from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.ledger_records import ChargeRecord
 from hazemap.privacy.statement import Statement
+from hazemap.privacy.unit import DEVICE
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class CampaignAccount:
         """Pay, unless this campaign has; `CapExceeded` or `LedgerError`, and then it must not begin."""
         paid = self.record
         if paid is None:
-            self.ledger.charge(self.dataset, price, self.what)
+            self.ledger.charge(self.dataset, price, self.what, DEVICE)
         elif paid.charge.price != price:
             raise LedgerError(f"the ledger says that {self.what!r} paid {paid.charge.price}, but it costs {price}")
 

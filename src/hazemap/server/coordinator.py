@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.cellmap import CellMap
-from hazemap.codec import dumps, loads
-from hazemap.errors import CodecError, InputError
+from hazemap.codec import Limits, dumps, loads
+from hazemap.errors import InputError
 from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.unit import DEVICE
 from hazemap.releases import Release
 from hazemap.server import status
 from hazemap.server.accounts import CampaignAccount
@@ -101,7 +102,7 @@ class Coordinator:
         cohort = campaign.cohort
         for size in {min(cohort.shards), max(cohort.shards)}:
             degree_and_threshold(size, cohort.corrupt, cohort.dropout, cohort.mode)
-        self.ledger.check(campaign.dataset, campaign.budget)
+        self.ledger.check(campaign.dataset, campaign.budget, DEVICE)
 
     async def end(self, name: str) -> None:
         """Stop a campaign for good: what it has paid stays paid, and nothing is released."""
@@ -188,9 +189,11 @@ class Coordinator:
         return loads(text, KNOWN), state, reason, created, ended
 
 
+ORDER = Limits(length=1 << 26, items=1 << 23, work=1 << 28)
+"""A campaign may hold a prior map."""
+
+
 def ordered(text: bytes) -> Campaign:
     """A campaign as an operator sends it: the codec's JSON; `CodecError` for anything else."""
-    campaign = loads(text, KNOWN)
-    if not isinstance(campaign, Campaign):
-        raise CodecError(f"a campaign is ordered by a Campaign, not by a {type(campaign).__name__}")
+    campaign: Campaign = loads(text, KNOWN, Campaign, ORDER)
     return campaign

@@ -1,6 +1,7 @@
 """What is asked of the server now and then: enrolment, the operator's orders, and how things stand."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
@@ -10,15 +11,20 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from hazemap import __version__
+from hazemap.codec import Limits, parsed
 from hazemap.errors import BudgetError, CodecError, HazemapError, InputError, NotOpened, Refused, StoreError
 from hazemap.server.coordinator import Coordinator, Taken, Unknown, ordered
 from hazemap.server.maps import plain
 from hazemap.server.replies import TooLong, bearer
 from hazemap.server.tokens import same
 
+logger = logging.getLogger("hazemap.server")
+
 ORDER = 64 << 20
 """Bytes of a campaign: it may hold a prior map."""
 ENROLMENT = 16 << 10
+FEW_FIELDS = Limits(length=ENROLMENT, items=64, work=0, depth=1)
+"""An object of plain fields."""
 
 _CODES: tuple[tuple[type[HazemapError], int], ...] = (
     (TooLong, 413),
@@ -108,6 +114,9 @@ def answered(endpoint: Endpoint) -> Endpoint:
         except HazemapError as error:
             code = next((code for kind, code in _CODES if isinstance(error, kind)), 500)
             return _error(code, str(error))
+        except Exception:
+            logger.exception("a request that the server cannot deal with: %s", request.url.path)
+            return _error(500, "the server could not deal with this request; its log says why")
 
     return safe
 
@@ -128,16 +137,15 @@ async def _body(request: Request, limit: int) -> bytes:
 
 
 def _enrolment(text: bytes) -> tuple[bytes, str, bytes]:
-    import json
-
     wanted = 'an enrolment is JSON: {"identity": 64 hexadecimal digits, "token": text, "signature": 128 of them}'
     try:
-        data: Any = json.loads(text)
-        identity, token, signature = data["identity"], data["token"], data["signature"]
-        if not isinstance(token, str):
+        data: Any = parsed(text, FEW_FIELDS)
+        identity, token, signature = (data[name] for name in ("identity", "token", "signature"))
+        if not all(isinstance(each, str) for each in (identity, token, signature)):
             raise CodecError(wanted)
+        token.encode()
         return bytes.fromhex(identity), token, bytes.fromhex(signature)
-    except (ValueError, KeyError, TypeError) as error:
+    except (CodecError, ValueError, KeyError, TypeError) as error:
         raise CodecError(wanted) from error
 
 

@@ -1,18 +1,27 @@
 """What a map made by devices promises to the people whose devices they are, and what its answers cost."""
 
-from datetime import UTC, datetime
+from typing import cast
 
-from hazemap import __version__
-from hazemap.algorithms import Flat, FoundBox
-from hazemap.codec import dumps, loads
+from hazemap.algorithms import FoundBox
+from hazemap.algorithms.found_box import Way
+from hazemap.codec import loads
+from hazemap.disclosure import Disclosing
+from hazemap.errors import InputError
+from hazemap.privacy.circumstances import Circumstances, CohortFacts, Randomness
 from hazemap.privacy.statement import Statement
+from hazemap.privacy.unit import DEVICE
 from hazemap.server.campaigns import Campaign
+from hazemap.specs.method_names import reach
+from hazemap.stating import Promise, stated
+from hazemap.trust.cohorts import Cohort, Sampling
 from hazemap.trust.prices import SecureSumPrices
 from hazemap.trust.tasks import KNOWN as OF_TASKS
 from hazemap.trust.tasks import pure
+from hazemap.wire.terms import Mode
 
 A_DEVICE = "a person: all rows on one device"
 _COHORT = "the cohort, for machines: "
+"""How statements of version 1 began the sentence that the cohort was in."""
 
 
 def statement(campaign: Campaign) -> Statement:
@@ -23,18 +32,11 @@ def statement(campaign: Campaign) -> Statement:
     public = (
         f"the campaign {campaign.name!r}: {campaign.purpose}",
         f"the method: {name}, with the parameters in the file",
-        "the box, found by two coarse grids of the world" if isinstance(method, FoundBox) else "the box, as declared",
         f"the cohort: {cohort.people:,} people a round, in {len(shards):,} shards of up to {max(shards):,}; "
         f"{cohort.sampling.value}",
         "which devices were asked, which answered, and how many people each answer is over",
-        f"{_COHORT}{dumps(cohort)}",
     )
-    charged = (
-        "the box" if isinstance(method, FoundBox) else "",
-        "" if isinstance(method, Flat) else "how fine the cells are",
-        "every number in the cells",
-    )
-    return Statement(
+    promise = Promise(
         dataset=campaign.dataset,
         unit=A_DEVICE,
         neighbours="the rows of one device, all of them, there or not; that it takes part is public",
@@ -46,20 +48,37 @@ def statement(campaign: Campaign) -> Statement:
             "all other devices add their share of the noise, as the protocol has it",
             "what devices say is not checked: a device can add false people, as much as its bounding rule allows and "
             "more if it breaks the rules",
-            "a device's own rows are its person's, and its software and randomness are sound",
         ),
-        noise="discrete Laplace",
-        public=public,
-        charged=tuple(filter(None, charged)),
         method=f"{name} by secure aggregation",
-        created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        version=__version__,
+    )
+    facts = CohortFacts(
+        cohort.people, cohort.shard, cohort.dropout, cohort.corrupt, cohort.sampling.name, cohort.mode.name
+    )
+    return stated(
+        promise,
+        cast(Disclosing, method).disclosure,
+        box=None if isinstance(method, FoundBox) else reach(cast(Way, method)),
+        public=public,
+        circumstances=Circumstances(DEVICE, Randomness.DEVICES, facts),
     )
 
 
 def prices(said: Statement) -> SecureSumPrices | None:
     """The prices of the answers behind a statement of devices; `None` for one of another trust model."""
+    cohort = _cohort(said)
+    return None if said.unit != A_DEVICE or cohort is None else SecureSumPrices(pure(said.budget), cohort)
+
+
+def _cohort(said: Statement) -> Cohort | None:
+    """Who was asked: in version 1 it stood in a sentence."""
+    facts = said.circumstances.cohort
+    if facts is not None:
+        if facts.sampling not in Sampling.__members__ or facts.mode not in Mode.__members__:
+            raise InputError("the statement's cohort was drawn, or answered, in a way that this hazemap does not know")
+        sampling, mode = Sampling[facts.sampling], Mode[facts.mode]
+        return Cohort(facts.people, facts.shard, facts.dropout, facts.corrupt, sampling, mode)
     found = [text.removeprefix(_COHORT) for text in said.public if text.startswith(_COHORT)]
-    if said.unit != A_DEVICE or len(found) != 1:
+    if len(found) != 1:
         return None
-    return SecureSumPrices(pure(said.budget), loads(found[0], OF_TASKS))
+    cohort: Cohort = loads(found[0], OF_TASKS, Cohort)
+    return cohort

@@ -10,6 +10,7 @@ import re
 from base64 import b64encode
 from functools import lru_cache
 
+from hazemap.codec import Limits, parsed
 from hazemap.errors import CodecError, Refused, StoreError
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.enrolment import Device
@@ -23,6 +24,7 @@ log = logging.getLogger("hazemap.server")
 PLACE = re.compile(r"/v1/tasks/([0-9a-f]{64})(/refusal)?")
 REASON = 4_096
 """Bytes of a refusal."""
+REFUSAL = Limits(length=REASON, items=16, work=0, depth=1)
 
 
 class Working:
@@ -116,8 +118,8 @@ def beginning(task: str) -> tuple[bytes, Beginning]:
 def said(content: bytes) -> str:
     """Why a device declines: one line, for the operator; `CodecError` for anything else."""
     try:
-        reason = json.loads(content)["reason"]
-    except (ValueError, KeyError, TypeError) as error:
+        reason = parsed(content, REFUSAL)["reason"]
+    except (CodecError, KeyError, TypeError) as error:
         raise CodecError('a refusal is JSON: {"reason": "…"}') from error
     if not isinstance(reason, str):
         raise CodecError("the reason of a refusal is text")

@@ -2,20 +2,57 @@
 
 A rule looks at one person's rows alone, so adding or removing a person changes nothing about the others.
 What is left of a person is a short list of (base cell, integer weight); `Sensitivity` bounds its size.
-Rows in `NOWHERE` are dropped first, so that they use up nobody's allowance, unless `nowhere` keeps them:
-then they are weighed like any other cell and their noisy number can be asked for at no further price.
+What becomes of rows in `NOWHERE`, outside every cell, says `Outside`; whichever it is, the sensitivity is the same.
 """
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
+from hazemap.typed import check_fields
 
 LARGEST_TOTAL = (1 << 62) - 1
 """Where the total weight of a person ends: beyond it their further cells in order get nothing."""
+
+
+class Outside(Enum):
+    """What becomes of a person's rows in `NOWHERE`: those outside the map, and those without usable coordinates.
+
+    `DROP` forgets them before anything is weighed, so that they use up nobody's allowance. `COUNT` weighs them like
+    those of any other cell. `PEOPLE` drops them for a person who has some row in a cell, and counts, for a person who
+    has none, what the rule leaves of their rows in `NOWHERE`: who is on the map is counted as if there were no outside,
+    and everybody else is still counted once. Only rows that weigh something are rows here.
+
+    What is left of a person is, in each case, what the rule makes of a part of their own rows, and which part depends
+    on nobody else's: so whatever bounds the rule bounds it with all three, and `NOWHERE`, being one cell more that is
+    disjoint from the others, can be asked for at no further price.
+    """
+
+    DROP = "drop"
+    PEOPLE = "people"
+    COUNT = "count"
+
+    @property
+    def asked(self) -> bool:
+        """Whether anybody's votes may lie in `NOWHERE`, so that it is a cell to ask about."""
+        return self is not Outside.DROP
+
+    @property
+    def written(self) -> bool | str:
+        """In files, where the field is `nowhere`: false and true since before there was a third choice."""
+        return "people" if self is Outside.PEOPLE else self is Outside.COUNT
+
+    @classmethod
+    def read(cls, written: object) -> "Outside":
+        """What `written` was; `InputError` for anything else."""
+        for each in cls:
+            if type(written) is type(each.written) and written == each.written:
+                return each
+        raise InputError("'nowhere' of a bounding rule must be true, false or \"people\"")
 
 
 class Sensitivity(NamedTuple):
@@ -55,9 +92,10 @@ class AtMostRows:
     """
 
     most: int = 1
-    nowhere: bool = False
+    outside: Outside = Outside.DROP
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _at_least_one(self.most, "the number of rows a person")
 
     @property
@@ -90,9 +128,10 @@ class AtMostCells:
     """
 
     most: int
-    nowhere: bool = False
+    outside: Outside = Outside.DROP
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _at_least_one(self.most, "the number of cells a person")
 
     @property
@@ -127,9 +166,10 @@ class OneVote:
     """
 
     scale: int = 1 << 10
-    nowhere: bool = False
+    outside: Outside = Outside.DROP
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _at_least_one(self.scale, "the number of micro-votes a person")
         if self.scale > 1 << 16:
             raise InputError(f"at most 65536 micro-votes a person, not {self.scale}: sums must fit 64 bits")
@@ -161,7 +201,10 @@ class RowIsPerson:
     Sensitivity(l1=1, l2_squared=1)
     """
 
-    nowhere: bool = False
+    outside: Outside = Outside.DROP
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -199,13 +242,14 @@ class OwnMeans:
     cells: int
     records: int = 1
     scale: int = 1 << 20
-    nowhere: bool = False
+    outside: Outside = Outside.DROP
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _at_least_one(self.cells, "the number of cells a person")
         _at_least_one(self.records, "the number of records that a person counts for")
         _at_least_one(self.scale, "the number of micro-votes a record")
-        if self.nowhere:
+        if self.outside.asked:
             raise InputError("values are measured in cells: rows outside them are dropped")
         if max(self.cells, self.records) > 1 << 16 or self.cells * self.records * self.scale > 1 << 50:
             raise InputError("a person counts in 65536 cells at most, for 65536 records at most: sums must fit 64 bits")

@@ -18,6 +18,7 @@ from hazemap.tables.bounding import (
     AtMostRows,
     Bounding,
     OneVote,
+    Outside,
     OwnMeans,
     RowIsPerson,
     whole_weights,
@@ -83,15 +84,18 @@ class MemoryTable:
         return Pairs.of_rows(places, self.person, self.columns, self.key)
 
     def bounded(self, tree: Tree, bounding: Bounding) -> Bounded:
-        """What a rule leaves of each person. Rows in `NOWHERE` go first, unless the rule keeps them."""
+        """What a rule leaves of each person; what becomes of their rows in `NOWHERE` says its `outside`."""
         if isinstance(tree, Redrawn):
             person, cells, weights = self.bounded(tree.base, bounding)
             return person, np.append(tree.leaves, NOWHERE)[tree.positions(cells)], weights
         if isinstance(bounding, OwnMeans):
             return _own_means(self.person, self.columns, measured(tree, bounding), bounding, self.key)
         cells = tree.cell_at(self.columns, tree.depth)
-        counts = np.ones(len(cells), dtype=bool) if bounding.nowhere else cells != NOWHERE
-        person, cells = self.person[counts], cells[counts]
+        weights = np.ones(len(cells), dtype=np.int64)
+        if isinstance(bounding, OneVote) and "weight" in self.columns:
+            weights = whole_weights(self.columns["weight"])
+        counts = _counting(self.person, cells, weights > 0, bounding)
+        person, cells, weights = self.person[counts], cells[counts], weights[counts]
         words = KeyWords.expanded(self.key, type(bounding).__name__)
         match bounding:
             case RowIsPerson():
@@ -101,9 +105,21 @@ class MemoryTable:
             case AtMostCells(most=most):
                 return _some_cells(person, cells, words, most)
             case OneVote(scale=scale):
-                value = self.columns.get("weight")
-                weights = np.ones(len(cells), np.int64) if value is None else whole_weights(value[counts])
                 return _one_vote(person, cells, weights, words, scale)
+
+
+def _counting(
+    person: NDArray[np.int64], cells: Cells, weighs: NDArray[np.bool_], bounding: Bounding
+) -> NDArray[np.bool_]:
+    """The rows that a rule looks at: those in cells, and those in `NOWHERE` as its `outside` says."""
+    inside: NDArray[np.bool_] = weighs & (cells != NOWHERE)
+    match bounding.outside:
+        case Outside.DROP:
+            return inside
+        case Outside.PEOPLE if not isinstance(bounding, RowIsPerson):
+            return inside | (weighs & ~np.isin(person, person[inside]))
+        case _:  # a row that is a person of its own has no other rows
+            return weighs
 
 
 def _ranks(person: NDArray[np.int64]) -> NDArray[np.int64]:

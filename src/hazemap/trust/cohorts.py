@@ -6,8 +6,12 @@ from fractions import Fraction
 from math import floor
 
 from hazemap.errors import InputError
+from hazemap.typed import check_fields
 from hazemap.wire.degrees import degree_and_threshold, together
 from hazemap.wire.terms import Mode
+
+MOST_SHARDS = 1 << 17
+"""Shards of a round at most: each is a session of its own."""
 
 
 class Sampling(Enum):
@@ -40,15 +44,16 @@ class Cohort:
     mode: Mode = Mode.SEMI_HONEST
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for number, what in ((self.people, "the people asked in a round"), (self.shard, "the people in a shard")):
-            if type(number) is not int or number < 1:
+            if number < 1:
                 raise InputError(f"{what} are a whole number of at least 1, not {number!r:.40}")
+        if -(-self.people // self.shard) > MOST_SHARDS:
+            raise InputError(f"a round has at most {MOST_SHARDS:,} shards: ask fewer people, or larger shards")
         for part, what in ((self.dropout, "may drop out"), (self.corrupt, "may work with the server")):
-            if not isinstance(part, Fraction) or not 0 <= part < 1:
+            if not 0 <= part < 1:
                 raise InputError(f"the part of a shard that {what} is a fraction from 0 to below 1, not {part!r:.40}")
-        if not isinstance(self.sampling, Sampling) or not isinstance(self.mode, Mode):
-            raise InputError("a cohort has a way of sampling and a mode of the protocol, from their lists")
-        self.honest(min(self.shards))
+        self.honest(self.smallest)
 
     @property
     def shards(self) -> tuple[int, ...]:
@@ -56,6 +61,11 @@ class Cohort:
         number = -(-self.people // self.shard)
         each, more = divmod(self.people, number)
         return (each + 1,) * more + (each,) * (number - more)
+
+    @property
+    def smallest(self) -> int:
+        """People in the smallest shard."""
+        return self.people // -(-self.people // self.shard)
 
     def survivors(self, size: int) -> int:
         """How many of a shard of this size must have sent their vector, or it is not opened."""
@@ -82,7 +92,7 @@ class Cohort:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a statement has to say about these rules."""
-        size = min(self.shards)
+        size = self.smallest
         follows = self.mode is Mode.SEMI_HONEST
         server = "the server follows the protocol" if follows else "the server may break the protocol's rules"
         every = {

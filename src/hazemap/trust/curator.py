@@ -5,14 +5,16 @@ from fractions import Fraction
 from math import isqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hazemap.encoders import Encoder, Medians
 from hazemap.errors import Unanswerable
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.mechanisms import noise_for, share_for
 from hazemap.privacy.samplers import permute_and_flip, permute_and_flip_each
+from hazemap.privacy.samplers.laplace import LARGEST_SCALE
 from hazemap.privacy.stream import Stream
-from hazemap.rounds import Answer, Choice, Growth, Measure, Question
+from hazemap.rounds import Answer, Choice, Growth, Measure, Query, Question
 from hazemap.tables import Table
 from hazemap.trust.growing import grown
 
@@ -52,6 +54,18 @@ class Curator:
         """Every type of query."""
         return True
 
+    def prepare(self, question: Question) -> None:
+        """Read the rows that a question is about, and keep what they come to in the table; nothing leaves here.
+
+        So a file that is damaged in the middle is found out before anything is paid, and little time is left between
+        the instant that an answer is drawn and that it is stored. O(rows) the first time of a tree and a rule.
+        """
+        if question.where is not None:
+            cells, rule = question.where
+            self.table.votes(cells.tree, rule)
+        elif isinstance(question, Query):
+            question.encoder.total(self.table)
+
     def answer(self, question: Question, price: Budget) -> Answer:
         """Exact sums plus exact noise: O(cells), after the first query of a tree, which reads the rows."""
         if question.cohort is not None:
@@ -59,10 +73,12 @@ class Curator:
         if isinstance(question, Choice):
             return self._choose(question, price)
         if isinstance(question, Growth):
-            cells = grown(self.table, self.stream, question, _pure(price))
+            cells = grown(self.table, self.stream, question, epsilon_of(price))
             return Answer(cells.astype(np.int64), np.array([0.0]))
         asked = question.scores if isinstance(question, Measure) else question.encoder
         noise = noise_for(price, asked.sensitivity)
+        if not noise.fits:  # 64 bits: then the answer is noise alone, which is less wide and errs no more than is said
+            return Answer(noise.widest.draw(self.stream, asked.size), np.array([noise.stddev]), noise.kurtosis)
         sums = asked.total(self.table) + noise.draw(self.stream, asked.size)
         return Answer(sums, np.array([noise.stddev]), noise.kurtosis)
 
@@ -70,18 +86,24 @@ class Curator:
         scores = question.scores
         if isinstance(scores, Medians):
             lines, starts = scores.candidates
-            each = permute_and_flip_each(
-                self.stream, scores.scores(self.table), starts, scores.sensitivity, _pure(price)
-            )
+            found, by, epsilon = telling(scores.scores(self.table), scores.sensitivity, epsilon_of(price))
+            each = permute_and_flip_each(self.stream, found, starts, by, epsilon)
             return Answer(lines[starts[:-1] + each], np.array([0.0]))
-        epsilon = _pure(price.part(Fraction(1, len(scores.ranks))))
-        chosen = [
-            permute_and_flip(self.stream, scores.scores(self.table, rank), scores.sensitivity(rank), epsilon)
-            for rank in scores.ranks
-        ]
+        part = epsilon_of(price.part(Fraction(1, len(scores.ranks))))
+        asked = ((scores.scores(self.table, rank), scores.sensitivity(rank), part) for rank in scores.ranks)
+        chosen = [permute_and_flip(self.stream, *telling(*each)) for each in asked]
         return Answer(np.array(chosen), np.array([0.0]))
 
 
-def _pure(price: Budget) -> Fraction:
-    """The ε that a price buys. ε-DP implies ε²/2-zCDP, so ρ buys √(2ρ), rounded down to 2⁻²⁰ by an integer root."""
-    return price.epsilon if isinstance(price, PureDP) else Fraction(isqrt(int(2 * price.rho * 2**40)), 2**20)
+def epsilon_of(price: Budget) -> Fraction:
+    """The ε that a price buys. ε-DP implies ε²/2-zCDP, so ρ buys √(2ρ), rounded down by an integer root."""
+    if isinstance(price, PureDP):
+        return price.epsilon
+    digits = 20 + max(0, price.rho.denominator.bit_length() - price.rho.numerator.bit_length())
+    return Fraction(isqrt(int(2 * price.rho * 4**digits)), 2**digits)
+
+
+def telling(scores: NDArray[np.int64], sensitivity: int, epsilon: Fraction) -> tuple[NDArray[np.int64], int, Fraction]:
+    """What a choice is made from; where so little is paid that its coins do not fit 64 bits, nothing of the rows."""
+    least = Fraction(2 * sensitivity, LARGEST_SCALE)
+    return (scores, sensitivity, epsilon) if epsilon >= least else (np.zeros_like(scores), sensitivity, least)

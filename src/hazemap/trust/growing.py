@@ -7,6 +7,7 @@ import numpy as np
 from hazemap.cells import Cells, Leaves
 from hazemap.privacy.growth import GrowthNoise
 from hazemap.privacy.samplers import discrete_laplace
+from hazemap.privacy.samplers.laplace import LARGEST_SCALE
 from hazemap.privacy.stream import Stream
 from hazemap.rounds import Growth
 from hazemap.tables import Table
@@ -19,6 +20,8 @@ def grown(table: Table, stream: Stream, question: Growth, epsilon: Fraction) -> 
     """
     tree = question.tree
     law = GrowthNoise.within(epsilon, question.bounding.sensitivity.l1, question.fan, tree.depth)
+    if law.scale > LARGEST_SCALE:  # noise does not fit 64 bits: then nothing of the rows decides
+        return tree.root
     votes = table.votes(tree, question.bounding)
     kept, todo = [], tree.root
     for depth in range(tree.depth):

@@ -17,10 +17,14 @@ from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.stream import Stream
 from hazemap.rounds import Answer, Query, Question
 from hazemap.tables import Table
+from hazemap.trust.contribution import within
 from hazemap.trust.randomisers import Randomiser, Symmetric
 
 _ROUNDING = 0.25  # the variance of rounding a number up or down at random, at most
 _STEP = 30  # shares are multiples of 2^−30
+MOST = 2.0**62
+"""Larger numbers are cut down to this one: a little ε makes them, and no crowd."""
+
 _DEAREST = 64  # a share that is asked for is at most this
 
 
@@ -98,12 +102,13 @@ class LocalReports:
         counts = question.encoder.total(self.table)
         if counts.sum() > self.people:
             raise InputError(f"{self.people:,} people were said to report, but more have a row that counts")
+        within(counts, question.encoder.sensitivity, self.people)
         chosen = self.randomiser(_pure(price).epsilon)
         numbers = chosen.unbiased(chosen.sums(self.stream, counts, self.people), self.people)
         luck = (self.stream.words(len(numbers)) >> np.uint64(11)) * 2.0**-53
         variance = chosen.variance(self.people, numbers) + _ROUNDING
         constant = variance[:1] if len(variance) and (variance == variance[0]).all() else variance
-        sums = np.floor(numbers + luck).astype(np.int64)
+        sums = np.clip(np.floor(numbers + luck), -MOST, MOST).astype(np.int64)
         return Answer(sums, np.sqrt(constant), chosen.kurtosis(self.people), self.people)
 
 

@@ -14,6 +14,7 @@ from hazemap.privacy.stream import Stream
 from hazemap.rounds import Answer, Query, Question
 from hazemap.tables import MemoryTable
 from hazemap.trust.cohorts import Cohort, Sampling
+from hazemap.trust.contribution import contribution
 from hazemap.trust.prices import SecureSumPrices
 from hazemap.trust.samples import happens, in_any_order, without_replacement
 from hazemap.trust.simulated import asked
@@ -108,7 +109,7 @@ class SecureSum:
         return secure_sum(
             terms,
             [person.identity for person in people],
-            [encoder.total(person.table) for person in people],
+            [contribution(encoder, lambda own=person: own.table).sums for person in people],  # type: ignore[misc]
             seed,
             {position: stages[self._stream.below(len(stages))] for position in leaving},
             _Agreed(task),

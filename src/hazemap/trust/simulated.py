@@ -9,6 +9,7 @@ from hazemap.privacy.stream import Stream
 from hazemap.rounds import Answer, Query, Question
 from hazemap.tables import Table
 from hazemap.trust.cohorts import Cohort, Sampling
+from hazemap.trust.contribution import within
 from hazemap.trust.prices import SecureSumPrices
 from hazemap.trust.sampled import SampledTable
 from hazemap.trust.tasks import pure
@@ -63,6 +64,7 @@ class SimulatedSecureSum:
             self._sample = sample
         sums = asked(question).encoder.total(sample)
         turnout = sample.turnout
+        within(sums, asked(question).encoder.sensitivity, turnout.people)
         self.turnouts.append(turnout)
         sample.next_round()
         turnout.need()

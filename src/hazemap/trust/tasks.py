@@ -17,6 +17,7 @@ from hazemap.privacy.shares import NoiseShares
 from hazemap.rounds import Query
 from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote
 from hazemap.trust.cohorts import Cohort, Sampling
+from hazemap.typed import check_fields
 from hazemap.wire.terms import Mode, Terms
 
 
@@ -47,17 +48,16 @@ class Task:
     cohort: Cohort
 
     def __post_init__(self) -> None:
-        types = ((self.campaign, str), (self.purpose, str), (self.round, int), (self.question, Query))
-        if not all(isinstance(value, kind) for value, kind in types) or not isinstance(self.cohort, Cohort):
-            raise InputError("a task has a campaign and a purpose in words, a round's number, a query and a cohort")
+        pure(self.price)
+        pure(self.budget)
+        check_fields(self)
         if self.round < 1 or not self.campaign:
             raise InputError("a task names its campaign, and counts its rounds from 1")
         if not askable(self.question.encoder):
             raise InputError(
                 "a device counts in listed cells, or in sketches, or several times, by a rule that bounds its rows"
             )
-        pure(self.price)
-        if self.price != pure(self.budget).part(self.question.share):
+        if self.price != self.budget.part(self.question.share):
             raise InputError(
                 f"this task costs {self.price}, but its question's share of {self.budget} is "
                 f"{self.budget.part(self.question.share)}"

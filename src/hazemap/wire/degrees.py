@@ -36,7 +36,7 @@ from hazemap.wire.terms import Mode
 MOST_CLIENTS = 1_000_000
 """Up to here the tails are known to their last digits that matter."""
 MOST_DRAWN = 4_096
-"""Neighbours that a client draws at most: beyond, masks cost it more than the vector is worth."""
+"""Neighbours that a client has at most: beyond, masks cost it more than the vector is worth."""
 
 
 class Adversary(Enum):
@@ -74,7 +74,7 @@ def published(clients: int, corrupt: Fraction, dropout: Fraction, adversary: Adv
     return next(((degree, max(2, least)) for degree, least, most in laws.rings() if least <= most), (0, 0))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256, typed=True)
 def degree_and_threshold(clients: int, corrupt: Fraction, dropout: Fraction, mode: Mode) -> tuple[int, int]:
     """The degree and threshold of a session; InputError if even with everybody a neighbour there are none.
 
@@ -95,7 +95,7 @@ def degree_and_threshold(clients: int, corrupt: Fraction, dropout: Fraction, mod
     return found
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256, typed=True)
 def weakness(clients: int, degree: int, threshold: int, corrupt: Fraction, dropout: Fraction, mode: Mode) -> str | None:
     """Why nobody should take part under these parameters; None where they are safe.
 
@@ -109,8 +109,8 @@ def weakness(clients: int, degree: int, threshold: int, corrupt: Fraction, dropo
     laws = _laws(clients, corrupt, dropout, mode)
     if not 2 <= threshold <= degree < clients:
         return f"{threshold} of {degree} neighbours among {clients - 1} others is no threshold"
-    if laws.lies and degree > MOST_DRAWN:
-        return f"{degree} neighbours are more than the {MOST_DRAWN} that a client draws at most"
+    if degree > MOST_DRAWN:
+        return f"{degree} neighbours are more than the {MOST_DRAWN} that a client has at most"
     least = laws.least_threshold(degree)
     if threshold < least:
         return f"a threshold of {threshold} is too low: {least} of {degree} neighbours must tell a secret"
@@ -128,7 +128,7 @@ def secure(clients: int, degree: int, threshold: int, corrupt: Fraction, dropout
     return weakness(clients, degree, threshold, corrupt, dropout, mode) is None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256, typed=True)
 def together(clients: int, degree: int, threshold: int, corrupt: Fraction, dropout: Fraction) -> int:
     """How many honest people are in any sum that a malicious server opens, but for probability 2⁻⁴⁰ (`groups`).
 
@@ -141,10 +141,12 @@ def together(clients: int, degree: int, threshold: int, corrupt: Fraction, dropo
 
 
 def _on_a_ring(laws: Neighbours) -> tuple[int, int] | None:
-    for degree, least, most in laws.rings():
+    for degree, least, most in laws.rings(MOST_DRAWN):
         if max(2, least) <= most:
             return degree, max(2, least)
     degree = laws.clients - 1
+    if degree > MOST_DRAWN:
+        return None
     least = max(2, laws.least_threshold(degree))
     return (degree, least) if least <= laws.most_threshold(degree) else None
 

@@ -60,14 +60,14 @@ class Neighbours:
         pairs = log(self.clients) + log(self.clients - degree - 1) - log(2)
         return pairs + log_all_gone(self.clients, self.corrupt + self.missing, degree) < log(SECURITY)
 
-    def rings(self) -> Iterator[tuple[int, int, int]]:
-        """Ascending degrees of connected rings with their least and most threshold; hopeless degrees are left out.
+    def rings(self, last: int | None = None) -> Iterator[tuple[int, int, int]]:
+        """Ascending degrees of connected rings, up to `last`, with their least and most threshold; no hopeless ones.
 
         Two draws more cannot lower the number of corrupt neighbours, nor add more than two survivors. So of what
         the most threshold lacks, a step of 2 in the degree makes up for at most 2, or 1 where the server lies.
         """
         degree, step = 2, 1 if self.lies else 2
-        while degree < self.clients - 1:
+        while degree < self.clients - 1 and (last is None or degree <= last):
             lacks = 1
             if self.ring_holds(degree):
                 least, most = self.least_threshold(degree), self.most_threshold(degree)

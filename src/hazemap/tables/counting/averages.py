@@ -54,6 +54,10 @@ class Averages:
         """Forget everybody else."""
         self._people = self._people[: len(kept)][kept]
 
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """Nothing: values are measured in cells, so rows in `NOWHERE` are dropped."""
+        raise TypeError(f"{self._rule} has no votes outside its cells for {len(rows)} people")
+
     def count(self, pile: Pile, seeds: NDArray[np.uint64], tally: Tally) -> None:  # noqa: ARG002 - nothing is left to draw
         """Divide each person's weight in each place over the counters, and add it up."""
         begin = 0

@@ -37,6 +37,10 @@ class Ballots:
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Nothing but the pile remembers people."""
 
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`."""
+        return self._scale * len(rows)
+
     def count(self, pile: Pile, seeds: NDArray[np.uint64], tally: Tally) -> None:
         """Divide each person's vote over a folded pile and count it."""
         _divide(pile.place, pile.value, pile.size, seeds, self._scale)

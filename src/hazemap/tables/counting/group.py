@@ -6,8 +6,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.cells import NOWHERE
 from hazemap.compiled import compiled
 from hazemap.tables.counting import pile
+from hazemap.tables.counting.elsewhere import Elsewhere
 from hazemap.tables.counting.people import Batch, Places
 from hazemap.tables.counting.pile import Pile
 from hazemap.tables.counting.tally import Tally
@@ -42,6 +44,10 @@ class Rule(Protocol):
 
     def count(self, pile: Pile, seeds: NDArray[np.uint64], tally: Tally) -> None:
         """Count what a folded pile says."""
+        ...
+
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`."""
         ...
 
 
@@ -103,6 +109,7 @@ class Group:
 
     def read(self, batch: Batch) -> None:
         """Take in the rows of this group's people."""
+        self._read_outside(batch)
         if self._bucket is None:
             return
         rows = _chosen(batch.seeds, batch.counts, self._index, self._groups, *self._bucket)
@@ -115,18 +122,33 @@ class Group:
             if self._bucket != bucket:
                 rows = rows[_inside(batch.seeds[rows], *self._bucket)]
 
+    def _read_outside(self, batch: Batch) -> None:
+        """Count the rows in `NOWHERE` of each of this group's people; who they are is remembered like all others."""
+        if self._bucket is None or batch.outside is None:
+            return
+        rows = _chosen(batch.seeds, batch.outside, self._index, self._groups, *self._bucket)
+        if not len(rows):
+            return
+        places = self._places.enter(batch, rows)
+        self._elsewhere.take(places, self._places.count)
+        if self._pile.capacity > self._affordable():
+            self._make_room()
+
     def finish(self) -> None:
         """End a pass: count what these people say, and turn to those put off."""
         if self._bucket is None:
             return
         self._fold()
+        alone = self._elsewhere.alone(self._pile)
+        if len(alone):
+            self.tally.add(np.full(1, NOWHERE), np.full(1, self._rule.elsewhere(alone)))
         self._rule.count(self._pile, self._places.seeds, self.tally)
         self.counted += self._bucket.measure
         self._start(self._later.pop() if self._later else None)
 
     def _start(self, bucket: Bucket | None) -> None:
         self._bucket = bucket
-        self._places, self._rule = self._new_places(), self._new_rule()
+        self._places, self._rule, self._elsewhere = self._new_places(), self._new_rule(), Elsewhere()
         self._pile = Pile(self._rule.valued)
 
     def _fold(self) -> None:
@@ -160,6 +182,7 @@ class Group:
         self._places.keep(kept)
         self._pile.keep(kept)
         self._rule.keep(kept)
+        self._elsewhere.keep(kept)
         return True
 
 

@@ -14,8 +14,8 @@ from hazemap.cells import Cells
 from hazemap.compiled import compiled
 from hazemap.tables.counting.pile import Kind, enlarged
 
-BYTES_EACH = 96
-"""Memory for one person at most, with room to grow: seed 12, table 4 × 16, what a rule remembers 20."""
+BYTES_EACH = 102
+"""Memory for one person at most, with room to grow: seed 12, table 4 × 16, what a rule remembers 20, rows outside 6."""
 
 
 class Texts(NamedTuple):
@@ -28,7 +28,8 @@ class Texts(NamedTuple):
 class Batch(NamedTuple):
     """Rows on their way to be counted: the seed of the person, the base cell, the weight; and which count.
 
-    Only rules that weigh rows get weights; for the others there are none.
+    Only rules that weigh rows get weights; for the others there are none. `outside` are rows in `NOWHERE` that count
+    for a person none of whose rows does; None where a rule has no such rows.
     """
 
     seeds: NDArray[np.uint64]
@@ -37,6 +38,7 @@ class Batch(NamedTuple):
     counts: NDArray[np.bool_]
     texts: Texts | None
     strangers: int  # rows without a person
+    outside: NDArray[np.bool_] | None = None
 
 
 class Places(Protocol):

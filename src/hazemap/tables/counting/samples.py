@@ -40,7 +40,11 @@ class Sample(ABC):
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Forget everybody else."""
-        self._people = self._people[: len(kept)][kept]
+        self._people = _enlarged(self._people, len(kept))[: len(kept)][kept]
+
+    @abstractmethod
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`."""
 
     def count(self, pile: Pile, seeds: NDArray[np.uint64], tally: Tally) -> None:  # noqa: ARG002 - nothing is left to draw
         """Count one vote for everything kept."""
@@ -69,6 +73,10 @@ class RowSample(Sample):
         )
         return int(read)
 
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`."""
+        return int(np.minimum(rows.astype(np.int64), self._most).sum())
+
 
 @final
 class CellSample(Sample):
@@ -81,6 +89,10 @@ class CellSample(Sample):
             batch.seeds, batch.cells, rows, places, self._people, pile.place, pile.word, pile.value, pile.size
         )
         return int(read)
+
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`: one cell."""
+        return len(rows)
 
 
 def _unseen(count: int) -> NDArray[np.uint64]:

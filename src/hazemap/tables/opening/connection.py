@@ -1,29 +1,45 @@
 """One DuckDB, private to one table: nothing is fetched, nothing is left on disk."""
 
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 from weakref import finalize
 
 from hazemap.errors import FileError, TableError
+from hazemap.tables.opening.source import FED, Feed
 
 BATCH = 1 << 17
 """Rows in a batch: a few megabytes."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query in SQL; or of the rows that a feed calls `fed`, with the columns that it needs.
+
+    A feed whose columns are all that is asked for, in this order, is not shown to DuckDB, and needs no `sql`.
+    """
+
+    sql: str | None
+    feed: Feed | None = None
+    columns: tuple[str, ...] = ()
 
 
 class Connection:
     """A database in memory that spills to a folder of its own, which goes when it does.
 
     >>> connection = Connection(memory_limit=1 << 30, threads=1)
-    >>> [batch.num_rows for batch in connection.stream("SELECT 1", "a number")]
+    >>> [batch.num_rows for batch in connection.stream(Query("SELECT 1"), "a number")]
     [1]
     """
 
     def __init__(self, memory_limit: int, threads: int) -> None:
         import duckdb
 
+        self.threads = threads
         spill = mkdtemp(prefix="hazemap-")
         self._duckdb: Any = duckdb.connect(
             config={
@@ -56,18 +72,45 @@ class Connection:
             described = self._duckdb.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()  # noqa: S608 - quoted
         return {str(column): str(kind) for column, kind, *_ in described}
 
-    def stream(self, query: str, name: str) -> Generator[Any, None, None]:
+    def kinds_of(self, schema: Any, name: str) -> dict[str, str]:
+        """The type of each column of an Arrow schema, as DuckDB has it."""
+        self._duckdb.register("declared", schema.empty_table())
+        try:
+            return self.kinds("declared", name)
+        finally:
+            self._duckdb.unregister("declared")
+
+    def stream(self, query: Query, name: str) -> Generator[Any, None, None]:
         """Arrow record batches of a query, in the order of the rows. Close it before asking anything else."""
         yield from self._stream(query, name, "true")
 
-    def stream_in_any_order(self, query: str, name: str) -> Generator[Any, None, None]:
+    def stream_in_any_order(self, query: Query, name: str) -> Generator[Any, None, None]:
         """The same, a little faster, where nothing is drawn by the order of the rows."""
         yield from self._stream(query, name, "false")
 
-    def _stream(self, query: str, name: str, ordered: str) -> Generator[Any, None, None]:
+    def _stream(self, query: Query, name: str, ordered: str) -> Generator[Any, None, None]:
         self._duckdb.execute(f"SET preserve_insertion_order = {ordered}")
-        with explained(name), closing(self._duckdb.sql(query).to_arrow_reader(BATCH)) as reader:
-            yield from reader
+        with explained(name), ExitStack() as stack:
+            if query.feed is not None:
+                rows = stack.enter_context(closing(query.feed.batches(query.columns)))
+                if query.sql is None:
+                    yield from rows
+                elif not self._fed(rows, stack):
+                    return
+            if query.sql is not None:
+                yield from stack.enter_context(closing(self._duckdb.sql(query.sql).to_arrow_reader(BATCH)))
+
+    def _fed(self, rows: Generator[Any, None, None], stack: ExitStack) -> bool:
+        """Give these rows their name until the stack is left; False where there is none."""
+        import pyarrow
+
+        first = next(rows, None)
+        if first is None:
+            return False
+        reader = pyarrow.RecordBatchReader.from_batches(first.schema, chain([first], rows))
+        self._duckdb.register(FED, reader)
+        stack.callback(self._duckdb.unregister, FED)
+        return True
 
 
 def _closed(database: Any, spill: str) -> None:
@@ -87,8 +130,8 @@ def explained(name: str) -> Iterator[None]:
         raise TableError(f"reading {name} needs more memory than its limit; pass a larger memory limit") from None
     except (duckdb.Error, pyarrow.ArrowException, OSError):
         raise FileError(
-            f"{name} cannot be read to its end: it is damaged, not of the kind that its name says, changed since"
-            " it was opened, or some line does not fit the first"
+            f"{name} cannot be read to its end: it is damaged, not of the kind that its name says, or changed since"
+            " it was opened"
         ) from None
 
 

@@ -1,38 +1,66 @@
-"""Tables in files: Parquet, GeoParquet and CSV, one or many, named by a path, a folder or a pattern."""
+"""Tables in files, one or many, named by a path, a folder or a pattern; the end of a name says the kind."""
 
 import glob
 import json
 import os
 import re
+from collections.abc import Sequence
+from contextlib import suppress
+from fnmatch import fnmatch
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from hazemap.errors import FileError, TableError
 from hazemap.tables.opening.connection import Connection, literal
-from hazemap.tables.opening.source import Geometry, Source
+from hazemap.tables.opening.csv_dialect import CsvDialect
+from hazemap.tables.opening.csv_files import CsvFiles
+from hazemap.tables.opening.geojson_files import GEOJSON, open_geojson
+from hazemap.tables.opening.parquet_files import ParquetFiles
+from hazemap.tables.opening.sound_values import is_checked
+from hazemap.tables.opening.source import FED, Geometry, Part, Source
+from hazemap.tables.opening.vector_files import VECTORS, layer_of, open_layer
 
 PARQUET = (".parquet", ".pq", ".parq", ".geoparquet")
 CSV = tuple(kind + packed for kind in (".csv", ".tsv", ".txt") for packed in ("", ".gz", ".zst"))
+ENDINGS = {"Parquet": PARQUET, "CSV": CSV, "GeoJSON": GEOJSON, "vector": VECTORS}
 
 
-def open_files(connection: Connection, path: str | os.PathLike[str]) -> Source:
-    """The table in a file, in all files of a folder, or in the files that fit a pattern, in order of name."""
+def open_files(
+    connection: Connection, path: str | os.PathLike[str], dialect: CsvDialect, named: Sequence[str]
+) -> Source:
+    """The table in a file, in all files of a folder, or in the files that fit a pattern, in order of name.
+
+    Of GeoJSON, which declares no columns, those that are `named` are read.
+    """
     name = os.fspath(path)
-    files = _found(name)
+    layer, files = layer_of(name)[1], files_of(name)
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1:
-        raise TableError(f"{name} holds both Parquet and CSV files; pass a pattern that fits one kind, such as *.csv")
+        raise TableError(f"{name} holds both {' and '.join(sorted(kinds))} files; pass a pattern that fits one kind")
     if "" in kinds:
+        endings = "; ".join(f"{kind}: {', '.join(ends)}" for kind, ends in ENDINGS.items())
         raise FileError(
-            f"{name} is neither Parquet ({', '.join(PARQUET)}) nor CSV ({', '.join(CSV)}) by its name; open it with"
-            " pandas or geopandas and pass the data frame"
+            f"{name} is of no kind that is known by its name ({endings}); open it with pandas or geopandas and pass the"
+            " data frame"
         )
     empty = [file for file in files if Path(file).stat().st_size == 0]
     if empty:
         raise FileError(f"{empty[0]} is empty")
-    return (_parquet if kinds == {"parquet"} else _csv)(connection, name, files)
+    if kinds == {"Parquet"}:
+        return _parquet(connection, name, files)
+    if kinds == {"CSV"}:
+        return _csv(connection, name, files, dialect)
+    if len(files) > 1:
+        raise TableError(f"{name} holds several files of points; pass one, or convert them to Parquet")
+    if kinds == {"GeoJSON"}:
+        return open_geojson(name, files[0], named)
+    return open_layer(connection, name, files[0], layer)
 
 
-def _found(name: str) -> list[str]:
+def files_of(source: str) -> list[str]:
+    """The files in which a table is, by name; `FileError` where there is none."""
+    name = layer_of(source)[0]
     path = Path(name)
     if path.is_file():
         return [name]
@@ -43,7 +71,7 @@ def _found(name: str) -> list[str]:
             if file.is_file() and _kind(str(file)) and not re.search(r"(^|/)[._]", str(file.relative_to(path)))
         ]
         if not files:
-            raise FileError(f"the folder {name} holds no Parquet or CSV file")
+            raise FileError(f"the folder {name} holds no Parquet or CSV file, nor one of points")
         return files
     files = sorted(file for file in glob.glob(name, recursive=True) if Path(file).is_file())  # noqa: PTH207 - any pattern
     if not files:
@@ -51,12 +79,25 @@ def _found(name: str) -> list[str]:
     return files
 
 
+def belongs(file: str | os.PathLike[str], source: str) -> bool:
+    """Whether a file is one of a table's, or would be if it were there: in its folder, or fitting its pattern."""
+    goal, name = Path(os.path.realpath(file)), layer_of(source)[0]
+    path = Path(os.path.realpath(name))
+    if path.is_dir():
+        return bool(_kind(goal.name)) and goal.is_relative_to(path)
+    pattern = not path.is_file() and goal.parent == path.parent and fnmatch(goal.name, path.name)
+    with suppress(FileError):
+        return pattern or any(os.path.realpath(each) == str(goal) for each in files_of(source))
+    return pattern
+
+
 def _kind(file: str) -> str:
     lower = file.lower()
-    return "parquet" if lower.endswith(PARQUET) else "csv" if lower.endswith(CSV) else ""
+    return next((kind for kind, ends in ENDINGS.items() if lower.endswith(ends)), "")
 
 
 def _parquet(connection: Connection, name: str, files: list[str]) -> Source:
+    """Files next to each other that declare the same columns are one part: what they declare decides, and no row."""
     import pyarrow
     from pyarrow import parquet
 
@@ -68,13 +109,22 @@ def _parquet(connection: Connection, name: str, files: list[str]) -> Source:
                 schemas.append(opened.schema_arrow)
         except (pyarrow.ArrowException, OSError):
             raise FileError(f"{file} is not a Parquet file, or it is damaged or may not be read") from None
-    relation = f"read_parquet({_list(files)}, union_by_name = {len(files) > 1})"
-    kinds = connection.kinds(relation, name)
-    common = {column: kind for column, kind in kinds.items() if all(column in schema.names for schema in schemas)}
     geometries = {_geometry(schema.metadata or {}, file) for schema, file in zip(schemas, files, strict=True)}
     if len(geometries) > 1:
         raise TableError(f"the files of {name} differ in their geometry column or its reference system; make them one")
-    return Source(name, relation, common, rows, geometries.pop())
+    parts = []
+    for _, run in groupby(zip(schemas, files, strict=True), key=lambda each: sorted(_declared(each[0]))):
+        same = list(run)
+        relation = f"read_parquet({_list([file for _, file in same])}, union_by_name = true, hive_partitioning = false)"
+        kinds, fields = connection.kinds(relation, name), [(field.name, field.type) for field in same[0][0]]
+        read = ParquetFiles(tuple(file for _, file in same), tuple(column for column, _ in fields if column in kinds))
+        checked = frozenset(column for column, kind in fields if column in kinds and is_checked(kind))
+        parts.append(Part(relation, kinds, checked=checked, checking=read))
+    return Source(name, tuple(parts), rows, geometries.pop())
+
+
+def _declared(schema: Any) -> list[tuple[str, str]]:
+    return [(field.name, str(field.type)) for field in schema]
 
 
 def _geometry(metadata: dict[bytes, bytes], file: str) -> Geometry | None:
@@ -88,22 +138,16 @@ def _geometry(metadata: dict[bytes, bytes], file: str) -> Geometry | None:
         encoding, kinds = about["encoding"], set(about.get("geometry_types", []))
     except (ValueError, KeyError, TypeError):
         raise FileError(f"the GeoParquet metadata of {file} cannot be read") from None
-    if encoding not in {"WKB", "point"} or not kinds <= {"Point", "Point Z"}:
-        raise TableError(f"rows are counted where their point is; the geometries of {file} are not all points")
+    if encoding not in {"WKB", "point"} or (kinds and not kinds & {"Point", "Point Z"}):
+        raise TableError(f"rows are counted where their point is; {file} declares that none of its geometries is one")
     if "crs" in about and about["crs"] is None:
         raise TableError(f"{file} does not say the reference system of its points; set it, or pass --lon and --lat")
     return Geometry(column, encoding, json.dumps(about.get("crs", "OGC:CRS84"), sort_keys=True))
 
 
-def _csv(connection: Connection, name: str, files: list[str]) -> Source:
-    # What is sniffed from the first lines may not hold for the rest, so everything is read as text.
-    options = "header = true, all_varchar = true"
-    each = [connection.kinds(f"read_csv({_list([file])}, {options})", file) for file in files]
-    common = {column: "VARCHAR" for column in each[0] if all(column in kinds for kinds in each)}
-    if any(re.fullmatch(r"[-+]?\d+([.,]\d+)?", column.strip()) for column in common):
-        raise TableError(f"the first line of {name} is data; a CSV file needs a line with the names of its columns")
-    relation = f"read_csv({_list(files)}, {options}, union_by_name = {len(files) > 1})"
-    return Source(name, relation, common, None, None, numbers_as_text=True)
+def _csv(connection: Connection, name: str, files: list[str], dialect: CsvDialect) -> Source:
+    lines = CsvFiles.opened(files, dialect, connection.threads)
+    return Source(name, (Part(FED, dict.fromkeys(lines.numbers, "VARCHAR"), lines, lines.numbers),))
 
 
 def _list(files: list[str]) -> str:

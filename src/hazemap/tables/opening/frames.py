@@ -5,9 +5,10 @@ from typing import Any
 
 from hazemap.errors import TableError
 from hazemap.tables.opening.connection import Connection
-from hazemap.tables.opening.source import Geometry, Source
+from hazemap.tables.opening.pandas_frames import NAME, open_pandas
+from hazemap.tables.opening.sound_values import sound
+from hazemap.tables.opening.source import Geometry, Part, Source
 
-NAME = "the table"
 POINTS = {"geoarrow.wkb": "WKB", "geoarrow.point": "point"}
 
 
@@ -16,21 +17,20 @@ def open_frame(connection: Connection, frame: Any) -> Source:
     import pyarrow
     from pyarrow.dataset import Dataset
 
-    geometry = None
     if hasattr(frame, "to_crs") and hasattr(frame, "geometry"):
-        table, geometry = _geodataframe(frame)
-    elif type(frame).__module__.startswith("pandas"):
-        table = _pandas(frame)
-    elif isinstance(frame, pyarrow.RecordBatchReader):
+        return _geodataframe(connection, frame)
+    if type(frame).__module__.startswith("pandas"):
+        return open_pandas(connection, frame)
+    if isinstance(frame, pyarrow.RecordBatchReader):
         return _stream(connection, frame)
-    elif isinstance(frame, Dataset):
+    if isinstance(frame, Dataset):
         return _stream(connection, frame.scanner().to_reader())
-    elif isinstance(frame, pyarrow.Table):
+    if isinstance(frame, pyarrow.Table):
         table = frame
     elif isinstance(frame, pyarrow.RecordBatch):
         table = pyarrow.Table.from_batches([frame])
     elif hasattr(frame, "to_arrow") and hasattr(frame, "height"):  # polars
-        table = frame.to_arrow()
+        table = frame.drop([name for name, kind in frame.schema.items() if str(kind) == "Object"]).to_arrow()
     elif hasattr(frame, "__arrow_c_stream__"):
         return _stream(connection, pyarrow.RecordBatchReader.from_stream(frame))
     else:
@@ -38,22 +38,13 @@ def open_frame(connection: Connection, frame: Any) -> Source:
             f"cannot read a {type(frame).__name__}; pass a path, an Arrow table or stream, or a data frame of"
             " pandas, polars or geopandas"
         )
-    geometry = geometry or _geometry(table.schema)
+    geometry = _geometry(table.schema)
     connection.register("rows", pyarrow.table(_stored(table), schema=_bare(table.schema)))
-    return Source(NAME, "rows", connection.kinds("rows", NAME), table.num_rows, geometry)
+    return Source(NAME, (Part("rows", connection.kinds("rows", NAME)),), table.num_rows, geometry)
 
 
-def _pandas(frame: Any) -> Any:
-    import pyarrow
-
-    try:
-        return pyarrow.Table.from_pandas(frame, preserve_index=False)
-    except (pyarrow.ArrowException, TypeError):
-        raise TableError("some column of the data frame holds values of several types; make it one type") from None
-
-
-def _geodataframe(frame: Any) -> tuple[Any, Geometry]:
-    """The other columns, and the points as a struct in WGS 84."""
+def _geodataframe(connection: Connection, frame: Any) -> Source:
+    """The other columns, and the points as a struct in WGS 84; a shape that is no point is nowhere."""
     import numpy as np
     import pyarrow
     import shapely
@@ -61,13 +52,12 @@ def _geodataframe(frame: Any) -> tuple[Any, Geometry]:
     points = frame.geometry
     if points.crs is None:
         raise TableError("the GeoDataFrame does not say its reference system; call set_crs first")
-    shapes = np.asarray(points.to_crs("OGC:CRS84"))
-    if not np.isin(shapely.get_type_id(shapes), (-1, 0)).all():  # -1: missing
-        raise TableError("rows are counted where their point is; the geometries of the GeoDataFrame are not all points")
+    shapes = np.asarray(points.to_crs("OGC:CRS84")).copy()
+    shapes[shapely.is_empty(shapes)] = None  # GEOS has no x for them
     xy = pyarrow.StructArray.from_arrays([shapely.get_x(shapes), shapely.get_y(shapes)], ["x", "y"])
-    others = [name for name in frame.columns if str(frame[name].dtype) != "geometry"]
-    table = _pandas(frame.drop(columns=[name for name in frame.columns if name not in others]))
-    return table.append_column(points.name, xy), Geometry(points.name, "point", json.dumps("OGC:CRS84"))
+    others = frame.drop(columns=[name for name in frame.columns if str(frame[name].dtype) == "geometry"])
+    geometry = Geometry(str(points.name), "point", json.dumps("OGC:CRS84"))
+    return open_pandas(connection, others, {str(points.name): xy}, geometry)
 
 
 def _stream(connection: Connection, stream: Any) -> Source:
@@ -76,7 +66,7 @@ def _stream(connection: Connection, stream: Any) -> Source:
     schema = _bare(stream.schema)
     batches = (pyarrow.RecordBatch.from_arrays(_stored(batch), schema=schema) for batch in stream)
     connection.store("rows", pyarrow.RecordBatchReader.from_batches(schema, batches))
-    return Source(NAME, "rows", connection.kinds("rows", NAME), None, _geometry(stream.schema))
+    return Source(NAME, (Part("rows", connection.kinds("rows", NAME)),), None, _geometry(stream.schema))
 
 
 def _geometry(schema: Any) -> Geometry | None:
@@ -113,8 +103,8 @@ def _bare(schema: Any) -> Any:
 
 
 def _stored(rows: Any) -> list[Any]:
-    """The columns of `rows`, those of GeoArrow's types as they are stored."""
+    """The columns of `rows`, those of GeoArrow's types as they are stored, with sound values alone."""
     return [
-        column.cast(bare.type) if column.type != bare.type else column
+        sound(column.cast(bare.type) if column.type != bare.type else column)
         for column, bare in zip(rows.columns, _bare(rows.schema), strict=True)
     ]

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.tables.opening.arrays import floats
+from hazemap.tables.opening.well_known_binary import coordinates_of
 
 LonLat = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -44,11 +45,7 @@ class WellKnownBinary:
 
     def lonlat(self, columns: list[Any]) -> LonLat:
         """Both coordinates of each point; NaN for anything else."""
-        import shapely
-
-        points = shapely.from_wkb(columns[0].to_numpy(zero_copy_only=False), on_invalid="ignore")
-        points[shapely.is_empty(points)] = None  # GEOS has no x for them
-        return shapely.get_x(points), shapely.get_y(points)
+        return coordinates_of(columns[0])
 
 
 @dataclass(frozen=True)

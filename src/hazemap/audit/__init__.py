@@ -1,0 +1,1 @@
+"""Empirical lower bounds on the privacy that a release gives."""

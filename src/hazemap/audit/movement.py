@@ -1,0 +1,83 @@
+"""Many people who all bring more than the rule leaves of them, against nobody: how far does each move the numbers?"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hazemap.audit.evidence.accounts import of_ledger
+from hazemap.audit.evidence.movement import Movement
+from hazemap.audit.evidence.residuals import Sums
+from hazemap.audit.finding import Test
+from hazemap.audit.people import File, Line, row
+from hazemap.audit.places import Square
+from hazemap.audit.running import Order, Outcome
+from hazemap.audit.settings import CURATOR, SECURE_SUM, Setting, most_rows
+
+WEIGHT = 1000.0
+
+
+@dataclass(frozen=True)
+class OfMovement:
+    """A few releases with a person in every place, and as many of a file with one person alone.
+
+    Each brings four times the rows that a rule leaves, or rows in three times as many cells; large weights; and writes
+    their id with quotes and without, which is one id. Rows of a person do not stand together.
+    """
+
+    square: Square
+    setting: Setting
+    runs: int
+
+    @property
+    def people(self) -> int:
+        """How many are added."""
+        return (self.square.size - 1) // self._places
+
+    @property
+    def _most(self) -> int:
+        return most_rows(self.setting.bounding)
+
+    @property
+    def _places(self) -> int:
+        return 3 * self._most if self.setting.bounding.startswith("cells") else 1
+
+    def files(self) -> tuple[File, File]:
+        """With them, and without."""
+        base = (row(self.square, "last", self.square.size - 1),)
+        single = self.setting.bounding == "rows are people"
+        times = 1 if single or self._places > 1 else 4 * self._most
+        rounds = (
+            self._line(number, place, plain=single or turn % 2 == 0)
+            for turn in range(times)
+            for place in range(self._places)
+            for number in range(self.people)
+        )
+        return File((*rounds, *base)), File(base)
+
+    def _line(self, number: int, place: int, plain: bool) -> Line:
+        at = number * self._places + place
+        line = row(self.square, f"c{number}", at, WEIGHT)
+        return (
+            line if plain else Line(b'"' + line.text.replace(b",", b'",', 1), line.person, line.lon, line.lat, WEIGHT)
+        )
+
+    def orders(self) -> list[Order]:
+        """Both files."""
+        parts = [self.runs // 2, self.runs - self.runs // 2]
+        there, gone = self.files()
+        people = (self.people + 1) if self.setting.trust == SECURE_SUM else 0
+        return [Order(self.setting, file.content, part, people) for file in (there, gone) for part in parts if part]
+
+    def again(self, outcomes: Sequence[Outcome]) -> list[Order]:  # noqa: ARG002 - as the other trials
+        """Nothing."""
+        return []
+
+    def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:  # noqa: ARG002
+        """How far they move numbers, and what that gives away."""
+        there, gone = self.files()
+        found = Movement(self.setting.claim, self.people, Sums(there.table, gone.table))
+        for number, outcome in enumerate(outcomes):
+            for seen in outcome.observations:
+                found.add(seen, number < len(outcomes) // 2)
+        yield from found.tests(f"{self.setting}: {self.people} people against none", 2 * self.runs)
+        for outcome in outcomes if self.setting.trust == CURATOR else ():
+            yield from of_ledger(outcome)

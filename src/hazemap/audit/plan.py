@@ -1,0 +1,149 @@
+"""Which trials an audit consists of: everything for one setting, and the fixed set of the short audit."""
+
+from collections.abc import Sequence
+
+from hazemap.audit.canaries import KINDS, Crowd
+from hazemap.audit.movement import OfMovement
+from hazemap.audit.people import alone, outside, standard, values
+from hazemap.audit.places import Square
+from hazemap.audit.questions import QUESTIONS, OfQuestion
+from hazemap.audit.settings import CURATOR, LOCAL, SECURE_SUM, STATISTICS, Setting, most_rows
+from hazemap.audit.single_line import OfSingleLine
+from hazemap.audit.trials import OfCap, OfCrowd, OfNeighbours, Trial
+from hazemap.rounds import Growth
+
+DEPTH = 5
+"""The square of places is cut so often: 1,024 places."""
+
+METHODS = (
+    *("auto", "adaptive", "adaptive-grid", "uniform-grid", "fitted-level", "kd-tree", "kd-tree-uniform", "kd-hybrid"),
+    *("privtree", "htf", "htf+", "prefix", "total", "sketch", "pyramid:64", "pyramid-published:64", "dense-pyramid"),
+    *("flat:5", "hierarchical:4", "geometric:4", "hb:4", "hb-least:4", "privlet:4", "singular:5", "laplace-clip:5"),
+    "top:10",
+)
+"""Every method of `hazemap release` that needs no districts, with levels that suit the square."""
+
+RULES = ("one row", "rows:3", "cells:3", "one vote", "rows are people")
+SUMS_ONLY = tuple(
+    method for method in METHODS
+    if method.partition(":")[0] not in ("kd-tree", "kd-tree-uniform", "kd-hybrid", "privtree", "htf", "htf+")
+)  # fmt: skip
+OF_REPORTS = ("auto", "fitted-level", "flat:3", "singular:3", "total")
+"""Methods that ask one level at a time: those that can be answered from reports that each person randomised."""
+
+CANARIES = ("flat:5", "singular:5", "laplace-clip:5")
+"""Methods whose published numbers are one for each place, so that canaries can be told by them."""
+
+
+CROWDS = (1, 2, 3, 5)
+"""How many people stand in one place where a tree is grown, and one more or not."""
+
+REPORTS = 25
+"""So many reports of one person take about as long as one release."""
+
+
+def square(setting: Setting) -> Square:
+    """The places of a setting: those of its quadtree."""
+    name, _, depth = setting.cells.partition(":")
+    return Square(int(depth)) if name == "quadtree" and depth else Square(DEPTH)
+
+
+def of_setting(setting: Setting, runs: int) -> list[Trial]:
+    """Everything that is tried with one setting: `runs` on either side of each pair of neighbours."""
+    places, most = square(setting), most_rows(setting.bounding)
+    if setting.method == f"{STATISTICS}:values-only":
+        return [OfNeighbours(setting, values(places), runs)]
+    pairs = standard(places, setting.bounding, most)
+    if setting.trust == LOCAL:
+        return [OfNeighbours(setting, alone(places), REPORTS * runs)]
+    trials: list[Trial] = [OfNeighbours(setting, pair, runs) for pair in pairs]
+    trials += of_movement(setting, max(2, runs // 2))
+    if setting.method in CANARIES and setting.trust == CURATOR and setting.claim.measure == "ε":
+        crowd = Crowd(places, KINDS[0 if setting.people_have_ids else 1], most, setting.bounding.startswith("cells"))
+        trials.append(OfCrowd(crowd, setting, max(4, runs // 5)))
+    return trials
+
+
+def of_movement(setting: Setting, runs: int) -> list[Trial]:
+    """How far people move numbers: where sums are asked for, and the same whoever's cells are drawn."""
+    drawn = setting.bounding.startswith("cells") and setting.method not in CANARIES
+    return [] if drawn or setting.trust == LOCAL else [OfMovement(square(setting), setting, runs)]
+
+
+def of_files(releases: int = 6) -> list[Trial]:
+    """What lines of a file may do, whatever the method: all kinds of lines, alone and in crowds."""
+    plain, votes = Setting("flat:5"), Setting("flat:5", "one vote")
+    trials: list[Trial] = []
+    for kind in KINDS:
+        setting = votes if kind.only == "one vote" else plain
+        trials.append(OfCrowd(Crowd(Square(DEPTH), kind, 1), setting, releases))
+        trials.append(OfSingleLine(Square(DEPTH), setting, kind, "first"))
+        if "quote" in kind.name or "bytes" in kind.name or "fields" in kind.name:
+            trials.append(OfSingleLine(Square(DEPTH), setting, kind, "last"))
+            trials.append(OfSingleLine(Square(DEPTH), setting, kind, "in the middle", late=True, runs=2))
+    return trials
+
+
+def of_questions(times: int) -> list[Trial]:
+    """Every kind of question that is no sum, asked by itself."""
+    return [
+        OfQuestion(Setting(method, cells="quadtree:2"), times, crowd)
+        for method, kind in QUESTIONS.items()
+        for crowd in (CROWDS if kind is Growth else (0,))
+    ]
+
+
+def of_numbers(runs: int) -> list[Trial]:
+    """What finite numbers may do: noise so wide that floats of 16 or of 32 bits would show."""
+    trials: list[Trial] = []
+    for epsilon in ("1/4096", "1/268435456"):
+        setting = Setting("flat:5", epsilon=epsilon)
+        trials.append(OfNeighbours(setting, standard(square(setting), setting.bounding, 1)[0], runs))
+    return trials
+
+
+def short() -> list[Trial]:
+    """The fixed set of five minutes: every method, rule and trust model once at least, and every kind of line.
+
+    Methods are tried at a small ε, where anything exact that is published shows in ten runs.
+    """
+    trials: list[Trial] = []
+    for number, method in enumerate(METHODS):
+        trials += of_setting(Setting(method, RULES[number % len(RULES)], epsilon="0.1"), 10)[:1]
+    for rule in RULES:
+        trials += of_setting(Setting("flat:5", rule), 12)
+        trials += of_setting(Setting("auto", rule), 8)[:1]
+    for method in (STATISTICS, f"{STATISTICS}:values-only"):
+        for epsilon in ("1", "0.1"):
+            trials += of_setting(Setting(method, epsilon=epsilon), 10)[:1]
+    trials += of_setting(Setting("auto", "one row", box=None, cells="quadtree", epsilon="0.1"), 8)[:1]
+    trials += [OfNeighbours(Setting("auto", rule, epsilon="0.1"), outside(Square(DEPTH)), 10) for rule in RULES]
+    for method, rule in (("auto", "rows:3"), ("flat:5", "rows:3")):
+        trials += of_setting(Setting(method, rule, epsilon=None, rho="0.5"), 12)[:1]
+    for rule in RULES:
+        trials += of_movement(Setting("auto", rule), 3)
+    trials += [
+        *of_movement(Setting(STATISTICS), 4),
+        *of_movement(Setting("flat:5", "rows:3", epsilon=None, rho="0.5"), 6),
+    ]
+    trials += of_movement(Setting("flat:5", trust=SECURE_SUM), 6)
+    trials += of_setting(Setting("flat:5", trust=SECURE_SUM), 12)[:1]
+    trials += of_setting(Setting("auto", trust=SECURE_SUM), 8)[:1]
+    trials += of_setting(Setting("flat:3", trust=LOCAL, cells="quadtree:3"), 40)
+    trials.append(OfCap(Setting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
+    return [*trials, *of_questions(1500), *of_numbers(4), *of_files(4)]
+
+
+def thorough(
+    methods: Sequence[str], rules: Sequence[str], trusts: Sequence[str], epsilon: str | None, rho: str | None, runs: int
+) -> list[Trial]:
+    """All these together; combinations that the trust model refuses are left out."""
+    trials: list[Trial] = []
+    for trust in trusts:
+        for method in methods:
+            for rule in rules if trust == CURATOR else rules[:1]:
+                if trust == SECURE_SUM and method not in SUMS_ONLY:
+                    continue
+                cells = "quadtree:3" if trust == LOCAL else f"quadtree:{DEPTH}"
+                trials += of_setting(Setting(method, rule, trust, epsilon, rho, cells), runs)
+    return trials

@@ -1,0 +1,109 @@
+"""Single questions that are not sums: a curator is asked the same one thousands of times, at the whole budget.
+
+In a whole run a choice has a small part of the budget, and what it gives away drowns in doubt. So one question of each
+kind that a method asks is asked by itself, on tables opened from the bytes of two files.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hazemap import codec
+from hazemap.audit.evidence.accounts import prices
+from hazemap.audit.evidence.distinguishing import distinguished
+from hazemap.audit.finding import LossTest, Test
+from hazemap.audit.observing import Observation
+from hazemap.audit.people import File, Neighbours, canary, row
+from hazemap.audit.places import Square
+from hazemap.audit.running import Order, Outcome
+from hazemap.audit.settings import Setting
+from hazemap.domains import Box
+from hazemap.rounds import Answer, Choice, Growth, Measure, Question
+from hazemap.session import Exchange
+from hazemap.trust import Curator
+
+QUESTIONS = {"kd-tree": Choice, "kd-tree-uniform": Choice, "htf": Measure, "privtree": Growth}
+"""Methods that ask what is no sum, and what that is."""
+
+_WIDTH = 16
+
+
+@dataclass(frozen=True)
+class OfQuestion:
+    """The first question of its kind that a method asks, on a few people and one more."""
+
+    setting: Setting
+    times: int
+    crowd: int = 0
+
+    @property
+    def square(self) -> Square:
+        """Sixteen places."""
+        return Square(2)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """A crowd in one place and somebody more; or two people on either side of a middle line, and one at an edge.
+
+        How likely a cell is split grows fastest, as much as one person can make it, while few are in it; with how many
+        depends on the method, so several crowds are tried. Without the third person the middle line is the best; with
+        them it is as good as the one before it: scores of two lines move against each other, as far as they can.
+        """
+        if self.crowd:
+            same = tuple(row(self.square, f"b{number}", 0) for number in range(self.crowd))
+            return Neighbours(
+                f"{self.crowd} people and one more", File((*same, *canary(self.square, 0, 3))), File(same)
+            )
+        column = np.unique(self.square.lon.round(9), return_inverse=True)[1]
+        at = [int(np.flatnonzero(column == number)[0]) for number in (0, 1, 2)]
+        few = (row(self.square, "b1", at[1]), row(self.square, "b2", at[2]))
+        return Neighbours("two people and one more", File((*few, *canary(self.square, at[0], 3))), File(few))
+
+    def orders(self) -> list[Order]:
+        """The question travels in the place of the setting's method: the same to both files."""
+        pair, text = self.neighbours, codec.dumps(self._question())
+        return [Order(self.setting, each.content, self.times, question=text) for each in (pair.there, pair.gone)]
+
+    def _question(self) -> Question:
+        """Go through the method's rounds, with answers of a crowd that is not there, until it asks what is no sum."""
+        from hazemap.specs.method_names import way
+        from hazemap.specs.parsing import bounding, cells
+
+        box = None if self.setting.box is None else Box.parse(self.setting.box)
+        algorithm = way(self.setting.method, cells(self.setting.cells), box, bounding(self.setting.bounding))
+        rounds = algorithm.rounds(prices(self.setting))
+        question = next(rounds)
+        while not isinstance(question, QUESTIONS[self.setting.method.partition(":")[0]]):
+            question = rounds.send(Answer(np.full(question.size or 0, 10_000), np.ones(1)))
+        return question
+
+    def again(self, outcomes: Sequence[Outcome]) -> list[Order]:  # noqa: ARG002 - as the other trials
+        """Nothing."""
+        return []
+
+    def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:  # noqa: ARG002
+        """Whether answers tell the tables apart better than the budget allows."""
+        claim = self.setting.claim
+        told = [[_facts(seen) for seen in outcome.observations] for outcome in outcomes]
+        found = distinguished(claim, told[0], told[1])
+        kind = QUESTIONS[self.setting.method.partition(":")[0]].__name__
+        about = f"{self.setting}: one {kind} at the whole budget, {self.neighbours.name}"
+        yield LossTest("one question alone", about, claim.value, claim.measure, found.lower, 2 * self.times, str(found))
+
+
+def _facts(seen: Observation) -> dict[str, float | str]:
+    """The answer, number by number, its size and its total."""
+    sums = seen.transcript[0].answer.sums
+    each = {f"number {at}": float(number) for at, number in enumerate(sums[:_WIDTH].tolist())}
+    return {**each, "how many": float(len(sums)), "total": float(np.sum(sums.astype(np.float64)))}
+
+
+def asked(setting: Setting, source: str, question: str, times: int) -> str:
+    """The answers to one question, as the codec's text."""
+    from hazemap.tables import open_table
+
+    table = open_table(source, person="user", lon="lon", lat="lat")
+    asked_for, trust = codec.loads(question), Curator(table)
+    answers = (trust.answer(asked_for, setting.budget) for _ in range(times))
+    return codec.dumps(tuple(Exchange(asked_for, answer) for answer in answers))

@@ -1,0 +1,153 @@
+"""Runs in a process of their own: the code that is audited never shares memory with the code that judges it."""
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from hazemap import codec
+from hazemap.audit.observing import Charged, Observation, charges, of_file
+from hazemap.audit.settings import CURATOR, Setting
+from hazemap.errors import HazemapError
+from hazemap.session import Exchange
+
+DATASET = "audited"
+
+
+@dataclass(frozen=True)
+class Order:
+    """So many runs of one setting on the bytes of one file.
+
+    `people` is told where devices answer; a `question`, as the codec's text, is asked by itself instead.
+    """
+
+    setting: Setting
+    content: bytes
+    runs: int
+    people: int = 0
+    cap: str | None = None
+    question: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What the public saw of the runs of an order, and what the ledger says of them."""
+
+    order: Order
+    observations: tuple[Observation, ...]
+    charges: tuple[Charged, ...]
+
+
+@dataclass
+class Laboratory(AbstractContextManager["Laboratory"]):
+    """Processes that run orders, one plant (a sabotage of the package) or none in each.
+
+    Folders are made in memory where the system has some (/dev/shm), and removed with everything in them.
+    """
+
+    plant: str | None = None
+    processes: int = 1
+    _pool: Any = field(default=None, init=False, repr=False)
+    _folder: Path = field(default=Path(), init=False, repr=False)
+
+    def __enter__(self) -> "Laboratory":
+        """Start the processes: about two seconds."""
+        memory = Path("/dev/shm")  # noqa: S108 - a folder in memory, where there is one
+        self._folder = Path(tempfile.mkdtemp(prefix="hazemap-audit-", dir=memory if memory.is_dir() else None))
+        self._pool = get_context("spawn").Pool(self.processes, _sabotaged, (self.plant,))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop them and forget what they made."""
+        self._pool.terminate()
+        self._pool.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def run(self, orders: list[Order]) -> Iterator[Outcome]:
+        """What became of each order, in their order."""
+        tasks = [(order, str(self._folder / f"{number}-{id(order)}")) for number, order in enumerate(orders)]
+        for order, folder, raw in self._pool.imap(_run, tasks, chunksize=1):
+            yield _seen(order, Path(folder), raw)
+
+
+def _sabotaged(plant: str | None) -> None:
+    """Begin a process; the sabotage lasts as long as it."""
+    warnings.simplefilter("ignore")
+    if plant is not None:
+        context = import_module(f"hazemap.audit.planted.{plant.replace('-', '_')}").planted()
+        context.__enter__()
+        _KEPT.append(context)
+
+
+_KEPT: list[AbstractContextManager[None]] = []
+"""A context manager that nobody holds would be closed."""
+
+
+def _run(task: tuple[Order, str]) -> tuple[Order, str, list[Any]]:
+    order, folder = task
+    Path(folder).mkdir()
+    if order.question is not None:
+        from hazemap.audit.questions import asked
+
+        source = Path(folder) / "table.csv"
+        source.write_bytes(order.content)
+        return order, folder, [asked(order.setting, str(source), order.question, order.runs)]
+    return order, folder, [_once(order, Path(folder), number) for number in range(order.runs)]
+
+
+def _once(order: Order, folder: Path, number: int) -> Any:
+    """One run: an error's words, or nothing where there is a file; for devices the answers themselves."""
+    import hazemap
+
+    source = folder / "table.csv"
+    if number == 0:
+        source.write_bytes(order.content)
+        if order.cap is not None:
+            hazemap.Ledger(folder / "ledger.sqlite").cap(DATASET, hazemap.PureDP(order.cap))
+    try:
+        if order.setting.trust != CURATOR:
+            from hazemap.audit.devices import answered
+
+            return answered(order.setting, source, order.people)
+        publish: Any = hazemap.release
+        options = order.setting.options
+        if order.setting.of_values:
+            publish, options = hazemap.stats, order.setting.options_of_values
+        book = hazemap.Ledger(folder / "ledger.sqlite")
+        publish(str(source), **options, dataset=DATASET, ledger=book, output=folder / f"{number}.parquet")
+    except HazemapError as error:
+        return f"{type(error).__name__}: {error}".replace(str(folder), "")
+    except Exception as error:  # whatever it is, the public sees it
+        return f"{type(error).__name__} (no error of hazemap's): {error}".replace(str(folder), "")
+    return None
+
+
+def _seen(order: Order, folder: Path, raw: list[Any]) -> Outcome:
+    """Read what a process left behind, with code that was not sabotaged."""
+    if order.question is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        exchanges = (Exchange(*pair) for pair in codec.loads(raw[0]))
+        return Outcome(order, tuple(Observation(transcript=(exchange,)) for exchange in exchanges), ())
+    seen = []
+    for number, each in enumerate(raw):
+        file = folder / f"{number}.parquet"
+        if isinstance(each, str):
+            seen.append(Observation(error=each, size=file.stat().st_size if file.exists() else 0))
+        elif each is None:
+            seen.append(of_file(file))
+        else:
+            from hazemap.audit.devices import observed
+
+            seen.append(observed(each))
+    paid = charges(folder / "ledger.sqlite")
+    shutil.rmtree(folder, ignore_errors=True)
+    return Outcome(order, tuple(seen), tuple(paid))

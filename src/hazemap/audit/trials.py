@@ -1,0 +1,179 @@
+"""What is tried: orders to run, and the tests that their outcomes give."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from hazemap.audit.canaries import Crowd
+from hazemap.audit.evidence import noise
+from hazemap.audit.evidence.accounts import REPLAYED, Replays, Shares, of_ledger
+from hazemap.audit.evidence.distinguishing import Facts, certain, confirmed, distinguished, facts
+from hazemap.audit.evidence.guessing import Guesses
+from hazemap.audit.evidence.law import Laws
+from hazemap.audit.evidence.residuals import Residual, Sums, residuals
+from hazemap.audit.finding import Fact, LawTest, LossTest, Test
+from hazemap.audit.people import Neighbours
+from hazemap.audit.running import Order, Outcome
+from hazemap.audit.settings import CURATOR, LOCAL, Setting
+
+PLACES = 12
+"""Places of an answer that are looked at one by one: where somebody is added."""
+
+
+CONFIRMING = 20
+"""Runs on either side that confirm what seemed to be certain."""
+
+
+class Trial(Protocol):
+    """Something to run, and to judge."""
+
+    @property
+    def setting(self) -> Setting:
+        """What is tried."""
+        ...
+
+    def orders(self) -> list[Order]:
+        """What to run."""
+        ...
+
+    def again(self, outcomes: Sequence[Outcome]) -> list[Order]:
+        """What to run once more, to confirm what the outcomes seem to say."""
+        ...
+
+    def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:
+        """What the outcomes say; as many tests whatever they say."""
+        ...
+
+
+@dataclass(frozen=True)
+class OfNeighbours:
+    """Many runs on two neighbours: the law of the noise, anything that tells them apart, the accounts."""
+
+    setting: Setting
+    neighbours: Neighbours
+    runs: int
+
+    def orders(self) -> list[Order]:
+        """Both files, in parts of the runs, so that processes can share them."""
+        part = max(1, min(self.runs, 25))
+        sizes = [part] * (self.runs // part) + [self.runs % part] * bool(self.runs % part)
+        people = 1 if self.setting.trust == LOCAL else len(self.neighbours.gone.lines) + 1
+        files = (self.neighbours.there.content, self.neighbours.gone.content)
+        return [Order(self.setting, content, size, people) for content in files for size in sizes]
+
+    def again(self, outcomes: Sequence[Outcome]) -> list[Order]:
+        """If some fact tells both files apart in every run: more runs, to see whether it always does."""
+        if certain(*_told(outcomes)) is None:
+            return []
+        return [replace(order, runs=CONFIRMING) for order in (self.orders()[0], self.orders()[-1])]
+
+    def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:
+        """All of them."""
+        about, half = f"{self.setting}: {self.neighbours.name}", len(outcomes) // 2
+        claim, curated = self.setting.claim, self.setting.trust == CURATOR
+        sums = Sums(self.neighbours.there.table, self.neighbours.gone.table)
+        laws, replays, shares = Laws(claim), Replays(self.setting), Shares(about)
+        runs: list[list[Residual]] = []
+        told: tuple[list[Facts], list[Facts]] = ([], [])
+        for number, outcome in enumerate(outcomes):
+            there = number < half
+            for seen in outcome.observations:
+                run = list(residuals(seen, sums, there))
+                places = sorted({int(at) for each in run for at in np.flatnonzero(each.shift)[:PLACES]})
+                told[0 if there else 1].append(facts(seen, places))
+                runs.append(run)
+                laws.add(run)
+                shares.add(run)
+            for seen in outcome.observations[: REPLAYED if curated else 0]:
+                replays.add(seen)
+        count = sum(len(outcome.observations) for outcome in outcomes)
+        apart = distinguished(claim, *told)
+        yield LossTest("telling neighbours apart", about, claim.value, claim.measure, apart.lower, count, str(apart))
+        event = certain(*_told(outcomes))
+        pvalue = confirmed(claim, event, *_told(confirming)) if confirming else 1.0
+        yield LawTest("no fact tells for certain", about, pvalue, count, str(event) if event else "")
+        yield from shares.tests()
+        if self.setting.trust != LOCAL:
+            note = f"{laws.numbers:,} numbers of noise"
+            yield LossTest("the law of the noise", about, claim.value, claim.measure, laws.lower, count, note)
+            yield from noise.tests(runs, about)
+        if curated:
+            yield from replays.tests()
+            for outcome in outcomes:
+                yield from of_ledger(outcome)
+        yield from _failures(self.setting, outcomes)
+
+
+@dataclass(frozen=True)
+class OfCrowd:
+    """A few releases of many canaries of one kind, each there by a coin."""
+
+    crowd: Crowd
+    setting: Setting
+    releases: int
+    coins: list[np.ndarray] = field(default_factory=list, compare=False)
+
+    def orders(self) -> list[Order]:
+        """A file for every release, with coins of its own."""
+        drawn = np.random.default_rng()
+        self.coins[:] = [drawn.random(self.crowd.size) < 0.5 for _ in range(self.releases)]
+        return [Order(self.setting, self.crowd.content(coins), 1) for coins in self.coins]
+
+    def again(self, outcomes: Sequence[Outcome]) -> list[Order]:  # noqa: ARG002 - as the other trials
+        """Nothing."""
+        return []
+
+    def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:  # noqa: ARG002
+        """The guesses; a release that fails is judged by whether it does."""
+        found, claim = Guesses(self.crowd), self.setting.claim
+        for outcome, coins in zip(outcomes, self.coins, strict=True):
+            found.add(outcome.observations[0], coins)
+        about = f"{self.setting}: {self.crowd.kind.name}"
+        right, made = found.counted()
+        note = f"{right} of {made} guesses right"
+        yield LossTest("guessing who is there", about, claim.value, claim.measure, found.lower, self.releases, note)
+        for outcome in outcomes:
+            yield from of_ledger(outcome)
+        yield from _failures(self.setting, outcomes)
+
+
+@dataclass(frozen=True)
+class OfCap:
+    """A data set whose cap is for two releases is asked for four."""
+
+    setting: Setting
+    neighbours: Neighbours
+
+    def orders(self) -> list[Order]:
+        """One order with a cap."""
+        budget = self.setting.budget
+        price = getattr(budget, "epsilon", None)
+        return [Order(self.setting, self.neighbours.there.content, 4, cap=None if price is None else str(2 * price))]
+
+    def again(self, outcomes: Sequence[Outcome]) -> list[Order]:  # noqa: ARG002 - as the other trials
+        """Nothing."""
+        return []
+
+    def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:  # noqa: ARG002
+        """The accounts."""
+        for outcome in outcomes:
+            yield from of_ledger(outcome)
+
+
+def _told(outcomes: Sequence[Outcome]) -> tuple[list[Facts], list[Facts]]:
+    """Facts of the runs with the person, and of those without; outcomes are of as many orders of either."""
+    half = len(outcomes) // 2
+    one, other = (
+        [facts(seen) for each in side for seen in each.observations] for side in (outcomes[:half], outcomes[half:])
+    )
+    return one, other
+
+
+def _failures(setting: Setting, outcomes: Sequence[Outcome]) -> Iterator[Test]:
+    """Whether runs end in errors that are no refusals in words: what is not hazemap's own may say anything."""
+    every = (seen.error for outcome in outcomes for seen in outcome.observations)
+    errors = [error for error in every if "no error of hazemap's" in error]
+    count = sum(len(outcome.observations) for outcome in outcomes)
+    yield Fact("errors are hazemap's own", str(setting), bool(errors), count, errors[0][:160] if errors else "")

@@ -1,0 +1,119 @@
+"""`hazemap audit`: what releases give away, measured."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hazemap.cli.options import AsJson
+from hazemap.cli.output import deliver, progress
+from hazemap.errors import HazemapError, InputError
+
+if TYPE_CHECKING:
+    from hazemap.audit.auditing import Report
+    from hazemap.audit.trials import Trial
+
+EXAMPLE = "Example: [bold]hazemap audit --method auto --bounding 'one row' --releases 200 -o audit.md[/bold]"
+
+ALL = "all"
+
+
+def audit(
+    method: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METHOD", help="A method as for release, or all; may be given several times."),
+    ] = None,
+    bounding: Annotated[
+        list[str] | None, typer.Option(metavar="RULE", help="A bounding rule, or all; 'one row' unless given.")
+    ] = None,
+    trust: Annotated[
+        list[str] | None, typer.Option(metavar="TRUST", help="curator, 'secure sum' or local, or all.")
+    ] = None,
+    epsilon: Annotated[str | None, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε; 1.")] = None,
+    rho: Annotated[str | None, typer.Option(metavar="ρ", help="The price in ρ (zCDP), instead of ε.")] = None,
+    releases: Annotated[int, typer.Option(metavar="N", min=4, help="Releases of each of two tables.")] = 40,
+    files: Annotated[bool, typer.Option("--files", help="Try all kinds of lines in CSV files, too.")] = False,
+    short: Annotated[
+        bool, typer.Option("--short", help="The fixed set of five minutes: all methods, rules, kinds of lines.")
+    ] = False,
+    confidence: Annotated[float, typer.Option(metavar="P", help="That nothing sound is called broken.")] = 0.95,
+    planted: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Audit a build with this planted fault, which must be found; or all."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that make releases.")] = 1,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="A page of it: a .md or a .html.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure what releases give away of one person, and compare it with the ε that is stated.
+
+    It makes tables of people who do not exist, in pairs that differ in one person; releases them many times, from the
+    bytes of a CSV file to the published file and the ledger; and proves a lower bound on ε from what came out. Exit
+    code 1 if a bound is above what is stated, if a planted fault is not found, or if nothing could be released.
+    """
+    from hazemap.audit.page import html, markdown, shown, told, verdict
+
+    trials = _trials(method, bounding, trust, epsilon, rho, releases, files, short or bool(planted and not method))
+    if output and output.suffix not in (".md", ".html"):
+        raise InputError(f"the page of an audit is a .md or a .html; found {output.name!r}")
+    from hazemap.audit.auditing import audit as audited
+
+    with progress() as say:
+        reports = [audited(trials, confidence, plant, jobs, say) for plant in _plants(planted)]
+    if output:
+        page = html if output.suffix == ".html" else markdown
+        output.write_text("\n".join(map(page, reports)), encoding="utf-8")
+    for report in reports:
+        lines = [f"{each.evidence} ({each.about}): {told(each)}" for each in report.broken]
+        largest = max((each.bound for each in report.findings if each.bound is not None), default=0.0)
+        title = f"planted {report.plant}: " if report.plant else ""
+        lines += [f"released nothing, so nothing is known of it: {each}" for each in report.silent]
+        if not as_json:
+            deliver({}, False, title + verdict(report), f"largest lower bound: {shown(largest)}", *lines)
+    if as_json:
+        deliver({"audits": [report.to_json() for report in reports]}, True)
+    _end(reports)
+
+
+def _end(reports: "list[Report]") -> None:
+    """Exit code 1 where a sound build is broken, or a broken one sound, or where nothing was released."""
+    if any(report.nothing for report in reports):
+        raise HazemapError("nothing could be audited: every run was refused or failed, and nothing was released")
+    missed = [report.plant for report in reports if report.plant and not report.broken]
+    if missed:
+        raise HazemapError(f"not found: {', '.join(map(str, missed))}; more releases may find it")
+    if any(report.broken and not report.plant for report in reports):
+        raise HazemapError("what is stated does not hold; see what is listed above")
+
+
+def _plants(planted: list[str] | None) -> list[str | None]:
+    from hazemap.audit.planted import PLANTS, known
+
+    if not planted:
+        return [None]
+    return list(PLANTS) if ALL in planted else [known(name) for name in planted]
+
+
+def _trials(
+    methods: list[str] | None,
+    rules: list[str] | None,
+    trusts: list[str] | None,
+    epsilon: str | None,
+    rho: str | None,
+    releases: int,
+    files: bool,
+    short: bool,
+) -> "list[Trial]":
+    from hazemap.audit import plan
+    from hazemap.audit.settings import CURATOR, TRUSTS
+
+    if epsilon is not None and rho is not None:
+        raise InputError("the price is in ε or in ρ: give one of them")
+    if short:
+        return plan.short()
+    chosen = plan.METHODS if methods and ALL in methods else tuple(methods or ["auto"])
+    bounding = plan.RULES if rules and ALL in rules else tuple(rules or ["one row"])
+    trust = TRUSTS if trusts and ALL in trusts else tuple(trusts or [CURATOR])
+    price = epsilon if epsilon is not None or rho is not None else "1"
+    trials = plan.thorough(chosen, bounding, trust, price, rho, releases)
+    return [*trials, *plan.of_numbers(4), *plan.of_files()] if files else trials

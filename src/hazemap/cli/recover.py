@@ -1,0 +1,113 @@
+"""`hazemap recover`: files that were paid for and are not there."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hazemap.cli.options import FILE, AsJson, Force, LedgerFile, Memory, ledger_at
+from hazemap.cli.output import deliver, note, progress
+from hazemap.errors import HazemapError, InputError
+
+if TYPE_CHECKING:
+    from hazemap.privacy.ledger import Ledger
+    from hazemap.runs.recover import Recoverable
+
+EXAMPLE = "Example: [bold]hazemap recover 3[/bold]"
+
+
+def recover(
+    charge: Annotated[
+        int | None, typer.Argument(help="The number of a charge in the ledger. Lists what there is where left out.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", rich_help_panel=FILE, help="The file, instead of the one that was asked for."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Recover all that can be, each to its own file.")] = False,
+    same_table: Annotated[
+        bool,
+        typer.Option("--same-table", help="The table's file was touched, but its rows are the same."),
+    ] = False,
+    force: Force = False,
+    memory: Memory = None,
+    ledger: LedgerFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the file of a charge that was paid for, after a crash, a full disk or a failed write.
+
+    It is made of the answers that were kept, at no price; what was not asked yet is asked of the same table. Only a
+    question that was being answered in the instant of the crash is paid again.
+    """
+    if everything and (charge is not None or output is not None):
+        raise InputError("either one charge, perhaps with -o, or --all")
+    book = ledger_at(ledger)
+    if charge is None and not everything:
+        return show(book, as_json)
+    from hazemap.runs.recover import recover as made_again
+    from hazemap.runs.recover import recoverable, sweep
+
+    options: dict[str, Any] = {
+        "ledger": book,
+        "overwrite": force,
+        "same_table": same_table,
+        "memory_limit": None if memory is None else memory << 20,
+    }
+    found = recoverable(book) if charge is None else []
+    numbers = [each.record.charge.id for each in found if each.output or each.fault] if charge is None else [charge]
+    done, failed = [], []
+    for number in numbers:
+        try:
+            with progress() as tell:
+                made_again(number, output=output, progress=tell, **options)
+        except HazemapError as error:
+            if not everything:
+                raise
+            failed.append((number, error))
+            note(f"charge {number}: {error}") if not as_json else None
+            continue
+        done.append({"charge": number, "file": _file(book, number)})
+    sweep(book)
+    lines = [f"{each['file']}: recovered, of charge {each['charge']}" for each in done]
+    missed = [{"charge": number, "error": str(error)} for number, error in failed]
+    deliver({"recovered": done, "failed": missed}, as_json, *(lines or ["nothing was recovered"]))
+    if failed:
+        raise typer.Exit(failed[0][1].exit_code)
+    return None
+
+
+def show(book: "Ledger", as_json: bool) -> None:
+    """List what can be recovered."""
+    from rich.table import Table
+
+    from hazemap.runs.recover import recoverable, sweep
+
+    sweep(book)
+    found = recoverable(book)
+    table = Table("charge", "when (UTC)", "data set", "price", "file", "what is there", box=None)
+    for each in found:
+        charge = each.record.charge
+        file = each.output or ("not known" if each.fault else "none (in memory)")
+        row = (str(charge.id), charge.time, charge.dataset, str(charge.price), file)
+        table.add_row(*row, each.state)
+    facts = {"recoverable": [_facts(each) for each in found]}
+    deliver(facts, as_json, table if found else f"every charge has its file ({book.path}), or nothing of it is kept")
+
+
+def _facts(each: "Recoverable") -> dict[str, Any]:
+    charge = each.record.charge
+    return {
+        "charge": charge.id,
+        "dataset": charge.dataset,
+        "what": charge.what,
+        "file": each.output,
+        "source": each.source,
+        "answered": each.answered,
+        "ended": each.ended,
+        "running": each.running,
+        "fault": each.fault,
+    }
+
+
+def _file(book: "Ledger", charge: int) -> str | None:
+    return next(record.file for record in book.history() if record.charge.id == charge)

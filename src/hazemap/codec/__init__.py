@@ -1,0 +1,30 @@
+"""Queries, answers and methods as JSON: what a device is sent, what a release stores.
+
+Everything that travels is a frozen dataclass of plain data, so one rule writes it all: `{"Name": {field:
+value}}`. The names are a closed list; whoever reads refuses a name it does not know, a name with other
+fields than its own, and a field of another type than its class gives it. Rationals are written as text, arrays with
+their type, so nothing is rounded. What is large and comes again and again (`travels_once`: the polygons of districts)
+is written where it comes first in the text, and is `{"again": n}` afterwards, the n-th of its kind.
+"""
+
+from hazemap.codec.closed_list import CLOSED_LIST, UNIONS
+from hazemap.codec.limits import FILE, MESSAGE, Limits
+from hazemap.codec.parsing import parsed
+from hazemap.codec.reading import from_json, loads, returns
+from hazemap.codec.writing import digest, dumps, pieces, to_json
+
+__all__ = [
+    "CLOSED_LIST",
+    "FILE",
+    "MESSAGE",
+    "UNIONS",
+    "Limits",
+    "digest",
+    "dumps",
+    "from_json",
+    "loads",
+    "parsed",
+    "pieces",
+    "returns",
+    "to_json",
+]

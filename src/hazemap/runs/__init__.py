@@ -1,0 +1,1 @@
+"""A run, step by step: from a specification and a table to a charge, answers, and a file."""

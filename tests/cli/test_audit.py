@@ -1,0 +1,64 @@
+"""`hazemap audit`: what it says, what it writes, when it fails."""
+
+import json
+
+import pytest
+
+from hazemap.audit import plan
+from hazemap.audit.planted import PLANTS
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """An audit of one order instead of hundreds."""
+
+    def shortest(*_):
+        from hazemap.audit.settings import Setting
+
+        return plan.of_setting(Setting("flat:4", cells="quadtree:4"), 4)[:1]
+
+    monkeypatch.setattr(plan, "thorough", shortest)
+    monkeypatch.setattr(plan, "short", shortest)
+
+
+def run(*arguments):
+    from hazemap.cli.main import main
+
+    return main(["audit", *arguments])
+
+
+@pytest.mark.slow
+def test_an_audit_says_what_it_found_and_fails_where_something_is_broken(few, capsys, tmp_path):
+    page = tmp_path / "audit.md"
+    assert run("--confidence", "0.999999", "-o", str(page)) == 0
+    assert "no lower bound is above what is stated" in capsys.readouterr().out
+    assert "## What an audit cannot see" in page.read_text()
+    assert run("--planted", "skipped-charge", "--json") == 0
+    [found] = json.loads(capsys.readouterr().out)["audits"]
+    assert found["planted"] == "skipped-charge" and found["broken"] >= 1
+    assert run("--planted", "sniffed-dialect", "-o", str(tmp_path / "audit.html"), "--confidence", "0.999999") == 1
+    assert "not found: sniffed-dialect" in capsys.readouterr().err
+    assert (tmp_path / "audit.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--planted", "nothing"], "a planted fault is one of: half-width-noise"),
+        (["--trust", "nobody"], "a trust model is one of: curator, secure sum, local"),
+        (["-e", "1", "--rho", "1"], "in ε or in ρ"),
+        (["-o", "audit.pdf"], "a .md or a .html"),
+        (["--confidence", "2"], "a confidence lies from 0.5"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused_in_words(arguments, words, capsys):
+    assert run(*arguments) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_every_planted_fault_is_a_module_with_a_context_manager():
+    from importlib import import_module
+
+    for name in PLANTS:
+        with import_module(f"hazemap.audit.planted.{name.replace('-', '_')}").planted():
+            pass

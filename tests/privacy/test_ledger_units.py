@@ -1,0 +1,259 @@
+"""Fault 2: the ledger added what cannot be added. A charge says whose it is, and only the same people's add up."""
+
+import json
+import sqlite3
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from hazemap.errors import CapExceeded, HazemapWarning, InputError, LedgerError, OtherUnit
+from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
+from hazemap.privacy.circumstances import UNSAID, Circumstances
+from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.protected import Protected
+from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
+from hazemap.privacy.unit import DEVICE, ROW, TEXT, VALUES_ONLY, WHOLE_NUMBERS, Unit
+from hazemap.tables.bounding import AtMostRows, RowIsPerson
+
+USERS = Unit.person("user", TEXT)
+VALUES = Unit.person("user", TEXT, model=VALUES_ONLY)
+OTHERS = [Unit.person("trip", TEXT), ROW, DEVICE, Unit.person("trip", TEXT, model=VALUES_ONLY)]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "ledger.sqlite")
+
+
+def spent(ledger: Ledger) -> dict[str, Fraction]:
+    return {status.model: status.spent.value for status in ledger.datasets()}
+
+
+def test_rows_as_people_are_not_charged_to_the_page_on_which_persons_pay(ledger: Ledger) -> None:
+    ledger.charge("nyc", PureDP(1), "a map", USERS)
+    with pytest.raises(
+        OtherUnit, match=r"people told apart by the column 'user'.*rows, each taken for a person"
+    ) as said:
+        ledger.charge("nyc", PureDP(1), "rows are people", ROW)
+    assert "--dataset 'nyc, rows'" in str(said.value)
+    assert len(ledger.history()) == 1
+    ledger.charge("nyc, rows", PureDP(1), "rows are people", ROW)
+
+
+def test_trips_are_not_charged_to_the_page_on_which_users_pay(ledger: Ledger) -> None:
+    ledger.charge("nyc", PureDP(1), "a map", USERS)
+    with pytest.raises(OtherUnit, match=r"--person user.*--dataset 'nyc by trip'"):
+        ledger.charge("nyc", PureDP(1), "a map", Unit.person("trip", TEXT))
+    assert [record.charge.unit for record in ledger.history()] == [USERS]
+
+
+def test_full_statistics_reach_the_values_only_page_so_that_caps_of_one_do_not_lose_three(ledger: Ledger) -> None:
+    ledger.cap("rides", PureDP(1))
+    ledger.cap("rides", PureDP(1), model=VALUES_ONLY)
+    with pytest.raises(CapExceeded, match=r"the values-only page of the data set 'rides' has ε = 1 left.*ε = 2 there"):
+        ledger.charge("rides", PureDP(1), "statistics", USERS)
+    ledger.charge("rides", PureDP("0.5"), "statistics", USERS)
+    with pytest.raises(CapExceeded, match="ε = 0 left"):
+        ledger.charge("rides", PureDP("0.001"), "values", VALUES)
+    assert spent(ledger) == {"full": Fraction(1, 2), "values-only": 1}
+
+
+def test_a_campaign_cannot_take_the_name_of_a_values_only_page(ledger: Ledger) -> None:
+    for attempt in (
+        lambda: ledger.check("x (values only)", PureDP(1), DEVICE),
+        lambda: ledger.charge("x  (values only) ", PureDP(1), "campaign", DEVICE),
+        lambda: ledger.account("x (values only)", "campaign", DEVICE),
+        lambda: ledger.cap("x (values only)", PureDP(1)),
+        lambda: ledger.protect("x (values only)", Protected("device")),
+    ):
+        with pytest.raises(InputError, match=r"once named a page.*--values-only"):
+            attempt()
+    assert ledger.datasets() == []
+
+
+@pytest.mark.parametrize("first", [USERS, *OTHERS], ids=str)
+def test_the_first_charge_fixes_whom_a_data_set_protects(ledger: Ledger, first: Unit) -> None:
+    ledger.charge("nyc", PureDP(1), "first", first)
+    for other in {Protected.of(unit): unit for unit in [USERS, *OTHERS]}.values():
+        if Protected.of(other) == Protected.of(first):
+            ledger.charge("nyc", PureDP(1), "again", other)
+        else:
+            for refused in (ledger.account("nyc", "other", other).charge, ledger.account("nyc", "other", other).check):
+                with pytest.raises(OtherUnit, match="prices of the two do not add up"):
+                    refused(PureDP(1))
+    assert {Protected.of(record.charge.unit) for record in ledger.history()} == {Protected.of(first)}
+
+
+def test_a_refused_charge_protects_nobody(ledger: Ledger) -> None:
+    ledger.cap("nyc", PureDP(1))
+    with pytest.raises(CapExceeded):
+        ledger.charge("nyc", PureDP(2), "too much", ROW)
+    assert ledger.datasets()[0].protects is None
+    ledger.charge("nyc", PureDP(1), "a map", USERS)
+
+
+def test_a_cap_may_say_whom_a_data_set_protects(ledger: Ledger) -> None:
+    ledger.cap("nyc", PureDP(1), protects=Protected("person", "User"))
+    with pytest.raises(OtherUnit):
+        ledger.charge("nyc", PureDP(1), "a map", ROW)
+    ledger.protect("nyc", Protected("person", "trip"))  # nothing was charged: it may still be changed
+    ledger.protect("nyc", Protected("person", "user"))
+    ledger.charge("nyc", PureDP(1), "a map", USERS)
+    assert ledger.datasets()[0].protects == Protected("person", "user", TEXT)
+    with pytest.raises(OtherUnit, match="has paid for people told apart by the column 'user' already"):
+        ledger.protect("nyc", Protected("person", "trip"))
+
+
+def test_who_has_no_ids_has_no_values_only_page(ledger: Ledger) -> None:
+    ledger.charge("nyc", PureDP(1), "a map", ROW)
+    with pytest.raises(InputError, match="nobody's values have a page"):
+        ledger.cap("nyc", PureDP(1), model=VALUES_ONLY)
+    ledger.cap("oslo", PureDP(1), model=VALUES_ONLY)
+    with pytest.raises(OtherUnit, match="has a values-only page"):
+        ledger.protect("oslo", Protected("device"))
+    with pytest.raises(OtherUnit):
+        ledger.charge("oslo", PureDP("0.1"), "a map", ROW)
+
+
+def test_ids_that_are_read_otherwise_are_a_warning_and_the_same_page(ledger: Ledger) -> None:
+    ledger.charge("nyc", PureDP(1), "from the CSV", USERS)
+    with pytest.warns(HazemapWarning, match="7 and 07 are one person as whole numbers, and two as text"):
+        ledger.charge("nyc", PureDP(1), "from Parquet", Unit.person("User", WHOLE_NUMBERS))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ledger.charge("nyc", PureDP(1), "from the CSV, found", Unit.person("user", TEXT, guessed=True))
+    assert spent(ledger) == {"full": 3}
+
+
+def test_where_warnings_are_errors_a_caution_costs_nothing(ledger: Ledger) -> None:
+    ledger.charge("nyc", PureDP(1), "from the CSV", USERS)
+    account = ledger.account("nyc", "from Parquet", Unit.person("user", WHOLE_NUMBERS))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(HazemapWarning):
+            account.charge(PureDP(1))
+    assert account.receipt is None
+    assert spent(ledger) == {"full": 1}
+
+
+@pytest.mark.parametrize("other", [VALUES, ROW, DEVICE, Unit.person("trip", TEXT)], ids=str)
+def test_a_statement_about_others_than_those_who_paid_is_not_noted(ledger: Ledger, other: Unit) -> None:
+    charge = ledger.charge("nyc", PureDP(1), "a map", USERS)
+    about = (A_PERSON, AtMostRows(1)) if other != ROW else (A_ROW, RowIsPerson())
+    words = ("nyc", about[0], "one added or removed", PureDP(1), about[1], "curator", (), "discrete Laplace", (), ())
+    stated = Statement(*words, "flat", "2026-01-02T03:04:05Z", "0.1.0", Circumstances(other))
+    with pytest.raises(LedgerError, match=r"the statement is about .*, but charge 1 paid for a person: all rows of"):
+        ledger.released(charge.id, stated, None)
+    assert not ledger.history()[0].released
+    ledger.released(charge.id, replace(stated, unit=A_PERSON, bounding=AtMostRows(1), circumstances=UNSAID), None)
+
+
+def test_what_is_no_unit_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(InputError, match="whose privacy"):
+        ledger.charge("nyc", PureDP(1), "a map", "a person")  # type: ignore[arg-type]
+    assert not ledger.path.exists()
+
+
+# the two models
+
+
+def test_charges_of_the_full_model_count_under_values_only_at_the_price_of_a_replacement(ledger: Ledger) -> None:
+    pair = ApproxDP(1, 1e-6)
+    ledger.charge("rides", PureDP("0.5"), "pure", USERS)
+    ledger.charge("rides", ZCDP("0.1"), "concentrated", USERS)
+    ledger.charge("rides", pair, "approximate", USERS)
+    ledger.charge("rides", ZCDP("0.3"), "values", VALUES)
+    full = Fraction(1, 8) + Fraction(1, 10) + pair.rho
+    assert spent(ledger) == {"full": full, "values-only": 4 * full + Fraction(3, 10)}
+
+
+def test_values_only_charges_do_not_count_under_the_full_model(ledger: Ledger) -> None:
+    ledger.cap("rides", PureDP(1))
+    ledger.cap("rides", PureDP(9), model=VALUES_ONLY)
+    ledger.charge("rides", PureDP(7), "values", VALUES)
+    ledger.charge("rides", PureDP(1), "a map", USERS)
+    assert spent(ledger) == {"full": 1, "values-only": 9}
+
+
+@pytest.mark.parametrize("kind", [PureDP, ZCDP])
+def test_a_refusal_by_the_values_only_page_names_what_may_be_asked_for(ledger: Ledger, kind) -> None:
+    for limit, offer in ((PureDP(1), "ε = 0.5"), (ZCDP(2), "ε = 1" if kind is PureDP else "ρ = 0.5")):
+        ledger.cap("rides", limit, model=VALUES_ONLY)
+        if (kind, type(limit)) == (ZCDP, PureDP):
+            with pytest.raises(CapExceeded, match="implies no finite pure ε"):
+                ledger.charge("rides", kind(5), "too much", USERS)
+        else:
+            with pytest.raises(CapExceeded, match=rf"ask for at most {offer}, or .*--values-only"):
+                ledger.charge("rides", kind(5), "too much", USERS)
+    ledger.charge("rides", kind(offer.split(" = ")[1]), "what was offered", USERS)
+    assert ledger.status("rides", VALUES_ONLY).remaining.value == 0
+
+
+def test_a_full_charge_in_rho_keeps_a_cap_in_pure_epsilon_from_values(ledger: Ledger) -> None:
+    ledger.charge("rides", ZCDP("0.1"), "concentrated", USERS)
+    with pytest.raises(InputError, match="the values-only page of the data set 'rides' has paid in ρ"):
+        ledger.cap("rides", PureDP(5), model=VALUES_ONLY)
+    assert [status.model for status in ledger.datasets()] == ["full"]
+
+
+def test_a_cap_on_whereabouts_covers_no_values_only_charge(ledger: Ledger) -> None:
+    ledger.cap("rides", PureDP(9))
+    for refused in (
+        lambda: ledger.check("rides", PureDP(1), VALUES_ONLY),
+        lambda: ledger.charge("rides", PureDP(1), "values", VALUES),
+    ):
+        with pytest.raises(CapExceeded, match=r"tells these exactly.*hazemap ledger cap rides … --values-only"):
+            refused()
+
+
+# the history of caps
+
+
+def test_every_change_of_a_cap_is_kept_with_when_who_and_why(ledger: Ledger) -> None:
+    ledger.cap("nyc", PureDP(1))
+    ledger.cap("nyc", PureDP(2), why="the board,\nof 3 May")
+    ledger.cap("nyc", ZCDP(1), model=VALUES_ONLY)
+    ledger.cap("oslo", PureDP(3), protects=Protected("person", "user"))
+    changes = ledger.changes("nyc")
+    assert [(change.model, change.old, change.new, change.why) for change in changes] == [
+        ("full", None, PureDP(1), None),
+        ("full", PureDP(1), PureDP(2), "the board, of 3 May"),
+        (VALUES_ONLY, None, ZCDP(1), None),
+    ]
+    assert all(change.who and change.time.endswith("Z") for change in changes)
+    assert [(change.model, change.new) for change in ledger.changes("oslo")] == [
+        (None, Protected("person", "user")),
+        ("full", PureDP(3)),
+    ]
+    assert len(ledger.changes()) == 5
+
+
+def test_a_cap_that_is_refused_leaves_no_history(ledger: Ledger) -> None:
+    ledger.charge("nyc", ZCDP(1), "a map", USERS)
+    with pytest.raises(InputError):
+        ledger.cap("nyc", PureDP(1), protects=Protected("person", "user"), why="impossible")
+    assert ledger.changes() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("UPDATE charges SET unit = '{}'", "a unit that hazemap did not write"),
+        ("UPDATE datasets SET protects = '[]'", "does not say whom"),
+        ('UPDATE datasets SET protects = \'{"kind": "everybody"}\'', "does not say whom"),
+    ],
+)
+def test_units_changed_by_hand_are_not_believed(ledger: Ledger, change: str, words: str) -> None:
+    ledger.charge("nyc", PureDP(1), "a map", USERS)
+    with sqlite3.connect(ledger.path) as db:
+        db.execute(change)
+    with pytest.raises(LedgerError, match=words):
+        ledger.history(), ledger.charge("nyc", PureDP(1), "a map", USERS)
+
+
+def test_whom_a_data_set_protects_comes_back_from_its_json() -> None:
+    for protected in (Protected.of(USERS), Protected("person", "user"), Protected("row"), Protected("device")):
+        assert Protected.from_json(json.loads(json.dumps(protected.to_json()))) == protected

@@ -1,0 +1,158 @@
+"""Typed specifications: what they refuse when they are made, and that nothing is lost on paper."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hazemap.domains import Box
+from hazemap.errors import InputError
+from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
+from hazemap.specs.document import from_toml, to_toml
+from hazemap.specs.parsing import DistrictFiles, HexagonList, Hexes, Squares, bounding, cells
+from hazemap.specs.release import ReleaseSpec
+from hazemap.specs.statistics import StatisticsSpec
+from hazemap.specs.table import TableSpec
+from hazemap.tables import CsvDialect
+from hazemap.tables.bounding import OneVote, Outside, RowIsPerson
+
+TABLE = TableSpec("visits.csv")
+PARIS = Box(2.2, 48.8, 2.5, 48.95)
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+maybe = st.none() | texts
+rationals = st.builds(Fraction, st.integers(1, 10**6), st.integers(1, 10**6)).filter(lambda f: f < 1)
+budgets = st.one_of(
+    st.builds(PureDP, rationals), st.builds(ZCDP, rationals), st.builds(ApproxDP, rationals, rationals)
+).filter(lambda each: each.rho > Fraction(1, 10**12))
+dialects = st.builds(CsvDialect, st.sampled_from([None, ";", "\t"]), st.just("cp1252"), st.just(","), st.booleans())
+tables = st.builds(TableSpec, texts, st.none(), maybe, maybe, maybe, dialect=dialects | st.just(CsvDialect()))
+
+
+@given(
+    tables,
+    budgets,
+    st.sampled_from(["one row", "rows:3", "cells:2", "one vote", "rows are people"]),
+    st.sampled_from(Outside),
+    st.sampled_from(["auto", "flat:3", "htf", "privtree", "pyramid:50"]),
+    st.sampled_from([None, PARIS, Box(-179.5, -0.1, 1e-7, 0.30000000000000004)]),
+    texts,
+    maybe,
+    st.booleans(),
+)
+def test_a_map_s_specification_is_the_same_after_toml_and_json(
+    table, budget, rule, outside, method, box, name, output, over
+):
+    spec = ReleaseSpec(table, budget, bounding(rule, outside), method, Squares(None), box, None, name, output, over)
+    assert ReleaseSpec.from_toml(spec.to_toml()) == spec
+    assert ReleaseSpec.from_json(spec.to_json()) == spec
+    assert ReleaseSpec.from_toml(spec.to_toml()).algorithm == spec.algorithm
+
+
+@given(
+    tables,
+    budgets,
+    st.sampled_from([(0, 65), (-3.5, 1e-9), (None, 5)]),
+    st.sampled_from(["always", "hour-of-day", "clock:7:00,9:30,16:00"]),
+    st.booleans(),
+    st.sampled_from([(), (0.1, 0.5), (1 / 3,)]),
+    st.sampled_from([None, 3]),
+)
+def test_a_specification_of_statistics_is_the_same_after_toml_and_json(
+    table, budget, bounds, slots, spread, ranks, cap
+):
+    declared = None if None not in bounds else "private"
+    asked = StatisticsSpec(
+        *(table, budget, "speed", *bounds, declared, PARIS, Hexes(7, 7), slots, "Europe/Paris", spread, ranks),
+        most_cells=cap,
+    )
+    back = StatisticsSpec.from_toml(asked.to_toml())
+    assert back == asked == StatisticsSpec.from_json(asked.to_json())
+    assert back.algorithm == asked.algorithm
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        DistrictFiles((("states.geojson", None, None), ("a b.gpkg", "geo id", "state")), 12),
+        *(HexagonList("area.csv"), Hexes(3, 3), Hexes(3, 9), Squares(4), Squares(None)),
+    ],
+)
+def test_every_kind_of_cells_is_written_as_it_is_read(found):
+    from hazemap.specs.parsing import cells_of_values
+
+    assert cells_of_values(found.text) == found
+    if not isinstance(found, HexagonList):
+        assert cells(found.text) == found
+
+
+@given(st.dictionaries(st.from_regex("[a-z_]{1,9}", fullmatch=True), texts | st.floats(-1e300, 1e300) | st.booleans()))
+def test_toml_says_what_was_meant_whatever_the_texts_hold(document):
+    assert from_toml(to_toml(document)) == document
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"epsilon": 1}, "epsilon of a specification is a text"),
+        ({"epsilon": "1", "sigma": "2"}, "no 'sigma'"),
+        ({"epsilon": "1", "overwrite": "yes"}, "overwrite of a specification is true or false"),
+        ({"epsilon": "1", "box": ["2.2"]}, "box of a specification is a text, a number"),
+        ({"epsilon": "1", "cells": {"h3": 7}}, "cells of a specification is a text, a number"),
+        ({"epsilon": "1e999999999"}, "a finite number of at most"),
+        ({"epsilon": "1", "outside": "elsewhere"}, "people, drop or count"),
+        ({"epsilon": "1", "source": ""}, "source is a text that is not empty"),
+        ({}, "a budget is epsilon"),
+        ([1], "names with a value each"),
+    ],
+)
+def test_a_document_of_another_shape_is_refused_in_words(wrong, words):
+    with pytest.raises(InputError, match=words):
+        ReleaseSpec.from_json(wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"budget": 1}, "budget of a specification cannot be a int"),
+        ({"method": 7}, "method of a specification cannot be"),
+        ({"method": "magic"}, "a method is one of"),
+        ({"bounding": OneVote(512)}, "the bounding rule of a release is one of"),
+        ({"bounding": "one row"}, "the bounding rule of a release is one of"),
+        ({"value": "hours"}, "choose 'one vote'"),
+        ({"table": TableSpec("a.csv", person="user"), "bounding": RowIsPerson()}, "only be one of them"),
+        ({"overwrite": 1}, "overwrite of a specification cannot be a int"),
+    ],
+)
+def test_a_specification_that_cannot_be_is_refused_when_it_is_made(wrong, words):
+    asked = {"table": TABLE, "budget": PureDP(1), "box": PARIS} | wrong
+    with pytest.raises(InputError, match=words):
+        ReleaseSpec(**asked)
+
+
+@pytest.mark.parametrize(
+    "budget", [PureDP("1e-10"), PureDP(10**6 + 1), ZCDP("1e-20"), ZCDP(10**12), ApproxDP("9e-10", "0.1")]
+)
+def test_an_epsilon_of_a_billionth_or_a_billion_is_refused_before_anything_is_read(budget):
+    with pytest.raises(InputError, match=r"ask for an ε from 1e-9 to 1e6 \(usual are 0\.001 to 20\)"):
+        ReleaseSpec(TABLE, budget, box=PARIS)
+    with pytest.raises(InputError, match="ask for an ε from 1e-9 to 1e6"):
+        StatisticsSpec(TABLE, budget, "speed", 0, 65)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        ("1" + "0" * 5000, "this is not TOML"),
+        ("-1" + "0" * 400, "of more than 64 bits"),
+        ("0x" + "f" * 100_000, "of more than 64 bits"),
+        ("1e400", "must be finite"),
+        ("nan", "must be finite"),
+    ],
+)
+@pytest.mark.parametrize("name", ["low", "most_cells", "quantiles"])
+def test_a_number_that_no_machine_holds_is_refused_in_words(name, number, words):
+    written = f"[{number}]" if name == "quantiles" else number
+    with pytest.raises(InputError, match=words):
+        StatisticsSpec.from_toml(f'value = "speed"\n{name} = {written}\n')
