@@ -33,13 +33,13 @@ from hazemap.compare.maps import KnownCounts, middles
 from hazemap.compare.ranges import rectangles, sums
 from hazemap.domains import Districts, Layer, Parcels, Quadtree
 from hazemap.domains.pixels import bounds
-from hazemap.orders.spelling import SQUARES
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.statement import A_PERSON, Statement
 from hazemap.releases import Release
 from hazemap.releases.ground import equal_area
 from hazemap.rounds import Measure
 from hazemap.session import Session, Unrecorded, run
+from hazemap.specs.parsing import SQUARES
 from hazemap.tables import AtMostRows
 from hazemap.trust import Curator
 

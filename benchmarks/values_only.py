@@ -25,12 +25,13 @@ from hazemap.domains.dial import Dial
 from hazemap.encoders import KeptValues, Values
 from hazemap.estimate.dialled import KnownPeople
 from hazemap.estimate.gauged import Measurements
-from hazemap.orders.spelling import Hexes
-from hazemap.orders.values import ValueOrder
-from hazemap.orders.values_only import ValuesOnlyOrder
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.stream import Stream
 from hazemap.rounds import Query
+from hazemap.specs.parsing import Hexes
+from hazemap.specs.statistics import StatisticsSpec
+from hazemap.specs.table import TableSpec
+from hazemap.specs.values_only import ValuesOnlySpec
 from hazemap.tables import EngineTable, OwnMeans, open_table
 from hazemap.tables.pairs import KeptPairs, Pairs
 from hazemap.trust import Curator
@@ -45,13 +46,13 @@ TABLES = {
 BUDGETS: tuple[Budget, ...] = (PureDP("0.1"), PureDP("0.5"), PureDP(1), PureDP(2), ApproxDP(1, "1e-6"))
 
 
-def asked(order: ValuesOnlyOrder, pairs: Pairs, best: Keeping) -> tuple[KeptValues, KeptPairs]:
+def asked(order: ValuesOnlySpec, pairs: Pairs, best: Keeping) -> tuple[KeptValues, KeptPairs]:
     rule = OwnMeans(best.places, 1, scale=Dial(order.gauge).l1)
     question = KeptValues(pairs.tree, rule, pairs.whereabouts.people, best.weight, best.most, best.squares)
     return question, KeptPairs(pairs, best.kept, 1)
 
 
-def figures(order: ValuesOnlyOrder, pairs: Pairs, best: Keeping, exact: np.ndarray, runs: int) -> dict[str, float]:
+def figures(order: ValuesOnlySpec, pairs: Pairs, best: Keeping, exact: np.ndarray, runs: int) -> dict[str, float]:
     question, table = asked(order, pairs, best)
     off = []
     for run in range(runs):
@@ -70,7 +71,7 @@ def figures(order: ValuesOnlyOrder, pairs: Pairs, best: Keeping, exact: np.ndarr
     }
 
 
-def full_model(order: ValuesOnlyOrder, pairs: Pairs, table: EngineTable) -> int:
+def full_model(order: ValuesOnlySpec, pairs: Pairs, table: EngineTable) -> int:
     """How many of these very places the full model would tell, if it knew where to look."""
     gauge, slots = order.gauge, order.places.slots
     tree = Measured(Leaves(pairs.tree.cells.tree, pairs.tree.cells.cells), slots, gauge)
@@ -143,20 +144,18 @@ def main() -> None:
     for name, (value, high, zone) in TABLES.items():
         for slots in (Clock.hours(zone), Always()):
             for budget in BUDGETS:
-                full = ValueOrder.understood(
-                    value=value,
-                    bounds=(0.0, high),
+                full = StatisticsSpec(
+                    TableSpec(None),
+                    budget,
+                    value,
+                    0.0,
+                    high,
                     cells=Hexes(7, 7),
-                    box=None,
-                    slots=slots,
-                    variance=False,
-                    quantiles=(),
-                    bins=None,
-                    most=(None, 1),
-                    window=(None, None),
-                    budget=budget,
+                    slots="hour-of-day" if slots.timed else "always",
+                    time_zone=zone,
+                    model="values-only",
                 )
-                order = ValuesOnlyOrder.of(full, most_cells=None)
+                order = ValuesOnlySpec.of(full)
                 table = open_table(DATA / f"{name}.parquet", measured=value, timed=slots.timed, key=7)
                 begin = time.process_time()
                 pairs = table.pairs(order.places)
