@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/python.txt
 export PYTHONHASHSEED := 0
 
-.PHONY: demo demo-federated compare-quick compare-docs test test-slow lint docs bench mutants constraints clean system
+.PHONY: demo demo-federated compare-quick compare-docs test test-slow lint docs reference bench mutants constraints clean system
 
 demo: .venv/base  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
@@ -38,11 +38,15 @@ test-slow: .venv/test system  ## Laws on more examples, statistics, processes, l
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m "not slow" -n 2 tests/laws
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m slow -n 2 --dist worksteal tests
 
-lint: .venv/test  ## Style, types, import floors
+lint: .venv/test  ## Style, types, spelling, import floors
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
 	$(BIN)/python -m pytest tests/test_architecture.py
+
+reference: .venv/base  ## What docs/reference/cli takes from the code
+	$(BIN)/python docs/cli_reference.py
 
 docs: .venv/docs  ## HTML into docs/_build
 	$(BIN)/sphinx-build --quiet --fail-on-warning docs docs/_build

@@ -55,7 +55,7 @@ def main(folder: Path) -> None:
         head = {"head": HEADS[page]} if page in HEADS else {}
         print(documented(folder, atlas, DOCS, names, page, **head))
     if (folder / "quick" / RESULTS).exists() and (verdict := hindsight(Results.read(folder / "quick" / RESULTS))):
-        rows = verdict.markdown().splitlines()[2:]  # docs/auto.md has a heading for them
+        rows = verdict.markdown().splitlines()[2:]  # docs/concepts/auto.md has a heading for them
         write_whole(DOCS / "results" / "auto.md", ("\n".join(rows) + "\n").encode())
     for name in KEPT:
         if (folder / name / RESULTS).exists():

@@ -9,10 +9,17 @@ project, author, copyright = "hazemap", "the hazemap authors", "the hazemap auth
 version = release = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
-included = ["results/accuracy.md", "results/auto.md", "results/federated.md"]  # in other pages
+included = [  # in other pages
+    "results/accuracy.md",
+    "results/auto.md",
+    "results/coverage.md",
+    "results/federated.md",
+    "results/total.md",
+]
 exclude_patterns = ["_build", *included]
 nb_execution_mode = "off"
 myst_heading_anchors = 3
+myst_enable_extensions = ["deflist"]  # the glossary
 suppress_warnings = ["config.cache"]
 
 autodoc_typehints = "none"

@@ -80,7 +80,7 @@ def ids(path: Path) -> str:
 @pytest.mark.parametrize("path", MODULES, ids=ids)
 def test_a_module_imports_only_from_floors_below(path):
     here = floor_of(path)
-    assert here in RANK, f"{here} has no floor: add it to FLOORS and to docs/design.md"
+    assert here in RANK, f"{here} has no floor: add it to FLOORS and to docs/concepts/design.md"
     for name in imports(path):
         package, _, rest = name.partition(".")
         if package != "hazemap" or not rest or rest == "__version__":

@@ -17,8 +17,14 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglo
 PAGES = [page for page in PAGES if "_build" not in page.parts]
 
 FENCE = re.compile(r"(?P<mark><!-- runs -->\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)\s#]+)(?:#[^)\s]*)?\)")
-"""A fenced block, perhaps marked as one that runs; the target of a link to another file."""
+LINK = re.compile(r"\]\((?!https?://|mailto:)([^)\s#]*)(?:#([^)\s]*))?\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+INCLUDED = re.compile(r"^```\{include\} (\S+)$", re.MULTILINE)
+"""A fenced block, perhaps marked as one that runs; file and anchor of a link; a heading; a page in another one."""
+
+WORDS = 2_000
+LONGER = {"adaptive.md", "results/comparison.md", "results/heatmap_paper.md", "results/users.md"}
+"""A page has so many words at most; these have more, and no other may join them."""
 
 
 class Block(NamedTuple):
@@ -71,12 +77,12 @@ def test_what_is_not_explained_is_found():
 
 
 def test_every_public_name_is_on_the_page_of_the_interface():
-    page = (ROOT / "docs" / "api.md").read_text()
+    page = (ROOT / "docs" / "reference" / "python.md").read_text()
     assert not [name for name in hazemap.__all__ if not re.search(rf"\b{name}\b", page)]
 
 
 def test_every_part_of_the_package_is_on_the_page_of_the_design():
-    page = (ROOT / "docs" / "design.md").read_text()
+    page = (ROOT / "docs" / "concepts" / "design.md").read_text()
     parts = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in MODULES} - {"__init__"}
     assert not [part for part in sorted(parts) if f"`{part}`" not in page]
 
@@ -85,20 +91,86 @@ def test_the_changelog_knows_the_version():
     assert f"\n## [{hazemap.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
+def prose(page: Path) -> str:
+    """A page without its fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may name after its #: the headings of a page and of those in it, as GitHub and MyST spell them."""
+    inner = [anchors(page.parent / other) for other in INCLUDED.findall(page.read_text())]
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in HEADING.findall(prose(page))]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}.union(*inner)
+
+
+def broken(page: Path) -> list[str]:
+    """The links of a page to files and headings that are not there."""
+    found = []
+    for name, anchor in LINK.findall(prose(page)):
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            found.append(f"{name}#{anchor}")
+    return found
+
+
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_links_lead_somewhere(page):
-    targets = LINK.findall(re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL))
-    assert not [target for target in targets if not (page.parent / target).exists()]
+    assert not broken(page)
+
+
+def test_a_link_to_nowhere_is_found(tmp_path):
+    (tmp_path / "other.md").write_text("# A title: *this*\n")
+    page = tmp_path / "page.md"
+    page.write_text("[a](other.md#a-title-this) [b](other.md#that) [c](none.md) [d](#here)\n\n## Here\n")
+    assert broken(page) == ["other.md#that", "none.md#"]
+
+
+def test_every_page_is_in_the_contents_or_in_another_page():
+    docs = ROOT / "docs"
+    listed = {docs / "index.md", *docs.glob("decisions/*.md")}
+    for page in PAGES:
+        for tree in re.findall(r"^```\{toctree\}$(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+            listed |= {page.parent / f"{line}.md" for line in tree.split() if not line.startswith(":")}
+        listed |= {(page.parent / other).resolve() for other in INCLUDED.findall(page.read_text())}
+    assert {page for page in PAGES if docs in page.parents} <= {page.resolve() for page in listed}
+
+
+def test_no_page_is_too_long_to_read():
+    docs = ROOT / "docs"
+    long = {str(page.relative_to(docs)) for page in docs.rglob("*.md") if len(page.read_text().split()) > WORDS}
+    assert long <= LONGER
+
+
+def test_every_error_is_on_the_page_of_the_interface_with_its_exit_code():
+    from hazemap import errors
+
+    page = (ROOT / "docs" / "reference" / "python.md").read_text()
+    for name, error in vars(errors).items():
+        if isinstance(error, type) and issubclass(error, errors.HazemapError):
+            kind = "" if error is errors.HazemapError else f" `{error.__base__.__name__}`"
+            assert f"| `{name}` |{kind} | {error.exit_code} |" in page
+    assert "`HazemapWarning`" in page
 
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch, home, points):
-    """A folder with a small table of people who do not exist, and a ledger of its own."""
+    """A folder with two tables of people who do not exist, and a ledger of its own."""
+    import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     columns = {"user": points["person"], "lon": points["lon"], "lat": points["lat"]}
     pq.write_table(pa.table(columns), tmp_path / "visits.parquet")
+    chance = np.random.default_rng(1)
+    hour = chance.integers(0, 24, 60_000)
+    columns = {
+        "user": chance.integers(0, 5_000, 60_000),
+        "lon": chance.normal(13.40, 0.03, 60_000),
+        "lat": chance.normal(52.50, 0.02, 60_000),
+        "ts": pa.array(1_700_000_000_000_000 + hour * 3_600_000_000, pa.timestamp("us")),
+        "speed_kmh": chance.normal(30 - 8 * (hour == 8), 6),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "rides.parquet")
     monkeypatch.chdir(tmp_path)
     return home
 
@@ -155,7 +227,7 @@ def test_the_page_of_http_names_every_route_and_no_other(tmp_path):
     from hazemap.server.routes import routes
     from hazemap.server.working import PLACE
 
-    page = (ROOT / "docs" / "http.md").read_text()
+    page = (ROOT / "docs" / "reference" / "http.md").read_text()
     written = set(re.findall(r"`(GET|POST) (/v1/[a-z/{}]+)", page))
     session = "0" * 64
     for way, path in [("GET", "/v1/tasks"), ("POST", "/v1/tasks/{session}"), ("POST", "/v1/tasks/{session}/refusal")]:

@@ -172,7 +172,7 @@ def stats(
 
     With `model="values-only"` it is taken to be public where people are and how many, and only values are protected:
     cells are those with rows, numbers of people are exact, who counts where is chosen for the least error, and the data
-    set's values-only page pays (docs/how-to/values.md).
+    set's values-only page pays (docs/how-to/values-only.md).
 
     >>> import numpy as np, pyarrow as pa, tempfile
     >>> from pathlib import Path

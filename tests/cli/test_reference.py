@@ -1,63 +1,51 @@
-"""docs/command-line.md holds every command, option and exit code, in the words of `--help`, and no other."""
+"""docs/reference/cli has every command and option in the words of `--help`; docs/reference/cli.md every exit code."""
 
 import re
-from collections.abc import Iterator
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.main import get_command
 
 from hazemap import errors
-from hazemap.cli.main import app
 
-PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+DOCS = Path(__file__).parents[2] / "docs"
+sys.path.insert(0, str(DOCS))
 
+from cli_reference import COMMANDS, FOLDER, page_of, part, refreshed  # noqa: E402
 
-def commands(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Every command that does something, with its whole name."""
-    for own, inner in getattr(command, "commands", {}).items():
-        if hasattr(inner, "commands"):
-            yield from commands(inner, f"{name}{own} ")
-        else:
-            yield f"{name}{own}", inner
+PAGE = DOCS / "reference" / "cli.md"
 
 
-COMMANDS = dict(commands(get_command(app)))
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.md")), ids=lambda path: path.stem)
+def test_a_page_is_as_the_code_says(path):
+    assert path.read_text() == refreshed(path.read_text()), "run python docs/cli_reference.py"
 
 
-def row(parameter: Any) -> str:
-    """A parameter as a line of the page's table."""
-    if parameter.param_type_name == "argument":
-        name = f"`{parameter.metavar or parameter.name.upper()}`"
-    else:
-        name = ", ".join(f"`{option}`" for option in (*parameter.opts, *parameter.secondary_opts))
-    default = parameter.default
-    shown = "" if default is None or isinstance(default, bool) or parameter.required else f" (default: {default})"
-    return f"| {name} | {parameter.help.replace('|', chr(92) + '|')}{shown} |"
+def test_every_command_has_its_section_help_options_and_an_example_on_its_page():
+    for name, command in COMMANDS.items():
+        text = page_of(name).read_text()
+        found = re.search(rf"^##? `{name}`$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+        assert found, f"{page_of(name).name} has no section about `{name}`"
+        assert f"<!-- help: {name} -->" in found[1]
+        if not hasattr(command, "commands"):
+            assert f"<!-- options: {name} -->" in found[1]
+            assert f"$ {name}" in found[1]
 
 
-def section(name: str) -> str:
-    found = re.search(rf"^### `hazemap {name}`$(.*?)(?=^##)", PAGE.read_text() + "\n## \n", re.MULTILINE | re.DOTALL)
-    assert found, f"docs/command-line.md has no section '### `hazemap {name}`'"
-    return found[1]
+def test_no_page_and_no_section_is_about_a_command_that_is_not_there():
+    assert {path.stem for path in FOLDER.glob("*.md")} == {page_of(name).stem for name in COMMANDS}
+    written = [each for path in FOLDER.glob("*.md") for each in re.findall(r"^##? `(.*)`$", path.read_text(), re.M)]
+    assert sorted(written) == sorted(COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_has_a_section_with_its_options_and_no_others(name):
-    rows = [row(parameter) for parameter in COMMANDS[name].params if parameter.name != "help"]
-    written = [line for line in section(name).splitlines() if line.startswith("| `")]
-    assert written == rows
+def test_the_list_of_commands_is_whole():
+    assert set(re.findall(r"\(cli/([a-z-]+)\.md\)", PAGE.read_text())) == {path.stem for path in FOLDER.glob("*.md")}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_section_begins_with_the_sentence_of_the_help(name):
-    first = COMMANDS[name].help.strip().partition("\n\n")[0]
-    assert " ".join(first.split()) in " ".join(section(name).split())
-
-
-def test_no_section_is_about_a_command_that_is_not_there():
-    assert re.findall(r"^### `hazemap ([a-z -]+)`$", PAGE.read_text(), re.MULTILINE) == list(COMMANDS)
+def test_an_option_is_a_row_with_its_default_and_whether_it_is_needed():
+    rows = part("options", "hazemap campaign start").splitlines()
+    assert "| `--mode` | What the server is believed capable of. (default: semi-honest) |" in rows
+    assert any(row.startswith("| `--name` |") and row.endswith("(required) |") for row in rows)
 
 
 def test_every_exit_code_is_explained():

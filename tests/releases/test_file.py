@@ -297,7 +297,7 @@ def test_saving_100_000_cells_takes_no_longer_than_a_breath(make, path):
 
 
 def test_every_column_and_key_is_documented(release, path):
-    text = (Path(__file__).parents[2] / "docs" / "files.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "files.md").read_text()
     release.save(path)
     label = json.loads(pq.read_metadata(path).metadata[b"hazemap"])
     for name in (*pq.read_schema(path).names, *pq.read_metadata(path).metadata, *label):

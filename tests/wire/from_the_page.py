@@ -1,4 +1,4 @@
-"""A client written from docs/wire.md alone: it imports nothing of hazemap, and is as slow and plain as the page.
+"""A client written from docs/reference/protocol*.md alone: it imports nothing of hazemap, slow and plain as the pages.
 
 What it draws it is given, so that its answers can be compared byte by byte with vectors. It checks what the page
 says a client checks about the bytes it is sent; floors and tasks are not its business.

@@ -15,7 +15,7 @@ SEED = bytes(range(32))
 
 
 def by_the_page(seed: bytes, members: list[int], degree: int) -> dict[int, set[int]]:
-    """The ring as docs/wire.md says it, without arrays."""
+    """The ring as docs/reference/protocol.md says it, without arrays."""
     cipher = Cipher(algorithms.AES(sha256(b"hazemap 1 graph" + seed).digest()), modes.CTR(bytes(16))).encryptor()
     stream = cipher.update(bytes(8 * (max(members) + 1)))
     ring = sorted(members, key=lambda p: (int.from_bytes(stream[8 * p : 8 * p + 8], "little"), p))

@@ -1,4 +1,4 @@
-"""The test vectors of docs/wire.md: they are what the code says, and a client written from the page says the same."""
+"""The test vectors of the protocol: they are what the code says, and a client written from the pages says the same."""
 
 import json
 import re
@@ -18,7 +18,8 @@ from hazemap.wire.shamir import join
 from . import from_the_page as page
 from .vectors import FOLDER, everything, text
 
-PAGE = Path(__file__).parents[2] / "docs" / "wire.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "protocol.md"
+STRUCTURES = PAGE.with_name("protocol-messages.md")
 SESSIONS = ["session-semi-honest", "session-malicious"]
 
 
@@ -47,7 +48,7 @@ def test_every_message_has_a_vector_and_a_structure_on_the_page():
         assert re.search(
             rf"/\* type {message.kind}, {way}.*?\}} {message.__name__};|"
             rf"\}} {message.__name__}; +/\* type {message.kind}, {way}",
-            PAGE.read_text(),
+            STRUCTURES.read_text(),
             re.DOTALL,
         )
 

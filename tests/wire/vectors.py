@@ -1,4 +1,4 @@
-"""Writes the test vectors that docs/wire.md refers to: `python tests/wire/vectors.py`.
+"""Writes the test vectors that docs/reference/protocol.md refers to: `python tests/wire/vectors.py`.
 
 Everything is drawn from SHA-256 of a name and a counter, so that the files are the same every time. All numbers are
 as they travel: bytes in hexadecimal. Secrets are shown, for that is what a vector is for.

@@ -1,4 +1,4 @@
-"""A release as GeoParquet 1.1: one row a place, everything else in the metadata (docs/files.md)."""
+"""A release as GeoParquet 1.1: one row a place, everything else in the metadata (docs/reference/files.md)."""
 
 import json
 from collections.abc import Iterator

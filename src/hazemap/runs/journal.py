@@ -6,7 +6,7 @@ noise, a row or an exact sum. Whoever reads a journal learns no more than whoeve
 
 A line that says *what is asked* is on the disk, and room for its answer is taken, before the answer is drawn; the
 answer is on the disk before it is given to the algorithm. So of every question a journal says whether it was not yet
-asked, answered, or *asked without an answer kept*: only this last one has to be paid again (docs/ledger.md).
+asked, answered, or *asked without an answer kept*: only this last one has to be paid again (docs/how-to/recover.md).
 """
 
 import base64

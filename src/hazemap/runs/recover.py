@@ -2,7 +2,7 @@
 
 An answer that the journal holds is given to the algorithm again, at no price: it is post-processing of what was paid.
 A question that was not asked yet was paid with the charge of the run, so it is asked now, of the same table under the
-same sampling key. Only a question that was asked while no answer was kept is paid again (docs/ledger.md).
+same sampling key. Only a question that was asked while no answer was kept is paid again (docs/how-to/recover.md).
 """
 
 from contextlib import nullcontext, suppress

@@ -1,4 +1,4 @@
-"""One run, in the order that makes its promises true (docs/design.md, "A run, step by step").
+"""One run, in the order that makes its promises true (docs/concepts/design.md, "A run, step by step").
 
 The output is locked; the table is opened and its rows are read inside the trust model; what could not be read back is
 refused; the journal is begun; the price is charged; every answer is in the journal before anybody sees it; the file

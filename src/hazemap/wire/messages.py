@@ -1,4 +1,4 @@
-"""Every message of a session, and its one encoding (docs/wire.md has them as structures, with test vectors).
+"""Every message of a session, and its one encoding (structures: docs/reference/protocol-messages.md).
 
 A message is uint8 version ‖ uint8 type ‖ 32 bytes naming the session ‖ its fields; an invitation has the terms, of
 which the name is the hash, instead. A pair a stage, the server's first:

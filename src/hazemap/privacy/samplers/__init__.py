@@ -1,4 +1,4 @@
-"""Exact samplers: integers out, uniform words in, and no float decides a draw (docs/noise.md)."""
+"""Exact samplers: integers out, uniform words in, and no float decides a draw (docs/concepts/noise.md)."""
 
 from hazemap.privacy.samplers.gaussian import discrete_gaussian
 from hazemap.privacy.samplers.laplace import discrete_laplace, geometric

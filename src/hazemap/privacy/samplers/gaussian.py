@@ -27,7 +27,7 @@ _FAR = 1 << 31  # in fixed point, at least 22 standard deviations: beyond, only 
 
 
 def discrete_gaussian(stream: Stream, variance: Fraction, size: int) -> NDArray[np.int64]:
-    """`size` numbers with P(z) ∝ exp(−z²/(2 · variance)), z = …, −1, 0, 1, …: exact (docs/noise.md).
+    """`size` numbers with P(z) ∝ exp(−z²/(2 · variance)), z = …, −1, 0, 1, …: exact (docs/concepts/noise.md).
 
     >>> discrete_gaussian(Stream.fixed(b"doctest"), Fraction(100), 3).dtype
     dtype('int64')

@@ -38,7 +38,7 @@ def geometric(stream: Stream, scale: Fraction, size: int) -> NDArray[np.uint64]:
 
 
 def discrete_laplace(stream: Stream, scale: Fraction, size: int) -> NDArray[np.int64]:
-    """`size` numbers with P(z) = (1 − r)/(1 + r) · r^|z|, r = exp(−1/scale): exact (docs/noise.md).
+    """`size` numbers with P(z) = (1 − r)/(1 + r) · r^|z|, r = exp(−1/scale): exact (docs/concepts/noise.md).
 
     A number is not 0 with probability 2r/(1 + r); then its magnitude is 1 + geometric and its sign is
     fair. So zero is never drawn twice, once with each sign.

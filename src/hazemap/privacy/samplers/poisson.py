@@ -18,7 +18,7 @@ _WORD = 64
 
 
 def poisson(stream: Stream, mean: Fraction, size: int) -> NDArray[np.int64]:
-    """`size` numbers with P(n) = e^−m mⁿ/n!, m the mean, a rational above 0 and at most 2¹⁰: exact (docs/noise.md).
+    """`size` numbers with P(n) = e^−m mⁿ/n!, m the mean, a rational in (0, 2¹⁰]: exact (docs/concepts/noise.md).
 
     A number is the least n with U < F(n) = P(0) + … + P(n), for U uniform between 0 and 1. The first 64 digits of
     U nearly always tell; where they are just those of some F(n), and in the tail, where F(n) begins with 64
