@@ -57,7 +57,7 @@ def unions(cells: CellMap, rng):
 
 
 def held(curator, method, budget, reader=lambda cells, _: cells) -> tuple[float, float, float]:
-    """The parts of random unions and of whole levels whose intervals hold the truth; and of unions, one person inside."""
+    """The parts of random unions and whole levels whose intervals hold the truth; and of unions, one person inside."""
     rng, hits, inside = np.random.default_rng(5), ([], []), []
     noise = f"intervals {type(method).__name__} {budget}"  # the same in every run, whatever ran before
     curator = replace(curator, stream=Stream.fixed(noise.encode()))
