@@ -3,6 +3,7 @@
 import os
 import pathlib
 import signal
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +13,8 @@ from hazemap.errors import FileError
 from hazemap.privacy.ledger import Ledger
 from hazemap.publish import release
 from hazemap.releases import Release
+from hazemap.runs import journal, output_lock
+from hazemap.runs.journal import Journal, discard
 from hazemap.runs.output_lock import only_writer
 from hazemap.tables import belongs
 
@@ -79,6 +82,56 @@ def test_a_folder_that_closes_over_a_lock_hides_no_error(tmp_path, monkeypatch):
     monkeypatch.setattr(pathlib.Path, "unlink", closed)
     with pytest.raises(FileError, match="what happened"), only_writer(tmp_path / "map.parquet"):
         raise FileError("what happened")
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("module", [output_lock, journal])
+def test_whoever_is_interrupted_at_any_instant_leaves_no_lock(module, tmp_path):
+    """At each line and each return of what takes a lock, also when it is held and its `with` not yet entered."""
+
+    def taken():
+        if module is output_lock:
+            with only_writer(tmp_path / "map.parquet"):
+                pass
+        else:
+            with Journal.begun(tmp_path, "run", {}):
+                pass
+            with Journal.reopened(tmp_path / "run.journal"):
+                pass
+
+    def interrupted(at: int) -> bool:
+        seen = 0
+
+        def watch(frame, event, _):
+            nonlocal seen
+            if frame.f_code.co_filename != module.__file__:
+                return None
+            seen += event in ("line", "return")
+            if seen == at:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+            return watch
+
+        sys.settrace(watch)
+        try:
+            taken()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(None)
+        return False
+
+    at = 1
+    while interrupted(at):
+        for left in tmp_path.glob("*.journal"):
+            Journal.reopened(left).remove()
+        for left in tmp_path.glob(".*.part"):
+            discard(left)
+        taken()
+        for left in tmp_path.glob("*"):
+            left.unlink()
+        at += 1
+    assert at > 20
 
 
 def test_a_writer_that_was_killed_keeps_nobody_waiting(tmp_path):

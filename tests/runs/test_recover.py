@@ -534,3 +534,42 @@ def test_the_trust_model_reads_the_rows_and_returns_nothing(visits):
     assert Curator(table).prepare(question) is None
     runs = "".join(path.read_text() for path in (Path(hazemap.__file__).parent / "runs").glob("*.py"))
     assert ".total(" not in runs and ".votes(" not in runs
+
+
+def test_an_answer_that_grows_has_room_before_it_is_drawn(ledger, goal, monkeypatch):
+    """Of a tree that is grown nobody knows how large: on a nearly full disk it was drawn, lost and paid again."""
+    taken, take, write = [0], os.posix_fallocate, os.pwrite
+
+    def only_what_was_taken(handle, text, at):
+        if at + len(text) > max(taken[0], 1 << 16):
+            raise OSError(28, "No space left on device")
+        return write(handle, text, at)
+
+    def take_that(handle, at, length):
+        taken[0] = at + length
+        take(handle, at, length)
+
+    chance = np.random.default_rng(3)
+    lon, lat = chance.uniform(13.2, 13.6, 60_000), chance.uniform(52.4, 52.6, 60_000)
+    crowd = {"person": np.arange(60_000), "lon": lon, "lat": lat}
+    options = {"person": "person", "epsilon": 20, "box": BOX, "method": "privtree", "ledger": ledger, "output": goal}
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "posix_fallocate", take_that)
+        patched.setattr(os, "pwrite", only_what_was_taken)
+        made = release(pa.table(crowd), **options)
+    assert 12 * len(made.transcript[0].answer.sums) > 1 << 17  # more than was taken for it once
+    assert len(ledger.history()) == 1
+
+    def full(handle, at, length):
+        if length > 1 << 20:
+            raise OSError(28, "No space left on device")
+        take(handle, at, length)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "posix_fallocate", full)
+        with pytest.raises(FileError, match=r"make room on its disk, 63\.0 MB or more"):
+            release(pa.table(crowd), **options, overwrite=True)
+        with pytest.raises(FileError, match="make room on its disk"):
+            recover(2, ledger=ledger, source=pa.table(crowd))
+    recover(2, ledger=ledger, source=pa.table(crowd), overwrite=True)
+    assert prices(ledger) == [20, 20]  # however often it was tried

@@ -18,6 +18,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -32,7 +33,10 @@ from hazemap.rounds import Answer, Question
 FORMAT = 1
 
 ROOM = 1 << 16
-"""Bytes that are taken for the words around an answer, and for one of which nobody knows how long it is."""
+"""Bytes that are taken for the words around an answer."""
+
+UNKNOWN = 5 << 20
+"""For so many numbers room is taken where nobody knows how many there will be: for some 60 MB."""
 
 _SUM = 16  # hexadecimal digits of a line's checksum
 
@@ -57,7 +61,7 @@ class Journal:
     stored: list[Stored] = field(default_factory=list)
     again: list[int] = field(default_factory=list)
     ended: bool = False
-    _handle: int = -1
+    _file: FileIO | None = None
     _end: int = 0
 
     @classmethod
@@ -66,17 +70,16 @@ class Journal:
         path, part = folder / f"{run}.journal", folder / f".{run}.part"
         try:
             _make(folder)
-            handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            journal = cls(path, head, _handle=handle)
+            journal = cls(path, head, _file=_opened(part, os.O_CREAT | os.O_EXCL))
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(journal._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 journal._write({"journal": FORMAT, **head})
                 part.rename(path)  # it is locked, and whole, from the first instant that it is there
                 _sync(folder)
             except BaseException:
                 part.unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
-                os.close(handle)
+                journal.close()
                 raise
         except OSError as error:
             raise _refused(path, error) from error
@@ -86,22 +89,22 @@ class Journal:
     def reopened(cls, path: Path) -> "Journal":
         """A journal that an earlier process left; `FileError` while that is still running, and for a damaged one."""
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            file = _opened(path)
         except PermissionError as error:
             raise FileError(f"the journal {path} belongs to somebody else: whoever ran it recovers it") from error
         try:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise Running(f"the run of {path.name} is still going on: wait until it ends") from None
-            lines, end = _lines(path, _content(handle))
-            journal = cls(path, _head(path, lines), _handle=handle, _end=end)
+            lines, end = _lines(path, file.readall())
+            journal = cls(path, _head(path, lines), _file=file, _end=end)
             for line in lines[1:]:
                 journal._recall(line)
-            os.ftruncate(handle, end)  # half a line of a write that was cut off, and room that was taken
+            os.ftruncate(journal._handle, end)  # half a line of a write that was cut off, and room that was taken
             return journal
         except BaseException:
-            os.close(handle)
+            file.close()
             raise
 
     @classmethod
@@ -121,9 +124,14 @@ class Journal:
 
     def close(self) -> None:
         """Let others have it."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        if self._file:
+            self._file.close()
+
+    @property
+    def _handle(self) -> int:
+        if self._file is None:
+            raise ValueError("a journal that was only looked at cannot be written")
+        return self._file.fileno()
 
     @property
     def open(self) -> str | None:
@@ -138,15 +146,15 @@ class Journal:
     def ask(self, question: Question) -> None:
         """Write down that this is asked now, and take the room that its answer needs, before it is drawn.
 
-        So whether an answer can be kept does not depend on what the answer is. `FileError` where there is no room:
-        then nothing was asked.
+        So whether an answer can be kept does not depend on what the answer is (of one that grows without a bound, up to
+        `UNKNOWN` numbers). `FileError` where there is no room: then nothing was asked.
         """
-        size = question.size
-        room = ROOM if size is None else ROOM + 12 * size  # base64 of 8 bytes each, and a little
+        size = UNKNOWN if question.size is None else question.size
+        room = 2 * ROOM + 12 * size  # base64 of 8 bytes each, and a little
         try:
-            os.posix_fallocate(self._handle, self._end, ROOM + room)
+            os.posix_fallocate(self._handle, self._end, room)
         except OSError as error:
-            raise _refused(self.path, error) from error
+            raise _refused(self.path, error, room) from error
         asked = digest(question)
         self._append({"asks": asked})
         self._recall({"asks": asked})
@@ -162,6 +170,7 @@ class Journal:
                 "people": answer.people,
             }
         )
+        os.ftruncate(self._handle, self._end + ROOM)  # what it did not need, the file may
         self.stored[-1] = Stored(self.stored[-1].question, answer)
 
     def asks_again(self, charge: int) -> None:
@@ -217,13 +226,9 @@ class Running(FileError):
 
 def discard(part: Path) -> None:
     """Remove a journal that was never whole, unless somebody is writing it at this instant."""
-    with suppress(FileNotFoundError, BlockingIOError):
-        handle = os.open(part, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            part.unlink()
-        finally:
-            os.close(handle)
+    with suppress(FileNotFoundError, BlockingIOError), _opened(part) as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        part.unlink()
 
 
 def check(stored: Stored, question: Question) -> Answer | None:
@@ -236,9 +241,9 @@ def check(stored: Stored, question: Question) -> Answer | None:
     return stored.answer
 
 
-def _content(handle: int) -> bytes:
-    with open(handle, "rb", closefd=False) as file:
-        return file.read()
+def _opened(path: Path, flags: int = 0) -> FileIO:
+    """A file that closes itself, and ends its lock, when nobody holds it: wherever its opening is interrupted."""
+    return FileIO(path, "r+", opener=lambda name, given: os.open(name, given | flags, 0o600))
 
 
 def _lines(path: Path, content: bytes) -> tuple[list[dict[str, Any]], int]:
@@ -293,9 +298,9 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-def _refused(path: Path, error: OSError) -> FileError:
+def _refused(path: Path, error: OSError, room: int = ROOM) -> FileError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    return FileError(
-        f"the journal {path} could not be written ({error.strerror or error}): "
-        + ("make room on its disk" if full else "make its folder writable for you, or name another with HAZEMAP_HOME")
-    )
+    way = f"make room on its disk, {room / 1e6:.1f} MB or more"
+    if not full:
+        way = "make its folder writable for you, or name another with HAZEMAP_HOME"
+    return FileError(f"the journal {path} could not be written ({error.strerror or error}): {way}")

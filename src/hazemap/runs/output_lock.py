@@ -4,6 +4,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 
 from hazemap.errors import FileError
@@ -18,35 +19,35 @@ def only_writer(path: Path) -> Iterator[None]:
     """
     goal = Path(os.path.realpath(path))
     lock = goal.with_name(f".{goal.name}.lock")
-    handle = _locked(goal, lock)
+    while True:  # until the file that is locked is the one that is there
+        with _opened(goal, lock) as file:
+            if not _locked(goal, lock, file):
+                continue
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # its folder may have been closed meanwhile; a lock that is left stops nobody
+                    lock.unlink(missing_ok=True)  # while it is locked: whoever waits for this one sees that it is gone
+            return
+
+
+def _opened(goal: Path, lock: Path) -> FileIO:
+    """A file that closes itself, and ends its lock, when nobody holds it: wherever its opening is interrupted."""
     try:
-        yield
-    finally:
-        with suppress(OSError):  # its folder may have been closed meanwhile; a lock that is left locks nobody out
-            lock.unlink(missing_ok=True)  # while it is locked: whoever waits for this one sees that it is gone
-        os.close(handle)
+        return FileIO(lock, "r+", opener=lambda name, flags: os.open(name, flags | os.O_CREAT, 0o666))
+    except OSError as error:
+        raise FileError(f"{goal} cannot be written ({error.strerror}): choose another place") from error
 
 
-def _locked(goal: Path, lock: Path) -> int:
-    while True:  # until the file that was locked is the one that is there
-        try:
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise FileError(f"{goal} cannot be written ({error.strerror}): choose another place") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            found = lock.stat()
-        except BlockingIOError:
-            os.close(handle)
-            raise FileError(
-                f"{goal} is being written by another release: wait until it is done, or choose another name"
-            ) from None
-        except FileNotFoundError:
-            os.close(handle)
-            continue
-        except OSError as error:
-            os.close(handle)
-            raise FileError(f"{goal} cannot be locked ({error.strerror}): choose a disk that locks files") from error
-        if found.st_ino == os.fstat(handle).st_ino:
-            return handle
-        os.close(handle)
+def _locked(goal: Path, lock: Path, file: FileIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock.stat().st_ino == os.fstat(file.fileno()).st_ino
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        raise FileError(
+            f"{goal} is being written by another release: wait until it is done, or choose another name"
+        ) from None
+    except OSError as error:
+        raise FileError(f"{goal} cannot be locked ({error.strerror}): choose a disk that locks files") from error
