@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from hazemap.errors import InputError
-from hazemap.estimate.ratios import loudest, means, quantiles, reach
+from hazemap.estimate.ratios import loudest, means, quantiles
+from hazemap.estimate.reach import reach
 from hazemap.estimate.variances import variances
 
 TRIALS = 60_000

@@ -84,7 +84,7 @@ def test_the_ends_of_a_variance_are_those_of_all_sums_within_reach(law):
     found = variances(counters, (1.0, NOISE[law]), 0.95)
     way = rng.normal(size=(20_000, 3))
     way /= np.linalg.norm(way, axis=1)[:, None]
-    from hazemap.estimate.ratios import reach
+    from hazemap.estimate.reach import reach
 
     sums = counters[:, None] + (reach(0.95, NOISE[law] * (way**4).sum(1))[:, None] * way)[None]
     every = (sums[..., 0] * sums[..., 2] - sums[..., 1] ** 2 / 4) / sums.sum(axis=2) ** 2

@@ -10,7 +10,8 @@ from hazemap.encoders.kept_values import KeptValues
 from hazemap.errors import InputError
 from hazemap.estimate.gauged import BENT, TOO_WIDE, Found
 from hazemap.estimate.known import means, quantiles
-from hazemap.estimate.ratios import Floats, Interval, reach
+from hazemap.estimate.ratios import Floats, Interval
+from hazemap.estimate.reach import reach
 from hazemap.estimate.variances import variances_known
 from hazemap.rounds import Answer
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from hazemap.domains.measured import Measured
 from hazemap.encoders.values import Values
 from hazemap.errors import InputError
-from hazemap.estimate.ratios import Floats, Interval, loudest, means, quantiles, reach
+from hazemap.estimate.ratios import Floats, Interval, loudest, means, quantiles
+from hazemap.estimate.reach import reach
 from hazemap.estimate.variances import variances
 from hazemap.rounds import Answer
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
-from hazemap.estimate.ratios import Floats, Interval, reach
+from hazemap.estimate.ratios import Floats, Interval
+from hazemap.estimate.reach import reach
 
 Noise = tuple[float, float]
 

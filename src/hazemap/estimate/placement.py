@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cellmap import Spread
-from hazemap.estimate.ratios import reach
+from hazemap.estimate.reach import reach
 
 Floats = NDArray[np.float64]
 

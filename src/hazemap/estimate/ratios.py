@@ -7,13 +7,13 @@ of standard deviation σ and excess kurtosis κ, independent of the others. All 
 """
 
 from math import comb, exp, factorial, sqrt
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
+from hazemap.estimate.reach import reach
 
 Floats = NDArray[np.float64]
 
@@ -31,19 +31,6 @@ class Interval(NamedTuple):
     stddev: Floats
     low: Floats
     high: Floats
-
-
-def reach(confidence: float, kurtosis: Floats) -> Floats:
-    """Standard deviations that hold noise of an excess kurtosis with this probability (Cornish and Fisher).
-
-    >>> reach(0.95, np.array([0.0, 3.0])).round(3)
-    array([1.96 , 2.166])
-    """
-    if not 0 < confidence < 1:
-        raise InputError(f"a confidence lies between 0 and 1, such as 0.95; found {confidence:g}")
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    reached: Floats = np.clip(z + kurtosis * (z**3 - 3 * z) / 24, 0.0, 1 / np.sqrt(1 - confidence))
-    return reached
 
 
 def means(counters: Floats, nodes: Floats, noise: tuple[float, float], confidence: float) -> Interval:

@@ -15,7 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hazemap.estimate.ratios import Floats, Interval, reach
+from hazemap.estimate.ratios import Floats, Interval
+from hazemap.estimate.reach import reach
 
 Noise = tuple[float | Floats, float]
 """The standard deviation of a counter, one for all or of each place, and its excess kurtosis."""

@@ -14,11 +14,11 @@ from hazemap.cells import Leaves, Tree
 from hazemap.domains import Box, Hexagons
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
+from hazemap.estimate.reach import reach
 from hazemap.planning.trial import Layer, Trial, median, middle
 from hazemap.privacy.budget import Budget, Number
 from hazemap.privacy.mechanisms import Noise, noise_for
 from hazemap.privacy.stream import Stream
-from hazemap.releases.questions import reach
 from hazemap.rounds import Answer, Prices, Query, Question
 from hazemap.session import Unrecorded, run
 from hazemap.specs.method_names import domain
@@ -148,7 +148,7 @@ def _level(trial: Trial, layer: Layer, noise: Noise, rule: Bounding, people: int
         cells=layer.cells,
         stddev=stddev,
         average=stddev * layer.cells / (given * people),
-        least=reach(0.95, noise.kurtosis) * stddev / SURE,
+        least=float(reach(0.95, noise.kurtosis)) * stddev / SURE,
         typical=stddev / (given * median(counts.astype(np.float64), counts)),
         misplaced=trial.misplaced(layer.at, noisy),
     )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.estimate.monotone import monotone
-from hazemap.estimate.ratios import reach
+from hazemap.estimate.reach import reach
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

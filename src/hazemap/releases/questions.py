@@ -2,14 +2,13 @@
 
 import math
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from hazemap.cellmap import CellMap, Spread
-from hazemap.errors import InputError
 from hazemap.estimate.clumping import Clumping
 from hazemap.estimate.placement import held, placed
+from hazemap.estimate.reach import checked_confidence, reach
 from hazemap.releases.ground import Floats
 
 
@@ -67,26 +66,6 @@ def decimals(stddev: float) -> int:
     return max(0, 1 - math.floor(math.log10(stddev))) if 0 < stddev < math.inf else 0
 
 
-def checked_confidence(confidence: float) -> None:
-    """`InputError` for one that is no probability between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise InputError(f"a confidence lies between 0 and 1, such as 0.95; found {confidence:g}")
-
-
-def reach(confidence: float, kurtosis: float) -> float:
-    """Standard errors that hold the truth with this probability, for noise of this excess kurtosis.
-
-    The Cornish–Fisher quantile of a symmetric law, q = z + κ (z³ − 3z)/24 with z that of the Gaussian;
-    never more than Chebyshev's 1/√(1 − confidence), which holds for every law.
-
-    >>> round(reach(0.95, 0), 3), round(reach(0.95, 3), 3)
-    (1.96, 2.166)
-    """
-    checked_confidence(confidence)
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    return min(max(z + kurtosis * (z**3 - 3 * z) / 24, 0.0), 1 / math.sqrt(1 - confidence))
-
-
 def estimate(cellmap: CellMap, weights: Floats, counted: str, confidence: float) -> Estimate:
     """What the map says of Σ weights · cells, all of them whole or averages; weights is float64[cells].
 
@@ -95,7 +74,7 @@ def estimate(cellmap: CellMap, weights: Floats, counted: str, confidence: float)
     spread: Spread = cellmap.noise.of(weights)
     value = float(weights @ cellmap.unbiased)
     one = float(weights.max(initial=0.0)) or 1.0
-    margin = math.ceil(reach(confidence, spread.kurtosis) * spread.stddev / one) * one
+    margin = math.ceil(float(reach(confidence, spread.kurtosis)) * spread.stddev / one) * one
     best = float(weights @ cellmap.values)
     return Estimate(value, spread.stddev, value - margin, value + margin, confidence, best, 0.0, counted)
 
@@ -133,6 +112,9 @@ def after_choosing(confidence: float, chosen: int, among: int) -> float:
 
 
 def bounds(unbiased: Floats, stddev: Floats, kurtosis: float, confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """The interval of each cell on its own, of a whole number of people to either side; float64[cells] twice."""
-    margin = np.ceil(reach(confidence, kurtosis) * stddev)
+    """The interval of each cell on its own, of a whole number of people to either side; float64[cells] twice.
+
+    `kurtosis` is the largest of any cell.
+    """
+    margin = np.ceil(reach(confidence, kurtosis, at_most=True) * stddev)
     return np.subtract(unbiased, margin), np.add(unbiased, margin)

@@ -13,7 +13,7 @@ from hazemap.domains.dial import Dial
 from hazemap.domains.places import Places
 from hazemap.encoders import KeptValues
 from hazemap.errors import InputError
-from hazemap.estimate.ratios import reach
+from hazemap.estimate.reach import reach
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.circumstances import UNSAID, Circumstances
 from hazemap.privacy.mechanisms import noise_for
