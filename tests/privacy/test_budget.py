@@ -41,6 +41,26 @@ def test_a_number_means_its_decimal_digits(number, meant):
     assert exact(number) == meant
 
 
+def test_a_number_as_text_has_640_digits_at_most_written_out():
+    """An exponent has five letters at most, zeros and sign among them."""
+    for text in ("7" * 640, "1e640", "1e-640", "1E640", "2e00640", "3e+0640", "1/" + "9" * 638, "-1e-9"):
+        assert exact(text) == Fraction(text)
+    for text in (
+        "7" * 641,
+        "1e641",
+        "1e-641",
+        "1E641",
+        "2e000640",
+        "3e+00640",
+        "1/" + "9" * 639,
+        "1e99999999",
+        True,
+        False,
+    ):
+        with pytest.raises(InputError, match="the number must be a finite number"):
+            exact(text)
+
+
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, "much", "", "1/0", None])
 def test_what_is_no_finite_number_is_refused(number):
     with pytest.raises(InputError, match="epsilon must be a finite number"):
@@ -116,6 +136,43 @@ def test_rho_is_the_largest_that_stays_within(epsilon, delta):
     assert log_delta(rho, epsilon) <= goal
     assert log_delta(rho * (1 + 1e-6) + 2.0**-39, epsilon) > goal
     assert gaussian_log_delta(rho, epsilon) < goal
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "rho"),
+    [
+        ("1", "1e-6", 26_779_672_613),
+        ("0.1", "1e-9", 194_765_782),
+        ("8", "0.01", 2_713_389_614_212),
+        ("0.001", "0.5", 424_799_011_109),
+        ("1e-2", "1e-300", 40_544),
+    ],
+)
+def test_rho_stays_what_it_was(epsilon, delta, rho):
+    """In units of 2⁻⁴⁰: whoever reads a ledger or a statement finds the same."""
+    assert ApproxDP(epsilon, delta).rho == Fraction(rho, 1 << 40)
+    assert ApproxDP(epsilon, delta).part(Fraction(1, 3)) == ZCDP(Fraction(rho, 3 << 40))
+
+
+@pytest.mark.parametrize(
+    ("rho", "epsilon", "wanted"),
+    [
+        (1e-9, 1e-3, -264.122861),
+        (1e-4, 0.5, -633.574471),
+        (0.02, 1, -16.2430632),
+        (0.5, 2, -2.91336004),
+        (1, 1, -0.706245123),
+        (5, 0.1, -0.00721236352),
+        (5, 30, -33.3495408),
+        (100, 300, -101.387493),
+    ],
+)
+def test_the_least_delta_is_found_to_nine_digits(rho, epsilon, wanted):
+    """Against a grid of 200,000 orders."""
+    assert float(f"{log_delta(rho, epsilon):.9g}") == wanted
+    alpha = 1 + np.geomspace(1e-9, max(2.0, (epsilon + 1) / (2 * rho) + 2) * 4, 200_000)
+    grid = (alpha - 1) * (alpha * rho - epsilon) + (alpha - 1) * np.log1p(-1 / alpha) - np.log(alpha)
+    assert log_delta(rho, epsilon) == pytest.approx(grid.min(), rel=1e-6, abs=1e-9)
 
 
 def test_a_conversion_that_is_too_generous_is_found_out():

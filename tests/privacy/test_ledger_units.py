@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hazemap.errors import CapExceeded, HazemapWarning, InputError, LedgerError, OtherUnit
+from hazemap.errors import CapExceeded, CodecError, HazemapWarning, InputError, LedgerError, OtherUnit
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.circumstances import UNSAID, Circumstances
 from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.ledger_pages import read_budget, read_protected, read_unit
 from hazemap.privacy.protected import Protected
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
 from hazemap.privacy.unit import DEVICE, ROW, TEXT, VALUES_ONLY, WHOLE_NUMBERS, Unit
@@ -257,3 +258,148 @@ def test_units_changed_by_hand_are_not_believed(ledger: Ledger, change: str, wor
 def test_whom_a_data_set_protects_comes_back_from_its_json() -> None:
     for protected in (Protected.of(USERS), Protected("person", "user"), Protected("row"), Protected("device")):
         assert Protected.from_json(json.loads(json.dumps(protected.to_json()))) == protected
+
+
+# what is written in the ledger, and read from it
+
+
+def fresh(plain: object) -> object:
+    """The same from JSON: texts that are equal, and no longer the very ones in the code."""
+    return json.loads(json.dumps(plain))
+
+
+def test_units_and_whom_they_are_about_are_what_they_were_in_letters_read_from_a_file() -> None:
+    words = {
+        USERS: ("a person: all rows of one id in the column 'user', read as text, letter by letter", "user"),
+        VALUES: (
+            "a person's values alone: those of all rows of one id in the column 'user', read as text, letter by letter",
+            "user",
+        ),
+        ROW: ("a row, taken for a person of its own", None),
+        DEVICE: ("a person: all rows on one device", None),
+    }
+    whom = {
+        "person": "people told apart by the column 'user'",
+        "row": "rows, each taken for a person of its own",
+        "device": "the people of devices",
+    }
+    for unit, (said, column) in words.items():
+        read = Unit.from_json(fresh(unit.to_json()))
+        assert (read, str(read), read.column, read.to_json()) == (unit, said, column, unit.to_json())
+        about = Protected.from_json(fresh(Protected.of(unit).to_json()))
+        assert about == Protected.of(read) and str(about) == whom[unit.kind]
+        assert about.agrees(read) and about.caution("nyc", read) is None
+        for other in words:
+            assert about.agrees(other) == (unit.kind == other.kind)
+    assert Protected("person", "user").caution("nyc", USERS) is None
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "words"),
+    [
+        (USERS, ROW, ("adds up what people told apart by", "about rows", "--person user", "'nyc, rows'")),
+        (ROW, USERS, ("adds up what rows", "the column 'user'", "--bounding 'rows are people'", "'nyc by user'")),
+        (DEVICE, ROW, ("adds up what the people of devices", "`hazemap campaign`", "'nyc, rows'")),
+        (ROW, DEVICE, ("about the people of devices", "'nyc, devices'")),
+    ],
+)
+def test_a_refusal_says_whom_the_page_is_about_and_what_to_do(mine: Unit, other: Unit, words: tuple[str, ...]) -> None:
+    said = Protected.from_json(fresh(Protected.of(mine).to_json())).refusal(
+        "nyc", Unit.from_json(fresh(other.to_json()))
+    )
+    assert all(each in said for each in words)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{}, [], "person", {"kind": "row", "id_column": "user"}, {"kind": "row", "read_as": "text"}, {"kind": "nobody"}],
+)
+def test_json_that_says_of_nobody_that_they_are_protected_is_refused(wrong: object) -> None:
+    with pytest.raises(CodecError):
+        Protected.from_json(fresh(wrong))
+    for more in (
+        {"kind": "person"},
+        {"kind": "person", "id_column": ""},
+        {"kind": "person", "id_column": "u", "x": "y"},
+    ):
+        with pytest.raises(CodecError):
+            Protected.from_json(fresh(more))
+
+
+def test_names_of_columns_have_1_to_300_characters() -> None:
+    for column, words in (("u", "w"), ("u" * 300, "w" * 300)):
+        assert Unit.person(column, words).id_column == column
+        for wrong in ((column + "u" * 300, words), ("", words), (column, words + "w" * 300), (column, "")):
+            with pytest.raises(InputError):
+                Unit.person(*wrong)
+
+
+@pytest.mark.parametrize("text", [None, 7, "{", "[]", "7", '"ε"', '{"epsilon": "0"}', b"\xff"])
+def test_prices_units_and_people_that_hazemap_did_not_write_are_not_believed(text: object) -> None:
+    with pytest.raises(LedgerError, match="a price that hazemap did not write"):
+        read_budget(text)  # type: ignore[arg-type]
+    for read, words in ((read_unit, "a unit that hazemap did not write"), (read_protected, "does not say whom")):
+        if text is None:
+            assert read(text) is None
+        else:
+            with pytest.raises(LedgerError, match=words):
+                read(text)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("rho", ["x'31'", "'0'", "'-1'", "'1/0'", "'much'"])
+def test_a_rho_that_is_none_is_not_believed(ledger: Ledger, rho: str) -> None:
+    ledger.charge("nyc", ZCDP(1), "a map", USERS)
+    with sqlite3.connect(ledger.path) as db:
+        db.execute(f"UPDATE charges SET rho = {rho}")
+    with pytest.raises(LedgerError, match="a ρ that hazemap did not write"):
+        ledger.datasets()
+
+
+@pytest.mark.parametrize("file", ["nyc.parquet", None])
+def test_charges_for_questions_asked_once_more_are_noted_with_the_first_and_no_others(ledger: Ledger, file) -> None:
+    for dataset in ("nyc", "nyc", "oslo", "nyc", "nyc"):
+        ledger.charge(dataset, PureDP(1), "a map", USERS, run=f"of {dataset}")
+    words = (
+        "nyc",
+        A_PERSON,
+        "one added or removed",
+        PureDP(1),
+        AtMostRows(1),
+        "curator",
+        (),
+        "discrete Laplace",
+        (),
+        (),
+    )
+    ledger.released(2, Statement(*words, "flat", "2026-01-02T03:04:05Z", "0.1.0"), file, again=[3, 4, 9])
+    found = [(record.released, record.file, record.statement is None) for record in ledger.history()]
+    assert found == [(at in (1, 3), file if at in (1, 3) else None, at != 1) for at in range(5)]
+    assert [record.run for record in ledger.history("oslo")] == ["of oslo"]
+    with pytest.raises(InputError, match="knows no data set 'rom'; it knows 'nyc', 'oslo'"):
+        ledger.changes("rom")
+    with pytest.raises(InputError, match="it knows none"):
+        Ledger(ledger.path.with_name("other.sqlite")).history("nyc")
+
+
+def test_a_name_has_200_characters_at_most(ledger: Ledger) -> None:
+    assert ledger.charge("x" * 200, PureDP(1), "a map", USERS).dataset == "x" * 200
+    with pytest.raises(InputError, match="1 to 200 printable"):
+        ledger.charge("x" * 201, PureDP(1), "a map", USERS)
+
+
+def test_pages_are_told_by_their_names_and_only_where_there_are_any(ledger: Ledger) -> None:
+    assert ledger.status("nyc", VALUES_ONLY) is None
+    ledger.cap("nyc", PureDP(2), model=VALUES_ONLY)
+    ledger.charge("nyc", PureDP("0.5"), "values", VALUES)
+    ledger.charge("amsterdam", PureDP(1), "a map", DEVICE)
+    assert [(status.name, status.model, status.charges) for status in ledger.datasets()] == [
+        ("amsterdam", "full", 1),
+        ("nyc", VALUES_ONLY, 1),
+    ]
+    assert ledger.status("nyc", "full") is None and ledger.status("amsterdam", VALUES_ONLY) is None
+    with pytest.raises(CapExceeded, match=r"ε = 1\.5 left of its cap ε = 2"):
+        ledger.check("nyc", PureDP("1.6"), VALUES_ONLY)
+    ledger.check("nyc", PureDP("1.5"), VALUES_ONLY)
+    ledger.check("nyc", PureDP("0.75"), "full")
+    with pytest.raises(CapExceeded, match=r"asks for ε = 0\.76, which costs ε = 1\.52 there"):
+        ledger.check("nyc", PureDP("0.76"), "full")

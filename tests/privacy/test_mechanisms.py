@@ -60,6 +60,34 @@ def test_moments_are_finite_at_any_width(scale):
         assert math.isfinite(noise.kurtosis)
 
 
+def test_moments_that_no_float_holds_are_those_of_the_largest_exponent():
+    """e⁷⁰⁰ is near the end of a float: what is narrower is shown as that wide."""
+    for scale in (Fraction(1, 10**9), Fraction(1, 701), Fraction(1, 700)):
+        assert DiscreteLaplace(scale).kurtosis == 2 + math.cosh(700)
+    assert DiscreteLaplace(Fraction(1, 699)).kurtosis == 2 + math.cosh(699)
+    for variance in (Fraction(1, 1500), Fraction(1, 1400)):
+        assert DiscreteGaussian(variance).kurtosis == pytest.approx(math.exp(700) / 2, rel=1e-9)
+    assert DiscreteGaussian(Fraction(1, 1398)).kurtosis == pytest.approx(math.exp(699) / 2, rel=1e-9)
+    huge = Fraction(10**400)
+    assert DiscreteGaussian(huge).stddev == math.sqrt(np.finfo(np.float64).max)
+    assert DiscreteLaplace(1 / huge).stddev == 0
+
+
+def test_noise_fits_64_bits_up_to_the_widest_that_is_drawn():
+    for made, most in ((DiscreteLaplace, 1 << 50), (DiscreteGaussian, ((1 << 50) - 1) ** 2)):
+        assert made(Fraction(most)).fits and not made(Fraction(most) + Fraction(1, 10**9)).fits
+        assert made(Fraction(10**40)).widest == made(Fraction(most))
+
+
+@pytest.mark.parametrize("budget", [PureDP(1), ZCDP("0.3"), ApproxDP(2, 1e-6)], ids=str)
+@pytest.mark.parametrize("stddev", [0.01, 0.5, 3.0, 1e4, 1e8])
+def test_a_share_is_the_least_that_buys_its_standard_deviation(budget, stddev):
+    sensitivity = Sensitivity(3, 7)
+    share = share_for(budget, sensitivity, stddev)
+    assert (share / STEP).denominator == 1 and noise_for(budget.part(share), sensitivity).stddev <= stddev
+    assert share == STEP or noise_for(budget.part(share - STEP), sensitivity).stddev > stddev
+
+
 def test_wide_laplace_noise_is_like_the_continuous_one():
     assert DiscreteLaplace(Fraction(10**12)).stddev == pytest.approx(math.sqrt(2) * 1e12, rel=1e-15)
     assert DiscreteLaplace(Fraction(10**12)).kurtosis == pytest.approx(3)

@@ -18,7 +18,7 @@ from hazemap.privacy.stream import Stream
 from hazemap.rounds import Choice, Growth, Query
 from hazemap.tables import AtMostRows, MemoryTable, OneVote
 from hazemap.trust import Curator
-from hazemap.trust.curator import epsilon_of
+from hazemap.trust.curator import epsilon_of, telling
 
 TREE = Quadtree(0.25, 0.25, 0.25, 6)
 LEVEL = Leaves.at_level(TREE, 3)
@@ -188,13 +188,27 @@ def test_every_rank_of_a_choice_pays_an_equal_part_of_the_price(table, monkeypat
     ] * 3  # √(2 · 1.5/3): in ρ, three ε's of √3 would be too dear
 
 
-@pytest.mark.parametrize("rho", ["0.5", "2", "0.1", "1e-9", "3", "123456.789", "0.333333333333"])
+@pytest.mark.parametrize(
+    "rho", ["0.5", "2", "0.1", "1e-9", "3", "1e-3", "7e-30", "1e9", "123456.789", "0.333333333333"]
+)
 def test_rho_buys_an_epsilon_that_is_never_rounded_up(rho):
     """ε-DP implies ε²/2-zCDP: ε² ≤ 2ρ exactly, and one 2⁻²⁰ more would be too much."""
     epsilon, twice = epsilon_of(ZCDP(rho)), 2 * Fraction(rho)
     assert epsilon**2 <= twice < (epsilon + Fraction(1, 2**20)) ** 2
+    assert epsilon**2 <= twice < (epsilon * (1 + Fraction(1, 2**18))) ** 2, "however little it is"
     assert epsilon_of(PureDP(rho)) == Fraction(rho)
     assert epsilon_of(ApproxDP(1, "1e-6")) ** 2 <= 2 * ApproxDP(1, "1e-6").rho
+
+
+@pytest.mark.parametrize("sensitivity", [1, 2, 3, 7, 1 << 20])
+def test_a_choice_is_made_from_zeros_where_its_noise_would_be_wider_than_64_bits_hold(sensitivity):
+    """Noise of a choice has the scale 2Δ/ε: 2⁵⁰ is the widest that is drawn."""
+    scores, least = np.array([3, -1, 8]), Fraction(2 * sensitivity, 1 << 50)
+    for epsilon in (least, 2 * least, Fraction(5)):
+        found = telling(scores, sensitivity, epsilon)
+        assert found[0] is scores and found[1:] == (sensitivity, epsilon)
+    found, by, epsilon = telling(scores, sensitivity, least * Fraction(999, 1000))
+    assert (found.tolist(), by, epsilon) == ([0, 0, 0], sensitivity, least) and 2 * by / epsilon == 1 << 50
 
 
 def test_a_choice_and_a_grown_tree_are_exact_answers_without_an_error_bar(table):
