@@ -317,13 +317,20 @@ def test_a_refusal_says_whom_the_page_is_about_and_what_to_do(mine: Unit, other:
 def test_json_that_says_of_nobody_that_they_are_protected_is_refused(wrong: object) -> None:
     with pytest.raises(CodecError):
         Protected.from_json(fresh(wrong))
-    for more in (
-        {"kind": "person"},
-        {"kind": "person", "id_column": ""},
-        {"kind": "person", "id_column": "u", "x": "y"},
-    ):
-        with pytest.raises(CodecError):
-            Protected.from_json(fresh(more))
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"id_column": ""}, {"id_column": "u", "x": "y"}, {"id_column": "u", "read_as": ""}]
+)
+def test_what_is_said_of_a_column_of_ids_has_its_fields_and_no_others(more: dict[str, str]) -> None:
+    words = "an object with a kind" if "x" in more else "says of nobody"
+    if more.get("read_as") == "":
+        assert Protected.from_json({"kind": "person", **more}).read_as == ""
+    else:
+        with pytest.raises(CodecError, match=words):
+            Protected.from_json({"kind": "person", **more})
+    with pytest.raises(CodecError, match="an object with a kind"):
+        Protected.from_json(fresh(more))
 
 
 def test_names_of_columns_have_1_to_300_characters() -> None:
