@@ -195,3 +195,21 @@ def test_a_vote_in_parts_is_measured_in_its_parts():
 def test_what_cannot_be_cut_is_refused(wrong):
     with pytest.raises(InputError):
         wrong()
+
+
+def test_questions_are_the_same_where_cells_axes_lines_and_rules_are():
+    lines = np.array([[1, 2, 3]])
+    one = CutCosts(Leaves(ROOT, ROOT.root), np.array([0]), lines)
+    assert one == CutCosts(Leaves(ROOT, ROOT.root), np.array([0]), lines.copy(), AtMostRows(1)) and hash(one) == hash(
+        whole()
+    )
+    assert (one.size, whole(1).size) == (3, 3) and one != "costs"
+    others = [
+        whole(1),
+        CutCosts(one.cells, one.axis, lines[:, :2]),
+        CutCosts(one.cells, one.axis, np.array([[1, 3, 2]])),
+    ]
+    others += [CutCosts(one.cells, one.axis, lines, rule) for rule in (AtMostRows(2), OneVote())]
+    block = ROOT.cut(np.array([1], dtype=np.uint64), np.array([0]), np.array([2]))
+    others += [CutCosts(Leaves(block, block.root), np.array([0]), lines)]
+    assert all(one != other for other in others)

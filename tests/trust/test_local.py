@@ -238,3 +238,57 @@ def test_a_round_of_reports_costs_each_person_what_its_share_buys():
     assert trust.prices(PureDP(2)).stddev(Counts(LEVEL_2), Fraction(1, 2)) == pytest.approx(
         sqrt(50 * exp(1) / (exp(1) - 1) ** 2 + 0.25)
     )
+
+
+@BOTH
+@pytest.mark.parametrize("budget", [PureDP("0.1"), PureDP(3)], ids=str)
+def test_a_share_is_the_least_that_buys_its_standard_deviation_and_64_where_none_does(randomiser, budget):
+    prices, encoder, step = LocalPrices(budget, 700, randomiser), Counts(LEVEL_2), Fraction(1, 1 << 30)
+    for stddev in (26.0 if randomiser is Asymmetric else 3.0, 1e3, 1e6, 1e12):
+        share = prices.share(encoder, stddev)
+        assert (share / step).denominator == 1 and prices.stddev(encoder, share) <= stddev
+        assert share == step or prices.stddev(encoder, share - step) > stddev
+    assert prices.share(encoder, 0.4) == 64
+    for share in (Fraction(1), Fraction(1, 9)):
+        half = np.sinh(float(budget.epsilon * share) / 2) ** 2
+        noise = 700 / half + 700 / 16 if randomiser is Asymmetric else 700 / (4 * half)
+        assert prices.stddev(encoder, share) == pytest.approx(sqrt(noise + 0.25))
+    nothing = Counts(Leaves(TREE, np.empty(0, np.uint64)))
+    assert prices.stddev(nothing, Fraction(1)) >= prices.stddev(encoder, Fraction(1))
+
+
+@BOTH
+def test_an_answer_is_the_unbiased_sums_of_reports_rounded_by_luck_with_the_variance_of_both(randomiser):
+    rows, query, people, epsilon = table(300), Query(Counts(LEVEL_2), Fraction(1)), 300, Fraction(5, 4)
+    trust, stream = LocalReports(rows, people, randomiser, Stream.fixed(b"x")), Stream.fixed(b"x")
+    chosen = randomiser(epsilon)
+    found = trust.answer(query, PureDP(epsilon))
+    counts = query.encoder.total(rows)
+    assert counts.sum() == people, "as many as report, and no more"
+    numbers = chosen.unbiased(chosen.sums(stream, counts, people), people)
+    luck = (stream.words(16) >> np.uint64(11)).astype(float) / 2**53
+    assert found.sums.tolist() == np.floor(numbers + luck).tolist()
+    variance = chosen.variance(people, numbers) + 0.25
+    assert np.allclose(found.stddev**2, variance[:1] if randomiser is Symmetric else variance)
+    assert found.stddev.shape == ((1,) if randomiser is Symmetric else (16,)) and found.people == people
+    q = 1 / (exp(1.25) + 1)
+    assert found.kurtosis == pytest.approx(1 / (people * q * (1 - q)) - 6 / people) == chosen.kurtosis(people)
+    with pytest.raises(InputError, match="299 people were said to report"):
+        LocalReports(rows, 299).answer(query, PureDP(1))
+    assert trust.answers(Query) and not trust.answers(Choice)
+    wide = trust.answer(query, PureDP("1e-30")).sums
+    assert {2**62} <= set(np.abs(wide).tolist()) <= {0, 2**62}
+
+
+def test_an_epsilon_beyond_floats_leaves_no_noise_and_counts_are_as_many_as_people_at_most():
+    for randomiser in (Symmetric, Asymmetric):
+        one, other = (randomiser(epsilon) for epsilon in (Fraction(500), Fraction(10**400)))
+        sums, twice = np.array([0, 3, 9]), 1 + (randomiser is Asymmetric)
+        assert one.unbiased(sums, 9).tolist() == other.unbiased(sums, 9).tolist()
+        assert other.unbiased(sums, 9) == pytest.approx(twice * sums)
+        assert one.kurtosis(9) == other.kurtosis(9) == pytest.approx(exp(500) / 9)
+        none = np.zeros(3)
+        assert 0 < one.variance(9, none)[0] == other.variance(9, none)[0] < 1e-200
+        assert randomiser(Fraction(499)).kurtosis(9) == pytest.approx(exp(499) / 9)
+    asymmetric = Asymmetric(Fraction(400)).variance(9, np.array([-5.0, 0.0, 4.5, 9.0, 12.0]))
+    assert asymmetric == pytest.approx([0, 0, 4.5, 9, 9])

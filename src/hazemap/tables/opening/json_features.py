@@ -113,11 +113,18 @@ class _Text:
         if self.peek() == "{":
             with suppress(ValueError, RecursionError):
                 value, self._at = _DECODER.raw_decode(self._held, self._at)
-                return value
+                return value if self._ends_element() else None
         text = self._rest_of_element()
         with suppress(ValueError, RecursionError):
             return None if text is None else _DECODER.decode(text)
         return None
+
+    def _ends_element(self) -> bool:
+        """Whether nothing more stands before the comma or the array's end; what does is gone past."""
+        ends = self.peek() in ",]"
+        if not ends:
+            self._rest_of_element()
+        return ends
 
     def _rest_of_element(self) -> str | None:
         """Its text, or None for one too long: it ends where brackets and strings say, so that it hides no other."""
