@@ -44,6 +44,7 @@ from hazemap.domains import (
     Box,
     Clock,
     Cuts,
+    Everything,
     Gauge,
     Grids,
     Hexagons,
@@ -93,6 +94,7 @@ THINGS = {
     "query-of-a-cohort": Query(Counts(QUARTERS, AtMostCells(5)), Fraction(1), cohort=3),
     "query-of-a-stack": Query(Stack((COUNTS, Counts(QUARTERS, OneVote(1024))), (1, 4)), Fraction(1, 3)),
     "query-over-hexagons": Query(Counts(Leaves(HEXAGONS, HEXAGONS.root), RowIsPerson()), Fraction(1, 2)),
+    "query-of-everything": Query(Counts(Everything(HEXAGONS), AtMostRows(2)), Fraction(95, 1000)),
     "query-about-people-outside": Query(Counts(QUARTERS, OneVote(outside=Outside.PEOPLE)), Fraction(1, 2)),
     "choice": Choice(Quantiles(QUARTERS, (Fraction(1, 2), Fraction(9, 10)), AtMostRows(1)), Fraction(1, 7)),
     "answer": Answer(np.array([5, -3, 2**40, 0, 1]), np.array([1.4142135623730951]), 3.0),
@@ -110,7 +112,7 @@ THINGS = {
     "growth": Growth(TREE, AtMostRows(2), Fraction(1, 2), threshold=3),
     "budgets": (PureDP("0.1"), ZCDP("0.5"), ApproxDP(1, "1e-6")),
     "adaptive": Adaptive(TREE, OneVote(), prior=Leaves(TREE, TREE.children(TREE.root)), **BEFORE),
-    "adaptive-with-its-total": Adaptive(TREE, OneVote()),
+    "adaptive-with-its-total": Adaptive(TREE, OneVote(), deciding=tuple(Fraction(k, 100) for k in (2, 5, 11))),
     "query-of-a-sketch": Query(
         Stack((COUNTS, Sketch(TREE, 5, width=100, rows=3, bounding=OneVote(), key=7)), (1, 1)), Fraction(1, 2)
     ),

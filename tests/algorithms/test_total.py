@@ -9,7 +9,7 @@ import pytest
 
 import hazemap
 from hazemap.algorithms import Adaptive, FoundBox
-from hazemap.domains import Box, Quadtree
+from hazemap.domains import Box, Everything, Hexagons, Quadtree
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.stream import Stream
 from hazemap.session import Unrecorded, run
@@ -67,6 +67,28 @@ def test_rows_that_lie_nowhere_are_asked_beside_everything_at_no_price():
         made = released(Adaptive(TREE, AtMostRows(1, outside)), 2)
         assert made.noise.of(made.places.astype(float)).stddev <= 15
         assert made.places.all() != outside.asked
+
+
+def test_the_total_of_many_roots_is_known_as_well():
+    """It was ± 15 √roots: everything is one number above them, and least squares know it."""
+    tree = Hexagons(BOX, 6, 9)
+    assert len(tree.root) > 10
+    for outside in (Outside.DROP, Outside.PEOPLE):
+        made = released(Adaptive(tree, AtMostRows(1, outside)), 3)
+        total = made.noise.of(made.places.astype(float))
+        assert total.stddev <= 15
+        assert abs(made.unbiased[made.places].sum() - PEOPLE) < 7 * total.stddev
+
+
+def test_nobody_pays_more_for_everything_than_for_the_roots():
+    """All rounds of a run cost the budget, and its last one what any question to all costs."""
+    tree = Hexagons(BOX, 6, 9)
+    trust = Curator(open_table(few_people(), person="user"), Stream.fixed(b"the price of all"))
+    made = run(Adaptive(tree, AtMostRows(2)), trust, PureDP(1), Unrecorded())
+    questions = [exchange.question for exchange in made.transcript]
+    assert sum(question.share for question in questions) == 1
+    assert questions[-1].encoder.cells == Everything(tree)
+    assert made.transcript[-1].answer.stddev[0] == pytest.approx(2**0.5 * 2 / 0.095, rel=0.01)
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "3"])

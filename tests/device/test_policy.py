@@ -8,7 +8,7 @@ import pytest
 from hazemap.cells import Leaves
 from hazemap.device.policy import Policy
 from hazemap.device.questions import asked
-from hazemap.domains import Marked, Sides, Valued
+from hazemap.domains import Everything, Marked, Sides, Valued
 from hazemap.encoders import Counts, Sketch, Stack
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.budget import PureDP
@@ -80,6 +80,7 @@ def test_the_side_is_that_of_the_smallest_cell():
     mixed = Counts(Leaves(TREE, [*TREE.root, *LEAVES.cells]))
     assert asked(asking(mixed)).side == asked(task(level=2)).side
     assert asked(asking(Sketch(TREE, 2, 8, 2))).side == asked(task(level=2)).side
+    assert asked(asking(Counts(Everything(TREE)))).side == asked(asking(Counts(Leaves(TREE, TREE.root)))).side
 
 
 def test_parameters_that_do_not_follow_from_the_task_are_refused():
@@ -164,6 +165,7 @@ def test_cells_whose_size_a_device_cannot_tell_soon_are_refused(tree):
     """Squares of districts took seconds to measure; nobody asks devices for them."""
     for encoder in (
         Counts(Leaves(tree, tree.root)),
+        Counts(Everything(tree)),
         Sketch(tree, 1, 8, 2),
         Stack((Counts(Leaves(tree, tree.root)),), (1,)),
     ):

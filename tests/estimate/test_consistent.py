@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.domains import Quadtree
+from hazemap.domains import Box, Everything, Hexagons, Quadtree
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent, nonnegative, shrunk
 from hazemap.estimate.forest import _of_cells, _of_regions, forest
@@ -87,6 +87,30 @@ def test_regions_with_holes_are_combined_as_exactly(last, seed):
     numbers, covariance = dense(measurements, last)
     assert np.allclose(estimate.numbers, numbers)
     assert np.allclose(estimate.stddev**2, np.diag(covariance))
+
+
+def test_a_number_of_everything_stands_above_several_roots():
+    """Twice measured, before and after the cells; `NOWHERE` is not among it."""
+    tree, rng = Hexagons(Box(13.0, 52.3, 13.8, 52.7), 4, 6), np.random.default_rng(1)
+    cells = np.concatenate([tree.root[2:], tree.children(tree.root[:2])])
+    last, first, all_ = Leaves(tree, np.append(cells, NOWHERE)), Leaves(tree, tree.root), Everything(tree)
+    one, two = (Measurement(all_, rng.normal(90, 9, 1), rng.uniform(2, 9, 1), k) for k in (3.0, 1.0))
+    asked = [one, measured(first, rng), measured(last, rng), two]
+    estimate = consistent(asked, last)
+    coarse = np.append(tree.root, NOWHERE)
+    above = np.array([coarse == (c if c in coarse else tree.parent(np.array([c]))[0]) for c in last.cells]).T
+    real = (last.cells != NOWHERE).astype(float)
+    design = np.concatenate([real[None], above[:-1], np.eye(last.size), real[None]])
+    weight, numbers = 1 / np.concatenate([m.variances for m in asked]), np.concatenate([m.numbers for m in asked])
+    covariance = np.linalg.inv(design.T @ (weight[:, None] * design))
+    solver = covariance @ design.T * weight
+    assert np.allclose(estimate.numbers, solver @ numbers)
+    assert np.allclose(estimate.stddev**2, np.diag(covariance))
+    pulled = (real @ solver) ** 4 / weight**2 @ np.repeat([m.kurtosis for m in asked], [m.cells.size for m in asked])
+    total = estimate.of(real)
+    assert total.stddev**2 == pytest.approx(real @ covariance @ real)
+    assert total.kurtosis == pytest.approx(pulled / total.stddev**4)
+    assert consistent(asked, last, total=50.0).numbers @ real == pytest.approx(50)
 
 
 @settings(max_examples=60, deadline=None)

@@ -19,6 +19,7 @@ import shapely
 
 from hazemap.cells import NOWHERE, Cells, Leaves, Redrawn, Tree
 from hazemap.domains import Box, CutDistricts, Cuts, Districts, Grids, Hexagons, Layer, Parcels, Quadtree
+from hazemap.domains.everything import Everything
 from hazemap.domains.intervals import Intervals
 from hazemap.domains.magnitudes import Magnitudes
 from hazemap.domains.marked import Marked, Sides
@@ -203,7 +204,8 @@ def pool(name: str, each: int) -> list[list[list[Ask]]]:
         found.append([[one for one in questions if one.group[1] == rule] for rule in RULES])
     cells = Leaves.at_level(Quadtree.around(BOX, 3), 1)
     stack = Stack((Counts(cells, RULES[0]), Counts(cells, RULES[3])), (1, 2))
-    others = (Query(stack, Fraction(1)), Choice(Quantiles(cells, (Fraction(1, 2),)), Fraction(1)))
+    whole = Query(Counts(Everything(cells.tree), RULES[0]), Fraction(1))
+    others = (Query(stack, Fraction(1)), Choice(Quantiles(cells, (Fraction(1, 2),)), Fraction(1)), whole)
     return [*found, [[of_everybody(question) for question in others]] * len(RULES)]
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
-from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.domains import Box, Everything, Hexagons, Quadtree
 from hazemap.encoders import Counts, Encoder, Quantiles, Sketch, Stack, Wavelet, total
 from hazemap.errors import InputError
 from hazemap.tables import (
@@ -68,7 +68,7 @@ def leaves(tree: Tree) -> dict[str, Leaves]:
 
 def encoders(tree: Tree, rule) -> dict[str, Encoder]:
     partitions = leaves(tree)
-    counts = {name: Counts(cells, rule) for name, cells in partitions.items()}
+    counts = {name: Counts(cells, rule) for name, cells in (partitions | {"all": Everything(tree)}).items()}
     alone = (Counts(partitions["root"], rule), Counts(partitions["some nested"], rule))
     stacks = {
         "stack": Stack(alone, (3, 1)),

@@ -64,6 +64,16 @@ def test_a_box_that_reaches_beyond_the_map_is_planned_as_far_as_the_map_goes():
     )
 
 
+@pytest.mark.parametrize("cells", ["quadtree", "h3:6-9"])
+def test_the_total_is_as_sure_as_it_was_planned(points, cells, tmp_path):
+    table = pa.table(points)
+    people = len(set(table["person"].to_pylist()))
+    promised = plan(BOX, people=people, epsilon=1, cells=cells).adaptive.total
+    made = hazemap.release(table, epsilon=1, box=BOX, cells=cells, ledger=Ledger(tmp_path / "ledger.sqlite"))
+    assert made.total().stddev == pytest.approx(promised, rel=0.05)
+    assert promised <= 15
+
+
 def test_hexagons_are_planned_by_resolution():
     made = plan(Box.parse(BOX), people=50_000, epsilon=1, cells="h3:6-9", bounding=AtMostRows(2))
     assert [level.name for level in made.levels] == [f"resolution {r}" for r in range(6, 10)]

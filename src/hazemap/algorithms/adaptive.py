@@ -8,16 +8,17 @@ import numpy as np
 
 from hazemap.algorithms.asking import with_nowhere
 from hazemap.cellmap import CellMap, Reading
-from hazemap.cells import NOWHERE, Cells, Leaves, Tree
+from hazemap.cells import NOWHERE, Cells, Leaves, Partition, Tree
 from hazemap.disclosure import Disclosure, Learned, counted
+from hazemap.domains.everything import Everything
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import Consistent, Measurement, consistent, measurements, read, roughness
 from hazemap.rounds import Answer, Prices, Query, Question, Rounds
 from hazemap.tables.bounding import AtMostRows, Bounding
 
-TO_THE_ROOT = 64
-"""So many levels up are the roots of any tree."""
+TO_THE_TOP = 64
+"""So many levels above any cell is everything, in any tree."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,9 @@ class Adaptive:
 
     Counting: ask the cells, then coarser cells made of them (`coarser`: how many levels up, with which share), which
     are known better together than one by one. The last of them is everything, with 9.5 % of the budget: so the total of
-    one row a person is known to ± 15 people at ε = 1, however many cells there are (of a tree with r roots, which are
-    counted one by one, to ± 15 √r). The cells are fixed by then, so these answers give unbiased numbers and intervals
-    for every union of cells, by exact least squares (`estimate.read`); the picture may use all rounds. The parameters
-    were chosen on synthetic maps (docs/adaptive.md).
+    one row a person is known to ± 15 people at ε = 1, however many cells there are. The cells are fixed by then, so
+    these answers give unbiased numbers and intervals for every union of cells, by exact least squares
+    (`estimate.read`); the picture may use all rounds. The parameters were chosen on public maps (docs/adaptive.md).
 
     The first grid is the coarsest level with `first_cells` cells; `prior` replaces it by any disjoint cells: last
     year's map, or one of the buildings.
@@ -46,15 +46,15 @@ class Adaptive:
     >>> from hazemap.domains import Quadtree
     >>> tree = Quadtree.world(depth=10)
     >>> Adaptive(tree).share, Adaptive.for_devices(tree, most_numbers=1_300).share
-    (Fraction(143, 200), Fraction(67, 100))
+    (Fraction(37, 50), Fraction(67, 100))
     """
 
     tree: Tree
     bounding: Bounding = AtMostRows(1)
     first_cells: int = 256
-    deciding: tuple[Fraction, ...] = (Fraction(2, 100), Fraction(5, 100), Fraction(11, 100))
+    deciding: tuple[Fraction, ...] = (Fraction(15, 1000), Fraction(4, 100), Fraction(10, 100))
     fullness: tuple[int, ...] = (20, 6, 6)
-    coarser: tuple[tuple[int, Fraction], ...] = ((4, Fraction(1, 100)), (TO_THE_ROOT, Fraction(95, 1000)))
+    coarser: tuple[tuple[int, Fraction], ...] = ((4, Fraction(1, 100)), (TO_THE_TOP, Fraction(95, 1000)))
     prior: Leaves | None = None
     reading: Reading = Reading.LIKELY
     most_numbers: int | None = None
@@ -113,9 +113,13 @@ class Adaptive:
             # Where noise is next to nothing, one person need not be cut.
             cells = self._cut(consistent(asked, cells), max(fullness * noise, 1.0), left, later)
         for levels, share in ((0, self.share), *self.coarser):
-            query = Query(Counts(cells.above(levels), self.bounding), share)
+            query = Query(Counts(self._above(cells, levels), self.bounding), share)
             transcript.append((query, (yield query)))
         return read(transcript, cells, self.reading)
+
+    def _above(self, cells: Leaves, levels: int) -> Partition:
+        """The cells so many levels up: above several roots there is everything."""
+        return Everything(self.tree) if levels > self.tree.depth and len(self.tree.root) > 1 else cells.above(levels)
 
     def _last(self, fullness: float, asked: list[Measurement], cells: Leaves, noise: float) -> float:
         """How full the last cells are, in standard errors: `contrast` by the roughness of cells well above the noise.
@@ -151,7 +155,7 @@ class Adaptive:
             return with_nowhere(cut(known, fullness), self.bounding)
 
         def fits(cells: Leaves) -> bool:
-            above = 0 if later else sum(cells.above(levels).size for levels, _ in self.coarser)
+            above = 0 if later else sum(self._above(cells, levels).size for levels, _ in self.coarser)
             return bool(cells.size + above <= room)
 
         room = left / max((3 ** (later + 1) - 1) / 2, later + 1 + len(self.coarser) if later else 1)

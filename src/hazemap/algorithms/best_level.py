@@ -49,16 +49,16 @@ class BestLevel:
         cells = levels[0]
         plain = read([(query, answer)], cells, Reading.UNBIASED)
         best = max(measurements([(query, answer)], cells), key=evidence)
-        shown = consistent([best], best.cells, float(plain.unbiased[plain.places].sum()))
-        spread = _spread(best.cells, nonnegative(best.cells, shown.numbers), cells)
+        shown = consistent([best], best.leaves, float(plain.unbiased[plain.places].sum()))
+        spread = _spread(best.leaves, nonnegative(best.leaves, shown.numbers), cells)
         return replace(plain, values=np.where(plain.places, spread, plain.unbiased))
 
 
 def evidence(level: Measurement) -> float:
     """How much a level explains: an estimate of what its squared error lacks to a constant, per square metre."""
-    real = level.cells.cells != NOWHERE
+    real = level.leaves.cells != NOWHERE
     explained = level.numbers[real] ** 2 - 2 * level.variances[real]
-    return float((explained / level.cells.areas[real]).sum())
+    return float((explained / level.leaves.areas[real]).sum())
 
 
 def _spread(coarse: Leaves, numbers: NDArray[np.float64], cells: Leaves) -> NDArray[np.float64]:

@@ -126,7 +126,7 @@ def fullest(numbers: NDArray[np.int64], most: int | None, above: float) -> NDArr
 
 def _guessed(asked: Sequence[Measurement], cells: Leaves) -> NDArray[np.float64]:
     """The picture, from all rounds."""
-    places = [part.cells.cells != NOWHERE for part in asked]
+    places = [part.leaves.cells != NOWHERE for part in asked]
     totals = [part.numbers[there].sum() for part, there in zip(asked, places, strict=True)]
     trust = [1 / part.variances[there].sum() for part, there in zip(asked, places, strict=True)]
     total = float(np.average(totals, weights=trust))

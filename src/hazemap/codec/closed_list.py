@@ -11,6 +11,7 @@ from hazemap.domains import (
     CutDistricts,
     Cuts,
     Districts,
+    Everything,
     Gauge,
     Grids,
     Hexagons,
@@ -46,7 +47,7 @@ from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, 
 TREES: tuple[type, ...] = (
     *(Quadtree, Hexagons, Grids, Cuts, Districts, Parcels, CutDistricts, Marked, Measured, Magnitudes, Valued),
 )
-PARTITIONS: tuple[type, ...] = (Leaves, Sides, Octaves, Stretches)
+PARTITIONS: tuple[type, ...] = (Leaves, Everything, Sides, Octaves, Stretches)
 ENCODERS: tuple[type, ...] = (Counts, Stack, Sketch, Wavelet, Values, KeptValues, Presences)
 
 CLOSED_LIST: tuple[type, ...] = (

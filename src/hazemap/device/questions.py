@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hazemap.cells import NOWHERE, Leaves, Tree
-from hazemap.domains import Cuts, Districts, Grids, Hexagons, Marked, Quadtree, Sides
+from hazemap.domains import Cuts, Districts, Everything, Grids, Hexagons, Marked, Quadtree, Sides
 from hazemap.encoders import Counts, Encoder, Sketch, Stack, Wavelet
 from hazemap.errors import Refused
 from hazemap.tables.bounding import Bounding
@@ -74,6 +74,8 @@ def _parts(encoder: Encoder) -> Iterator[_Part]:
             yield _Part(_smallest_at(encoder.tree, encoder.level), encoder.tree, encoder.bounding)
         case Counts(cells=Leaves() as leaves):
             yield _Part(_smallest(leaves), _known(leaves.tree), encoder.bounding)
+        case Counts(cells=Everything(tree=tree)):
+            yield _Part(float(_known(tree).area(tree.root).sum()), tree, encoder.bounding)
         case Counts(cells=Sides() as sides):
             yield _Part(_smallest(sides.cells), sides.tree, encoder.bounding)
         case _:

@@ -4,6 +4,7 @@ from hazemap.domains.boxes import WORLD, Box
 from hazemap.domains.cut_districts import CutDistricts
 from hazemap.domains.cuts import Cuts
 from hazemap.domains.districts import Districts
+from hazemap.domains.everything import Everything
 from hazemap.domains.gauge import Gauge
 from hazemap.domains.grids import Grids
 from hazemap.domains.hexagons import Hexagons
@@ -26,6 +27,7 @@ __all__ = [
     "CutDistricts",
     "Cuts",
     "Districts",
+    "Everything",
     "Gauge",
     "Grids",
     "Hexagons",

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from hazemap.cellmap import Spread
 from hazemap.cells import Leaves
+from hazemap.domains.everything import Everything
 from hazemap.errors import InputError
 from hazemap.estimate.forest import Forest, forest
 
@@ -43,11 +44,18 @@ class Sample(NamedTuple):
 class Measurement(NamedTuple):
     """Unbiased numbers of the cells of a partition, their variances and excess kurtosis; float64[size]."""
 
-    cells: Leaves
+    cells: Leaves | Everything
     numbers: Floats
     variances: Floats
     kurtosis: float
     sample: Sample | None = None
+
+    @property
+    def leaves(self) -> Leaves:
+        """Its cells; `InputError` for a number of everything."""
+        if isinstance(self.cells, Everything):
+            raise InputError("a number of everything tells no cells apart")
+        return self.cells
 
 
 class Regions(NamedTuple):
@@ -97,17 +105,16 @@ def consistent(measurements: Sequence[Measurement], leaves: Leaves, total: float
 
     `total` is the number of everything, where that is to be kept. `InputError` if nothing is known of some cells.
     """
-    parts = list(measurements)
+    parts = [part for part in measurements if isinstance(part.cells, Leaves)]
     place = _place(parts, leaves)
     if place is None:
         place = len(parts)
         parts.append(Measurement(leaves, np.zeros(leaves.size), np.full(leaves.size, np.inf), 0.0))
-    woods = forest([part.cells for part in parts])
+    woods = forest([part.leaves for part in parts])
     sizes = [*(part.cells.size for part in parts), 1]
-    known = total is not None
-    everything = np.array([float(total or 0)]), np.array([0.0 if known else np.inf])
-    numbers = np.concatenate([*(part.numbers for part in parts), everything[0]])[woods.row]
-    measured = np.concatenate([*(part.variances for part in parts), everything[1]])[woods.row]
+    everything = _everything([part for part in measurements if isinstance(part.cells, Everything)], total)
+    numbers = np.concatenate([*(part.numbers for part in parts), [everything.number]])[woods.row]
+    measured = np.concatenate([*(part.variances for part in parts), [everything.variance]])[woods.row]
     turn = np.repeat(np.arange(len(sizes), dtype=np.int16), sizes)[woods.row]
     own, given, below, whole, variance = _loops().solve(woods.parent, woods.missing, numbers, measured)
     position = np.full(sum(sizes), -1)
@@ -117,13 +124,32 @@ def consistent(measurements: Sequence[Measurement], leaves: Leaves, total: float
         raise InputError("some cells of the result cut across what was asked for, so nothing is known of them")
     if not np.isfinite(variance[at]).all():
         raise InputError("some cells of the result were never asked for, so nothing is known of them")
-    kurtosis = np.array([*(part.kurtosis for part in parts), 0.0])
+    kurtosis = np.array([*(part.kurtosis for part in parts), everything.kurtosis])
     return Consistent(leaves, Regions(woods, measured, kurtosis, turn, at), own, given, below, whole, variance)
+
+
+class _One(NamedTuple):
+    """What is known of one number."""
+
+    number: float
+    variance: float
+    kurtosis: float
+
+
+def _everything(parts: Sequence[Measurement], total: float | None) -> _One:
+    """What is known of everything: `total`, or else the mean of its measurements by their variances, or nothing."""
+    if total is not None or not parts:
+        return _One(float(total or 0), np.inf if total is None else 0.0, 0.0)
+    weights = 1 / np.array([part.variances[0] for part in parts])
+    number = float(weights @ np.array([part.numbers[0] for part in parts]))
+    fourth = float(weights**2 @ np.array([part.kurtosis for part in parts]))
+    variance = float(1 / weights.sum())
+    return _One(number * variance, variance, fourth * variance**2)
 
 
 def _place(measurements: Sequence[Measurement], leaves: Leaves) -> int | None:
     """Which measurement, the last one, is of these very cells; None if they have to be added to the forest."""
-    alike = (turn for turn, part in enumerate(measurements) if np.array_equal(part.cells.cells, leaves.cells))
+    alike = (turn for turn, part in enumerate(measurements) if np.array_equal(part.leaves.cells, leaves.cells))
     return max(alike, default=None)
 
 

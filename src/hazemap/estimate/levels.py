@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hazemap.cellmap import Spread
 from hazemap.cells import Leaves
+from hazemap.domains.everything import Everything
 from hazemap.estimate.consistent import Measurement
 
 Floats = NDArray[np.float64]
@@ -97,14 +98,16 @@ def levels(measurements: Sequence[Measurement], leaves: Leaves, total: float | N
 
     `total` is the number of everything, where that is to be kept.
     """
+    if any(isinstance(part.cells, Everything) for part in measurements):
+        return None
     parts = sorted(measurements, key=lambda part: part.cells.size)
     begin, end = leaves.tree.span(leaves.tree.root)
-    if not parts or not np.array_equal(parts[-1].cells.cells, leaves.cells) or not leaves.in_order:
+    if not parts or not np.array_equal(parts[-1].leaves.cells, leaves.cells) or not leaves.in_order:
         return None
     stretches = leaves.stretches
     if len(begin) != 1 or not np.array_equal(stretches[0], begin) or not np.array_equal(stretches[1], end):
         return None
-    if not all(_cuts(fine.cells, coarse.cells) for coarse, fine in pairwise(parts)):
+    if not all(_cuts(fine.leaves, coarse.leaves) for coarse, fine in pairwise(parts)):
         return None
     if not all((part.variances == part.variances[0]).all() for part in parts):
         return None

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
+from hazemap.domains.everything import Everything
 from hazemap.errors import InputError
 from hazemap.estimate.consistent import Measurement, consistent
 from hazemap.estimate.levels import levels
@@ -57,7 +58,7 @@ def read(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, reading: 
 
 def _unbiased(fixed: list[Measurement], cells: Leaves) -> CellMap:
     """Least squares from these answers; where these very cells were counted once, they are their numbers already."""
-    if len(fixed) == 1 and np.array_equal(fixed[0].cells.cells, cells.cells):
+    if len(fixed) == 1 and np.array_equal(fixed[0].leaves.cells, cells.cells):
         return CellMap.independent(cells, fixed[0].numbers, np.sqrt(fixed[0].variances), fixed[0].kurtosis)
     found = levels(fixed, cells) or consistent(fixed, cells)
     return CellMap(cells, found.numbers, found.numbers, found.stddev, found)
@@ -66,16 +67,18 @@ def _unbiased(fixed: list[Measurement], cells: Leaves) -> CellMap:
 def _fixed(asked: list[Measurement], cells: Leaves) -> list[Measurement]:
     """What was answered once the cells were fixed."""
     for turn, part in enumerate(asked):
-        if part.cells.same_cells(cells):
+        if isinstance(part.cells, Leaves) and part.cells.same_cells(cells):
             return asked[turn:]
     wanted = np.sort(cells.cells)
     found, latest = [], -1  # the turn after which no cell was decided; no answer decides whether `NOWHERE` is one
     for turn, part in reversed(list(enumerate(asked))):
+        if isinstance(part.cells, Everything):
+            continue
         place = np.searchsorted(wanted, part.cells.cells)
         own = np.append(wanted, NOWHERE)[place] == part.cells.cells
         own &= place < len(wanted)
         if own.any() and not part.cells.nested:
-            found.append((turn, _some(part, own)))
+            found.append((turn, _some(part, part.cells, own)))
             decided = turn if part.cells.cells[own].any() else -1  # `NOWHERE` is 0
             wanted, latest = np.delete(wanted, place[own]), max(latest, decided)
     if len(wanted) or cells.nested:
@@ -83,9 +86,9 @@ def _fixed(asked: list[Measurement], cells: Leaves) -> list[Measurement]:
     return [*(part for turn, part in found[::-1] if turn <= latest), *asked[latest + 1 :]]
 
 
-def _some(part: Measurement, own: NDArray[np.bool_]) -> Measurement:
-    """The measurements of some cells."""
-    leaves = part.cells if own.all() else Leaves(part.cells.tree, part.cells.cells[own])
+def _some(part: Measurement, cells: Leaves, own: NDArray[np.bool_]) -> Measurement:
+    """The measurements of some of its cells."""
+    leaves = cells if own.all() else Leaves(cells.tree, cells.cells[own])
     return part._replace(cells=leaves, numbers=part.numbers[own], variances=part.variances[own])
 
 

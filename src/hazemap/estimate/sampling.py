@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.cells import Leaves
 from hazemap.estimate.consistent import Consistent, Measurement, Sample
 
 
@@ -16,13 +17,14 @@ def with_sampling(measurements: Sequence[Measurement], guess: Consistent) -> lis
     of one round did to its own number does not decide how much that number is believed. Measurements that do not say
     over how many people they are stay as they are. `guess` must come from the same measurements.
     """
-    rows = sum(part.cells.size for part in measurements)
-    numbers, woods = np.zeros(rows), guess.regions.forest
-    ours = woods.row < rows
-    numbers[woods.row[ours]] = guess.whole[ours]
+    row = guess.regions.forest.row
+    numbers = np.zeros(row.max() + 1)
+    numbers[row] = guess.whole
     found, start = [], 0
     for part in measurements:
-        own, start = numbers[start : start + part.cells.size], start + part.cells.size
+        own = numbers[-1:]  # the last row of a forest is everything
+        if isinstance(part.cells, Leaves):
+            own, start = numbers[start : start + part.cells.size], start + part.cells.size
         found.append(part if part.sample is None else _raised(part, part.sample, own))
     return found
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hazemap.cells import Growing, Leaves, Tree
+from hazemap.domains.everything import Everything
 from hazemap.encoders import Counts, Encoder, Stack
 from hazemap.estimate.consistent import Measurement, Sample
 from hazemap.rounds import Answer, Query, Question
@@ -35,13 +36,13 @@ def measurements(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -
         if not isinstance(question, Query):
             continue
         for counts, start, weight in parts(question.encoder):
-            if isinstance(counts.cells, Leaves) and _same(counts.cells.tree, cells.tree):
+            asked = counts.cells
+            if isinstance(asked, Leaves | Everything) and _same(asked.tree, cells.tree):
                 unit, own = weight * counts.bounding.unit, slice(start, start + counts.size)
                 numbers = answer.sums[own] / unit
                 variance = np.maximum((answer.stddev / unit) ** 2, LEAST_VARIANCE)
                 variances = np.broadcast_to(variance, answer.sums.shape)[own]
-                now = counts.cells if counts.cells.tree == cells.tree else Leaves(cells.tree, counts.cells.cells)
-                measurement = Measurement(now, numbers, variances, answer.kurtosis)
+                measurement = Measurement(_now(asked, cells.tree), numbers, variances, answer.kurtosis)
                 found.append((measurement, answer.people, counts.bounding.sensitivity.l1 / counts.bounding.unit))
     reference = _reference(found, cells)
     return [_scaled(*one, reference) for one in found]
@@ -52,11 +53,22 @@ def _same(asked: Tree, now: Tree) -> bool:
     return asked == now or (isinstance(now, Growing) and now.extends(asked))
 
 
+def _now(asked: Leaves | Everything, tree: Tree) -> Leaves | Everything:
+    """The same cells in the tree as it is now."""
+    if asked.tree == tree:
+        return asked
+    return Leaves(tree, asked.cells) if isinstance(asked, Leaves) else Everything(tree)
+
+
 def _reference(found: Sequence[tuple[Measurement, int | None, float]], cells: Leaves) -> int | None:
     """The number of people that all are scaled to; None if none is known."""
     known = [(measurement, people) for measurement, people, _ in found if people]
-    own = (people for measurement, people in known if measurement.cells.same_cells(cells))
+    own = (people for measurement, people in known if _of_these(measurement, cells))
     return next(own, known[-1][1] if known else None)
+
+
+def _of_these(measurement: Measurement, cells: Leaves) -> bool:
+    return isinstance(measurement.cells, Leaves) and measurement.cells.same_cells(cells)
 
 
 def _scaled(measurement: Measurement, people: int | None, most: float, reference: int | None) -> Measurement:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 
 from hazemap.cells import Leaves
 from hazemap.codec import digest
-from hazemap.domains import Measured, Sides
+from hazemap.domains import Everything, Measured, Sides
 from hazemap.encoders import Counts, Sketch, Stack, Values, Wavelet
 from hazemap.errors import InputError, Refused
 from hazemap.privacy.budget import Budget, PureDP
@@ -87,7 +87,7 @@ def askable(encoder: object) -> bool:
         return False
     if not isinstance(encoder.bounding, AtMostRows | AtMostCells | OneVote):
         return False
-    return isinstance(encoder, Sketch | Wavelet) or isinstance(encoder.cells, Leaves | Sides)
+    return isinstance(encoder, Sketch | Wavelet) or isinstance(encoder.cells, Leaves | Everything | Sides)
 
 
 def noise_shares(question: Query, price: PureDP, cohort: Cohort, clients: int) -> NoiseShares:
