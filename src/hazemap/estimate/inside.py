@@ -5,7 +5,7 @@ empty one, more of its people are on the far side of it. Here each cell is cut a
 shared out to the parts in proportion to the mean density of what is around each part, a level up. So every cell keeps
 its number (Tobler's pycnophylactic interpolation, 1979), nothing is negative, and rectangles that cut cells are a
 third and more nearer to the truth where people are spread smoothly. It is a best guess like the numbers themselves:
-intervals know nothing of it.
+of the most plausible map a picture shows it, and of every map it tells where in cut cells people are.
 """
 
 from collections.abc import Sequence
@@ -94,13 +94,16 @@ def inside(cells: Leaves, values: Floats, stddev: Floats) -> Inside:
 
 
 def shown(cellmap: CellMap) -> CellMap:
-    """The map as a picture shows it: where it is the most plausible one, cut as finely as its best guess is uneven.
+    """The map as a picture shows it: where it is the most plausible one, cut as finely as its best guess is uneven."""
+    return finer(cellmap) if cellmap.reading is Reading.LIKELY else cellmap
 
-    Otherwise, and where nothing would be cut, the same map. What is unbiased in a cell, and its standard error, are
-    spread evenly over its parts, so that every union of them has the numbers and intervals that it had before.
+
+def finer(cellmap: CellMap) -> CellMap:
+    """A map cut as finely as its best guess is uneven; where nothing would be cut, the same map.
+
+    What is unbiased in a cell, and its standard error, are spread evenly over its parts, so that every union of them
+    has the numbers and intervals that it had before.
     """
-    if cellmap.reading is not Reading.LIKELY:
-        return cellmap
     found = inside(cellmap.cells, np.maximum(cellmap.values, 0), cellmap.stddev)
     if found.cells.size == cellmap.cells.size:
         return cellmap

@@ -1,14 +1,16 @@
 """Where the people of cut cells are: the law of how many of them lie in a region.
 
-Of the n people of a cell a part F is in the region, of which the mean f is guessed. F is taken to be Beta with that
-mean and the variance D f (1 − f), as if the cell's people were shared out by a Dirichlet law (`clumping`): from nearly
-f, where people are spread evenly, to all or nothing, where they are in one place. So its law is skewed where few cells
-are cut, ends at 0 and n, and comes to a Gaussian one where many are. The law of noise and of all cut cells together is
-that of a sum of independent numbers: the product of their characteristic functions, turned back by the fast Fourier
-transform.
+Of the n people of a cell a part F is in the region, of which the mean f is guessed. Its variance is D f (1 − f), and
+D is learnt from many cells (`clumping`). Whether all of them are as uneven as D says, or some are towers and the others
+even, nobody knows. So there are two laws of F with that mean and that variance, and an interval holds by either. By the
+first each cell's people are shared out by a Dirichlet law, so F is Beta: from nearly f, where people are spread evenly,
+to all or nothing, where they are in one place. By the second they are all in one place in a part of the cells, and
+anywhere on their own in the others. So the law is skewed where few cells are cut, ends at 0 and n, and comes to a
+Gaussian one where many are. That of noise and of all cut cells together is that of a sum of independent numbers: the
+product of their characteristic functions, turned back by the fast Fourier transform.
 
 Who asks may know where people are, and ask because somebody is there, or is not. Around somebody who is in a cell, its
-F follows the size-biased law, Beta with one person more inside: much the same where people are spread evenly, 1 where
+F follows the size-biased law, that of one person more inside: much the same where people are spread evenly, 1 where
 they are all in one place, however small a part of the area is asked about. Nobody knows how a region was chosen. So the
 upper end of an interval is that of a region which is anywhere or around one of its people, evenly likely, and the lower
 end that of one which is anywhere or leaves out one of the people outside: they are in a cell as often as people are.
@@ -87,7 +89,7 @@ def placed(
         chosen = share * people / (2 * max(others + float((share * people).sum()), 1e-300))
         doubt = variance + chosen * (people * clumped * (1 - share)) ** 2
         # The noise of the cell that was chosen counts in full where all of its people may be inside.
-        most = (part + clumped * (1 - part)) ** 2 - part**2 if inside else np.zeros(len(part))
+        most = 1 - part**2 if inside else np.zeros(len(part))
         more = float((error**2 * most * np.minimum(2 * chosen / (1 - confidence), 1)).max(initial=0.0))
         louder = Spread(float(np.hypot(noise.stddev, more**0.5)), noise.kurtosis)
         ends.append(_ends(part, people, clumped, louder, confidence, chosen, doubt, inside=inside)[inside])
@@ -119,15 +121,19 @@ def _ends(
     before = int(margin / step) + 1
     turn = 2 * np.pi * np.fft.rfftfreq(STEPS) / step
     law = _noise(turn, noise) * np.exp(-others * turn**2 / 2)
-    anywhere = _betas(part, clumped, people / step)
-    known = _betas(part, clumped, people / step, (1, 0) if inside else (0, 1))
-    for each in np.fft.rfft(anywhere + chosen[:, None] * (known - anywhere), axis=1):
-        law = law * each
-    until = np.cumsum(np.maximum(np.roll(np.fft.irfft(law, STEPS), before), 0))
-    until /= until[-1]
     miss = (1 - confidence) / 2
-    low, high = np.searchsorted(until, miss, "right") - 1, np.searchsorted(until, 1 - miss)
-    return float((low - before) * step + around), float((high + 1 - before) * step + around)
+    more, ends = ((1, 0) if inside else (0, 1)), np.empty((2, 2))
+    for way, parts in enumerate((_betas, _towers)):
+        anywhere = parts(part, clumped, people, step)
+        known = parts(part, clumped, people, step, more)
+        whole = law
+        for each in np.fft.rfft(anywhere + chosen[:, None] * (known - anywhere), axis=1):
+            whole = whole * each
+        until = np.cumsum(np.maximum(np.roll(np.fft.irfft(whole, STEPS), before), 0))
+        until /= until[-1]
+        ends[way] = np.searchsorted(until, miss, "right") - 1, np.searchsorted(until, 1 - miss) + 1
+    low, high = ends[:, 0].min() - before, ends[:, 1].max() - before
+    return float(low * step + around), float(high * step + around)
 
 
 def _noise(turn: Floats, noise: Spread) -> Floats:
@@ -139,16 +145,27 @@ def _noise(turn: Floats, noise: Spread) -> Floats:
     return np.asarray((1 + energy / number) ** -number)
 
 
-def _betas(part: Floats, clumped: Floats, ends: Floats, more: tuple[int, int] = (0, 0)) -> Floats:
-    """The law of n F of each cell at 0, 1, 2 … steps, float64[cells, STEPS]; `ends` is n in steps.
+def _betas(part: Floats, clumped: Floats, people: Floats, step: float, more: tuple[int, int] = (0, 0)) -> Floats:
+    """The law of n F of each cell at 0, 1, 2 … steps, float64[cells, STEPS], if F is Beta.
 
     `more` are people who are known to be inside and outside.
     """
     from scipy.special import betainc
 
     alike = 1 / clumped - 1
-    at = np.clip((np.arange(STEPS) + 0.5) / ends[:, None], 0, 1)
+    at = np.clip((np.arange(STEPS) + 0.5) * step / people[:, None], 0, 1)
     until = np.where(
         at >= 1, 1.0, betainc((part * alike + more[0])[:, None], ((1 - part) * alike + more[1])[:, None], at)
     )
     return np.diff(until, axis=1, prepend=0)
+
+
+def _towers(part: Floats, clumped: Floats, people: Floats, step: float, more: tuple[int, int] = (0, 0)) -> Floats:
+    """The same if all are in one place in some cells, and everybody is anywhere on their own in the others."""
+    own = np.minimum(1 / np.maximum(people, 1), 1 - 1e-9)
+    together = np.clip((clumped - own) / (1 - own), 0, 1)
+    law: Floats = (1 - together)[:, None] * _betas(part, own, people, step, more)
+    inside = np.where(sum(more), float(more[0]), part)
+    law[:, 0] += together * (1 - inside)
+    law[np.arange(len(part)), np.rint(people / step).astype(np.int64)] += together * inside
+    return law

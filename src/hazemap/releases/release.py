@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cellmap import CellMap, Independent
+from hazemap.cellmap import CellMap, Independent, Reading
 from hazemap.errors import FileError, InputError
-from hazemap.estimate import shown
 from hazemap.estimate.clumping import Clumping
-from hazemap.estimate.inside import Evenly
+from hazemap.estimate.inside import Evenly, finer
 from hazemap.estimate.likely import BY_AREA
 from hazemap.privacy.statement import Statement
 from hazemap.releases.ground import Floats, Ground
@@ -120,11 +119,12 @@ class Release:
         if not ((shares > 0) & (shares < 1)).any():
             return estimate(self.map, 1 - shares if outside else shares, self.counted, confidence)
         parts, best = shares, float(shares @ self.map.values)
-        noise = self.shown.noise
+        noise = self._finer.noise
         if isinstance(noise, Evenly):
             # The best guess of where in a cell its people are; a tenth of it is by area alone, as in the picture.
-            fine = shares_in(self._shown_ground, region) * np.maximum(self.shown.values, 0)
-            inside, best = np.bincount(noise.holder, fine, noise.size), float(fine.sum())
+            fine = shares_in(self._finer_ground, region) * np.maximum(self._finer.values, 0)
+            inside = np.bincount(noise.holder, fine, noise.size)
+            best = float(fine.sum()) if self.shown is self._finer else best
             guess = np.divide(inside, self.map.values, out=shares.copy(), where=self.map.values > 0)
             parts = np.where((shares > 0) & (shares < 1), BY_AREA * shares + (1 - BY_AREA) * guess.clip(0, 1), shares)
         if outside:
@@ -273,11 +273,16 @@ class Release:
     @cached_property
     def shown(self) -> CellMap:
         """The map as pictures show it: cut finer where its best guess tells how people lie inside cells."""
-        return shown(self.map)
+        return self._finer if self.map.reading is Reading.LIKELY else self.map
 
     @cached_property
-    def _shown_ground(self) -> Ground:
-        return Ground(self.shown.cells)
+    def _finer(self) -> CellMap:
+        """The map cut finer where its best guess tells how people lie inside cells, whether pictures show it or not."""
+        return finer(self.map)
+
+    @cached_property
+    def _finer_ground(self) -> Ground:
+        return Ground(self._finer.cells)
 
     @cached_property
     def clumping(self) -> Clumping:
