@@ -12,6 +12,7 @@ Everything but `page` adds to results/audit.json.
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from hazemap.audit import plan
@@ -21,7 +22,7 @@ from hazemap.audit.finding import judge
 from hazemap.audit.places import Square
 from hazemap.audit.planted import PLANTS
 from hazemap.audit.running import Laboratory
-from hazemap.audit.settings import CURATOR, LOCAL, SECURE_SUM, STATISTICS, Setting
+from hazemap.audit.settings import ALL_STATISTICS, CURATOR, LOCAL, SECURE_SUM, STATISTICS, Setting
 from hazemap.audit.single_line import OfSingleLine
 from hazemap.audit.trials import OfCrowd
 
@@ -57,13 +58,20 @@ def targets() -> dict[str, list]:
     }
 
 
+AT_FOUR = ("auto", "adaptive", "flat:5", "hb:4", "privlet:4", "prefix", "sketch", "top:10", STATISTICS)
+"""Methods that are tried at ε = 4, too."""
+
+
 def settings(epsilon: str) -> list[Setting]:
-    found = [Setting(method, rule, epsilon=epsilon) for method in plan.METHODS for rule in plan.RULES]
+    found = [Setting(method, epsilon=epsilon) for method in plan.METHODS]
+    found += [Setting(method, trust=SECURE_SUM, epsilon=epsilon) for method in plan.SUMS_ONLY]
+    found += [Setting(method, epsilon=epsilon) for method in ALL_STATISTICS]
+    found += [replace(setting, epsilon=epsilon) for setting in plan.elsewhere()]
+    found += [Setting(method, rule, epsilon=epsilon) for rule in plan.RULES[1:] for method in plan.METHODS]
+    found += [Setting(method, epsilon="4") for method in AT_FOUR]
     found += [Setting("auto", rule, epsilon=epsilon, outside="drop") for rule in plan.RULES[:1]]
     found += [Setting("auto", rule, epsilon=epsilon, box=None, cells="quadtree") for rule in plan.RULES[:1]]
     found += [Setting(method, rule, epsilon=None, rho="0.5") for method in ("auto", "flat:5") for rule in plan.RULES]
-    found += [Setting(method, epsilon=epsilon) for method in (STATISTICS, f"{STATISTICS}:values-only")]
-    found += [Setting(method, trust=SECURE_SUM, epsilon=epsilon) for method in plan.SUMS_ONLY]
     found += [Setting(method, trust=LOCAL, epsilon=epsilon, cells="quadtree:3") for method in plan.OF_REPORTS]
     return found
 
@@ -73,7 +81,7 @@ def measured(runs: int, epsilon: str) -> list[dict]:
     kept = {each["setting"]: each for each in stored().get("settings", [])}
     with Laboratory(None, 1) as laboratory:
         for number, setting in enumerate(every):
-            if str(setting) in kept and kept[str(setting)]["runs"] >= runs:
+            if "measured" in kept.get(str(setting), {}) and kept[str(setting)]["runs"] >= runs:
                 continue
             begun = time.monotonic()
             trials = plan.of_setting(setting, 3 * runs if setting.trust == LOCAL else runs)[:1]

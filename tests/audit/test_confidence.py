@@ -53,3 +53,17 @@ def test_the_error_is_divided_among_all_tests_by_chance():
     findings = judge(tests, 0.97)
     assert asked == [pytest.approx(0.01)]
     assert [finding.broken for finding in findings] == [False, True, False, True]
+
+
+def test_epsilon_with_delta_is_judged_as_the_normal_law_that_keeps_it():
+    from scipy.stats import norm
+
+    from hazemap import ApproxDP
+
+    for epsilon, delta in ((1.0, 1e-6), (0.1, 1e-9), (4.0, 1e-4)):
+        budget = ApproxDP(str(epsilon), str(delta))
+        rho = Claim.of(budget).value
+        move = (2 * rho) ** 0.5
+        kept = norm.cdf(move / 2 - epsilon / move) - np.exp(epsilon) * norm.cdf(-move / 2 - epsilon / move)
+        assert kept == pytest.approx(delta, rel=1e-3)
+        assert float(budget.rho) <= rho

@@ -14,8 +14,9 @@ from hazemap.audit.evidence.distinguishing import distinguished
 from hazemap.audit.evidence.guessing import Guesses
 from hazemap.audit.evidence.law import Laws
 from hazemap.audit.evidence.residuals import Residual
+from hazemap.audit.forms import FORMS
 from hazemap.audit.observing import Observation
-from hazemap.audit.people import HEADER, standard
+from hazemap.audit.people import HEADER, row, standard
 from hazemap.audit.places import Square
 
 ALPHA = 1e-7
@@ -58,6 +59,25 @@ def test_normal_noise_is_judged_in_rho():
     rng, claim = np.random.default_rng(SEED), Claim("ρ", 0.5)
     assert 0.15 < law_of(lambda size: np.rint(rng.normal(0, 10, size)), lag=10, claim=claim) < 0.5
     assert law_of(lambda size: np.rint(rng.normal(0, 5, size)), lag=10, claim=claim) > 0.8
+
+
+def test_noise_that_is_a_little_too_narrow_is_found_by_many_numbers():
+    rng, claim = np.random.default_rng(SEED), Claim("ρ", 0.5)
+    sound, narrow = (law_of(lambda n, v=v: np.rint(rng.normal(0, 30 * v, n)), 24, 8192, 30, claim) for v in (1, 0.92))
+    assert 0.44 < sound < 0.5 < narrow
+    assert 0.96 < law_of(lambda size: laplace(3, size, rng), 24, 8192, lag=3) < 1.0
+    assert law_of(lambda size: laplace(2.8, size, rng), 24, 8192, lag=3) > 1.0
+
+
+def test_a_divergence_is_bounded_from_below():
+    from hazemap.audit.evidence.divergence import best_tilt, divergence
+
+    rng = np.random.default_rng(SEED)
+    for apart in (0.2, 1.0, 2.0):
+        taught, judged = ((rng.normal(apart, 1, 50_000), rng.normal(0, 1, 50_000)) for _ in range(2))
+        tilt = best_tilt(*taught, ALPHA)
+        assert 0 < divergence(*judged, tilt, ALPHA) < apart**2 / 2
+        assert divergence(judged[1], judged[1][::-1], tilt, ALPHA) == 0.0
 
 
 def test_noise_with_gaps_shows_the_sum_in_its_remainders():
@@ -150,6 +170,31 @@ def test_independent_noise_passes_and_noise_that_is_used_again_does_not():
     assert worst(same) < ALPHA
 
 
+def test_answers_of_other_files_with_the_same_noise_are_found():
+    from hazemap import AtMostRows
+    from hazemap.audit.evidence.copies import Copies
+    from hazemap.encoders import Counts
+    from hazemap.rounds import Answer, Query
+    from hazemap.session import Exchange
+
+    rng, query = np.random.default_rng(SEED), Query(Counts(Square(5).leaves, AtMostRows(1)), share=1)
+
+    def judged(noise, people=50):
+        found = Copies()
+        for each in noise:
+            sums = each + np.bincount(rng.integers(0, 700, people), minlength=1024)
+            answer = Answer(sums, np.array([1.357]))
+            found.add([Observation(transcript=(Exchange(query, answer),))])
+        [test] = found.tests()
+        return test.pvalue
+
+    noise = [laplace(1, 1024, rng) for _ in range(30)]
+    assert judged(noise) == 1.0
+    assert judged([*noise, noise[3]]) < ALPHA
+    nothing = [np.zeros(1024, dtype=np.int64)] * 30  # noise that is nearly always 0 is alike by chance
+    assert judged(nothing) == 1.0
+
+
 def test_noise_that_depends_on_where_people_are_is_found():
     rng = np.random.default_rng(SEED)
 
@@ -210,6 +255,32 @@ def test_canaries_have_places_of_their_own():
             place for number in range(crowd.size) for place in (*crowd.places(number)[0], crowd.places(number)[1])
         ]
         assert len(set(places)) == len(places) and max(places) < Square(4).size - 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_holds_the_same_rows_in_every_form(form, tmp_path):
+    from hazemap import AtMostRows
+    from hazemap.audit.forms import WITH_POINTS, written
+    from hazemap.tables import open_table
+
+    square = Square(3)
+    lines = [row(square, f"u{number % 7}", number % 20) for number in range(40)]
+    place = {} if form in WITH_POINTS else {"lon": "lon", "lat": "lat"}
+    source = written(form, HEADER + b"".join(line.text for line in lines), tmp_path)
+    votes = open_table(source, person="user", **place).votes(square.leaves.tree, AtMostRows(100))
+    places = np.bincount(np.arange(40) % 20, minlength=64)
+    assert square.leaves.total(votes.cells, votes.weights).tolist() == places.tolist()
+
+
+def test_what_a_run_takes_away_again_is_looked_at(tmp_path):
+    from hazemap.audit.observing import REMOVED, left_behind
+
+    (tmp_path / REMOVED).mkdir()
+    (tmp_path / REMOVED / "3-0.journal").write_bytes(b'1a9c906b7d8c1852 {"ended":true,"people":179}\nx\n')
+    (tmp_path / REMOVED / "4-1.journal").write_bytes(b"other")
+    assert left_behind(tmp_path, 3) == {
+        "removed 0 line 0.ended": "true", "removed 0 line 0.people": "179", "removed 0 line 1": "x"
+    }  # fmt: skip
 
 
 def test_the_neighbours_differ_in_one_person_who_passes_the_rule():

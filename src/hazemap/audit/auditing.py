@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hazemap.audit.evidence.copies import Copies
 from hazemap.audit.finding import Finding, Test, judge
 from hazemap.audit.running import Laboratory, Order, Outcome
 from hazemap.audit.trials import Trial
@@ -72,7 +73,7 @@ def audit(
     tests: list[Test] = []
     orders = [trial.orders() for trial in trials]
     runs = sum(order.runs for each in orders for order in each)
-    published: dict[str, int] = {}
+    published, copies = dict[str, int](), Copies()
     done, doubtful = 0, list[tuple[Trial, list[Outcome], list[Order]]]()
     with Laboratory(plant, processes) as laboratory:
         outcomes = laboratory.run([order for each in orders for order in each])
@@ -80,6 +81,8 @@ def audit(
             say(str(trial.setting), done / max(runs, 1))
             seen = _next(outcomes, own)
             done += sum(order.runs for order in own)
+            for each in seen:
+                copies.add(each.observations)
             name = str(trial.setting)
             published[name] = published.get(name, 0) + sum(not each.error for one in seen for each in one.observations)
             more = trial.again(seen)
@@ -91,6 +94,7 @@ def audit(
         for trial, seen, more in doubtful:
             tests += trial.tests(seen, list(laboratory.run(more)))
             runs += sum(order.runs for order in more)
+    tests += copies.tests()
     findings, seconds = tuple(judge(tests, confidence)), time.monotonic() - begun
     silent = tuple(name for name, count in published.items() if not count)
     return Report(findings, confidence, runs, seconds, plant, sum(published.values()), silent)

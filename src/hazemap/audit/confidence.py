@@ -1,13 +1,13 @@
 """From how often something happened to a lower bound on the privacy loss, with a stated probability of error."""
 
 from dataclasses import dataclass
-from math import exp, inf, log, log1p
+from math import exp, inf, log, log1p, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
-from hazemap.privacy.budget import Budget, PureDP
+from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 
 _ORDERS = np.concatenate([1 + np.geomspace(1e-3, 60, 90)])
 """The α at which Rényi divergences of two coins are compared."""
@@ -46,8 +46,14 @@ class Claim:
 
     @classmethod
     def of(cls, budget: Budget) -> "Claim":
-        """The claim of a budget; (ε, δ) is spent, and judged, as the ρ that it is made from."""
-        return cls("ε", float(budget.epsilon)) if isinstance(budget, PureDP) else cls("ρ", float(budget.rho))
+        """The claim of a budget; (ε, δ) is judged as the largest ρ with which normal noise keeps it.
+
+        >>> round(Claim.of(ApproxDP(1, "1e-6")).value, 4)
+        0.028
+        """
+        if isinstance(budget, PureDP):
+            return cls("ε", float(budget.epsilon))
+        return cls("ρ", float(budget.rho) if isinstance(budget, ZCDP) else _largest_rho(budget))
 
     def __post_init__(self) -> None:
         if self.measure not in ("ε", "ρ"):
@@ -77,6 +83,20 @@ class Claim:
     def lower(self, here: tuple[int, int], there: tuple[int, int], alpha: float) -> float:
         """The loss that (hits, trials) on one table and on the other prove, wrong with probability alpha."""
         return self.loss(at_least(*here, alpha / 2), at_most(*there, alpha / 2))
+
+
+def _largest_rho(budget: ApproxDP) -> float:
+    """By bisection in δ = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), with ρ = μ²/2 (Balle and Wang 2018, theorem 8)."""
+    from scipy.special import log_ndtr
+
+    epsilon, delta, low, high = float(budget.epsilon), float(budget.delta), 1e-12, 1e6
+    for _ in range(200):
+        rho = sqrt(low * high)
+        move = sqrt(2 * rho)
+        here = exp(log_ndtr(move / 2 - epsilon / move))
+        there = exp(min(0.0, epsilon + log_ndtr(-move / 2 - epsilon / move)))
+        low, high = (rho, high) if here - there <= delta else (low, rho)
+    return low
 
 
 def guesses(right: int, made: int, alpha: float) -> float:

@@ -1,6 +1,9 @@
 """Runs where people's devices answer: their answers travel as the codec's text."""
 
+import csv
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -8,34 +11,66 @@ from hazemap import codec
 from hazemap.audit.observing import Observation
 from hazemap.audit.settings import SECURE_SUM, Setting
 from hazemap.domains import Box
+from hazemap.errors import HazemapError
 from hazemap.rounds import Trust
-from hazemap.session import Exchange, Unrecorded, run
+from hazemap.session import Exchange, Unrecorded, replay, run
+from hazemap.specs.method_names import among_devices, way
+from hazemap.specs.parsing import bounding, cells
+from hazemap.tables import MemoryTable, open_table
+from hazemap.trust import Cohort, LocalReports, SimulatedSecureSum
+
+DROPOUT = Fraction(1, 2)
+"""So much of a shard may be missing, where people drop out at all; and half of it has to bring all of the noise."""
 
 
-def answered(setting: Setting, source: Path, people: int) -> tuple[str, list[float]]:
+def answered(setting: Setting, source: str, people: int) -> tuple[str, list[float]]:
     """The transcript of a run among the people of a file, and the map's numbers.
 
-    Nobody drops out and nobody cheats, so no more noise is added than is paid for; all stand in one shard. Under
-    local privacy `people` report, one by one.
+    All stand in one shard; nobody cheats, and nobody drops out unless the setting says so. Under local privacy `people`
+    report, one by one.
     """
-    from hazemap.specs.method_names import among_devices, way
-    from hazemap.specs.parsing import bounding, cells
-    from hazemap.tables import open_table
-    from hazemap.trust import Cohort, LocalReports, SimulatedSecureSum
+    if setting.dropping is not None:
+        table = _of_devices(source)
+        trust: Trust = SimulatedSecureSum(table, _cohort(setting, people), dropping=Fraction(setting.dropping))
+    else:
+        opened = open_table(source, person="user", lon="lon", lat="lat")
+        summed = setting.trust == SECURE_SUM
+        trust = SimulatedSecureSum(opened, _cohort(setting, people)) if summed else LocalReports(opened, people)
+    done = run(_algorithm(setting), trust, setting.budget, Unrecorded())
+    return codec.dumps(done.transcript), np.asarray(done.value.values).tolist()
 
+
+def followed(setting: Setting, people: int, seen: Observation) -> bool:
+    """Whether all questions and the map's numbers follow from the answers, without a table."""
+    nobody = MemoryTable(np.empty(0, dtype=np.int64), {"lon": np.empty(0), "lat": np.empty(0)})
+    trust: Trust = LocalReports(nobody, people)
+    if setting.trust == SECURE_SUM:
+        trust = SimulatedSecureSum(nobody, _cohort(setting, people))
+    try:
+        made = replay(_algorithm(setting), trust.prices(setting.budget), setting.budget, seen.transcript)
+    except HazemapError:
+        return False
+    ours, theirs = np.asarray(made.value.values), seen.columns["count"]
+    return ours.shape == theirs.shape and bool(np.allclose(ours, theirs, rtol=1e-9, atol=1e-9, equal_nan=True))
+
+
+def _of_devices(source: str) -> MemoryTable:
+    """A row a person, so that also those who are in no cell are people, and may drop out."""
+    with Path(source).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns = {name: np.array([float(row[name]) for row in rows]) for name in ("lon", "lat")}
+    return MemoryTable(np.arange(len(rows)), columns)
+
+
+def _cohort(setting: Setting, people: int) -> Cohort:
+    return Cohort(people, people, DROPOUT if setting.dropping else Fraction(0), Fraction(0))
+
+
+def _algorithm(setting: Setting) -> Any:
+    """The method, with the parameters for devices where they sum."""
     box = None if setting.box is None else Box.parse(setting.box)
     algorithm = way(setting.method, cells(setting.cells), box, bounding(setting.bounding))
-    table = open_table(str(source), person="user", lon="lon", lat="lat")
-    trust: Trust
-    if setting.trust == SECURE_SUM:
-        from fractions import Fraction
-
-        trust = SimulatedSecureSum(table, Cohort(people, people, Fraction(0), Fraction(0)))
-        algorithm = among_devices(algorithm, 1 << 16)
-    else:
-        trust = LocalReports(table, people)
-    done = run(algorithm, trust, setting.budget, Unrecorded())
-    return codec.dumps(done.transcript), np.asarray(done.value.values).tolist()
+    return among_devices(algorithm, 1 << 16) if setting.trust == SECURE_SUM else algorithm
 
 
 def observed(raw: tuple[str, list[float]]) -> Observation:

@@ -1,18 +1,21 @@
 """Many people who all bring more than the rule leaves of them, against nobody: how far does each move the numbers?"""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hazemap.audit.evidence.accounts import of_ledger
 from hazemap.audit.evidence.movement import Movement
 from hazemap.audit.evidence.residuals import Sums
 from hazemap.audit.finding import Test
+from hazemap.audit.forms import CSV
 from hazemap.audit.people import File, Line, row
 from hazemap.audit.places import Square
 from hazemap.audit.running import Order, Outcome
 from hazemap.audit.settings import CURATOR, SECURE_SUM, Setting, most_rows
 
 WEIGHT = 1000.0
+MOST_PLACES = 3
+"""So many hours of one place count of a person in statistics by the hour; and so many of their records in others."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class OfMovement:
 
     @property
     def _most(self) -> int:
-        return most_rows(self.setting.bounding)
+        return most_rows(self.setting.bounding) if not self.setting.of_values else MOST_PLACES
 
     @property
     def _places(self) -> int:
@@ -46,19 +49,17 @@ class OfMovement:
         single = self.setting.bounding == "rows are people"
         times = 1 if single or self._places > 1 else 4 * self._most
         rounds = (
-            self._line(number, place, plain=single or turn % 2 == 0)
+            self._line(number, place, turn, plain=single or self.setting.form != CSV or turn % 2 == 0)
             for turn in range(times)
             for place in range(self._places)
             for number in range(self.people)
         )
         return File((*rounds, *base)), File(base)
 
-    def _line(self, number: int, place: int, plain: bool) -> Line:
+    def _line(self, number: int, place: int, turn: int, plain: bool) -> Line:
         at = number * self._places + place
-        line = row(self.square, f"c{number}", at, WEIGHT)
-        return (
-            line if plain else Line(b'"' + line.text.replace(b",", b'",', 1), line.person, line.lon, line.lat, WEIGHT)
-        )
+        line = row(self.square, f"c{number}", at, WEIGHT, hour=turn % 24)
+        return line if plain else replace(line, text=b'"' + line.text.replace(b",", b'",', 1))
 
     def orders(self) -> list[Order]:
         """Both files."""

@@ -5,10 +5,12 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from hazemap.errors import HazemapError
@@ -44,22 +46,33 @@ def of_file(path: Path) -> Observation:
     except (HazemapError, KeyError, TypeError, ValueError) as error:
         return Observation(error=f"the file cannot be opened: {type(error).__name__}", size=path.stat().st_size)
     table = pq.read_table(path)
-    flat = table.drop_columns([name for name in ("bbox", "geometry") if name in table.column_names])
     columns = {
-        name: flat[name].to_numpy().astype(np.float64)
-        for name in flat.column_names
-        if str(flat[name].type) not in ("string", "large_string")
+        name: table[name].to_numpy().astype(np.float64) for name in table.column_names if table[name].type in _NUMBERS
     }
     words: dict[str, str] = {}
-    for name in ("statement", "method", "tree", "counted", "reading"):
-        flattened(label.get(name), name, words)
-    cells = tuple(str(name) for name in flat[flat.column_names[0]].to_pylist())
+    for key, value in {**pq.read_metadata(path).metadata, **(table.schema.metadata or {})}.items():
+        if key == b"hazemap":
+            flattened({name: each for name, each in label.items() if name not in VARYING}, "label", words)
+        elif not key.startswith(b"hazemap.transcript."):
+            words[f"metadata {key.decode()}"] = shortened(value.decode(errors="replace"))
+    for name in table.column_names:
+        if name not in columns:
+            words[f"column {name}"] = shortened(str(table[name].to_pylist()))
+    cells = tuple(str(name) for name in table[table.column_names[0]].to_pylist())
     return Observation("", path.stat().st_size, columns, words, cells, release.transcript, release)
+
+
+_NUMBERS = tuple(
+    getattr(pa, name)()
+    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float32", "float64", "bool_")
+)
+VARYING = ("created", "digest", "integrity")
+"""What a label says that is of the run and not of the table."""
 
 
 def flattened(data: Any, name: str, words: dict[str, str]) -> None:
     """Every leaf of some JSON under the path that leads to it; when a release was made is public and left out."""
-    if name.endswith(".created") or name == "statement.dataset":
+    if name.endswith(".created") or name == "label.statement.dataset":
         return
     if isinstance(data, dict):
         for key, value in data.items():
@@ -68,7 +81,33 @@ def flattened(data: Any, name: str, words: dict[str, str]) -> None:
         for number, value in enumerate(data):
             flattened(value, f"{name}.{number}", words)
     else:
-        words[name] = json.dumps(data)[:400]
+        words[name] = shortened(json.dumps(data))
+
+
+def shortened(text: str) -> str:
+    """The text, or of a long one its beginning and a digest."""
+    return text if len(text) <= 400 else f"{text[:80]} … {sha256(text.encode()).hexdigest()}"
+
+
+def left_behind(folder: Path, run: int) -> dict[str, str]:
+    """What a run wrote beside its file and took away again, such as its journal: every leaf of every line of JSON.
+
+    Nobody but the steward reads it, and still it may hold only what the release does (docs/ledger.md).
+    """
+    words: dict[str, str] = {}
+    for number, file in enumerate(sorted((folder / REMOVED).glob(f"{run}-*"))):
+        content = file.read_bytes().replace(str(folder).encode(), b"")
+        name = f"removed {number}"
+        for at, line in enumerate(content.rstrip(b"\0\n").split(b"\n")[:256]):
+            try:
+                flattened(json.loads(line[line.find(b"{") :]), f"{name} line {at}", words)
+            except ValueError:
+                words[f"{name} line {at}"] = shortened(line.decode(errors="replace"))
+    return words
+
+
+REMOVED = "removed"
+"""The folder in which a run's process keeps copies of the files that it takes away."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ import numpy as np
 from hazemap.audit.places import Square
 from hazemap.tables import MemoryTable
 
+DAY, MIDNIGHT = "2026-03-01", 1_772_323_200.0
+"""When everything happens, in UTC; and when that day begins, in seconds since 1970."""
+
 HEADER = b"user,lon,lat,weight,time,note\n"
 
 
@@ -25,6 +28,7 @@ class Line:
     lat: float
     weight: float = 1.0
     counts: bool = True
+    hour: int = 8
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class File:
             "lat": np.array([row.lat for row in rows]),
             "weight": np.array([row.weight for row in rows]),
             "value": np.array([row.weight for row in rows]),
+            "time": np.array([MIDNIGHT + 3600.0 * row.hour for row in rows]),
         }
         return MemoryTable(np.array([codes[row.person] for row in rows], dtype=np.int64), columns, 0)
 
@@ -68,11 +73,11 @@ class Neighbours:
     gone: File
 
 
-def row(square: Square, person: str, place: int, weight: float = 1.0, note: str = "") -> Line:
+def row(square: Square, person: str, place: int, weight: float = 1.0, note: str = "", hour: int = 8) -> Line:
     """A plain line."""
     lon, lat = float(square.lon[place]), float(square.lat[place])
-    text = f"{person},{lon:.6f},{lat:.6f},{weight:g},2026-03-01T08:00:00,{note}\n"
-    return Line(text.encode(), person, lon, lat, weight)
+    text = f"{person},{lon!r},{lat!r},{weight:g},{DAY}T{hour:02}:00:00,{note}\n"
+    return Line(text.encode(), person, lon, lat, weight, hour=hour)
 
 
 def background(square: Square) -> list[Line]:
@@ -107,6 +112,12 @@ def outside(square: Square) -> Neighbours:
     base = tuple(background(square))
     far = Line(b"zz,-70.000000,-33.000000,1,2026-03-01T08:00:00,\n", "zz", -70.0, -33.0)
     return Neighbours("somebody outside", File((*base, far)), File(base))
+
+
+def among_absent(square: Square) -> Neighbours:
+    """Somebody among two hundred people who are all far from the map: whoever of these drops out, sums are the same."""
+    far = tuple(Line(b"b%d,-70.000000,-33.000000,1,,\n" % number, f"b{number}", -70.0, -33.0) for number in range(200))
+    return Neighbours("somebody among absent people", File((*far, row(square, "zz", square.size - 4))), File(far))
 
 
 def standard(square: Square, rule: str, most: int) -> list[Neighbours]:

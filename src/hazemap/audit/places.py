@@ -1,7 +1,9 @@
-"""Where made-up people are: the middles of the cells of a small square, far apart from each other's edges."""
+"""Where made-up people are: the middles of the cells of a small square, far from their edges, or their corners."""
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,8 @@ class Square:
     """
 
     depth: int
+    box: str = BOX
+    corners: bool = False
 
     @property
     def cells(self) -> str:
@@ -35,12 +39,14 @@ class Square:
     @cached_property
     def leaves(self) -> Leaves:
         """The cell of each place."""
-        return Leaves.at_level(Quadtree.around(Box.parse(BOX), self.depth), self.depth)
+        return Leaves.at_level(Quadtree.around(Box.parse(self.box), self.depth), self.depth)
 
     @cached_property
     def _middles(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        tree = Quadtree.around(Box.parse(BOX), self.depth)
+        tree = Quadtree.around(Box.parse(self.box), self.depth)
         west, south, east, north = tree.bounds(self.leaves.cells)
+        if self.corners:
+            return west, south
         return (west + east) / 2, (south + north) / 2
 
     @property
@@ -52,3 +58,19 @@ class Square:
     def lat(self) -> NDArray[np.float64]:
         """Latitudes in degrees."""
         return self._middles[1]
+
+
+def quarters(box: str, depth: int) -> str:
+    """Districts as GeoJSON: the cells of the square around a box, cut so often."""
+    square = Square(depth, box)
+    tree = square.leaves.tree
+    west, south, east, north = (edge.tolist() for edge in cast(Quadtree, tree).bounds(square.leaves.cells))
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"name": f"district {number}"},
+            "geometry": {"type": "Polygon", "coordinates": [[[w, s], [e, s], [e, n], [w, n], [w, s]]]},
+        }
+        for number, (w, s, e, n) in enumerate(zip(west, south, east, north, strict=True))
+    ]
+    return json.dumps({"type": "FeatureCollection", "features": features})

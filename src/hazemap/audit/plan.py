@@ -1,15 +1,26 @@
 """Which trials an audit consists of: everything for one setting, and the fixed set of the short audit."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hazemap.audit.canaries import KINDS, Crowd
+from hazemap.audit.forms import CSV, FORMS
 from hazemap.audit.movement import OfMovement
-from hazemap.audit.people import alone, outside, standard, values
-from hazemap.audit.places import Square
+from hazemap.audit.people import alone, among_absent, outside, standard, values
+from hazemap.audit.places import BOX, Square
 from hazemap.audit.questions import QUESTIONS, OfQuestion
-from hazemap.audit.settings import CURATOR, LOCAL, SECURE_SUM, STATISTICS, Setting, most_rows
+from hazemap.audit.settings import (
+    ALL_STATISTICS,
+    CURATOR,
+    DISTRICTS,
+    LOCAL,
+    SECURE_SUM,
+    STATISTICS,
+    Setting,
+    most_rows,
+)
 from hazemap.audit.single_line import OfSingleLine
-from hazemap.audit.trials import OfCap, OfCrowd, OfNeighbours, Trial
+from hazemap.audit.trials import OfBeginnings, OfCap, OfCrowd, OfNeighbours, Trial
 from hazemap.rounds import Growth
 
 DEPTH = 5
@@ -35,6 +46,9 @@ CANARIES = ("flat:5", "singular:5", "laplace-clip:5")
 """Methods whose published numbers are one for each place, so that canaries can be told by them."""
 
 
+FINE = 7
+"""So often the square is cut where many numbers are wanted: 16,384 places."""
+
 CROWDS = (1, 2, 3, 5)
 """How many people stand in one place where a tree is grown, and one more or not."""
 
@@ -45,7 +59,8 @@ REPORTS = 25
 def square(setting: Setting) -> Square:
     """The places of a setting: those of its quadtree."""
     name, _, depth = setting.cells.partition(":")
-    return Square(int(depth)) if name == "quadtree" and depth else Square(DEPTH)
+    box = setting.box or BOX
+    return Square(int(depth), box) if name == "quadtree" and depth else Square(DEPTH, box)
 
 
 def of_setting(setting: Setting, runs: int) -> list[Trial]:
@@ -102,6 +117,63 @@ def of_numbers(runs: int) -> list[Trial]:
     return trials
 
 
+PENTAGON = "10.30,64.60,10.80,64.80"
+"""A box around one of the twelve pentagons among H3's hexagons."""
+
+
+def of_width(runs: int = 12) -> list[Trial]:
+    """Whether noise is as wide as it has to be, to a few parts of a hundred: hundreds of thousands of numbers."""
+    cells = f"quadtree:{FINE}"
+    settings = [
+        Setting(f"flat:{FINE}", cells=cells),
+        Setting(f"flat:{FINE}", epsilon=None, rho="0.5", cells=cells),
+        Setting(f"flat:{FINE}", delta="1e-6", cells=cells),
+    ]
+    return [OfNeighbours(each, standard(square(each), each.bounding, 1)[0], runs) for each in settings]
+
+
+def of_sources(runs: int = 4) -> list[Trial]:
+    """How far people move numbers whose rows stand in other files than one of CSV, or on the edges of cells."""
+    trials: list[Trial] = [
+        OfMovement(Square(DEPTH), Setting("flat:5", form=form), runs) for form in FORMS if form != CSV
+    ]
+    trials.append(OfMovement(Square(DEPTH, corners=True), Setting("flat:5"), runs))
+    return trials
+
+
+def of_places(runs: int = 4) -> list[Trial]:
+    """Hexagons, the one of them that is none, and districts: the law of the noise, and how far people move numbers."""
+    trials: list[Trial] = []
+    for setting in elsewhere():
+        trials += of_setting(replace(setting, epsilon="0.1"), 8)[:1]
+        trials += of_movement(setting, runs)
+    return trials
+
+
+def of_values(runs: int = 4) -> list[Trial]:
+    """Statistics of all kinds: at a small ε, where what is exact shows; and how far people move counters."""
+    trials: list[Trial] = []
+    for method in ALL_STATISTICS:
+        trials += of_setting(Setting(method, epsilon="1" if "values-only" in method else "0.1"), 10)[:1]
+        if "values-only" not in method:
+            trials += of_movement(Setting(method), runs)
+    return trials
+
+
+def of_devices() -> list[Trial]:
+    """What only devices do: some drop out of a secure sum; a report is randomised by one person alone."""
+    dropping = Setting("flat:5", trust=SECURE_SUM, dropping="7/20")
+    report = Setting("flat:2", trust=LOCAL, cells="quadtree:2")
+    return [OfNeighbours(dropping, among_absent(Square(DEPTH)), 12), OfQuestion(report, 6000)]
+
+
+def elsewhere() -> list[Setting]:
+    """Methods over hexagons, one of them no hexagon, and over districts."""
+    found = [Setting(method, cells="h3:5-8") for method in ("auto", "fitted-level", "flat:8", "hierarchical:8")]
+    found += [Setting("flat:7", cells="h3:5-7", box=PENTAGON), Setting("adaptive", cells="h3:5-7", box=PENTAGON)]
+    return found + [Setting(method, cells=DISTRICTS, box=None) for method in ("national:20", "adaptive", "flat")]
+
+
 def short() -> list[Trial]:
     """The fixed set of five minutes: every method, rule and trust model once at least, and every kind of line.
 
@@ -113,9 +185,7 @@ def short() -> list[Trial]:
     for rule in RULES:
         trials += of_setting(Setting("flat:5", rule), 12)
         trials += of_setting(Setting("auto", rule), 8)[:1]
-    for method in (STATISTICS, f"{STATISTICS}:values-only"):
-        for epsilon in ("1", "0.1"):
-            trials += of_setting(Setting(method, epsilon=epsilon), 10)[:1]
+    trials += of_setting(Setting(STATISTICS), 10)[:1]
     trials += of_setting(Setting("auto", "one row", box=None, cells="quadtree", epsilon="0.1"), 8)[:1]
     trials += [OfNeighbours(Setting("auto", rule, epsilon="0.1"), outside(Square(DEPTH)), 10) for rule in RULES]
     for method, rule in (("auto", "rows:3"), ("flat:5", "rows:3")):
@@ -123,7 +193,6 @@ def short() -> list[Trial]:
     for rule in RULES:
         trials += of_movement(Setting("auto", rule), 3)
     trials += [
-        *of_movement(Setting(STATISTICS), 4),
         *of_movement(Setting("flat:5", "rows:3", epsilon=None, rho="0.5"), 6),
     ]
     trials += of_movement(Setting("flat:5", trust=SECURE_SUM), 6)
@@ -131,6 +200,8 @@ def short() -> list[Trial]:
     trials += of_setting(Setting("auto", trust=SECURE_SUM), 8)[:1]
     trials += of_setting(Setting("flat:3", trust=LOCAL, cells="quadtree:3"), 40)
     trials.append(OfCap(Setting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
+    trials.append(OfBeginnings(Setting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
+    trials += [*of_width(), *of_sources(), *of_places(), *of_values(), *of_devices()]
     return [*trials, *of_questions(1500), *of_numbers(4), *of_files(4)]
 
 

@@ -14,14 +14,14 @@ from hazemap.audit.evidence.accounts import prices
 from hazemap.audit.evidence.distinguishing import distinguished
 from hazemap.audit.finding import LossTest, Test
 from hazemap.audit.observing import Observation
-from hazemap.audit.people import File, Neighbours, canary, row
+from hazemap.audit.people import File, Neighbours, alone, canary, row
 from hazemap.audit.places import Square
 from hazemap.audit.running import Order, Outcome
-from hazemap.audit.settings import Setting
+from hazemap.audit.settings import LOCAL, Setting
 from hazemap.domains import Box
-from hazemap.rounds import Answer, Choice, Growth, Measure, Question
+from hazemap.rounds import Answer, Choice, Growth, Measure, Query, Question
 from hazemap.session import Exchange
-from hazemap.trust import Curator
+from hazemap.trust import Curator, LocalReports
 
 QUESTIONS = {"kd-tree": Choice, "kd-tree-uniform": Choice, "htf": Measure, "privtree": Growth}
 """Methods that ask what is no sum, and what that is."""
@@ -50,6 +50,8 @@ class OfQuestion:
         depends on the method, so several crowds are tried. Without the third person the middle line is the best; with
         them it is as good as the one before it: scores of two lines move against each other, as far as they can.
         """
+        if self.setting.trust == LOCAL:
+            return alone(self.square)
         if self.crowd:
             same = tuple(row(self.square, f"b{number}", 0) for number in range(self.crowd))
             return Neighbours(
@@ -65,6 +67,16 @@ class OfQuestion:
         pair, text = self.neighbours, codec.dumps(self._question())
         return [Order(self.setting, each.content, self.times, question=text) for each in (pair.there, pair.gone)]
 
+    @property
+    def kind(self) -> type[Question]:
+        """What is asked: for sums where people report alone, and else what is no sum."""
+        return Query if self.setting.trust == LOCAL else QUESTIONS[self.setting.method.partition(":")[0]]
+
+    def _report(self, seen: Observation) -> dict[str, float | str]:
+        """What one person says of the place where they are, or are not."""
+        sums = seen.transcript[0].answer.sums
+        return {"their own number": float(sums[self.square.size - 4])}
+
     def _question(self) -> Question:
         """Go through the method's rounds, with answers of a crowd that is not there, until it asks what is no sum."""
         from hazemap.specs.method_names import way
@@ -74,7 +86,7 @@ class OfQuestion:
         algorithm = way(self.setting.method, cells(self.setting.cells), box, bounding(self.setting.bounding))
         rounds = algorithm.rounds(prices(self.setting))
         question = next(rounds)
-        while not isinstance(question, QUESTIONS[self.setting.method.partition(":")[0]]):
+        while not isinstance(question, self.kind):
             question = rounds.send(Answer(np.full(question.size or 0, 10_000), np.ones(1)))
         return question
 
@@ -85,10 +97,10 @@ class OfQuestion:
     def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:  # noqa: ARG002
         """Whether answers tell the tables apart better than the budget allows."""
         claim = self.setting.claim
-        told = [[_facts(seen) for seen in outcome.observations] for outcome in outcomes]
+        facts = self._report if self.setting.trust == LOCAL else _facts
+        told = [[facts(seen) for seen in outcome.observations] for outcome in outcomes]
         found = distinguished(claim, told[0], told[1])
-        kind = QUESTIONS[self.setting.method.partition(":")[0]].__name__
-        about = f"{self.setting}: one {kind} at the whole budget, {self.neighbours.name}"
+        about = f"{self.setting}: one {self.kind.__name__} at the whole budget, {self.neighbours.name}"
         yield LossTest("one question alone", about, claim.value, claim.measure, found.lower, 2 * self.times, str(found))
 
 
@@ -104,6 +116,7 @@ def asked(setting: Setting, source: str, question: str, times: int) -> str:
     from hazemap.tables import open_table
 
     table = open_table(source, person="user", lon="lon", lat="lat")
-    asked_for, trust = codec.loads(question), Curator(table)
+    trust = LocalReports(table, 1) if setting.trust == LOCAL else Curator(table)
+    asked_for = codec.loads(question)
     answers = (trust.answer(asked_for, setting.budget) for _ in range(times))
     return codec.dumps(tuple(Exchange(asked_for, answer) for answer in answers))

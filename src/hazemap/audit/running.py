@@ -1,11 +1,13 @@
 """Runs in a process of their own: the code that is audited never shares memory with the code that judges it."""
 
+import os
 import shutil
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
@@ -13,8 +15,10 @@ from types import TracebackType
 from typing import Any
 
 from hazemap import codec
-from hazemap.audit.observing import Charged, Observation, charges, of_file
-from hazemap.audit.settings import CURATOR, Setting
+from hazemap.audit.forms import written
+from hazemap.audit.observing import REMOVED, Charged, Observation, charges, left_behind, of_file
+from hazemap.audit.places import BOX, quarters
+from hazemap.audit.settings import CURATOR, DISTRICTS, Setting
 from hazemap.errors import HazemapError
 from hazemap.session import Exchange
 
@@ -25,7 +29,8 @@ DATASET = "audited"
 class Order:
     """So many runs of one setting on the bytes of one file.
 
-    `people` is told where devices answer; a `question`, as the codec's text, is asked by itself instead.
+    `people` is told where devices answer; a `question`, as the codec's text, is asked by itself instead. An order
+    that is `alone` runs in a process that begins and ends with it.
     """
 
     setting: Setting
@@ -34,6 +39,7 @@ class Order:
     people: int = 0
     cap: str | None = None
     question: str | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,18 +81,41 @@ class Laboratory(AbstractContextManager["Laboratory"]):
     def run(self, orders: list[Order]) -> Iterator[Outcome]:
         """What became of each order, in their order."""
         tasks = [(order, str(self._folder / f"{number}-{id(order)}")) for number, order in enumerate(orders)]
-        for order, folder, raw in self._pool.imap(_run, tasks, chunksize=1):
+        shared = self._pool.imap(_run, [task for task in tasks if not task[0].alone], chunksize=1)
+        for task in tasks:
+            order, folder, raw = self._alone(task) if task[0].alone else next(shared)
             yield _seen(order, Path(folder), raw)
+
+    def _alone(self, task: tuple[Order, str]) -> Any:
+        with get_context("spawn").Pool(1, _sabotaged, (self.plant,)) as pool:
+            return pool.apply(_run, (task,))
 
 
 def _sabotaged(plant: str | None) -> None:
     """Begin a process; the sabotage lasts as long as it."""
     warnings.simplefilter("ignore")
+    sys.addaudithook(_keep)
     if plant is not None:
         context = import_module(f"hazemap.audit.planted.{plant.replace('-', '_')}").planted()
         context.__enter__()
         _KEPT.append(context)
 
+
+def _keep(event: str, arguments: tuple[Any, ...]) -> None:
+    """Copy what a run takes away again before it does: that was on the disk, too."""
+    if event == "os.remove" and _RUNNING:
+        folder, number = _RUNNING[0]
+        path = Path(os.fsdecode(arguments[0]))
+        if folder in path.parents and path.suffix not in _DATABASE and path.is_file():
+            kept = folder / REMOVED
+            kept.mkdir(exist_ok=True)
+            shutil.copyfile(path, kept / f"{number}-{sum(1 for _ in kept.iterdir())}{path.suffix}")
+
+
+_RUNNING: list[tuple[Path, int]] = []
+"""The folder and the number of the run that is going on."""
+
+_DATABASE = (".sqlite-journal", ".sqlite-wal", ".sqlite-shm")
 
 _KEPT: list[AbstractContextManager[None]] = []
 """A context manager that nobody holds would be closed."""
@@ -104,30 +133,42 @@ def _run(task: tuple[Order, str]) -> tuple[Order, str, list[Any]]:
     return order, folder, [_once(order, Path(folder), number) for number in range(order.runs)]
 
 
+_WRITTEN: list[Any] = []
+"""The source of the order that runs: the name of a file or a folder, or a table in memory."""
+
+
 def _once(order: Order, folder: Path, number: int) -> Any:
     """One run: an error's words, or nothing where there is a file; for devices the answers themselves."""
     import hazemap
 
-    source = folder / "table.csv"
+    place = folder / "source"
     if number == 0:
-        source.write_bytes(order.content)
+        place.mkdir()
+        _WRITTEN[:] = [written(order.setting.form, order.content, place)]
+        (place / f"{DISTRICTS}.geojson").write_text(quarters(BOX, 3))
         if order.cap is not None:
             hazemap.Ledger(folder / "ledger.sqlite").cap(DATASET, hazemap.PureDP(order.cap))
     try:
         if order.setting.trust != CURATOR:
             from hazemap.audit.devices import answered
 
-            return answered(order.setting, source, order.people)
-        publish: Any = hazemap.release
-        options = order.setting.options
-        if order.setting.of_values:
-            publish, options = hazemap.stats, order.setting.options_of_values
+            return answered(order.setting, _WRITTEN[0], order.people)
+        _RUNNING[:] = [(folder, number)]
+        publish: Any = hazemap.stats if order.setting.of_values else hazemap.release
         book = hazemap.Ledger(folder / "ledger.sqlite")
-        publish(str(source), **options, dataset=DATASET, ledger=book, output=folder / f"{number}.parquet")
+        publish(
+            _WRITTEN[0],
+            **order.setting.options(place),
+            dataset=DATASET,
+            ledger=book,
+            output=folder / f"{number}.parquet",
+        )
     except HazemapError as error:
         return f"{type(error).__name__}: {error}".replace(str(folder), "")
     except Exception as error:  # whatever it is, the public sees it
         return f"{type(error).__name__} (no error of hazemap's): {error}".replace(str(folder), "")
+    finally:
+        _RUNNING.clear()
     return None
 
 
@@ -143,7 +184,8 @@ def _seen(order: Order, folder: Path, raw: list[Any]) -> Outcome:
         if isinstance(each, str):
             seen.append(Observation(error=each, size=file.stat().st_size if file.exists() else 0))
         elif each is None:
-            seen.append(of_file(file))
+            published = of_file(file)
+            seen.append(replace(published, words=published.words | left_behind(folder, number)))
         else:
             from hazemap.audit.devices import observed
 

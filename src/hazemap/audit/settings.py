@@ -1,16 +1,35 @@
 """What is audited: a method under a rule and a trust model, at a price."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hazemap.audit.confidence import Claim
+from hazemap.audit.forms import CSV, FORMS, WITH_POINTS
 from hazemap.audit.places import BOX
 from hazemap.errors import InputError
-from hazemap.privacy.budget import ZCDP, Budget, PureDP
+from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 
 CURATOR, SECURE_SUM, LOCAL = "curator", "secure sum", "local"
 STATISTICS = "stats"
-"""Stands for `hazemap stats`: stats, or stats:values-only."""
+"""Stands for `hazemap stats`: stats, or stats:VARIANT."""
+
+DECLARED: dict[str, Any] = {"low": 0, "high": 10, "cells": "h3:7", "most_cells": 1}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "": {**DECLARED, "variance": True},
+    "values-only": {**DECLARED, "variance": True, "model": "values-only"},
+    "quantiles": {**DECLARED, "quantiles": (0.5, 0.9), "bins": 16},
+    "bounds": {"bounds": "private", "cells": "h3:7", "most_cells": 1, "quantiles": (0.5,), "bins": 8},
+    "select": {**DECLARED, "cells": "h3:8", "select": True},
+    "slots": {**DECLARED, "cells": "h3:6", "slots": "hour-of-day", "time": "time", "most_cells": 3},
+    "records": {**DECLARED, "most_records": 3, "variance": True},
+}
+"""Statistics by what is asked for beside the mean, as keywords of `hazemap.stats`."""
+
+ALL_STATISTICS = tuple(f"{STATISTICS}:{name}".rstrip(":") for name in VARIANTS)
+
+DISTRICTS = "districts"
+"""Stands for a file of districts that is written beside the table, and named in its place."""
 
 TRUSTS = (CURATOR, SECURE_SUM, LOCAL)
 
@@ -31,15 +50,25 @@ class Setting:
     cells: str = "quadtree:5"
     box: str | None = BOX
     outside: str = "people"
+    form: str = CSV
+    since: str | None = None
+    delta: str | None = None
+    dropping: str | None = None
 
     def __post_init__(self) -> None:
         if self.trust not in TRUSTS:
             raise InputError(f"a trust model is one of: {', '.join(TRUSTS)}; found {self.trust!r}")
+        if self.form not in FORMS:
+            raise InputError(f"a table is one of: {', '.join(FORMS)}; found {self.form!r}")
+        if self.of_values and self.method.partition(":")[2] not in VARIANTS:
+            raise InputError(f"statistics are {', '.join(f'stats:{name}' for name in VARIANTS if name)}, or stats")
 
     @property
     def budget(self) -> Budget:
         """What a release may cost."""
-        return PureDP(self.epsilon) if self.epsilon is not None else ZCDP(self.rho or "0")
+        if self.epsilon is None:
+            return ZCDP(self.rho or "0")
+        return PureDP(self.epsilon) if self.delta is None else ApproxDP(self.epsilon, self.delta)
 
     @property
     def claim(self) -> Claim:
@@ -61,47 +90,38 @@ class Setting:
         """Whether statistics of a value are published instead of a map."""
         return self.method.startswith(STATISTICS)
 
-    @property
-    def options_of_values(self) -> dict[str, Any]:
-        """As keywords of `hazemap.stats`: the mean of `weight` in hexagons, and its variance."""
-        return {
-            "person": "user",
-            "lon": "lon",
-            "lat": "lat",
-            "epsilon": self.epsilon,
-            "rho": self.rho,
-            "box": self.box,
-            "value": "weight",
-            "low": 0,
-            "high": 10,
-            "cells": "h3:7",
-            "most_cells": 1,
-            "variance": True,
-            "model": self.method.partition(":")[2] or "full",
-        }
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """As keywords of `hazemap.release`."""
-        return {
+    def options(self, folder: Path) -> dict[str, Any]:
+        """As keywords of `hazemap.release` or `hazemap.stats`; `folder` holds the districts' file."""
+        shared = {
             "person": "user" if self.people_have_ids else None,
-            "lon": "lon",
-            "lat": "lat",
-            "value": "weight" if self.weighted else None,
+            "lon": None if self.form in WITH_POINTS else "lon",
+            "lat": None if self.form in WITH_POINTS else "lat",
             "epsilon": self.epsilon,
             "rho": self.rho,
+            "delta": self.delta,
             "box": self.box,
-            "cells": self.cells,
-            "method": self.method,
-            "bounding": self.bounding,
-            "outside": self.outside,
         }
+        if self.since is not None:
+            shared |= {"time": "time", "since": self.since}
+        if self.of_values:
+            return {**shared, "value": "weight", **VARIANTS[self.method.partition(":")[2]]}
+        cells = self.cells.replace(DISTRICTS, f"{DISTRICTS}@12:{folder / DISTRICTS}.geojson")
+        value = "weight" if self.weighted else None
+        chosen = {"cells": cells, "method": self.method, "bounding": self.bounding, "outside": self.outside}
+        return {**shared, "value": value, **chosen}
 
     def __str__(self) -> str:
         price = f"ε = {self.epsilon}" if self.epsilon is not None else f"ρ = {self.rho}"
-        outside = f", outside: {self.outside}" if self.outside != "people" else ""
-        more = outside + (", box found" if self.box is None else "")
-        return f"{self.method}, {self.bounding}, {self.trust}, {price}{more}"
+        more = [
+            price + (f" and δ = {self.delta}" if self.delta is not None else ""),
+            f"outside: {self.outside}" if self.outside != "people" else "",
+            self.cells if not self.of_values and not self.cells.startswith("quadtree") else "",
+            {BOX: "", None: "box found"}.get(self.box, f"box {self.box}") if self.cells != DISTRICTS else "",
+            self.form if self.form != CSV else "",
+            f"{self.dropping} of people drop out" if self.dropping is not None else "",
+            f"since {self.since}" if self.since is not None else "",
+        ]
+        return ", ".join([self.method, self.bounding, self.trust, *filter(None, more)])
 
 
 def most_rows(bounding: str) -> int:

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from hazemap.audit.canaries import Crowd
+from hazemap.audit.devices import followed
 from hazemap.audit.evidence import noise
 from hazemap.audit.evidence.accounts import REPLAYED, Replays, Shares, of_ledger
 from hazemap.audit.evidence.distinguishing import Facts, certain, confirmed, distinguished, facts
@@ -99,6 +100,10 @@ class OfNeighbours:
             note = f"{laws.numbers:,} numbers of noise"
             yield LossTest("the law of the noise", about, claim.value, claim.measure, laws.lower, count, note)
             yield from noise.tests(runs, about)
+        if not curated:
+            first = [(outcome.order.people, seen) for outcome in outcomes for seen in outcome.observations][:REPLAYED]
+            strange = [seen for people, seen in first if seen.transcript and not followed(self.setting, people, seen)]
+            yield Fact("all follows from answers", str(self.setting), bool(strange), len(first))
         if curated:
             yield from replays.tests()
             for outcome in outcomes:
@@ -158,6 +163,28 @@ class OfCap:
 
     def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:  # noqa: ARG002
         """The accounts."""
+        for outcome in outcomes:
+            yield from of_ledger(outcome)
+
+
+@dataclass(frozen=True)
+class OfBeginnings:
+    """One release each of several processes that begin for it: their noise must differ, as that of all answers."""
+
+    setting: Setting
+    neighbours: Neighbours
+    processes: int = 2
+
+    def orders(self) -> list[Order]:
+        """The same order for each."""
+        return [Order(self.setting, self.neighbours.gone.content, 1, alone=True) for _ in range(self.processes)]
+
+    def again(self, outcomes: Sequence[Outcome]) -> list[Order]:  # noqa: ARG002 - as the other trials
+        """Nothing."""
+        return []
+
+    def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:  # noqa: ARG002
+        """The accounts; noise is compared over the whole audit (`evidence.copies`)."""
         for outcome in outcomes:
             yield from of_ledger(outcome)
 

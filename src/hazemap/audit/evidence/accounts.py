@@ -12,7 +12,7 @@ from hazemap.audit.observing import Observation
 from hazemap.audit.running import DATASET, Outcome
 from hazemap.audit.settings import Setting
 from hazemap.errors import HazemapError
-from hazemap.privacy.budget import PureDP
+from hazemap.privacy.budget import ZCDP, ApproxDP
 from hazemap.releases import Release, Statistics
 from hazemap.rounds import Prices
 from hazemap.tables import MemoryTable
@@ -27,7 +27,8 @@ def of_ledger(outcome: Outcome) -> Iterator[Test]:
     setting, about = outcome.order.setting, str(outcome.order.setting)
     files = [seen for seen in outcome.observations if not seen.error]
     wanted = setting.budget
-    measure, value = ("ε", wanted.epsilon) if isinstance(wanted, PureDP) else ("ρ", wanted.rho)
+    measure, value = ("ρ", wanted.rho) if isinstance(wanted, ZCDP) else ("ε", wanted.epsilon)
+    measure += "δ" if isinstance(wanted, ApproxDP) else ""
     paid = [
         charge for charge in outcome.charges
         if charge.dataset == DATASET and charge.measure == measure and charge.value >= value

@@ -6,6 +6,7 @@ an event happens among the other half is binomial, and Clopper and Pearson's bou
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 
@@ -24,7 +25,7 @@ MOST_PLACES = 4096
 def facts(seen: Observation, places: Sequence[int] = ()) -> Facts:
     """Everything about a run that an event may be made of. `places` are positions in answers that are looked at."""
     found: Facts = {"ends in": seen.error, "refused": float(bool(seen.error)), "size of the file": float(seen.size)}
-    found |= {f"says {name}": text for name, text in seen.words.items()}
+    found |= {f"says {name}": _number_or_text(text) for name, text in seen.words.items()}
     found["cells"] = float(len(seen.names))
     found["rounds"] = float(len(seen.transcript))
     if seen.names:
@@ -42,6 +43,14 @@ def facts(seen: Observation, places: Sequence[int] = ()) -> Facts:
             found |= {f"{name} at {at}": float(each) for at, each in enumerate(sums[:16])}
         found |= {f"{name} at {at}": float(sums[at]) for at in places if at < len(sums)}
     return found
+
+
+def _number_or_text(text: str) -> float | str:
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if isfinite(number) else text
 
 
 def _summary(name: str, numbers: np.ndarray) -> Facts:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.audit.confidence import Claim, at_least, at_most
+from hazemap.audit.evidence.divergence import Tilt, best_tilt, divergence
 from hazemap.audit.evidence.residuals import Residual, Whole
 from hazemap.audit.evidence.single_number import Step, loss, step
 
@@ -84,6 +85,9 @@ class Laws:
             bound = self.claim.lower((here, size), (there, size), sure)
             if bound > most:
                 best, most = event, bound
+        widths, tilt = self._tilted(taught, sure)
+        if tilt.proved > most:
+            best, most = None, tilt.proved
         steps = self._steps(taught, sure)
         profile = max(self._profiles, key=lambda each: _added(each, steps), default=())
         if _added(profile, steps) > most:
@@ -92,10 +96,24 @@ class Laws:
                 key: replace(each, loss=loss(judged[key[0]], each, self.claim, alpha / len(used)))
                 for key, each in used.items()
             })  # fmt: skip
+        if best is None and most > 0:
+            return divergence(*_scores(self._usual, widths, judged, self.claim.measure), tilt, alpha)
         if best is None:
             return 0.0
         here, there, size = _counted(best, judged, self.claim.measure)
         return self.claim.loss(at_least(here, size, alpha / 2), at_most(there, size, alpha / 2)) if size else 0.0
+
+    @property
+    def _usual(self) -> Profile:
+        return max(self._profiles, key=lambda each: self._profiles[each], default=())
+
+    def _tilted(self, noise: dict[str, Whole], alpha: float) -> tuple[tuple[float, ...], Tilt]:
+        """The widths of laws and what they tell in ρ of whole runs: nothing where ε is claimed, or of too few."""
+        widths = tuple(_width(noise[law]) for law, _ in self._usual)
+        here, there = _scores(self._usual, widths, noise, self.claim.measure)
+        if self.claim.measure != "ρ" or len(here) < LEAST:
+            return widths, Tilt(0.0, 0.0, 1.0)
+        return widths, best_tilt(here, there, alpha)
 
     def _steps(self, noise: dict[str, Whole], alpha: float) -> dict[tuple[str, int], Step]:
         """Of each law and each move the event that tells most of one number."""
