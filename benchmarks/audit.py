@@ -29,6 +29,7 @@ from hazemap.audit.trials import OfCrowd
 RESULTS = Path(__file__).parent / "results" / "audit.json"
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "audit.md"
 CONFIDENCE = 0.95
+OLD = "2026-11-22 13:40, before tails were looked at to their last numbers and people's moves were measured"
 EVIDENCE = ("the law of the noise", "guessing who is there", "telling neighbours apart", "one question alone")
 
 
@@ -148,8 +149,7 @@ def now() -> str:
 def measured_at(rows: list[dict]) -> str:
     """When, in words; what has no date was measured before pages told it."""
     known = [row["measured"] for row in rows if "measured" in row]
-    before = "by 2026-11-22 13:40, before tails were looked at to their last numbers and people's moves were measured"
-    old = [f"{len(rows) - len(known)} {before}"] if len(known) < len(rows) else []
+    old = [f"{len(rows) - len(known)} by {OLD}"] if len(known) < len(rows) else []
     new = [f"{len(known)} from {min(known)} to {max(known)}"] if known else []
     return f"Measured (UTC): {'; '.join(old + new)}."
 
@@ -184,10 +184,10 @@ def page() -> str:
         "",
         "## Every method, rule and trust model",
         "",
-        "The largest bound of all evidence, from six releases on either side (360 or 450 reports where people",
-        "randomise alone). Columns are bounding rules. Where a method asks few numbers, or chooses and grows, so few",
-        "releases prove little: **0.00 says that nothing was proved**, neither for the method nor against it. Choices",
-        "and grown trees are asked by themselves in the short audit.",
+        "The largest bound of all evidence, from six releases on either side (450 reports where people randomise",
+        "alone). Columns are bounding rules; cells are squares unless something else is said. Where a method asks few",
+        "numbers, or chooses and grows, so few releases prove little: **0.00 says that nothing was proved**, neither",
+        "for the method nor against it. Choices and grown trees are asked by themselves in the short audit.",
         "",
     ]
     rules = plan.RULES
@@ -246,7 +246,9 @@ def faults(found: dict) -> list[str]:
         "Each audit began anew, with the releases in the table and a confidence of 99.9 %; *sound* is the same audit",
         "of the build as it is.",
         "",
-        measured_at([*found.get("planted", {}).values(), *found.get("honest", {}).values()]),
+        f"Faults: {measured_at(list(found.get('planted', {}).values()))}",
+        "",
+        f"Sound builds: {measured_at(list(found.get('honest', {}).values()))}",
         "",
         "| fault | what it does | releases | found | sound builds called broken | by |",
         "|---|---|---|---|---|---|",

@@ -81,7 +81,7 @@ class OfNeighbours:
         for number, outcome in enumerate(outcomes):
             there = number < half
             for seen in outcome.observations:
-                run = list(residuals(seen, sums, there))
+                run = list(residuals(seen, sums, there, self.setting.dropping is not None))
                 places = sorted({int(at) for each in run for at in np.flatnonzero(each.shift)[:PLACES]})
                 told[0 if there else 1].append(facts(seen, places))
                 runs.append(run)

@@ -66,8 +66,12 @@ class Sums:
         return there, gone
 
 
-def residuals(seen: Observation, sums: Sums, there: bool) -> Iterator[Residual]:
-    """Every answer of a run that can be judged, in order."""
+def residuals(seen: Observation, sums: Sums, there: bool, mixed: bool = False) -> Iterator[Residual]:
+    """Every answer of a run that can be judged, in order.
+
+    Where noise is `mixed`, because chance decides how many people bring it, all noise of one encoder is of one law:
+    what moves none of its parts by more than a factor moves the mixture by no more.
+    """
     for number, (question, answer) in enumerate(seen.transcript):
         known = sums.of(question)
         if known is None or isinstance(question, Choice | Growth) or len(known[0]) != len(answer.sums):
@@ -76,7 +80,7 @@ def residuals(seen: Observation, sums: Sums, there: bool) -> Iterator[Residual]:
         exact, shift = known[0 if there else 1], known[0] - known[1]
         if len(np.unique(np.abs(shift))) > LARGEST_LAGS:
             continue
-        law = f"{type(asked).__name__} ± {float(answer.stddev[0]):.6g}"
+        law = type(asked).__name__ + ("" if mixed else f" ± {float(answer.stddev[0]):.6g}")
         yield Residual(
             law,
             answer.sums - exact,
