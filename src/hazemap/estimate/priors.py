@@ -74,11 +74,17 @@ def _components(y: float, m: float, s: float, scales: Floats, widths: Floats, li
         likely[k] = 0.5 * log(2 * np.pi) - log(own) + s * s / (2 * own * own) - y / own + _tail(mean / s)[0]
         roots[k] = _root(mean, s)
         k += 1
-    likely[:] = np.exp(likely - likely.max())
+    highest = likely[0]
+    for k in range(1, likely.size):
+        highest = max(highest, likely[k])
+    for k in range(likely.size):
+        likely[k] = exp(likely[k] - highest)
 
 
 @compiled
-def posterior(y: Floats, m: Floats, s: Floats, start: Floats, scales: Floats, widths: Floats) -> tuple[Floats, Floats]:
+def posterior(  # noqa: PLR0912 - sums are written out: numba takes seconds to compile those of arrays
+    y: Floats, m: Floats, s: Floats, start: Floats, scales: Floats, widths: Floats
+) -> tuple[Floats, Floats]:
     """The square of the posterior mean of √x for each number, and the weights of the class with most numbers.
 
     O(numbers · components · steps); m and s are positive.
@@ -91,11 +97,13 @@ def posterior(y: Floats, m: Floats, s: Floats, start: Floats, scales: Floats, wi
         kind[i] = min(max(6 - int(np.floor(np.log2(m[i] / s[i]))), 0), CLASSES - 1)
         members[kind[i]] += 1
     weights, seen = np.empty((CLASSES, size)), np.empty((CLASSES, size))
-    weights[:] = start
+    for c in range(CLASSES):
+        for k in range(size):
+            weights[c, k] = start[k]
     for _ in range(STEPS):
-        seen[0] = SEEN * start
-        for c in range(1, CLASSES):
-            seen[c] = SEEN * weights[c - 1]
+        for c in range(CLASSES):
+            for k in range(size):
+                seen[c, k] = SEEN * (start[k] if c == 0 else weights[c - 1, k])
         for i in range(n):
             whole, c = 0.0, kind[i]
             for k in range(size):
@@ -103,7 +111,11 @@ def posterior(y: Floats, m: Floats, s: Floats, start: Floats, scales: Floats, wi
             for k in range(size):
                 seen[c, k] += weights[c, k] * likely[i, k] / whole
         for c in range(CLASSES):
-            weights[c] = seen[c] / seen[c].sum()
+            whole = 0.0
+            for k in range(size):
+                whole += seen[c, k]
+            for k in range(size):
+                weights[c, k] = seen[c, k] / whole
     found = np.empty(n)
     for i in range(n):
         whole, root = 0.0, 0.0

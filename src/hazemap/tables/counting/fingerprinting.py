@@ -110,7 +110,8 @@ def _refill(level: Any, old: Any, where: Any, keys: Any, places: Any, counts: An
                 break
             slot = (slot + 1) & (SLOTS - 1)
         if where[i, 0] < places[slot, 0] or (where[i, 0] == places[slot, 0] and where[i, 1] < places[slot, 1]):
-            places[slot] = where[i]
+            for k in range(3):
+                places[slot, k] = where[i, k]
     counts[0] = level
 
 
@@ -119,8 +120,10 @@ def _raise(level: Any, keys: Any, places: Any, counts: Any) -> None:
     """Go up to a level, and on until there is room for more."""
     while counts[0] < level or counts[1] > MOST:
         old, where = keys.copy(), places.copy()
-        keys[:] = np.uint64(0)
-        places[:] = np.inf
+        for i in range(keys.size):
+            keys[i] = np.uint64(0)
+            for k in range(3):
+                places[i, k] = np.inf
         counts[1] = 0
         _refill(counts[0] + 1, old, where, keys, places, counts)
 

@@ -57,8 +57,9 @@ def read_fields(
 def _read(block, delimiter, wanted, chosen, multiline, last, longest, kinds, letters, ends) -> Any:  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915 - one loop  # pragma: no cover
     stop, columns, width = block.size, wanted.size, letters.shape[0]
     written, marks = np.zeros(width, np.int64), np.empty(columns + 1, np.int64)
-    ends[:, 0] = 0
-    rows = start = 0
+    for place in range(width):
+        ends[place, 0] = 0
+    rows, start = 0, np.int64(0)  # a number of no type of its own, or the loops it is handed to are compiled twice
     while start < stop:
         at, divided, high, nul, quoted, hard = start, 0, False, False, False, False
         marks[0] = start - 1
