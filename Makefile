@@ -70,7 +70,7 @@ clean:
 
 .venv/base: .venv/bin/python pyproject.toml constraints/python.txt
 	$(PIP_INSTALL) --editable .
-	$(BIN)/hazemap plan --box=13,52,14,53 --people 1000 --epsilon 1 >/dev/null  # compiles the loops, once
+	$(BIN)/hazemap plan --box=13,52,14,53 --people 1000 --epsilon 1 >/dev/null  # compiles the loops, once, into the user's cache
 	at="$$(mktemp -d)"; printf 'user,lon,lat,speed\n1,13.4,52.5,9\n' > "$$at/one.csv"; cd "$$at"; $(CURDIR)/$(BIN)/hazemap stats one.csv \
 	  --value speed --low 0 --high 9 --box=13,52,14,53 --cells h3:5 --epsilon 1 --ledger ledger -o one.parquet >/dev/null 2>&1
 	touch $@

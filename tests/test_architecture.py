@@ -9,7 +9,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 
 FLOORS = [
     "errors",
-    "compiled | typed | whole",
+    "loop_cache | typed | whole",
+    "compiled",
     "positions",
     "cells",
     "cellmap",

@@ -88,7 +88,7 @@ class DemoCity:
 
 def _degrees(x: Floats, y: Floats) -> Places:
     """Longitude and latitude of places in the city."""
-    from hazemap.domains.mercator import latitudes, longitudes
+    from hazemap.domains.geodesy import latitudes, longitude
 
     square = Quadtree.around(BOX, 0)
-    return longitudes(square.left + square.side * x), latitudes(square.top + square.side * y)
+    return longitude(square.left + square.side * x), latitudes(square.top + square.side * y)

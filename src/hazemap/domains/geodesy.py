@@ -5,10 +5,12 @@ from (0, 0) to (1, 1).
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.compiled import worth_compiling
 from hazemap.domains.boxes import MERCATOR_LATITUDE
 
 FLATTENING = 1 / 298.257223563
@@ -16,8 +18,8 @@ SEMI_MINOR = 6378137.0 * (1 - FLATTENING)
 ECCENTRICITY = math.sqrt(FLATTENING * (2 - FLATTENING))
 
 
-def longitude(x: float) -> float:
-    """Degrees of a unit x."""
+def longitude(x: Any) -> Any:
+    """Degrees of a unit x, or of many."""
     return (x - 0.5) * 360.0
 
 
@@ -32,6 +34,15 @@ def latitude(y: float) -> float:
     if y >= 1.0:
         return -MERCATOR_LATITUDE
     return math.degrees(math.atan(math.sinh(2 * math.pi * (0.5 - y))))
+
+
+def latitudes(y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Degrees of unit y, each to the last bit as `latitude` has it."""
+    if not worth_compiling(y.size):
+        return np.array([latitude(each) for each in y.tolist()])
+    from hazemap.domains import mercator
+
+    return mercator.latitudes(y)
 
 
 def mercator_rectangles(

@@ -1,7 +1,7 @@
 """Which square of a Web-Mercator quadtree holds a point: the one hot loop of the domain.
 
-Columns and rows are decided by comparing degrees with the degrees of the edges, which `longitudes` and
-`latitudes` give: so outlines and cells agree to the last bit. This module imports numba; the quadtree
+Columns and rows are decided by comparing degrees with the degrees of the edges, which
+`geodesy` gives: so outlines and cells agree to the last bit. This module imports numba; the quadtree
 imports it inside its methods.
 """
 
@@ -15,15 +15,6 @@ from hazemap.domains import geodesy
 
 longitude = compiled(geodesy.longitude)
 latitude = compiled(geodesy.latitude)
-
-
-@compiled
-def longitudes(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Degrees of unit x."""
-    degrees = np.empty_like(x)
-    for i in range(x.size):
-        degrees[i] = longitude(x[i])
-    return degrees
 
 
 @compiled

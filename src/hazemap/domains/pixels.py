@@ -47,10 +47,10 @@ def bounds(
     square: Quadtree, edges: Rectangles
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """West, south, east and north in degrees, to the last bit those of the quadtree's own cells."""
-    from hazemap.domains.mercator import latitudes, longitudes
+    from hazemap.domains.geodesy import latitudes, longitude
 
     share = 0.5**square.depth
-    west, east = (longitudes(square.left + square.side * (_floats(line) * share)) for line in (edges.west, edges.east))
+    west, east = (longitude(square.left + square.side * (_floats(line) * share)) for line in (edges.west, edges.east))
     north, south = (
         latitudes(square.top + square.side * (_floats(line) * share)) for line in (edges.north, edges.south)
     )

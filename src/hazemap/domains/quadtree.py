@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.domains.boxes import MERCATOR_LATITUDE, Box, coordinates
-from hazemap.domains.geodesy import latitude, longitude, mercator_rectangles
+from hazemap.domains.geodesy import latitude, latitudes, longitude, mercator_rectangles
 from hazemap.errors import InputError
 from hazemap.typed import check_fields
 
@@ -155,10 +155,8 @@ class Quadtree:
         self, cells: Cells
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """West, south, east and north of each cell in degrees; neighbours share an edge to the last bit."""
-        from hazemap.domains.mercator import latitudes, longitudes
-
         column, row, share = self._place(cells)
-        west, east = (longitudes(self.left + self.side * (edge * share)) for edge in (column, column + 1))
+        west, east = (longitude(self.left + self.side * (edge * share)) for edge in (column, column + 1))
         north, south = (latitudes(self.top + self.side * (edge * share)) for edge in (row, row + 1))
         return west, south, east, north
 

@@ -15,16 +15,18 @@ decided what was asked below it: `read.py` says what is done about that.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cellmap import Spread
 from hazemap.cells import Leaves
+from hazemap.compiled import fitting
 from hazemap.domains.everything import Everything
 from hazemap.errors import InputError
+from hazemap.estimate import passes
 from hazemap.estimate.forest import Forest, forest
 
 Floats = NDArray[np.float64]
@@ -94,7 +96,7 @@ class Consistent:
         """The noise of Σ weights · numbers: O(regions)."""
         regions, pull = self.regions, np.zeros(len(self.whole))
         np.add.at(pull, regions.at, weights)
-        variance, fourth = _loops().spread(
+        variance, fourth = fitting(passes.spread, len(pull))(
             regions.forest.parent, pull, self.given, self.own, regions.measured, regions.kurtosis, regions.turn
         )
         return Spread(variance**0.5, fourth / variance**2 if variance else 0.0)
@@ -116,7 +118,8 @@ def consistent(measurements: Sequence[Measurement], leaves: Leaves, total: float
     numbers = np.concatenate([*(part.numbers for part in parts), [everything.number]])[woods.row]
     measured = np.concatenate([*(part.variances for part in parts), [everything.variance]])[woods.row]
     turn = np.repeat(np.arange(len(sizes), dtype=np.int16), sizes)[woods.row]
-    own, given, below, whole, variance = _loops().solve(woods.parent, woods.missing, numbers, measured)
+    solve = fitting(passes.solve, len(woods.parent))
+    own, given, below, whole, variance = solve(woods.parent, woods.missing, numbers, measured)
     position = np.full(sum(sizes), -1)
     position[woods.row] = np.arange(len(woods.row))
     at = position[sum(sizes[:place]) : sum(sizes[: place + 1])]
@@ -151,17 +154,3 @@ def _place(measurements: Sequence[Measurement], leaves: Leaves) -> int | None:
     """Which measurement, the last one, is of these very cells; None if they have to be added to the forest."""
     alike = (turn for turn, part in enumerate(measurements) if np.array_equal(part.leaves.cells, leaves.cells))
     return max(alike, default=None)
-
-
-class _Loops(NamedTuple):
-    solve: Any
-    spread: Any
-
-
-@cache
-def _loops() -> _Loops:
-    """The compiled loops of `passes` (numba is loaded only when it is needed)."""
-    from hazemap.compiled import compiled
-    from hazemap.estimate import passes
-
-    return _Loops(compiled(passes.solve), compiled(passes.spread))

@@ -11,13 +11,13 @@ a forest is found in one walk along the spans of all of them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import Cells, Leaves, distinct
+from hazemap.compiled import fitting
 
 Indices = NDArray[np.int64]
 
@@ -66,8 +66,9 @@ def _of_cells(partitions: Sequence[Leaves]) -> Forest:
         places.append(np.arange(offset, offset + partition.size) if order is None else order + offset)
         offset += partition.size
     stops = np.cumsum([len(first) for first in firsts])
-    parent, at, missing = _loops().walk(
-        np.concatenate(firsts), np.concatenate(lasts), np.append(0, stops[:-1]), stops, (end - begin).sum() + len(begin)
+    starts, everything = np.append(0, stops[:-1]), (end - begin).sum() + np.uint64(len(begin))
+    parent, at, missing = fitting(_walk_loop, int(stops[-1]))(
+        np.concatenate(firsts), np.concatenate(lasts), starts, stops, everything
     )
     return Forest(parent, missing, np.concatenate(places)[at])
 
@@ -83,7 +84,7 @@ def _of_regions(partitions: Sequence[Leaves]) -> Forest:
     kept = np.flatnonzero(size > 0)
     while True:
         order = kept[np.lexsort((age[kept], -size[kept]))]  # of equal regions the oldest is outermost
-        parent, dropped = _loops().nest(order, ranges.start, ranges.low, ranges.high, age, atoms)
+        parent, dropped = fitting(_nest_loop, atoms)(order, ranges.start, ranges.low, ranges.high, age, atoms)
         if not len(dropped):
             break
         kept = np.setdiff1d(kept, dropped)
@@ -119,19 +120,6 @@ def _ranges(partitions: Sequence[Leaves]) -> Ranges:
     some = begins < ends  # two holes side by side leave nothing between them
     start = np.concatenate([[0], np.cumsum(np.bincount(owner[some], minlength=offset + 1))])
     return Ranges(start, begins[some], ends[some])
-
-
-class _Loops(NamedTuple):
-    walk: Any
-    nest: Any
-
-
-@cache
-def _loops() -> _Loops:
-    """The compiled loops below (numba is loaded only when it is needed)."""
-    from hazemap.compiled import compiled
-
-    return _Loops(compiled(_walk_loop), compiled(_nest_loop))
 
 
 def _walk_loop(first, last, start, stop, everything):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled

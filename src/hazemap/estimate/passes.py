@@ -1,4 +1,4 @@
-"""The loops of least squares on a forest: plain Python over arrays, compiled by whoever calls them.
+"""The loops of least squares on a forest: plain Python over arrays, compiled where there are many regions.
 
 Regions stand with parents before their children. `consistent.py` has the formulas.
 """
@@ -42,7 +42,7 @@ def solve(parent, missing, numbers, measured):
         if unknown[above] == 0 and spread[above] > 0:
             given[i] = below[i] / spread[above]
             whole[i] += given[i] * (whole[above] - total[above])
-            variance[i] = below[i] * (1 - given[i]) + given[i] ** 2 * variance[above]
+            variance[i] = below[i] * (1 - given[i]) + given[i] * given[i] * variance[above]
         elif unknown[above] == 1 and np.isinf(below[i]):  # the only unknown one is what the others leave
             given[i] = 1.0
             whole[i] = whole[above] - total[above]

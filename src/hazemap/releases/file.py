@@ -73,7 +73,7 @@ def read(path: Path) -> Release:
             table = file.read_row_group(group)
             digest.add(*parts(table))
             names += table.column(0).to_pylist()
-            numbers.append([table[name].to_numpy() for name in ("count", "unbiased", "stddev")])
+            numbers.append([numbers_of(table[name]) for name in ("count", "unbiased", "stddev")])
         digest.add(metadata[b"geo"], packed)
         digest.check(label)
         with understood(path, label):
@@ -134,11 +134,24 @@ def parts(table: "pa.Table") -> Iterator[bytes]:
     for name, column in zip(flat.column_names, flat.columns, strict=True):
         yield f"{name} {column.type} {column.null_count} {len(column)}".encode()
         if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
-            yield pc.binary_length(column).to_numpy().astype("<i8").tobytes()
+            yield numbers_of(pc.binary_length(column)).astype("<i8").tobytes()
             yield b"".join(column.cast(pa.binary()).to_pylist())
         else:
-            values = column.to_numpy()
+            values = numbers_of(column)
             yield values.astype(values.dtype.newbyteorder("<")).tobytes()
+
+
+def numbers_of(column: "pa.ChunkedArray") -> NDArray[Any]:
+    """The numbers of a column; where none is missing from their memory, which does not load pandas."""
+    import pyarrow as pa
+
+    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if column.null_count or not number:
+        values: NDArray[Any] = column.to_numpy()
+        return values
+    kind = column.type.to_pandas_dtype()
+    parts_of = [np.frombuffer(c.buffers()[1], kind)[c.offset : c.offset + len(c)] for c in column.chunks if len(c)]
+    return np.concatenate([np.empty(0, kind), *parts_of])
 
 
 def extent(shapes: NDArray[Any]) -> list[float]:
