@@ -178,7 +178,9 @@ def desk(tmp_path, monkeypatch, home, points):
 @pytest.mark.parametrize("page", RUNNABLE, ids=ids)
 def test_marked_examples_run(page, desk):
     names: dict[str, object] = {"__name__": "example"}
-    for block in blocks(page, "python", marked=True):
+    marked = list(blocks(page, "python", marked=True))
+    assert marked
+    for block in marked:
         code = "\n" * (block.line - 1) + block.text  # so that a traceback names the page's line
         exec(compile(code, str(page), "exec"), names)
 

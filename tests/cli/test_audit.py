@@ -1,6 +1,7 @@
 """`hazemap audit`: what it says, what it writes, when it fails."""
 
 import json
+import sys
 
 import pytest
 
@@ -56,9 +57,19 @@ def test_what_cannot_be_audited_is_refused_in_words(arguments, words, capsys):
     assert words in " ".join(capsys.readouterr().err.split())
 
 
-def test_every_planted_fault_is_a_module_with_a_context_manager():
+def test_every_planted_fault_changes_the_product_and_puts_it_back():
     from importlib import import_module
 
+    def product() -> dict[tuple[str, str], int]:
+        homes = [module for name, module in list(sys.modules.items()) if name.startswith("hazemap.")]
+        homes += {id(each): each for home in homes for each in vars(home).values() if isinstance(each, type)}.values()
+        return {(str(home), name): id(each) for home in homes for name, each in vars(home).items()}
+
     for name in PLANTS:
-        with import_module(f"hazemap.audit.planted.{name.replace('-', '_')}").planted():
-            pass
+        fault = import_module(f"hazemap.audit.planted.{name.replace('-', '_')}").planted
+        before = product()
+        with fault():
+            during = product()
+        after = product()
+        assert any(during[at] != before[at] for at in before), name
+        assert all(after[at] == before[at] for at in before), name

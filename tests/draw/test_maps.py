@@ -265,7 +265,8 @@ hazemap.draw.encode(hazemap.draw.draw_map(cellmap, title="t", caption="c"))
 assert "matplotlib.pyplot" not in sys.modules
 assert dict(dict.items(matplotlib.rcParams)) == before
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_map_of_new_york_shows_the_boroughs(make, shared):

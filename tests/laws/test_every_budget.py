@@ -85,13 +85,13 @@ def any_budget(chance: np.random.Generator, epsilon: float) -> Budget:
 
 def ends_well(name: str, cells: str, box: Box | None, rule: str, budget: Budget, trust: str, rows: MemoryTable) -> bool:
     """Whether there is a map; an error before the first answer is a refusal, and any other is not allowed."""
-    people = max(len(np.unique(rows.person)), 1)
+    people, kept = max(len(np.unique(rows.person)), 1), bounding(rule)
     asked = None
     try:
         with at_most(SECONDS):
             refuse_absurd(budget)
-            refuse_too_wide(budget, bounding(rule).sensitivity)
-            method, stream = way(name, parsed_cells(cells), box, bounding(rule)), Stream.from_os()
+            refuse_too_wide(budget, kept.sensitivity)
+            method, stream = way(name, parsed_cells(cells), box, kept), Stream.from_os()
             model = {
                 "curator": lambda: Curator(rows, stream),
                 "secure sum": lambda: SimulatedSecureSum(rows, Cohort(people, min(people, 1_000)), stream),
@@ -119,7 +119,7 @@ def check(name: str, epsilon: float, seed: int) -> bool:
     cells = str(chance.choice(["h3:5-8", "h3:7"])) if hexes else "quadtree:6" if levelled else "quadtree"
     name = name.partition(":")[0] if hexes and levelled else name
     trust = str(chance.choice(["curator", "curator", "secure sum", "local"]))
-    rule = str(chance.choice(["one row", "one vote", "3 rows", "2 cells"]))
+    rule = str(chance.choice(["one row", "one vote", "rows:3", "cells:2"]))
     return ends_well(name, cells, box, rule, budget, trust, table(chance))
 
 
