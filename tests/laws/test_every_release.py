@@ -119,6 +119,14 @@ def test_an_order_of_any_table_ends_in_a_file_and_its_charge_or_in_neither(tmp_p
     assert came["made"] >= 6 and came["refused"] >= 2
 
 
+@pytest.mark.parametrize("name", ["htf", "htf+"])
+def test_a_method_that_follows_a_box_that_was_found_has_the_budget_it_needs(name: str, tmp_path: Path) -> None:
+    """Whoever is in no cell pays for one question, with all that the box left: it was paid for, and refused."""
+    assert ordered(tmp_path, "map", "one place", {"epsilon": "20"}, method=name) == "made"
+    found = Release.open(tmp_path / "made.parquet")
+    assert found.algorithm.found_in(found.transcript)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", NAMES)

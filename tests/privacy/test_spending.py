@@ -91,6 +91,18 @@ def stretched(chosen: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     return cells[gap], cells[np.append(gap[1:], True)] if len(cells) else cells
 
 
+@pytest.mark.parametrize("other", [(Quadtree.world(depth=2), RULE), (TREE, OneVote(3))], ids=["tree", "rule"])
+def test_places_are_told_apart_from_the_first_question_of_another_kind_on(other):
+    """That question itself was paid by everybody once: a method that found its box first then had too little left."""
+    tree, rule = other
+    spent, quarters = Spending(), tree.children(tree.root)
+    spent.pay(Fraction(1, 2), (Leaves(TREE, TREE.children(TREE.root)[:1]), RULE))
+    spent.pay(Fraction(1, 3), (Leaves(tree, quarters[:1]), rule))
+    assert spent.most((Leaves(tree, quarters[1:]), rule)) == Fraction(1, 2)
+    assert spent.most((Leaves(tree, quarters[:1]), rule)) == spent.most(None) == Fraction(5, 6)
+    assert spent.most((Leaves(TREE, TREE.children(TREE.root)[1:]), RULE)) == Fraction(5, 6)  # back again
+
+
 def test_steps_are_those_of_a_slow_twin_wherever_stretches_begin_and_end():
     """All pairs of sets of five numbers: a dearer step that begins with the last number of a stretch is met, too."""
     every = [chosen for size in range(1, 6) for chosen in combinations(range(5), size)]

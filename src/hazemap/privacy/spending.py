@@ -71,8 +71,9 @@ class Steps(NamedTuple):
 class Spending:
     """The share of a run's budget that each place has paid.
 
-    Places are told apart as long as all questions are about cells of one tree (which may grow) under one rule;
-    with the first other question everybody has paid what anybody has paid.
+    Places are told apart as long as all questions are about cells of one tree (which may grow) under one rule. With the
+    first question about another tree or under another rule everybody has paid what anybody has paid until then, and
+    from it on the places of that one are told apart: losses add, and each bound holds for the questions of its tree.
 
     >>> from hazemap.domains import Quadtree
     >>> from hazemap.tables import AtMostRows
@@ -97,9 +98,10 @@ class Spending:
     def pay(self, share: Fraction, where: tuple[Leaves, Bounding] | None) -> None:
         """Everybody in these cells pays; everybody at all, for None: O(steps + cells)."""
         steps = None if where is None else self._followed(*where)
-        if where is None or steps is None:
-            self._steps = Steps.level(max(self._steps.paid) + share)
-            self._tree = self._rule = None
+        if steps is None:
+            steps = Steps.level(max(self._steps.paid))
+        if where is None:
+            self._steps, self._tree, self._rule = Steps.level(max(steps.paid) + share), None, None
             return
         leaves, self._rule = where
         self._tree = leaves.tree
