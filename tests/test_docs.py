@@ -22,6 +22,7 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 INCLUDED = re.compile(r"^```\{include\} (\S+)$", re.MULTILINE)
 """A fenced block, perhaps marked as one that runs; file and anchor of a link; a heading; a page in another one."""
 
+NUMBER = r"(?<![\w.,])-?\d[\d,]*(?:\.\d+)?"
 WORDS = 2_000
 LONGER = {"adaptive.md", "results/comparison.md", "results/heatmap_paper.md", "results/users.md"}
 """A page has so many words at most; these have more, and no other may join them."""
@@ -175,14 +176,65 @@ def desk(tmp_path, monkeypatch, home, points):
     return home
 
 
+def agrees(shown: str, said: str, exact: bool = False) -> bool:
+    """Whether a line of a page (… is anything) is what a run with fresh noise says.
+
+    Numbers with a standard error may be eight of both errors apart, others double or within ten, unless they are exact.
+    """
+    shown, said = (" ".join(line.split()) for line in (shown, said.replace(", below 0 by noise alone,", "")))
+    pieces = re.split(rf"(…|{NUMBER})", shown)
+    as_said = {"…": ".*?"} if exact else {"…": ".*?"} | {piece: f"({NUMBER})" for piece in pieces[1::2] if piece != "…"}
+    pattern = "".join(
+        as_said[piece] if piece in as_said and i % 2 else re.escape(piece) for i, piece in enumerate(pieces)
+    )
+    if not (found := re.fullmatch(pattern, said)):
+        return False
+    numbers = [
+        [float(text.replace(",", "")) for text in texts] for texts in (re.findall(NUMBER, shown), found.groups())
+    ]
+    if re.search(rf"{NUMBER} ± {NUMBER}", shown):
+        (value, error), (other, others) = (each[:2] for each in numbers)
+        return abs(value - other) <= 8 * (error + others)
+    return exact or all(abs(a - b) <= max(10, min(abs(a), abs(b))) for a, b in zip(*numbers, strict=True))
+
+
+def test_numbers_that_no_run_prints_are_found():
+    assert agrees("a: 17,656 cells, … done", "a: 17,971  cells, 12 more … done")
+    assert not agrees("5,290 cells", "17,656 cells")
+    assert agrees("99 ± 15 people", "-20 ± 1 people")
+    assert not agrees("99 ± 1 people", "120 ± 1 people")
+    assert not agrees("99 people", "99 rows")
+    assert not agrees("99 people", "98 people", exact=True)
+
+
 @pytest.mark.parametrize("page", RUNNABLE, ids=ids)
-def test_marked_examples_run(page, desk):
+def test_marked_examples_run_and_print_what_they_show(page, desk, capsys):
     names: dict[str, object] = {"__name__": "example"}
+    capsys.readouterr()
     marked = list(blocks(page, "python", marked=True))
     assert marked
     for block in marked:
         code = "\n" * (block.line - 1) + block.text  # so that a traceback names the page's line
         exec(compile(code, str(page), "exec"), names)
+        printed = capsys.readouterr().out.splitlines()
+        for shown in re.findall(r"^print\(.*\)  # (.*\d.*)$", block.text, re.MULTILINE):
+            assert any(agrees(shown, line) for line in printed), f"{shown!r} is not among {printed}"
+
+
+@pytest.mark.slow
+def test_the_tutorial_prints_what_a_run_of_it_prints(tmp_path, monkeypatch, home, capsys):
+    from hazemap.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+    for block in blocks(ROOT / "docs" / "tutorial.md", "console"):
+        for command, *shown in (part.splitlines() for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]):
+            words = shlex.split(command)[1:]
+            main(words)
+            streams = capsys.readouterr()
+            said = iter((streams.out + streams.err).splitlines())
+            for line in shown:
+                assert any(agrees(line, other, exact=words[0] in ("plan", "ledger")) for other in said), (command, line)
 
 
 def commands(page: Path) -> list[list[str]]:
