@@ -35,13 +35,16 @@ def ask(
     ] = False,
     top: Annotated[int | None, typer.Option(metavar="K", help="The K fullest cells.")] = None,
     by: Annotated[str, typer.Option(metavar="WHAT", help="With --top: fullest by count, or by density.")] = "count",
-    confidence: Annotated[float, typer.Option(metavar="P", help="How sure the interval is, between 0 and 1.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(metavar="P", help="The confidence of the interval, between 0 and 1.")
+    ] = 0.95,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a release how many there are: in a box, a polygon, a cell, at a point, or (asked nothing) in all.
+    """Ask a release for a number: in a box, a polygon, a cell, at a point, or by default in all.
 
-    The answer is a number, its standard error, and an interval that holds the truth so often. Asking is free. Of
-    statistics of a value (hazemap stats), ask with --cell and perhaps --slot, or for the --histogram there.
+    The answer is a number, its standard error, and an interval that holds the truth with the --confidence that you
+    choose. Asking is free. For statistics of a value (hazemap stats), ask with --cell and perhaps --slot, or for the
+    --histogram there.
     """
     asked = {"--box": box, "--polygon": polygon, "--cell": cell, "--at": at, "--top": top}
     given = [name for name, value in asked.items() if value]

@@ -36,7 +36,9 @@ def audit(
     short: Annotated[
         bool, typer.Option("--short", help="The fixed set of five minutes: all methods, rules, kinds of lines.")
     ] = False,
-    confidence: Annotated[float, typer.Option(metavar="P", help="That nothing sound is called broken.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(metavar="P", help="The confidence that nothing sound is called broken.")
+    ] = 0.95,
     planted: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Audit a build with this planted fault, which must be found; or all."),
@@ -45,7 +47,7 @@ def audit(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A page of it: a .md or a .html.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure what releases give away of one person, and compare it with the ε that is stated.
+    """Measure what releases give away of one person, and compare it with the stated ε.
 
     It makes tables of people who do not exist, in pairs that differ in one person; releases them many times, from the
     bytes of a CSV file to the published file and the ledger; and proves a lower bound on ε from what came out. Exit

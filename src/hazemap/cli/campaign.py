@@ -33,7 +33,7 @@ def start(
     token_file: TokenFile,
     name: Annotated[str, typer.Option(metavar="NAME", rich_help_panel=ORDER, help="The campaign's own, used once.")],
     purpose: Annotated[
-        str, typer.Option(metavar="TEXT", rich_help_panel=ORDER, help="What for: every person is shown it.")
+        str, typer.Option(metavar="TEXT", rich_help_panel=ORDER, help="The purpose: every person sees it.")
     ],
     epsilon: Annotated[
         str, typer.Option("-e", "--epsilon", metavar="ε", rich_help_panel=ORDER, help="The price of all rounds, in ε.")
@@ -88,7 +88,7 @@ def start(
         typer.Option(
             metavar="semi-honest|malicious",
             rich_help_panel=PEOPLE,
-            help="What the server is believed capable of.",
+            help="What the server may do.",
         ),
     ] = "semi-honest",
     stage: Annotated[
@@ -102,7 +102,7 @@ def start(
         typer.Option(
             metavar="SECONDS",
             rich_help_panel=TIME,
-            help="End a stage early when enough have answered and nobody more came for so long.",
+            help="End a stage early: enough have answered, and nobody else for this long.",
         ),
     ] = None,
     wait: Annotated[
@@ -110,7 +110,7 @@ def start(
     ] = 3600.0,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a campaign: its price is charged at once, for good, and its devices are asked."""
+    """Begin a campaign: charge its price at once, for good, and ask its devices."""
     from dataclasses import replace
 
     from hazemap.codec import dumps

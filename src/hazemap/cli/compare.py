@@ -18,13 +18,11 @@ EXAMPLE = "Example: [bold]hazemap compare quick --map city --repetitions 3 -o co
 
 
 def compare(
-    name: Annotated[str, typer.Argument(metavar="COMPARISON", help="Which one: --list shows all.")] = "quick",
+    name: Annotated[str, typer.Argument(metavar="COMPARISON", help="Which comparison: --list shows all.")] = "quick",
     folder: Annotated[
         Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where results, figures and page go.")
     ] = Path("comparison"),
-    data: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="The evaluation data, for maps that are made of it.")
-    ] = None,
+    data: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The folder of the evaluation data.")] = None,
     maps: Annotated[
         list[str] | None,
         typer.Option("--map", metavar="MAP", help="These maps instead; NAME=FILE is your own. May be repeated."),
@@ -35,16 +33,16 @@ def compare(
     epsilons: Annotated[
         list[str] | None, typer.Option("-e", "--epsilon", metavar="ε", help="These prices instead. May be repeated.")
     ] = None,
-    repetitions: Annotated[int | None, typer.Option(metavar="N", min=1, help="So many releases of each.")] = None,
+    repetitions: Annotated[int | None, typer.Option(metavar="N", min=1, help="How many releases of each.")] = None,
     emd: Annotated[bool, typer.Option("--emd", help="Measure the exact earth mover's distance too.")] = False,
     jobs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes; by default one a core.")] = None,
     afresh: Annotated[bool, typer.Option("--afresh", help="Forget what the folder holds; measure all again.")] = False,
     lists: Annotated[bool, typer.Option("--list", help="Show all comparisons, maps and methods, and stop.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare methods on maps of which the truth is known: errors, times, figures and a page.
+    """Compare methods on maps whose truth is known: errors, times, figures and a page.
 
-    Every trial is a release with fresh noise. A run that was ended goes on where it stopped: the same command again.
+    Every trial is a release with fresh noise. To resume a run that stopped, run the same command again.
     """
     if lists:
         _listed(as_json)

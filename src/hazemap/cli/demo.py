@@ -27,7 +27,7 @@ GRID, NEIGHBOURHOOD = 8, 5
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where the demo keeps its files; made if need be.")] = Path("demo"),
+    folder: Annotated[Path, typer.Option(help="The demo's folder; created if necessary.")] = Path("demo"),
     people: Annotated[
         int, typer.Option(metavar="N", min=1000, max=2_000_000, help="How many people live there.")
     ] = 100_000,

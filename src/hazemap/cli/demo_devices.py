@@ -34,9 +34,7 @@ Alive = Callable[[], bool]
 
 
 def demo_devices(
-    folder: Annotated[Path, typer.Option(help="Where the demo keeps its files; it must be new or empty.")] = Path(
-        "demo-federated"
-    ),
+    folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path("demo-federated"),
     people: Annotated[
         int, typer.Option(metavar="N", min=200, max=100_000, help="How many people have a device.")
     ] = 2000,
@@ -50,7 +48,7 @@ def demo_devices(
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed, other people.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Start a coordinator and many devices, have a map made by secure aggregation, and show the truth beside it.
+    """Start a coordinator and many devices, make a map by secure aggregation, and show the truth beside it.
 
     The devices are people of an island like New York's, who do not exist: so the truth may be shown. Everything that
     travels does so over HTTP, on this machine alone. The demo has a ledger of its own: yours is not touched.

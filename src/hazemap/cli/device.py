@@ -108,7 +108,7 @@ def add(
     passphrase: Ask = False,
     as_json: AsJson = False,
 ) -> None:
-    """Keep rows, sealed: they are read to answer, and deleted for good when they are old."""
+    """Keep rows, sealed: the device reads them to answer, and deletes old ones for good."""
     from time import time as now
 
     from hazemap.device import enrolment
@@ -135,7 +135,7 @@ def add(
 def run(
     many: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, rich_help_panel=TESTS, help="So many devices: the first people of --table."),
+        typer.Option(metavar="N", min=1, rich_help_panel=TESTS, help="How many devices: the first people of --table."),
     ] = None,
     table: Annotated[
         str | None, typer.Option(metavar="TABLE", rich_help_panel=TESTS, help="Parquet or CSV: the people of --many.")
@@ -164,7 +164,7 @@ def run(
     ] = 32,
     until_idle: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=0, help="End when nothing was asked for so long. By default never."),
+        typer.Option(metavar="SECONDS", min=0, help="End after this long without a question. By default never."),
     ] = None,
     store: StoreFile = None,
     passphrase: Ask = False,

@@ -22,7 +22,7 @@ app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(metavar="DATASET", help="The data set's name.")]
 People = Annotated[str | None, typer.Option("--person", metavar="COLUMN", help="People, told apart by this column.")]
-Rows = Annotated[bool, typer.Option("--rows", help="Rows, each taken for a person of its own.")]
+Rows = Annotated[bool, typer.Option("--rows", help="Rows: each counts as a person.")]
 Devices = Annotated[bool, typer.Option("--devices", help="The people of devices.")]
 Why = Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the history.")]
 
@@ -80,7 +80,7 @@ def unit(
     ledger: LedgerFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whom a data set protects: before its first charge, or where an older hazemap did not note it."""
+    """Say whom a data set protects: before its first charge, or if an older hazemap did not note it."""
     whom = _protected(person, rows, devices)
     if whom is None:
         raise InputError("whom does the data set protect? Say one of --person COLUMN, --rows and --devices")
@@ -91,7 +91,7 @@ def unit(
 
 @app.command(epilog="Example: [bold]hazemap ledger history nyc[/bold]")
 def history(
-    dataset: Annotated[str | None, typer.Argument(help="One data set's name; all where left out.")] = None,
+    dataset: Annotated[str | None, typer.Argument(help="One data set's name; by default all.")] = None,
     ledger: LedgerFile = None,
     as_json: AsJson = False,
 ) -> None:

@@ -21,7 +21,7 @@ Source = Annotated[
 ]
 Person = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Whose row it is. Guessed where left out."),
+    typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="The column with the person's id. Guessed by default."),
 ]
 Longitude = Annotated[
     str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Longitude in degrees. Guessed.")
@@ -43,15 +43,16 @@ Rho = Annotated[
     str | None, typer.Option(metavar="ρ", rich_help_panel=PRIVACY, help="The price in ρ (zCDP), instead of ε.")
 ]
 Payer = Annotated[
-    str | None, typer.Option(metavar="NAME", rich_help_panel=PRIVACY, help="Who pays. By default the file's name.")
+    str | None,
+    typer.Option(metavar="NAME", rich_help_panel=PRIVACY, help="The data set that pays. By default the file's name."),
 ]
 Force = Annotated[bool, typer.Option("--force", rich_help_panel=FILE, help="Replace a file that is there.")]
 Memory = Annotated[
-    int | None, typer.Option(metavar="MB", min=1, rich_help_panel=FILE, help="Megabytes to stay within; 1024.")
+    int | None, typer.Option(metavar="MB", min=1, rich_help_panel=FILE, help="Memory limit in megabytes; 1024.")
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(metavar="SIGN", rich_help_panel=TABLE, help="Of CSV: , ; tab or |. Read off the header if left out."),
+    typer.Option(metavar="SIGN", rich_help_panel=TABLE, help="Of CSV: , ; tab or |. By default read off the header."),
 ]
 Encoding = Annotated[
     str, typer.Option(metavar="NAME", rich_help_panel=TABLE, help="Of CSV: utf-8, latin-1, cp1252 or utf-16.")

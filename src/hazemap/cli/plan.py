@@ -32,9 +32,9 @@ def plan(
     picture: Annotated[Path | None, typer.Option("-o", "--picture", help="Draw it too: a .png, .svg or .pdf.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan a release without touching any data: which cells can be how sure, and which to choose.
+    """Plan a release without touching any data: how certain cells of each size can be, and which to choose.
 
-    Error bars are exact. What hangs on where people are was tried on a made-up city of so many people.
+    Error bars are exact. What depends on where people are was tried on a made-up city with as many people.
     """
     from hazemap.planning.plan import plan as planned
 

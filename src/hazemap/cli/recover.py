@@ -18,13 +18,17 @@ EXAMPLE = "Example: [bold]hazemap recover 3[/bold]"
 
 def recover(
     charge: Annotated[
-        int | None, typer.Argument(help="The number of a charge in the ledger. Lists what there is where left out.")
+        int | None, typer.Argument(help="The number of a charge in the ledger. Without it, list them.")
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", rich_help_panel=FILE, help="The file, instead of the one that was asked for."),
+        typer.Option(
+            "-o", "--output", rich_help_panel=FILE, help="The file, instead of the one in the original command."
+        ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Recover all that can be, each to its own file.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Finish all runs that can be, each to its own file.")
+    ] = False,
     same_table: Annotated[
         bool,
         typer.Option("--same-table", help="The table's file was touched, but its rows are the same."),
@@ -36,8 +40,8 @@ def recover(
 ) -> None:
     """Make the file of a charge that was paid for, after a crash, a full disk or a failed write.
 
-    It is made of the answers that were kept, at no price; what was not asked yet is asked of the same table. Only a
-    question that was being answered in the instant of the crash is paid again.
+    It uses the answers that were kept, at no price, and asks the same table what was not asked yet. Only a question
+    that was being answered in the instant of the crash is paid again.
     """
     if everything and (charge is not None or output is not None):
         raise InputError("either one charge, perhaps with -o, or --all")

@@ -22,7 +22,7 @@ def show(
         Path | None, typer.Option(metavar="GEOJSON", help="Lines to draw over it: coasts, districts.")
     ] = None,
     uncertainty: Annotated[
-        bool, typer.Option("--uncertainty/--no-uncertainty", help="A second panel: how sure is each cell?")
+        bool, typer.Option("--uncertainty/--no-uncertainty", help="A second panel with the uncertainty of each cell.")
     ] = True,
     box: Annotated[str | None, typer.Option(help=f"Show this part: {BOX}.")] = None,
     frame: Annotated[

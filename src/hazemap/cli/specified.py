@@ -21,7 +21,7 @@ SpecFile = Annotated[
         "--spec",
         metavar="FILE",
         rich_help_panel=FILE,
-        help="A specification in TOML; options that are given as well count instead of its own.",
+        help="A specification in TOML. Options on the command line override it.",
     ),
 ]
 WrittenSpec = Annotated[
@@ -30,7 +30,7 @@ WrittenSpec = Annotated[
         "--write-spec",
         metavar="FILE",
         rich_help_panel=FILE,
-        help="Write the specification there, and stop: nothing is read, charged or released.",
+        help="Write the specification there and stop: read, charge and release nothing.",
     ),
 ]
 

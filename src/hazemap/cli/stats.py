@@ -51,16 +51,16 @@ def stats(
     source: Source = None,
     value: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="What was measured: numbers."),
+        typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="The column with the measured numbers."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", rich_help_panel=FILE, help="The file to publish: .parquet.")
     ] = None,
     low: Annotated[
-        float | None, typer.Option(metavar="NUMBER", rich_help_panel=TABLE, help="The least value there can be.")
+        float | None, typer.Option(metavar="NUMBER", rich_help_panel=TABLE, help="The smallest possible value.")
     ] = None,
     high: Annotated[
-        float | None, typer.Option(metavar="NUMBER", rich_help_panel=TABLE, help="The largest value there can be.")
+        float | None, typer.Option(metavar="NUMBER", rich_help_panel=TABLE, help="The largest possible value.")
     ] = None,
     bounds: Annotated[
         str | None,
@@ -118,7 +118,8 @@ def stats(
     dataset: Payer = None,
     ledger: LedgerFile = None,
     box: Annotated[
-        str | None, typer.Option(rich_help_panel=WHAT, help=f"All cells of it are told: {BOX}. Found where left out.")
+        str | None,
+        typer.Option(rich_help_panel=WHAT, help=f"All cells of it are published: {BOX}. Found where left out."),
     ] = None,
     cells: Annotated[
         str,
@@ -137,19 +138,21 @@ def stats(
         ),
     ] = "always",
     time_zone: Annotated[
-        str, typer.Option(metavar="ZONE", rich_help_panel=WHAT, help="Whose clocks say which slot it is.")
+        str, typer.Option(metavar="ZONE", rich_help_panel=WHAT, help="The time zone of the slots.")
     ] = "UTC",
-    mean: Annotated[bool, typer.Option("--mean", rich_help_panel=WHAT, help="The mean. It is always told.")] = False,
+    mean: Annotated[
+        bool, typer.Option("--mean", rich_help_panel=WHAT, help="The mean. It is always published.")
+    ] = False,
     variance: Annotated[bool, typer.Option("--variance", rich_help_panel=WHAT, help="The variance too.")] = False,
     quantiles: Annotated[
         str | None, typer.Option(metavar="P,P,…", rich_help_panel=WHAT, help="Quantiles too: 0.1,0.5,0.9.")
     ] = None,
     bins: Annotated[
         int | None,
-        typer.Option(metavar="N", rich_help_panel=WHAT, help="For quantiles, how many parts of the range. 16."),
+        typer.Option(metavar="N", rich_help_panel=WHAT, help="For quantiles: how many bins between the bounds; 16."),
     ] = None,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Only say what this would tell: nothing is read, charged or written.")
+        bool, typer.Option("--plan", help="Only say what to expect: read, charge and write nothing.")
     ] = False,
     spec: SpecFile = None,
     write_spec: WrittenSpec = None,
@@ -159,7 +162,7 @@ def stats(
 ) -> None:
     """Publish the mean of a value per cell and timeslot, under differential privacy per person with all their records.
 
-    Bounds of the value are declared, or found with a share of the budget. Cells of which too little is known say so.
+    Declare bounds of the value, or let a part of the budget find them. Cells with too few people are marked.
     """
     del mean
     from hazemap.specs.statistics import StatisticsSpec
