@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hazemap.compare.documented import write_parts
+
 HERE = Path(__file__).parent
 RESULTS, DOCS = HERE / "results", HERE.parent / "docs"
 OURS, THEIRS, THIRD = "#0072b2", "#d55e00", "#999999"
@@ -33,7 +35,7 @@ def publish(rows: list[dict[str, Any]], pictures: Pictures, folder: str | None) 
             Path(folder).mkdir(parents=True, exist_ok=True)
             draw(panels, Path(folder) / f"{name.replace(', ', '-').replace(' ', '_')}.png")
     curves(fresh)
-    (DOCS / "results" / "heatmap_paper.md").write_text(page(fresh))
+    write_parts(page(fresh), DOCS / "results" / "heatmap_paper.md")
 
 
 def summary(frame: pd.DataFrame) -> dict[str, Any]:

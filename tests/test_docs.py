@@ -24,7 +24,7 @@ INCLUDED = re.compile(r"^```\{include\} (\S+)$", re.MULTILINE)
 
 NUMBER = r"(?<![\w.,])-?\d[\d,]*(?:\.\d+)?"
 WORDS = 2_000
-LONGER = {"adaptive.md", "results/comparison.md", "results/heatmap_paper.md", "results/users.md"}
+LONGER = {"adaptive.md"}
 """A page has so many words at most; these have more, and no other may join them."""
 
 

@@ -255,6 +255,18 @@ def test_pages_of_the_documentation_have_no_pictures_of_the_data(tmp_path, monke
         documented(tmp_path, Atlas(), tmp_path / "docs", ["some"], "pages")
 
 
+def test_a_page_of_too_many_words_goes_on_in_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(docs, "WORDS", 16)
+    text = "# Title\n\nSome words.\n\n## One\n\n### a\n\nx x x x\n\n### b\n\ny y y y\n\n## Two\n\nz\n"
+    path = docs.write_parts(text, tmp_path / "page.md")
+    names = ["page-2.md", "page.md"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == names
+    first, second = path.read_text(), (tmp_path / "page-2.md").read_text()
+    assert first.startswith("# Title\n\nSome words.\n\n## One\n\n### a\n\nx x x x\n") and "(page-2.md)" in first
+    assert second == "# Title (part 2)\n\n## One (continued)\n\n### b\n\ny y y y\n\n## Two\n\nz\n"
+    assert docs.write_parts("# Short\n", tmp_path / "short.md").read_text() == "# Short\n"
+
+
 def test_the_federated_figure_finds_its_curves(monkeypatch):
     monkeypatch.setattr(drawn, "DPI", 50)
     rows = [{"method": "prefix tree", "set_c0": c0, "mse": c0, "numbers": 100 / c0} for c0 in (0.1, 0.4)]

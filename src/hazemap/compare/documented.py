@@ -1,5 +1,6 @@
 """The page of results in the documentation, from the Parquet of comparisons."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +20,9 @@ TABLED = (
     *("users-chop", "users-distributions"),
 )
 """These comparisons have their tables on the page, the others only their figures."""
+
+WORDS = 1_950
+"""A page has so many words at most."""
 
 SHARPNESS = 90
 """Dots an inch of figures in the documentation."""
@@ -40,9 +44,33 @@ def documented(folder: Path, atlas: Atlas, docs: Path, names: Sequence[str], to:
         maps = {place: atlas.map(place) for place in preset.places}
         results = Results.read(folder / name / RESULTS, maps)
         parts.append(_section(preset, results, docs / "images", 2 if head else 3).rstrip("\n"))
-    path = docs / "results" / f"{to}.md"
-    write_whole(path, ("\n\n".join(parts) + "\n").encode())
+    return write_parts("\n\n".join(parts) + "\n", docs / "results" / f"{to}.md")
+
+
+def write_parts(text: str, path: Path) -> Path:
+    """A page; one of too many words goes on in `NAME-2.md` and so on, which the first one links to."""
+    first, *rest = _parts(text)
+    names = [f"{path.stem}-{number}" for number in range(2, len(rest) + 2)]
+    if rest:
+        links = ", ".join(f"[part {number}]({name}.md)" for number, name in enumerate(names, 2))
+        first += f"\nThis page goes on in {links}.\n\n```{{toctree}}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"
+    for name, part in zip([path.stem, *names], [first, *rest], strict=True):
+        write_whole(path.with_stem(name), (part.rstrip("\n") + "\n").encode())
     return path
+
+
+def _parts(text: str) -> list[str]:
+    """Cut at headings so that no part has more than WORDS, if its sections allow it."""
+    title = text.partition("\n")[0]
+    parts, section = [""], ""
+    for piece in re.split(r"^(?=##)", text, flags=re.MULTILINE):
+        if piece.startswith("## "):
+            section = piece.partition("\n")[0]
+        if parts[-1] and len((parts[-1] + piece).split()) > WORDS:
+            parts.append(f"{title} (part {len(parts) + 1})\n\n")
+            parts[-1] += f"{section} (continued)\n\n" if piece.startswith("###") else ""
+        parts[-1] += piece
+    return parts
 
 
 def _section(preset: Preset, results: Results, images: Path, level: int) -> str:
