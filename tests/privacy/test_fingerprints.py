@@ -131,6 +131,15 @@ def test_a_data_set_keeps_its_latest_fingerprints_and_each_once(ledger):
     assert kept.lookalikes("oslo", tables[0]) == []
 
 
+def test_a_table_that_pays_under_many_names_is_named_by_few(ledger):
+    sample = Fingerprint("people", "k", 0, tuple((0, bytes([i] * 8), b"home") for i in range(9)))
+    for number in range(6):
+        ledger.charge(f"copy {number}", PureDP(1), "a map", Unit.person("user", "text"))
+        Fingerprints(ledger).remember(f"copy {number}", sample)
+    with pytest.warns(HazemapWarning, match=r"pays as 'copy 0', 'copy 1', 'copy 2', 'copy 3' and 2 more, and its"):
+        Fingerprints(ledger).warn("another", sample)
+
+
 def _draws(path: Path, results) -> None:
     results.put(Fingerprints(Ledger(path)).key())
 

@@ -22,6 +22,9 @@ from hazemap.tables.fingerprint import Fingerprint
 BYTES = 32
 """Of a key."""
 
+NAMED = 4
+"""Data sets that a warning names; of others it gives the number."""
+
 KEPT = 8
 """Fingerprints of a data set, the latest; one of the same table is not kept twice."""
 
@@ -70,7 +73,8 @@ class Fingerprints:
         others = self.lookalikes(dataset, fingerprint) if fingerprint else []
         if not others:
             return
-        names = ", ".join(map(repr, others))
+        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+        names = ", ".join(map(repr, others[:NAMED])) + more
         warnings.warn(
             f"this table looks like one that pays as {names}, and its charges as {data_set_name(dataset)!r} are not "
             f"added to those: if the same people are in it, let the same data set pay (--dataset {others[0]!r}, "
