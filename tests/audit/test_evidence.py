@@ -276,11 +276,15 @@ def test_what_a_run_takes_away_again_is_looked_at(tmp_path):
     from hazemap.audit.observing import REMOVED, left_behind
 
     (tmp_path / REMOVED).mkdir()
-    (tmp_path / REMOVED / "3-0.journal").write_bytes(b'1a9c906b7d8c1852 {"ended":true,"people":179}\nx\n')
-    (tmp_path / REMOVED / "4-1.journal").write_bytes(b"other")
+    (tmp_path / REMOVED / "3-0.7f94ceddfa726813").write_bytes(b"chance")
+    (tmp_path / REMOVED / "3-1.journal").write_bytes(b'1a9c906b7d8c1852 {"ended":true,"people":179}\nx\n')
+    (tmp_path / REMOVED / "4-2.journal").write_bytes(b"other")
     assert left_behind(tmp_path, 3) == {
-        "removed 0 line 0.ended": "true", "removed 0 line 0.people": "179", "removed 0 line 1": "x"
-    }  # fmt: skip
+        "removed file 1 line 0": "chance",
+        "removed .journal 1 line 0.ended": "true",
+        "removed .journal 1 line 0.people": "179",
+        "removed .journal 1 line 1": "x",
+    }
 
 
 def test_the_neighbours_differ_in_one_person_who_passes_the_rule():
@@ -298,10 +302,15 @@ def test_what_seems_certain_is_confirmed_on_other_runs():
 
     claim = Claim("ε", 0.1)
     one, other = [{"says": "179 people", "size": 5.0}] * 20, [{"says": "178 people", "size": 5.0}] * 20
-    event = certain(one[:3], other[:3])
-    assert event is not None and confirmed(claim, event, one, other) < 1e-10
-    assert confirmed(claim, event, one, one) == 1.0 and confirmed(claim, None, one, other) == 1.0
-    assert certain(one, one) is None
-    larger = certain([{"size": 7.0}] * 3, [{"size": 5.0}, {"size": 6.0}])
+    events = certain(one[:3], other[:3])
+    assert confirmed(claim, events, one, other) < (1e-10, events[0]) and events[0].fact == "says"
+    assert confirmed(claim, events, one, one) == (1.0, None) == confirmed(claim, (), one, other)
+    assert certain(one, one) == ()
+    later = [{"time": at, **run} for at, run in enumerate([*one[:3], *other[:3]])]
+    by_time = certain(later[:3], later[3:])  # what is true of time alone does not hide what is not
+    again = [[{"time": 9, **run} for run in side] for side in (one, other)]
+    assert [each.fact for each in by_time] == ["time", "says"]
+    assert confirmed(claim, by_time, *again)[1] == by_time[1]
+    [larger] = certain([{"size": 7.0}] * 3, [{"size": 5.0}, {"size": 6.0}])
     assert str(larger) == "size ≥ 6.5"
-    assert confirmed(Claim("ε", 3.0), event, one, other) > 0.01  # at a large ε it says nothing
+    assert confirmed(Claim("ε", 3.0), events, one, other)[0] > 0.01  # at a large ε it says nothing

@@ -94,10 +94,12 @@ def left_behind(folder: Path, run: int) -> dict[str, str]:
 
     Nobody but the steward reads it, and still it may hold only what the release does (docs/ledger.md).
     """
-    words: dict[str, str] = {}
-    for number, file in enumerate(sorted((folder / REMOVED).glob(f"{run}-*"))):
+    words, kinds = dict[str, str](), dict[str, int]()
+    for file in sorted((folder / REMOVED).glob(f"{run}-*")):
         content = file.read_bytes().replace(str(folder).encode(), b"")
-        name = f"removed {number}"
+        kind = file.suffix if file.suffix[1:].isalpha() else "file"  # others end in what chance chose
+        kinds[kind] = kinds.get(kind, 0) + 1
+        name = f"removed {kind} {kinds[kind]}"
         for at, line in enumerate(content.rstrip(b"\0\n").split(b"\n")[:256]):
             try:
                 flattened(json.loads(line[line.find(b"{") :]), f"{name} line {at}", words)

@@ -49,7 +49,7 @@ class OfSingleLine:
 
     def again(self, outcomes: Sequence[Outcome]) -> list[Order]:
         """Where runs end otherwise with the person than without: more of them, at a small ε."""
-        if certain(*_ends(outcomes)) is None:
+        if not certain(*_ends(outcomes)):
             return []
         tiny = replace(self.setting, epsilon=TINY, rho=None)
         return [Order(tiny, order.content, REFUSED) for order in self.orders()]
@@ -84,8 +84,8 @@ class OfSingleLine:
 
         yield LossTest("moving others' numbers", about, claim.value, claim.measure, moved, 2 * self.runs)
         note = next((seen.error for outcome in outcomes for seen in outcome.observations if seen.error), "")[:200]
-        event = certain(*_ends(outcomes))
-        pvalue = confirmed(Claim("ε", float(Fraction(TINY))), event, *_ends(confirming)) if confirming else 1.0
+        events = certain(*_ends(outcomes))
+        pvalue = confirmed(Claim("ε", float(Fraction(TINY))), events, *_ends(confirming))[0] if confirming else 1.0
         yield LawTest("refusals do not tell", about, pvalue, 2 * self.runs, note)
         for outcome in outcomes:
             yield from of_ledger(outcome)

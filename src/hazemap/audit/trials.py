@@ -66,7 +66,7 @@ class OfNeighbours:
 
     def again(self, outcomes: Sequence[Outcome]) -> list[Order]:
         """If some fact tells both files apart in every run: more runs, to see whether it always does."""
-        if certain(*_told(outcomes)) is None:
+        if not certain(*_told(outcomes)):
             return []
         return [replace(order, runs=CONFIRMING) for order in (self.orders()[0], self.orders()[-1])]
 
@@ -92,8 +92,8 @@ class OfNeighbours:
         count = sum(len(outcome.observations) for outcome in outcomes)
         apart = distinguished(claim, *told)
         yield LossTest("telling neighbours apart", about, claim.value, claim.measure, apart.lower, count, str(apart))
-        event = certain(*_told(outcomes))
-        pvalue = confirmed(claim, event, *_told(confirming)) if confirming else 1.0
+        events = certain(*_told(outcomes))
+        pvalue, event = confirmed(claim, events, *_told(confirming)) if confirming else (1.0, None)
         yield LawTest("no fact tells for certain", about, pvalue, count, str(event) if event else "")
         yield from shares.tests()
         if self.setting.trust != LOCAL:

@@ -131,37 +131,46 @@ def distinguished(claim: Claim, there: Sequence[Facts], gone: Sequence[Facts], a
     return Distinguished(claim, best, (times[a], len(judged[a])), (times[b], len(judged[b])))
 
 
-def certain(there: Sequence[Facts], gone: Sequence[Facts]) -> Event | None:
-    """An event that happens in every run on one side and in none on the other, if there is one."""
+def certain(there: Sequence[Facts], gone: Sequence[Facts]) -> tuple[Event, ...]:
+    """Every fact that holds in all runs on one side and in none on the other.
+
+    Some do by chance, or because time goes by while runs are made: so no one of them stands for all.
+    """
+    found = []
     for name in dict.fromkeys(name for run in (*there, *gone) for name in run):
         one, other = ([run.get(name, ABSENT) for run in side] for side in (there, gone))
         if any(isinstance(value, str) for value in (*one, *other)):
             if len(set(one)) == 1 and one[0] not in other:
-                return Event(name, str(one[0]))
-            if len(set(other)) == 1 and other[0] not in one:
-                return Event(name, str(other[0]), above=False)
+                found.append(Event(name, str(one[0])))
+            elif len(set(other)) == 1 and other[0] not in one:
+                found.append(Event(name, str(other[0]), above=False))
             continue
         a, b = np.array(one, dtype=np.float64), np.array(other, dtype=np.float64)
         if a.min() > b.max():
-            return Event(name, float(a.min() + b.max()) / 2)
-        if b.min() > a.max():
-            return Event(name, float(b.min() + a.max()) / 2, above=False)
-    return None
+            found.append(Event(name, float(a.min() + b.max()) / 2))
+        elif b.min() > a.max():
+            found.append(Event(name, float(b.min() + a.max()) / 2, above=False))
+    return tuple(found)
 
 
-def confirmed(claim: Claim, event: Event | None, there: Sequence[Facts], gone: Sequence[Facts]) -> float:
-    """The p-value of an event, chosen on other runs, that happens in all n runs there and in none of m: else 1.
+def confirmed(
+    claim: Claim, events: Sequence[Event], there: Sequence[Facts], gone: Sequence[Facts]
+) -> tuple[float, Event | None]:
+    """The p-value of events, chosen on other runs, one of which happens in all n runs there and in none of m: else 1.
 
     Under ε an event of probability p on one table has p·e^−ε at least on the other, so that has probability
-    max_p pⁿ(1 − p·e^−ε)^m at most, about (e^ε/4)ⁿ. It says much at a small ε, and little at a large one.
+    max_p pⁿ(1 − p·e^−ε)^m at most, about (e^ε/4)ⁿ; and so many times as much for any of so many events. It says much
+    at a small ε, and little at a large one.
     """
     n, m = len(there), len(gone)
-    if event is None or claim.measure != "ε" or not n or not m:
-        return 1.0
-    if not all(map(event.happens, there)) or any(map(event.happens, gone)):
-        return 1.0
+    if claim.measure != "ε" or not n or not m:
+        return 1.0, None
+    always = (each for each in events if all(map(each.happens, there)) and not any(map(each.happens, gone)))
+    event = next(always, None)
+    if event is None:
+        return 1.0, None
     p = min(1.0, n / (n + m) * float(np.exp(claim.value)))
-    return float(p**n * (1 - p * np.exp(-claim.value)) ** m)
+    return min(1.0, len(events) * float(p**n * (1 - p * np.exp(-claim.value)) ** m)), event
 
 
 def _events(there: Sequence[Facts], gone: Sequence[Facts]) -> Iterator[Event]:
