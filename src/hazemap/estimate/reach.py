@@ -41,8 +41,8 @@ def reach(confidence: float, kurtosis: Floats | float, *, at_most: bool = False)
 
     >>> reach(0.95, np.array([0.0, 1, 3])).round(3)
     array([1.96 , 2.028, 2.118])
-    >>> reach(0.5, 3).round(3), reach(0.5, 3, at_most=True).round(3)
-    (0.49, 0.674)
+    >>> print(reach(0.5, 3).round(3), reach(0.5, 3, at_most=True).round(3))
+    0.49 0.674
     """
     checked_confidence(confidence)
     knots = _reaches(confidence)

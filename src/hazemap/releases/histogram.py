@@ -28,7 +28,7 @@ class Histogram:
     >>> some.parts
     array([0.385, 0.385, 1.   ])
     >>> some.to_dataframe().round(2).iloc[0].tolist()
-    [0.0, 10.0, 40.0, 5.0, 29.17, 50.83, 0.38]
+    [0.0, 10.0, 40.0, 5.0, 29.41, 50.59, 0.38]
     """
 
     cell: str
