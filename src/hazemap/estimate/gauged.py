@@ -20,8 +20,8 @@ TOO_WIDE = 0.5
 BENT = 0.75
 """A variance is told where noise moves it either way by this part of what is possible at most, whatever people are."""
 
-NEAR, SURER = 3.0, 8
-"""Within so many standard errors of the number of people above the threshold of a variance, its interval misses an 8th
+NEAR, SURER = 3.0, 20
+"""Within so many standard errors of the number of people above the threshold of a variance, its interval misses a 20th
 as often as elsewhere."""
 
 CHANCE = 0.01
