@@ -72,6 +72,11 @@ def shares(stream: Stream) -> list[object]:
             for size in (1, 1 << 16)
         ),
         *(NoiseShares(scale, 9).bits(9, 1, 5) for scale in SCALES),
+        *(
+            NoiseShares(Fraction(scale), 9).bits(9, 1, 1 << size)
+            for scale in range(1, 40, 3)
+            for size in (0, 9, 16, 30)
+        ),
     ]
 
 
@@ -111,7 +116,7 @@ PINNED: list[tuple[str, Callable[[Stream], list[object]], str]] = [
     ("geometric", lambda s: [geometric(s, scale, 700) for scale in SCALES], "32143c4fc8c127f5"),
     ("Laplace", lambda s: [discrete_laplace(s, scale, 700) for scale in SCALES], "627809ddd81063ae"),
     ("Gaussian", lambda s: [discrete_gaussian(s, variance, 1500) for variance in VARIANCES], "71f9f461a70e16cc"),
-    ("shares", shares, "d02c7c978c646d50"),
+    ("shares", shares, "34b21f20ac872b99"),
     ("choices", choices, "04eb4cde0fbbe079"),
     ("reports", reports, "4bedd6843af9a988"),
     ("tosses", tosses, "af17471209250e85"),
