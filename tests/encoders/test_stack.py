@@ -35,5 +35,7 @@ def test_what_was_stacked_is_split_into_what_it_was():
     stack = Stack(parts, (3, 1, 8))
     sums = stack.total(rows)
     assert sums.shape == (stack.size,) == (9,) and sums.sum() == 6 * (3 + 1 + 8)
+    entries = stack.encode(rows)
+    assert np.bincount(entries.position, entries.value, stack.size).tolist() == sums.tolist()
     for piece, part in zip(stack.split(sums), parts, strict=True):
         assert piece.tolist() == part.total(rows).tolist()
