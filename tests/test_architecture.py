@@ -1,6 +1,7 @@
 """The import graph is the privacy argument: whoever decides cannot see, whoever sees cannot decide."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,13 @@ def test_protocols_and_trust_models_open_no_socket(path):
 def test_no_folder_is_called_by_what_it_is_not():
     names = {part for path in MODULES for part in path.relative_to(PACKAGE).with_suffix("").parts}
     assert not names & {"utils", "util", "common", "misc", "helpers", "manager", "managers"}
+
+
+def test_fault_7_exact_sums_of_rows_are_taken_by_trust_models_and_by_nobody_else():
+    """What `publish` did: an encoder's sums of a table, outside the trust model that charges and adds noise."""
+    asking = re.compile(r"\b(?!np\b)\w+\.total\((?:self\.)?_?(?:table|sample|rows)\b")
+    found = {str(path.relative_to(PACKAGE).with_suffix("")) for path in MODULES if asking.search(path.read_text())}
+    assert found == {
+        *("trust/simulated", "trust/curator", "trust/local"),
+        *("encoders/stack", "audit/evidence/residuals"),  # a sum of sums; tables of people who do not exist
+    }

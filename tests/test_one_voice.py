@@ -83,7 +83,7 @@ def claims_and_questions(name, trust):
 
 @pytest.mark.parametrize("trust", TRUSTS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_statement_claims_what_the_transcript_holds(name, trust):
+def test_fault_3_a_statement_claims_what_the_transcript_holds(name, trust):
     """`htf` said permute-and-flip where noisy cut costs were asked; `fitted-level` hid the number of people."""
     learned, questions = claims_and_questions(name, trust)
     kinds = {type(question) for question in questions}
@@ -120,7 +120,7 @@ def test_curators_and_devices_say_the_same_of_a_method(name):
     assert prices(ours) == SecureSumPrices(PureDP(1), cohort), "read from data, not from a sentence"
 
 
-def test_a_box_that_was_found_is_paid_for_once_and_not_public():
+def test_fault_3_a_box_that_was_found_is_paid_for_once_and_not_public():
     found = FoundBox(Adaptive(Quadtree.world(0)))
     ours = statement(Campaign("homes", "a map", "town", found, PureDP(1), Cohort(2_000, 1_000)))
     said = ReleaseSpec(TableSpec(None), PureDP(1), dataset="town").statement("town")
@@ -153,7 +153,7 @@ def test_a_box_is_not_both_declared_and_found():
         stated(promise, Locate().disclosure, details={Learned.BOUNDS: "x"})
 
 
-def test_a_release_names_its_id_column_and_where_its_noise_came_from(tmp_path):
+def test_fault_3_a_release_names_its_id_column_and_where_its_noise_came_from(tmp_path):
     """A release with a fixed test stream said that the system's randomness was used, and none named the id column."""
     people = town()
     table = pa.table({"user": people.person, "lon": people.columns["lon"], "lat": people.columns["lat"]})

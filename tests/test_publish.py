@@ -206,13 +206,13 @@ def test_a_cap_refuses_before_any_answer_and_names_what_is_left(table, ledger, m
 
 
 @pytest.mark.parametrize("epsilon", ["1e-10", 1e9])
-def test_an_epsilon_of_a_billionth_or_a_billion_costs_nothing(epsilon, table, ledger):
+def test_fault_11_an_epsilon_of_a_billionth_or_a_billion_costs_nothing(epsilon, table, ledger):
     with pytest.raises(InputError, match="ask for an ε from 1e-9 to 1e6"):
         release(table, epsilon=epsilon, box=BOX, ledger=ledger)
     assert paid(ledger) == []
 
 
-def test_noise_that_drowns_everybody_is_said_before_and_after(table, ledger, recwarn):
+def test_fault_11_noise_that_drowns_everybody_is_said_before_and_after(table, ledger, recwarn):
     release(table, epsilon="1e-6", box=BOX, ledger=ledger, method="flat:2", stream=Stream.fixed(b"a"))
     before, after = (str(each.message) for each in recwarn.list if each.category is HazemapWarning)
     assert before == "ε = 1e-06 buys so little that the noise will be larger than most numbers of people"

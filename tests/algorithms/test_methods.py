@@ -252,7 +252,7 @@ def test_where_no_place_stands_out_the_box_is_the_world_and_the_rest_of_the_budg
     assert found.found_in(run(found, somebody, PureDP(1), Unrecorded()).transcript)
 
 
-def test_a_thousand_people_all_over_the_world_get_a_map_without_a_box():
+def test_fault_6_a_thousand_people_all_over_the_world_get_a_map_without_a_box():
     """Found fault 6: they paid ε = 1 and got nothing, in 12 of 12 runs."""
     chance = np.random.default_rng(3)
     world = Seeded(chance.uniform(-180, 180, 1_000), chance.uniform(-60, 70, 1_000))

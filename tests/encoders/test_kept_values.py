@@ -139,7 +139,7 @@ def test_there_are_as_many_sums_as_counters_of_places_where_somebody_counts():
         replace(question, weight=np.ones(1))
 
 
-def test_a_table_in_which_somebody_weighs_more_is_refused_though_each_place_weighs_the_same():
+def test_fault_12_a_table_in_which_somebody_weighs_more_is_refused_though_each_place_weighs_the_same():
     """Somebody counts in more places, or twice in one: the noise would be for less than they move."""
     question, table = asked(GAUGES[0], (0.0,) * 6, np.ones(5, dtype=bool), 3)
     assert (question.most, question.squares) == (3, 5)
@@ -150,7 +150,7 @@ def test_a_table_in_which_somebody_weighs_more_is_refused_though_each_place_weig
     replace(question, most=4, squares=6).total(table)  # more is safe
 
 
-def test_a_table_of_other_places_or_records_is_refused_though_the_same_people_count():
+def test_fault_12_a_table_of_other_places_or_records_is_refused_though_the_same_people_count():
     question, table = asked(GAUGES[0], (0.0,) * 6, np.ones(5, dtype=bool), 1)
     other = asked(Gauge(0, 61), (0.0,) * 6, np.ones(5, dtype=bool), 1)[0]
     with pytest.raises(TableError, match="other people count"):

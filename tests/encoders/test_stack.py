@@ -13,7 +13,7 @@ TREE = Quadtree.world(depth=2)
 ROOT, QUARTERS = Leaves(TREE, TREE.root), Leaves.at_level(TREE, 1)
 
 
-def test_a_stack_has_1024_parts_at_most_and_weights_up_to_two_to_the_40():
+def test_fault_12_a_stack_has_1024_parts_at_most_and_weights_up_to_two_to_the_40():
     one = Counts(ROOT)
     assert Stack((one,) * 1024, (1,) * 1024).size == 1024
     with pytest.raises(InputError, match="at most 1,024 parts"):

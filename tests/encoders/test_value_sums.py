@@ -153,7 +153,7 @@ def test_impossible_questions_are_refused(impossible):
     "sums",
     [ValueSums(RULER, 2), ArrayMeans(RULER, SOME, BestFit(2), 1, 3), ArrayMeans(RULER, SOME, WrapAround(2), 1, 3)],
 )
-def test_one_number_moves_as_far_in_l2_as_in_l1_so_its_noise_under_rho_is_for_the_square(sums):
+def test_fault_12_one_number_moves_as_far_in_l2_as_in_l1_so_its_noise_under_rho_is_for_the_square(sums):
     found = moved(sums.total)
     assert 2 < found <= sums.sensitivity.l1 or isinstance(sums, ArrayMeans)
     assert found**2 <= sums.sensitivity.l2_squared, "moved that far by one person"

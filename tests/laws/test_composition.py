@@ -356,7 +356,9 @@ def test_rows_keep_their_numbers_while_a_tree_grows_or_stay_in_the_stretches_tha
     assert pairs >= 5
 
 
-def test_a_rectangle_in_a_district_is_not_told_apart_from_the_counties_that_were_asked_before_it_was_cut() -> None:
+def test_fault_4_a_rectangle_in_a_district_is_not_told_apart_from_the_counties_that_were_asked_before_it_was_cut() -> (
+    None
+):
     plain = CutDistricts.uncut(country())
     west, county = plain.base.districts.named(["West", "West > county 0"])[:, None]
     cut = halved(plain.turned(west), west, 0)

@@ -183,7 +183,7 @@ def late_quotes(folder: Path, extra: list[str]) -> tuple[Path, Path]:
     return folder / "without.csv", folder / "with.csv"
 
 
-def test_csv_dialects_are_not_sniffed_from_the_data(tmp_path):
+def test_fault_1_csv_dialects_are_not_sniffed_from_the_data(tmp_path):
     """Found fault 1: one person's quotes made 1,000 others two people each, at sensitivity 1."""
     without, including = late_quotes(tmp_path, ['bob,13.3,52.5,"hi"'])
     before, after = (open_table(path, key=1).votes(WORLD, AtMostRows(1)).weights.sum() for path in (without, including))
@@ -277,7 +277,7 @@ def write_folder(folder: Path, files: list[tuple[str, list]]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_ids_of_one_folder_in_several_types_are_one_person_where_they_are_equal(tmp_path, seed):
+def test_fault_5_ids_of_one_folder_in_several_types_are_one_person_where_they_are_equal(tmp_path, seed):
     """Found fault 5: a double in one file and a text in another made two people of one."""
     chance = random.Random(seed)
     for trial in range(4):

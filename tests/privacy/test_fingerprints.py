@@ -41,7 +41,7 @@ def published(source, ledger: Ledger, **options):
     return release(source, epsilon=1, box=BOX, method="flat:3", ledger=ledger, **options)
 
 
-def test_a_copied_renamed_or_converted_file_and_a_pattern_get_another_page_with_a_warning(ledger, tmp_path):
+def test_fault_13_a_copied_renamed_or_converted_file_and_a_pattern_get_another_page_with_a_warning(ledger, tmp_path):
     pq.write_table(table(), tmp_path / "nyc.parquet")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

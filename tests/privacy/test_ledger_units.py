@@ -33,7 +33,7 @@ def spent(ledger: Ledger) -> dict[str, Fraction]:
     return {status.model: status.spent.value for status in ledger.datasets()}
 
 
-def test_rows_as_people_are_not_charged_to_the_page_on_which_persons_pay(ledger: Ledger) -> None:
+def test_fault_2_rows_as_people_are_not_charged_to_the_page_on_which_persons_pay(ledger: Ledger) -> None:
     ledger.charge("nyc", PureDP(1), "a map", USERS)
     with pytest.raises(
         OtherUnit, match=r"people told apart by the column 'user'.*rows, each taken for a person"
@@ -44,14 +44,16 @@ def test_rows_as_people_are_not_charged_to_the_page_on_which_persons_pay(ledger:
     ledger.charge("nyc, rows", PureDP(1), "rows are people", ROW)
 
 
-def test_trips_are_not_charged_to_the_page_on_which_users_pay(ledger: Ledger) -> None:
+def test_fault_2_trips_are_not_charged_to_the_page_on_which_users_pay(ledger: Ledger) -> None:
     ledger.charge("nyc", PureDP(1), "a map", USERS)
     with pytest.raises(OtherUnit, match=r"--person user.*--dataset 'nyc by trip'"):
         ledger.charge("nyc", PureDP(1), "a map", Unit.person("trip", TEXT))
     assert [record.charge.unit for record in ledger.history()] == [USERS]
 
 
-def test_full_statistics_reach_the_values_only_page_so_that_caps_of_one_do_not_lose_three(ledger: Ledger) -> None:
+def test_fault_2_full_statistics_reach_the_values_only_page_so_that_caps_of_one_do_not_lose_three(
+    ledger: Ledger,
+) -> None:
     ledger.cap("rides", PureDP(1))
     ledger.cap("rides", PureDP(1), model=VALUES_ONLY)
     with pytest.raises(CapExceeded, match=r"the values-only page of the data set 'rides' has ε = 1 left.*ε = 2 there"):
@@ -62,7 +64,7 @@ def test_full_statistics_reach_the_values_only_page_so_that_caps_of_one_do_not_l
     assert spent(ledger) == {"full": Fraction(1, 2), "values-only": 1}
 
 
-def test_a_campaign_cannot_take_the_name_of_a_values_only_page(ledger: Ledger) -> None:
+def test_fault_2_a_campaign_cannot_take_the_name_of_a_values_only_page(ledger: Ledger) -> None:
     for attempt in (
         lambda: ledger.check("x (values only)", PureDP(1), DEVICE),
         lambda: ledger.charge("x  (values only) ", PureDP(1), "campaign", DEVICE),

@@ -119,7 +119,7 @@ def test_steps_are_those_of_a_slow_twin_wherever_stretches_begin_and_end():
         assert [levelled.most(*stretched((place,))) for place in range(5)] == wanted
 
 
-def test_a_dearer_step_at_the_last_cell_of_a_stretch_counts():
+def test_fault_12_a_dearer_step_at_the_last_cell_of_a_stretch_counts():
     spent, first = Spending(), TREE.children(TREE.root)[:1]
     last = Leaves(TREE, TREE.span(first)[1])
     spent.pay(Fraction(3, 4), (last, RULE))

@@ -34,7 +34,7 @@ def test_inside_and_outside_a_picture_together_are_all_that_were_counted(leaves,
     assert (outside.nowhere is None) != asked
 
 
-def test_a_picture_shows_all_of_the_map_unless_it_is_asked_for_less():
+def test_fault_9_a_picture_shows_all_of_the_map_unless_it_is_asked_for_less():
     """Fault 9: a picture cropped even a declared box."""
     leaves = flat()
     cellmap = released(leaves).map

@@ -73,7 +73,7 @@ def test_rows_of_one_cell_are_added_up_to_the_end_of_what_there_is_room_for():
     assert pile.value[:3].tolist() == [2**62 - 1, 2**62 - 2, 11] == [LARGEST_TOTAL, LARGEST_TOTAL - 1, 11]
 
 
-def test_somebody_with_extreme_weights_has_one_vote_in_memory_too():
+def test_fault_12_somebody_with_extreme_weights_has_one_vote_in_memory_too():
     weights = np.array([1e300, 8.0e12, 2.0**43, 1e-9, 3.0] * 400)
     lon = np.tile([-50.0, 50.0, -50.0, 50.0, 50.0], 400)
     rows = MemoryTable(np.zeros(2000, dtype=int), {"lon": lon, "lat": np.full(2000, 10.0), "weight": weights})

@@ -401,7 +401,7 @@ NOWHERE = {
 
 @pytest.mark.parametrize("places", NOWHERE.values(), ids=NOWHERE)
 @pytest.mark.parametrize("kind", ["arrow", "csv", "parquet", "pandas"])
-def test_free_exact_answers_before_any_charge_are_not_to_be_had(tmp_path, places, kind):
+def test_fault_10_free_exact_answers_before_any_charge_are_not_to_be_had(tmp_path, places, kind):
     columns = {
         "lon": pa.array([x for x, _ in places], pa.float64()),
         "lat": pa.array([y for _, y in places], pa.float64()),

@@ -169,7 +169,7 @@ def test_choices_of_several_ranks_share_the_price_and_have_their_law():
     assert chisquare(pairs, law(4.0)).pvalue < 1e-6
 
 
-def test_every_rank_of_a_choice_pays_an_equal_part_of_the_price(table, monkeypatch):
+def test_fault_12_every_rank_of_a_choice_pays_an_equal_part_of_the_price(table, monkeypatch):
     paid = []
 
     def noted(_stream: object, _scores: object, by: int, epsilon: Fraction) -> int:
@@ -191,7 +191,7 @@ def test_every_rank_of_a_choice_pays_an_equal_part_of_the_price(table, monkeypat
 @pytest.mark.parametrize(
     "rho", ["0.5", "2", "0.1", "1e-9", "3", "1e-3", "7e-30", "1e9", "123456.789", "0.333333333333"]
 )
-def test_rho_buys_an_epsilon_that_is_never_rounded_up(rho):
+def test_fault_12_rho_buys_an_epsilon_that_is_never_rounded_up(rho):
     """ε-DP implies ε²/2-zCDP: ε² ≤ 2ρ exactly, and one 2⁻²⁰ more would be too much."""
     epsilon, twice = epsilon_of(ZCDP(rho)), 2 * Fraction(rho)
     assert epsilon**2 <= twice < (epsilon + Fraction(1, 2**20)) ** 2
