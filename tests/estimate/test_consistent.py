@@ -263,3 +263,18 @@ def test_evenly_spread_people_are_shrunk_to_one_density():
     noisy = Measurement(cells, truth + rng.normal(0, 10, 64), np.full(64, 100.0), 0.0)
     estimate = consistent([whole, noisy], cells)
     assert np.abs(shrunk(estimate) - truth).sum() < 0.5 * np.abs(estimate.numbers - truth).sum()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (212.0, 7.105427357601002e-15, 1.4210854715202004e-14, 0.0),
+        (-8.526512829121202e-14, 288.0, 8.526512829121202e-14, -5.684341886080802e-14),
+        (2.1316282072803006e-14, -1.4210854715202004e-14, -2.1316282072803006e-14, 98.0),
+    ],
+)
+def test_a_projection_ends_where_rounding_lets_a_number_back_in(numbers: tuple[float, ...]) -> None:
+    """As of 400 people in one place at ε = 1e6: nearly exact numbers and zeros that least squares rounded."""
+    made = nonnegative(Leaves.at_level(Quadtree.world(depth=1), 1), np.array(numbers))
+    assert (made >= 0).all() and made.sum() == pytest.approx(sum(numbers))

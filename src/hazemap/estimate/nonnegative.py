@@ -113,7 +113,7 @@ def _project_loop(around, values, areas):  # type: ignore[no-untyped-def]  # pra
                     total += value[child]
                     left += 1
                 child = sibling[child]
-            if left == number:
+            if left >= number:  # none fell out; rounding may even have let one back in
                 break
         child = eldest[v - size]
         while child >= 0:
