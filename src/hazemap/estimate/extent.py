@@ -94,10 +94,13 @@ def _enough(length: int, noise: Noise, chance: float) -> float:
 def best_bins(people: float, stddev: float, most: int) -> int:
     """A power of two: as many bins as leave about eight standard errors in each of a quarter of them; at least 8.
 
-    >>> best_bins(1_000, 28, 128), best_bins(100_000, 28, 128)
-    (16, 128)
+    As many as there may be where noise is 0, as at an ε of a million.
+
+    >>> best_bins(1_000, 28, 128), best_bins(100_000, 28, 128), best_bins(200, 0, 128)
+    (16, 128, 128)
     """
-    return int(min(max(2 ** round(log2(max(people / (2 * stddev), 1.0))), 8), most))
+    wanted = people / (2 * stddev) if stddev > 0 else most
+    return int(min(max(2 ** round(log2(max(wanted, 1.0))), 8), most))
 
 
 def ends(counts: Floats, noise: Noise, beyond: float) -> Ends:
