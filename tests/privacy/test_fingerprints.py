@@ -69,11 +69,13 @@ def test_it_is_said_before_it_is_paid_and_whatever_is_published(ledger, monkeypa
 
 
 def test_other_people_and_the_same_data_set_are_no_warning(ledger):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
         published(table(), ledger, dataset="nyc")
         published(table(seed=2), ledger, dataset="oslo")
         published(table(seed=2), ledger, dataset=" oslo ")
+    assert [str(each.message) for each in warned] == []
+    assert [entry.charge.dataset for entry in ledger.history()] == ["nyc", "oslo", "oslo"]
 
 
 def test_a_release_that_is_refused_leaves_no_fingerprint(ledger):

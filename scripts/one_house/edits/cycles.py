@@ -129,10 +129,9 @@ def test_no_folder_is_called_by_what_it_is_not():'''),
 
 
 def layout(tree, say):
-    """The script that prints the layout, and the words of the code in the glossary."""
+    """The words of the code in the glossary."""
     from pathlib import Path
     here = Path(__file__).parents[1]
-    if not (tree / "tests/layout.py").exists(): (tree / "tests/layout.py").write_text((here / "files/tests/layout.py").read_text())
     p = tree / "docs/glossary.md"
     if "## In the code" not in p.read_text(): p.write_text(p.read_text().rstrip("\n") + "\n" + (here / "glossary.md").read_text())
 

@@ -151,12 +151,8 @@ def _numbers(
 ) -> None:
     """Rows of people with whole numbers for ids; of rows one after another of one person the id is hashed once."""
     limit = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(counts[0])
-    last, slot, across, along = (
-        np.uint64(0),
-        np.int64(-2),
-        0.0,
-        0.0,
-    )  # the slot of the person before: -1 not kept, -2 nobody
+    last, across, along = np.uint64(0), 0.0, 0.0
+    slot = np.int64(-2)  # of the person before: -1 not kept, -2 nobody
     for i in range(ids.size):
         if not known[i]:
             continue
