@@ -344,6 +344,30 @@ def test_a_line_that_was_cut_off_is_forgotten_and_one_in_the_middle_is_damage(vi
         recover(1, ledger=ledger)
 
 
+FORGED = {
+    "no JSON": b"{",
+    "no object": b"7",
+    "a list": b"[]",
+    "too deep": b"[" * 100_000,
+    "no UTF-8": b'{"asks": "\xff"}',
+    "an answer to nothing": b'{"answers": 0, "sums": "", "stddev": "", "kurtosis": 0, "people": null}',
+    "half a number": b'{"answers": 0, "sums": "AAAA", "stddev": "AAAA", "kurtosis": 0, "people": null}',
+    "an answer of no parts": b'{"answers": 0}',
+    "paid again for nothing": b'{"again": 1}',
+}
+
+
+@pytest.mark.parametrize("line", FORGED.values(), ids=FORGED)
+def test_a_journal_that_was_changed_by_hand_is_refused_in_words(tmp_path, line):
+    """With checksums that fit: its owner may have made them."""
+    path = tmp_path / "one.journal"
+    lines = [b'{"journal": 1}', line]
+    path.write_bytes(b"".join(hashlib.sha256(each).hexdigest()[:16].encode() + b" " + each + b"\n" for each in lines))
+    for opened in (Journal.seen, Journal.reopened):
+        with pytest.raises(FileError, match="no run wrote: it was changed by hand"):
+            opened(path)
+
+
 def test_a_run_that_is_going_on_is_left_alone(visits, ledger, goal, monkeypatch):
     states, real = [], Release.save
 

@@ -97,11 +97,9 @@ class Journal:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise Running(f"the run of {path.name} is still going on: wait until it ends") from None
-            lines, end = _lines(path, file.readall())
-            journal = cls(path, _head(path, lines), _file=file, _end=end)
-            for line in lines[1:]:
-                journal._recall(line)
-            os.ftruncate(journal._handle, end)  # half a line of a write that was cut off, and room that was taken
+            journal = cls._recalled(path, file.readall(), file)
+            # half a line of a write that was cut off, and room that was taken
+            os.ftruncate(journal._handle, journal._end)
             return journal
         except BaseException:
             file.close()
@@ -110,10 +108,18 @@ class Journal:
     @classmethod
     def seen(cls, path: Path) -> "Journal":
         """What a journal says at this instant, whoever is writing it: for lists."""
-        lines, end = _lines(path, path.read_bytes())
-        journal = cls(path, _head(path, lines), _end=end)
-        for line in lines[1:]:
-            journal._recall(line)
+        return cls._recalled(path, path.read_bytes())
+
+    @classmethod
+    def _recalled(cls, path: Path, content: bytes, file: FileIO | None = None) -> "Journal":
+        """The journal that these bytes are; `FileError` for bytes that no run wrote, whatever is wrong with them."""
+        try:
+            lines, end = _lines(path, content)
+            journal = cls(path, _head(path, lines), _file=file, _end=end)
+            for line in lines[1:]:
+                journal._recall(line)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            raise _changed(path) from error
         return journal
 
     def __enter__(self) -> "Journal":
@@ -201,7 +207,7 @@ class Journal:
             answer = Answer(sums.astype(np.int64), stddev.astype(np.float64), line["kurtosis"], line["people"])
             self.stored[-1] = Stored(self.stored[-1].question, answer)
         else:
-            raise FileError(f"the journal {self.path} holds a line that no run wrote: it was changed by hand")
+            raise _changed(self.path)
 
     def _append(self, line: Mapping[str, Any]) -> None:
         try:
@@ -296,6 +302,10 @@ def _sync(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _changed(path: Path) -> FileError:
+    return FileError(f"the journal {path} holds a line that no run wrote: it was changed by hand")
 
 
 def _refused(path: Path, error: OSError, room: int = ROOM) -> FileError:
