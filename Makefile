@@ -27,9 +27,9 @@ compare-docs: .venv/test  ## Every comparison there is (hours), and the pages of
 	for name in $(COMPARISONS); do $(BIN)/hazemap compare $$name --data $(EVALUATION) -o comparison/$$name || exit 1; done
 	$(BIN)/python benchmarks/comparison.py comparison
 
-LOOPS := $(addprefix tests/,algorithms/test_chop_user.py algorithms/test_keeping.py domains/test_districts.py \
-  compare/test_transport.py estimate/test_nearest.py tables/test_pairs.py tables/test_grouping.py tables/test_csv_files.py \
-  tables/test_fingerprint.py tables/test_bounding.py runs/test_recover.py wire/test_field.py)
+LOOPS := $(addprefix tests/,algorithms/published/test_chop_user.py algorithms/test_contribution_selection.py spatial/test_districts.py \
+  compare/test_earth_movers_distance.py estimate/test_tree_emd_projection.py tables/test_person_cell_values.py tables/test_sample_arrays.py readers/test_csv_files.py \
+  tables/test_table_fingerprint.py tables/test_contribution_bounding.py execution/test_crash_recovery.py protocols/secure_aggregation/test_prime_field.py)
 
 test: .venv/test  ## The fast tests and the doctests
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal --doctest-modules tests src
@@ -54,7 +54,7 @@ docs: .venv/docs  ## HTML into docs/_build
 bench: .venv/test  ## Us and the peers, side by side; writes benchmarks/results/*.json
 	for script in $(filter-out benchmarks/mutants.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
 
-mutants: .venv/mutants  ## Changed lines that no fast test finds out (FILES="privacy/spending.py" MINUTES=20 SAMPLE=60: a part of them)
+mutants: .venv/mutants  ## Changed lines that no fast test finds out (FILES="privacy/parallel_composition.py" MINUTES=20 SAMPLE=60: a part of them)
 	$(BIN)/python benchmarks/mutants.py $(FILES) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SAMPLE),--sample $(SAMPLE))
 
 constraints: .venv/test  ## Pin anew what is installed by name

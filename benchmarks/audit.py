@@ -15,15 +15,15 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from hazemap.audit import plan
-from hazemap.audit.auditing import audit
-from hazemap.audit.canaries import KINDS, Crowd
-from hazemap.audit.finding import judge
-from hazemap.audit.places import Square
-from hazemap.audit.planted import PLANTS
-from hazemap.audit.running import Laboratory
-from hazemap.audit.settings import ALL_STATISTICS, CURATOR, LOCAL, SECURE_SUM, STATISTICS, Setting
-from hazemap.audit.single_line import OfSingleLine
+from hazemap.audit import trial_plan as plan
+from hazemap.audit.audit import audit
+from hazemap.audit.audited_settings import ALL_STATISTICS, CURATOR, LOCAL, SECURE_SUM, STATISTICS, Setting
+from hazemap.audit.csv_line_trials import OfSingleLine
+from hazemap.audit.findings import judge
+from hazemap.audit.planted_faults import PLANTS
+from hazemap.audit.random_canaries import KINDS, CanaryCrowd
+from hazemap.audit.subprocess_runs import Laboratory
+from hazemap.audit.synthetic_places import Square
 from hazemap.audit.trials import OfCrowd
 
 RESULTS = Path(__file__).parent / "results" / "audit.json"
@@ -50,9 +50,9 @@ def targets() -> dict[str, list]:
         "sniffed-dialect": [
             OfSingleLine(Square(5), plain, kind("a quoted note"), "in the middle", late=True, runs=2),
             OfSingleLine(Square(5), plain, kind("two apostrophes"), "first"),
-            OfCrowd(Crowd(Square(5), kind("a quote that is not closed, in the id"), 1), plain, 6),
+            OfCrowd(CanaryCrowd(Square(5), kind("a quote that is not closed, in the id"), 1), plain, 6),
         ],
-        "merged-ids": [OfCrowd(Crowd(Square(5), kind("an id with a zero before it"), 1), plain, 8)],
+        "merged-ids": [OfCrowd(CanaryCrowd(Square(5), kind("an id with a zero before it"), 1), plain, 8)],
         "shared-cohort": adaptive,
         "unpaid-threshold": plan.of_setting(auto, 3)[:1],
         "reused-noise": law,

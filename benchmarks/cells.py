@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from hazemap.cells import Leaves, Tree
-from hazemap.domains import WORLD, Box, Hexagons, Quadtree
+from hazemap.spatial.bounding_box import WORLD, Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
 
 POINTS = 10_000_000
 CITY = Box(-74.05, 40.68, -73.90, 40.80)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from hazemap.cells import Leaves, Redrawn
-from hazemap.domains import Quadtree
-from hazemap.tables.opening.sources import open_table
+from hazemap.readers.open_table import open_table
+from hazemap.spatial.quadtree import Quadtree
 
 SHARED = Path(__file__).parents[1] / ".." / "shared"
 TREE = Quadtree(0.2939453125, 0.3759765625, 2.0**-10, 10)  # a tile of level 10 near New York

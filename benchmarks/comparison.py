@@ -12,12 +12,12 @@ from pathlib import Path
 
 from city import SHARED
 
-from hazemap.compare.atlas import Atlas
-from hazemap.compare.documented import documented
+from hazemap.atomic_write import write_whole
+from hazemap.compare.datasets import Datasets
+from hazemap.compare.documentation_page import documented
+from hazemap.compare.result_tables import hindsight
 from hazemap.compare.results import Results
-from hazemap.compare.running import RESULTS
-from hazemap.compare.tables import hindsight
-from hazemap.whole import write_whole
+from hazemap.compare.run_comparison import RESULTS
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
@@ -46,7 +46,7 @@ KEPT = ("quick", "federated", "heatmaps-1", "htf-7", "users-means")
 
 
 def main(folder: Path) -> None:
-    atlas = Atlas(SHARED / "data")
+    atlas = Datasets(SHARED / "data")
     for page, names in PAGES.items():
         missing = [name for name in names if not (folder / name / RESULTS).exists()]
         if missing:

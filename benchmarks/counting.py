@@ -23,7 +23,8 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
-from hazemap.domains import Box, Quadtree
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
 
 HERE = Path(__file__).resolve().parent
 MAKER = HERE.parents[1] / "shared" / "bench" / "big_table.py"
@@ -61,7 +62,8 @@ def sql_cap_in_passes(path: str) -> int:
 
 def ours(rule: str) -> Callable[[str], int]:
     def count(path: str) -> int:
-        from hazemap import tables
+        from hazemap.readers.open_table import open_table
+        from hazemap.tables import contribution_bounding as tables
 
         bounding = {
             "no cap": tables.RowIsPerson(),
@@ -70,7 +72,7 @@ def ours(rule: str) -> Callable[[str], int]:
             "cells": tables.AtMostCells(CAP),
             "vote": tables.OneVote(),
         }[rule]
-        return len(tables.open_table(path).votes(Quadtree.around(BOX, 10), bounding).cells)
+        return len(open_table(path).votes(Quadtree.around(BOX, 10), bounding).cells)
 
     return count
 

@@ -31,15 +31,18 @@ OPTIONS = {"latin-1": {"encoding": "latin-1"}, "multiline": {"multiline": True}}
 
 def measure(path: str, kind: str, rule: str) -> None:
     """In a process of its own: open, read, print what it took."""
-    from hazemap import tables
-    from hazemap.domains import Box, Quadtree
+    from hazemap.readers.csv_dialect import CsvDialect
+    from hazemap.readers.open_table import open_table
+    from hazemap.spatial.bounding_box import Box
+    from hazemap.spatial.quadtree import Quadtree
+    from hazemap.tables.contribution_bounding import AtMostRows, RowIsPerson
 
     tree = Quadtree.around(Box(115.7, 39.5, 117.2, 40.5), 10)
-    options = {"dialect": tables.CsvDialect(**OPTIONS[kind])} if kind in OPTIONS else {}
+    options = {"dialect": CsvDialect(**OPTIONS[kind])} if kind in OPTIONS else {}
     start = time.perf_counter()
-    table = tables.open_table(path, key=1, **options)
+    table = open_table(path, key=1, **options)
     opened = time.perf_counter() - start
-    votes = table.votes(tree, tables.AtMostRows(1) if rule == "one row" else tables.RowIsPerson())
+    votes = table.votes(tree, AtMostRows(1) if rule == "one row" else RowIsPerson())
     seconds = time.perf_counter() - start
     usage = resource.getrusage(resource.RUSAGE_SELF)
     figures = {"seconds": seconds, "opening": opened, "cpu_seconds": usage.ru_utime + usage.ru_stime}

@@ -19,8 +19,8 @@ from hazemap.algorithms import AdaptiveGrid, KDTree, PrivTree
 from hazemap.cellmap import Reading
 from hazemap.privacy.budget import PureDP
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import RowIsPerson
-from hazemap.trust import Curator
+from hazemap.tables.contribution_bounding import RowIsPerson
+from hazemap.trust.curator import Curator
 
 ROWS = RowIsPerson()
 METHODS = {

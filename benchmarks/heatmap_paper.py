@@ -5,7 +5,7 @@ usage: heatmap_paper.py [REPETITIONS] [--only EXPERIMENT,…] [--pictures FOLDER
 Writes every measurement to results/heatmap_paper.parquet, their means to results/heatmap_paper.json, figures of made-up
 data and of numbers to docs/images, and the page docs/results/heatmap_paper.md. Pictures of the evaluation data, which
 may not be passed on, are drawn only where FOLDER says. Everything runs on the exact law of the secure sum
-(`SimulatedSecureSum`), with a fresh sample of people in every round.
+(`SimulatedSecureAggregation`), with a fresh sample of people in every round.
 """
 
 import argparse
@@ -38,11 +38,14 @@ from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
 from hazemap.estimate import measurements
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.shares import NoiseShares
-from hazemap.rounds import Answer, Query, Trust
+from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.queries import Answer, Query, Trust
 from hazemap.session import Transcript, Unrecorded, run
-from hazemap.tables.bounding import AtMostRows, Bounding, OneVote, RowIsPerson
-from hazemap.trust import Cohort, Curator, LocalReports, SimulatedSecureSum
+from hazemap.tables.contribution_bounding import AtMostRows, Bounding, OneVote, RowIsPerson
+from hazemap.trust.cohorts import Cohort
+from hazemap.trust.curator import Curator
+from hazemap.trust.local import LocalReports
+from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 ROWS = RowIsPerson()
 PUBLISHED = Reading.UNBIASED
@@ -65,9 +68,9 @@ class Setting:
         """Nobody is assumed to work with the server, as in the paper."""
         return Cohort(self.people, self.shard, dropout=self.allowed, corrupt=Fraction(0))
 
-    def trust(self, table: Any) -> SimulatedSecureSum:
+    def trust(self, table: Any) -> SimulatedSecureAggregation:
         """The secure sum over a table."""
-        return SimulatedSecureSum(table, self.cohort, dropping=self.dropping)
+        return SimulatedSecureAggregation(table, self.cohort, dropping=self.dropping)
 
 
 FEW = Setting("10,000", 10_000)
@@ -82,7 +85,7 @@ def sent(transcript: Transcript, budget: PureDP, cohort: Cohort) -> Row:
     for question, _ in transcript:
         encoder = question.encoder
         size, clients = encoder.size, cohort.shards[0]
-        noise = NoiseShares(encoder.sensitivity.l1 / budget.part(question.share).epsilon, cohort.honest(clients))
+        noise = DistributedNoise(encoder.sensitivity.l1 / budget.part(question.share).epsilon, cohort.honest(clients))
         bits = noise.bits(clients, encoder.sensitivity.l1, size)
         numbers, octets, widest = numbers + size, octets + -(-size * bits // 8), max(widest, bits)
     return {"numbers": numbers, "bytes": octets, "bits": widest, "rounds": len(transcript)}

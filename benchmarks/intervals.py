@@ -12,10 +12,10 @@ from city import TREE, table, truth
 
 from hazemap.algorithms import Adaptive, Flat
 from hazemap.privacy.budget import ZCDP, PureDP
-from hazemap.releases.questions import estimate
+from hazemap.releases.estimates import estimate
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import RowIsPerson
-from hazemap.trust import Curator
+from hazemap.tables.contribution_bounding import RowIsPerson
+from hazemap.trust.curator import Curator
 
 
 def held(method, budget, releases: int, unions: int) -> float:

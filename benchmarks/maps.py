@@ -8,11 +8,12 @@ import numpy as np
 from city import SHARED
 
 from hazemap.cells import Leaves, Tree
-from hazemap.compare.atlas import Atlas
-from hazemap.compare.painting import owners
-from hazemap.domains import Quadtree
+from hazemap.compare.datasets import Datasets
+from hazemap.compare.map_to_pixels import owners
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import FileError
-from hazemap.tables import MemoryTable, Votes
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.votes import Votes
 
 DATA = SHARED / "data"
 
@@ -92,7 +93,7 @@ def city() -> Place:
 
 def _of(name: str, known: str) -> Place:
     try:
-        return Place(name, Atlas(SHARED).map(known).counts)
+        return Place(name, Datasets(SHARED).map(known).counts)
     except FileError as error:
         sys.exit(f"skipped: {error}")
 

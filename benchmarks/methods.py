@@ -61,7 +61,7 @@ def people(side: int) -> tuple[np.ndarray, np.ndarray]:
     """Pixels of the city with someone (numbers of base cells, in order), and how many."""
     from city import shared
 
-    from hazemap.compare.maps import Map
+    from hazemap.compare.ground_truth_maps import GroundTruthMap
 
     counts, points = shared("synthetic_city").build()
     if side > len(counts):
@@ -72,7 +72,7 @@ def people(side: int) -> tuple[np.ndarray, np.ndarray]:
     else:
         part = len(counts) // side
         counts = counts.reshape(side, part, side, part).sum(axis=(1, 3))
-    table = Map.of("city", counts).table
+    table = GroundTruthMap.of("city", counts).table
     return table.cells, table.people
 
 
@@ -84,13 +84,13 @@ def memory(line: str) -> float:
 
 def one(name: str, side: int, stored: str, repetitions: int) -> dict:
     """The figures of one method, in this process."""
-    from hazemap.compare.maps import SQUARE, KnownCounts
-    from hazemap.compare.methods import Method
-    from hazemap.domains import Quadtree
+    from hazemap.compare.compared_methods import Method
+    from hazemap.compare.ground_truth_maps import SQUARE, KnownCounts
     from hazemap.privacy.budget import PureDP
     from hazemap.session import Unrecorded, run
-    from hazemap.tables.bounding import RowIsPerson
-    from hazemap.trust import Curator
+    from hazemap.spatial.quadtree import Quadtree
+    from hazemap.tables.contribution_bounding import RowIsPerson
+    from hazemap.trust.curator import Curator
 
     spelled, published = METHODS[name]
 

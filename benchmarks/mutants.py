@@ -1,7 +1,7 @@
 """Which changes of privacy-critical lines the fast tests find out: `make mutants`, or some files of it.
 
     python benchmarks/mutants.py                          every file, as far as it was not done (hours)
-    python benchmarks/mutants.py privacy/spending.py      some files
+    python benchmarks/mutants.py privacy/parallel_composition.py      some files
     python benchmarks/mutants.py --minutes 20 --sample 60 60 mutants a file, and no more time than that
 
 Mutants are Cosmic Ray's, in an order drawn by chance from a seed that is stated: what was done of a file is a random
@@ -268,7 +268,7 @@ def annotations(path: Path) -> Iterator[tuple[int, int]]:
 def compiled_with(file: str) -> set[str]:
     """Files whose loops may contain a loop or a constant of this one, directly or by others."""
     texts = {str(path.relative_to(COPY / "hazemap")): path.read_text() for path in COPY.glob("hazemap/**/*.py")}
-    loops = {name: text for name, text in texts.items() if "hazemap.compiled import" in text}
+    loops = {name: text for name, text in texts.items() if "hazemap.jit import" in text}
     found, new = {file} & set(loops), {file}
     while new:
         modules = {"hazemap." + name.removesuffix(".py").replace("/", ".") for name in new}

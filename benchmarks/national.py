@@ -16,8 +16,10 @@ import pandas as pd
 import shapely
 
 from hazemap.cells import NOWHERE
-from hazemap.compare.maps import KnownCounts
-from hazemap.domains import Districts, Layer, Quadtree
+from hazemap.compare.ground_truth_maps import KnownCounts
+from hazemap.spatial.district_files import DistrictLayer
+from hazemap.spatial.districts import Districts
+from hazemap.spatial.quadtree import Quadtree
 
 HERE = Path(__file__).parent
 BOUNDARIES = HERE.parents[1] / "shared" / "data" / "boundaries"
@@ -66,8 +68,8 @@ def cities() -> geopandas.GeoDataFrame:
 def districts() -> Districts:
     return Districts.of(
         BOUNDARIES / "us_states.geojson",
-        Layer(counties(), name="geo_id", parent="state"),
-        Layer(cities(), name="name", parent="county"),
+        DistrictLayer(counties(), name="geo_id", parent="state"),
+        DistrictLayer(cities(), name="name", parent="county"),
         whole="United States",
     )
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 PARTS = {
-    "who is in which parcel": "who is in which parcel of which district",
+    "who is in which district square": "who is in which district square of which district",
     "counts": "exact counts, and their noise",
     "costs": "exact costs of cuts, and their noise",
     "cuts": "choosing and making the cuts, checking who paid what",

@@ -29,19 +29,22 @@ from national import HERE, PEOPLE, cities, districts, people
 from hazemap.algorithms import National
 from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE
-from hazemap.compare.maps import KnownCounts, middles
-from hazemap.compare.ranges import rectangles, sums
-from hazemap.domains import Districts, Layer, Parcels, Quadtree
-from hazemap.domains.pixels import bounds
+from hazemap.compare.ground_truth_maps import KnownCounts, middles
+from hazemap.compare.range_query_error import rectangles, sums
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.queries import Measure
 from hazemap.releases import Release
-from hazemap.releases.ground import equal_area
-from hazemap.rounds import Measure
+from hazemap.releases.cell_geometry import equal_area
 from hazemap.session import Session, Unrecorded, run
+from hazemap.spatial.district_files import DistrictLayer
+from hazemap.spatial.district_squares import DistrictSquares
+from hazemap.spatial.districts import Districts
+from hazemap.spatial.pixel_rectangles import bounds
+from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.parsing import SQUARES
-from hazemap.tables import AtMostRows
-from hazemap.trust import Curator
+from hazemap.tables.contribution_bounding import AtMostRows
+from hazemap.trust.curator import Curator
 
 RULE = AtMostRows(1)
 FRAME = (-180.0, 17.5, -65.0, 71.5)
@@ -70,7 +73,7 @@ def cut(times: int, ways: int) -> Districts:
             parents += [name] * ways
         rows = {"name": keys} | ({"parent": parents} if level else {})
         frame = geopandas.GeoDataFrame(rows, geometry=[shapely.box(*box) for box in born], crs="EPSG:4326")
-        layers.append(Layer(frame, name="name", parent="parent" if level else None))
+        layers.append(DistrictLayer(frame, name="name", parent="parent" if level else None))
         boxes, names = born, keys
     return Districts.of(*layers, whole="everything")
 
@@ -184,13 +187,13 @@ def timed(path: str) -> dict[str, Any]:
     """One release of the people in a file, in a process of its own: seconds of each part, and memory."""
     stored = np.load(path, allow_pickle=True)
     known = KnownCounts(Quadtree.world(20), stored["cells"], stored["people"])
-    tree = Parcels(
+    tree = DistrictSquares(
         Districts(tuple(stored["labels"].tolist()), stored["levels"], str(stored["shapes"])), Quadtree.world(SQUARES)
     )
     made = {"memory before, GB": memory()}
     clock, begin = time.perf_counter(), time.process_time()
     known.votes(tree, RULE)
-    made["who is in which parcel"] = time.process_time() - begin
+    made["who is in which district square"] = time.process_time() - begin
     method, trust, parts = (
         National(tree, RULE),
         Curator(known),
@@ -209,7 +212,7 @@ def timed(path: str) -> dict[str, Any]:
         session.receive(answer)
         if session.result:
             parts["numbers"] = time.process_time() - start
-    made |= parts | {"the map": made["who is in which parcel"] + time.process_time() - begin_run}
+    made |= parts | {"the map": made["who is in which district square"] + time.process_time() - begin_run}
     made["the map, clock"] = time.perf_counter() - clock
     made["memory with the map, GB"] = memory()
     result = session.result
@@ -283,7 +286,7 @@ def main(runs: int) -> None:
         for name, tree in TREES.items():
             table, found = KnownCounts(people().tree, people().cells, people().people), []
             for _ in range(runs):
-                method = National(Parcels(tree(), Quadtree.world(SQUARES)), RULE)
+                method = National(DistrictSquares(tree(), Quadtree.world(SQUARES)), RULE)
                 made = run(method, Curator(table), PureDP(epsilon), Unrecorded()).value
                 found.append(errors(made))
             mean = {score: float(np.mean([each[score] for each in found])) for score in found[0]}

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.estimate.nearest import nearest, nearest_grid
+from hazemap.estimate.tree_emd_projection import nearest, nearest_grid
 
 RNG = np.random.default_rng(4)
 Levels = list[np.ndarray]

@@ -19,9 +19,9 @@ from statistics import median
 
 import numpy as np
 
+from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers import discrete_gaussian, discrete_laplace
-from hazemap.privacy.shares import NoiseShares
-from hazemap.privacy.stream import Stream
 
 DRAWS = 1 << 20
 PLACES = 65_536
@@ -81,7 +81,7 @@ def compare(law: str, width: Fraction) -> dict[str, object]:
     return found
 
 
-def dense(noise: NoiseShares, places: int) -> np.ndarray:
+def dense(noise: DistributedNoise, places: int) -> np.ndarray:
     """A share as simulators draw it: Poisson numbers of Gamma numbers, for every place."""
     random, odds = np.random.default_rng(), 1 / np.expm1(1 / float(noise.scale))
     plus, minus = (random.poisson(random.gamma(1 / noise.parties, odds, places)) for _ in range(2))
@@ -90,7 +90,7 @@ def dense(noise: NoiseShares, places: int) -> np.ndarray:
 
 def shares(scale: Fraction) -> dict[str, object]:
     """One person's share, sparse and dense, and a million places of 110 people's worth of noise and a half."""
-    stream, noise = Stream.from_os(), NoiseShares(scale, PEOPLE)
+    stream, noise = Stream.from_os(), DistributedNoise(scale, PEOPLE)
     first, *_ = cpu(lambda: noise.share(stream, PLACES), 1)
     each = median(cpu(lambda: noise.share(stream, PLACES), 500))
     peer = median(cpu(lambda: dense(noise, PLACES), 20))

@@ -37,16 +37,17 @@ import numpy as np
 from hazemap.algorithms import Adaptive
 from hazemap.codec import dumps
 from hazemap.device import enrolment, rows
-from hazemap.device.courier import Answered, Courier
-from hazemap.device.lean import LeanCourier
-from hazemap.device.policy import Policy
-from hazemap.device.rows import Places
-from hazemap.device.running import Running
-from hazemap.device.store import Store
-from hazemap.domains import Box, Quadtree
+from hazemap.device.consent_policy import Policy
+from hazemap.device.device_process import DeviceProcess
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.fleet_client import FleetClient
+from hazemap.device.http_client import HttpReply, HttpTransport
+from hazemap.device.rows import PersonRows
 from hazemap.errors import Unreachable
 from hazemap.privacy.budget import PureDP
-from hazemap.server.campaigns import Campaign, Deadlines
+from hazemap.server.campaign_spec import Campaign, Deadlines
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohorts import Cohort, Sampling
 
 RESULTS = Path(__file__).with_name("results") / "polling.json"
@@ -61,19 +62,19 @@ COMMAND = "from hazemap.cli.main import run; run()"
 
 @dataclass
 class TimedCourier:
-    """Another courier, with a stopwatch: when each request was sent, what it was, and how long its answer took."""
+    """Another transport, with a stopwatch: when each request was sent, what it was, and how long its answer took."""
 
-    courier: Courier
+    http_transport: HttpTransport
     polls: array = field(default_factory=lambda: array("d"))
     answers: array = field(default_factory=lambda: array("d"))
     statuses: Counter = field(default_factory=Counter)
     errors: Counter = field(default_factory=Counter)
 
-    async def send(self, method: str, path: str, ticket: str = "", content: bytes = b"", kind: str = "") -> Answered:
+    async def send(self, method: str, path: str, ticket: str = "", content: bytes = b"", kind: str = "") -> HttpReply:
         """One request, timed."""
         what, sent, begun = "poll" if method == "GET" else "answer", time.time(), time.perf_counter()
         try:
-            answer = await self.courier.send(method, path, ticket, content, kind)
+            answer = await self.http_transport.send(method, path, ticket, content, kind)
         except Unreachable as error:
             self.errors[f"{what}: {error}"] += 1
             raise
@@ -85,11 +86,11 @@ class TimedCourier:
 def devices(folder: Path, name: str, people: int, server: str, token: str) -> None:
     """Enrol and run so many devices until this process is told to end; then write down what was timed."""
 
-    async def live(store: Store) -> TimedCourier:
+    async def live(store: EncryptedStore) -> TimedCourier:
         policy = Policy(finest=0.0)
-        async with LeanCourier.to(server) as courier:
-            running, timed = Running(store, policy, lean=True), TimedCourier(courier)
-            await running.enrol(server, token, courier)
+        async with FleetClient.to(server) as http_transport:
+            running, timed = DeviceProcess(store, policy, lean=True), TimedCourier(http_transport)
+            await running.enrol(server, token, http_transport)
             (folder / f"{name}.enrolled").touch()
             task = asyncio.ensure_future(running.run(timed))
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -99,11 +100,11 @@ def devices(folder: Path, name: str, people: int, server: str, token: str) -> No
             return timed
 
     rng = np.random.default_rng(len(name) + people)
-    with Store.opened(folder / f"{name}.sqlite", create=True) as store:
+    with EncryptedStore.opened(folder / f"{name}.sqlite", create=True) as store:
         spots = zip(rng.uniform(BOX.west, BOX.east, people), rng.uniform(BOX.south, BOX.north, people), strict=True)
         numbers = enrolment.add(store, people)
         places = {
-            number: Places.of([lon], [lat], time.time()) for number, (lon, lat) in zip(numbers, spots, strict=True)
+            number: PersonRows.of([lon], [lat], time.time()) for number, (lon, lat) in zip(numbers, spots, strict=True)
         }
         rows.added(store, places, None)
         timed = asyncio.run(live(store))

@@ -9,14 +9,15 @@ import numpy as np
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, distinct
 from hazemap.encoders import Counts, Encoder
+from hazemap.engines.memory import MemoryTable
 from hazemap.estimate import read
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.shares import NoiseShares
-from hazemap.privacy.stream import Stream
-from hazemap.rounds import Answer, Prices, Query, Question, Rounds, Trust
-from hazemap.tables import MemoryTable, Sensitivity
-from hazemap.tables.bounding import Bounding, RowIsPerson
-from hazemap.trust import Cohort, SecureSumPrices
+from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.privacy.random_stream import Stream
+from hazemap.queries import Answer, Prices, Query, Question, Rounds, Trust
+from hazemap.tables.contribution_bounding import Bounding, RowIsPerson, Sensitivity
+from hazemap.trust.cohorts import Cohort
+from hazemap.trust.distributed_noise_prices import SecureSumPrices
 
 ROWS = RowIsPerson()
 RNG = np.random.default_rng(5)
@@ -92,7 +93,7 @@ class PublishedRounding:
     def answer(self, question: Question, price: PureDP) -> Answer:
         """Rounded sums and noise for them."""
         encoder, people = rounded(question.encoder), self.cohort.people
-        noise = NoiseShares(encoder.sensitivity.l1 / price.epsilon, self.cohort.honest(people))
+        noise = DistributedNoise(encoder.sensitivity.l1 / price.epsilon, self.cohort.honest(people))
         sums = encoder.total(self.table) + noise.together(self.stream, encoder.size, people)
         return Answer(sums, np.array([noise.stddev(people)]), noise.kurtosis(people), people)
 

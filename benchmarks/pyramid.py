@@ -21,14 +21,14 @@ from maps import city
 
 from hazemap.algorithms import Adaptive, DensePyramid, LaplaceClip, PublishedPyramid, Pyramid, TopCells
 from hazemap.compare import density, emd
-from hazemap.compare.maps import Map
-from hazemap.compare.painting import painted
-from hazemap.compare.visits import Visits, around_homes
-from hazemap.domains import Quadtree
+from hazemap.compare.ground_truth_maps import GroundTruthMap
+from hazemap.compare.location_visits import Visits, around_homes
+from hazemap.compare.map_to_pixels import painted
 from hazemap.privacy.budget import PureDP
 from hazemap.session import Unrecorded, run
-from hazemap.tables import OneVote
-from hazemap.trust import Curator
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import OneVote
+from hazemap.trust.curator import Curator
 
 VOTE = OneVote()
 EPSILONS, SIDES = ("1", "5", "10"), (64, 256, 512, 1024)
@@ -49,7 +49,7 @@ PEERS = {"pyramid (public code), w = 20": (0.124, 0.070, 0.058), "top 0.01 % (pu
 """PEERS.md, at 256²."""
 
 
-def people(place: Map, depth: int, repetition: int) -> Visits:
+def people(place: GroundTruthMap, depth: int, repetition: int) -> Visits:
     """The same 200 people at every resolution."""
     return around_homes(place, 200, 19, 0.01, str(repetition).encode()).at(depth)
 
@@ -72,7 +72,7 @@ def seen(map_: np.ndarray) -> np.ndarray:
 
 def main(repetitions: int, largest: int) -> None:
     truth = city().truth
-    place = Map("the city", city().tree, truth)
+    place = GroundTruthMap("the city", city().tree, truth)
     measured(people(place, 6, 0), PYRAMIDS["pyramid"], "1")  # compile first
     measured(people(place, 6, 0), PYRAMIDS["pyramid as published, w = 20"], "1")
     rows = []

@@ -25,20 +25,21 @@ import shapely
 from city import TREE, truth
 
 from hazemap.algorithms import Adaptive
-from hazemap.algorithms.found_box import over
+from hazemap.algorithms.private_bounding_box import over
 from hazemap.cells import NOWHERE
-from hazemap.domains import Box, Hexagons
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
+from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
-from hazemap.privacy.stream import Stream
+from hazemap.readers.open_table import open_table
 from hazemap.releases import Release
-from hazemap.releases.regions import weights
+from hazemap.releases.region_weights import weights
 from hazemap.session import Unrecorded, run
-from hazemap.tables import open_table
-from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson
 from hazemap.tables.votes import Votes
-from hazemap.trust import Curator
+from hazemap.trust.curator import Curator
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[1] / "shared" / "data"

@@ -29,16 +29,17 @@ from statistics import mean, median
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from hazemap.privacy.shares import NoiseShares
-from hazemap.privacy.stream import Stream
-from hazemap.wire import graph, roster
-from hazemap.wire.client import Client
-from hazemap.wire.degrees import weakness
-from hazemap.wire.floors import Floors
-from hazemap.wire.identities import Identity
-from hazemap.wire.server import Server
-from hazemap.wire.stages import Stage
-from hazemap.wire.terms import Mode, Terms
+from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.secure_aggregation import merkle_roster as roster
+from hazemap.protocols.secure_aggregation import neighbour_graph as graph
+from hazemap.protocols.secure_aggregation.client import Client
+from hazemap.protocols.secure_aggregation.graph_degree import weakness
+from hazemap.protocols.secure_aggregation.minimum_parameters import MinimumParameters
+from hazemap.protocols.secure_aggregation.server import Server
+from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.protocols.secure_aggregation.stages import Stage
 
 RESULTS = Path(__file__).with_name("results") / "secure_aggregation.json"
 TENTH = Fraction(1, 10)
@@ -60,12 +61,12 @@ class Stopwatch:
         self.seconds[what] += time.process_time() - start
 
 
-def terms_for(identities: list[Identity], size: int, bits: int) -> Terms:
+def terms_for(identities: list[Identity], size: int, bits: int) -> SessionParameters:
     """A session of these people at ε = 1, that a client which fears a tenth of the others would accept."""
     clients = len(identities)
     missing = clients // 10
     assert weakness(clients, DEGREE, THRESHOLD, TENTH, TENTH, Mode.SEMI_HONEST) is None
-    return Terms(
+    return SessionParameters(
         mode=Mode.SEMI_HONEST,
         task=bytes(32),
         nonce=os.urandom(32),
@@ -75,7 +76,7 @@ def terms_for(identities: list[Identity], size: int, bits: int) -> Terms:
         survivors=clients - missing,
         size=size,
         bits=bits,
-        noise=NoiseShares(Fraction(1), clients - 2 * missing),
+        noise=DistributedNoise(Fraction(1), clients - 2 * missing),
         roster=roster.root([identity.public for identity in identities]),
         graph=graph.commitment(SEED),
     )
@@ -101,7 +102,7 @@ def session(clients: int, size: int, bits: int, record: Path | None) -> dict[str
     people = [
         Client(
             identity,
-            Floors(),
+            MinimumParameters(),
             lambda _terms, i=i: contribution(i),
             save=lambda state: kept.update(last=state),
             stream=stream,
@@ -179,7 +180,7 @@ def session(clients: int, size: int, bits: int, record: Path | None) -> dict[str
     }
 
 
-def rows_of(terms: Terms, positions: list[int]) -> list[np.ndarray]:
+def rows_of(terms: SessionParameters, positions: list[int]) -> list[np.ndarray]:
     """The neighbours of some, when everybody has sent keys."""
     rows = graph.ring_neighbours(SEED, np.arange(terms.clients), terms.degree)
     return [rows[position] for position in positions]
@@ -190,7 +191,7 @@ def replay(record: Path) -> None:
     start = time.process_time()
     before = peak_megabytes()
     keys = record.with_suffix(".roster").read_bytes()
-    terms = Terms.from_bytes(record.with_suffix(".terms").read_bytes())
+    terms = SessionParameters.from_bytes(record.with_suffix(".terms").read_bytes())
     server = Server(terms, [keys[i : i + 32] for i in range(0, len(keys), 32)], SEED)
     with record.open("rb") as log:
         while head := log.read(8):

@@ -16,17 +16,17 @@ from pathlib import Path
 import numpy as np
 
 from hazemap.algorithms import Adaptive
-from hazemap.compare import densities
-from hazemap.compare.atlas import NEW_YORK, Atlas
-from hazemap.compare.maps import Map, in_pixels
-from hazemap.compare.painting import painted
-from hazemap.compare.scores import Scorer
-from hazemap.domains import Quadtree
+from hazemap.compare import density_metrics as densities
+from hazemap.compare.datasets import NEW_YORK, Datasets
+from hazemap.compare.ground_truth_maps import GroundTruthMap, in_pixels
+from hazemap.compare.map_scores import Scorer
+from hazemap.compare.map_to_pixels import painted
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.random_stream import Stream
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import RowIsPerson
-from hazemap.trust import Curator
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import RowIsPerson
+from hazemap.trust.curator import Curator
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[1] / "shared" / "data"
@@ -38,7 +38,7 @@ BEFORE = {
 MAPS = "few,gowalla-one-row,stroke,twitter,cabs,beijing,city"
 
 
-def people_of_gowalla() -> Map:
+def people_of_gowalla() -> GroundTruthMap:
     """One row a person, drawn at random."""
     import pyarrow.parquet as pq
 
@@ -49,16 +49,16 @@ def people_of_gowalla() -> Map:
     return in_pixels("gowalla", tree.cell_at({"lon": lon, "lat": lat}, 10), np.ones(len(first), np.int64), tree, "")
 
 
-def few_people() -> Map:
+def few_people() -> GroundTruthMap:
     """1,083 made-up people in three clusters."""
     rng = np.random.default_rng(4)
     spot = np.clip(rng.normal(0, 0.03, (1083, 2)) + rng.random((3, 2))[rng.choice(3, 1083)], 0, 0.999)
     counts = np.zeros((1024, 1024), dtype=np.int64)
     np.add.at(counts, tuple((spot * 1024).astype(int).T), 1)
-    return Map.of("few", counts)
+    return GroundTruthMap.of("few", counts)
 
 
-def measured(place: Map, epsilon: str, runs: int) -> dict:
+def measured(place: GroundTruthMap, epsilon: str, runs: int) -> dict:
     truth, table, scorer = densities.density(place.counts), place.table, Scorer(place)
     found = {"before": [], "after": []}
     for number in range(runs):
@@ -106,7 +106,7 @@ def main(maps: str = MAPS, epsilons: str = "0.1,0.3,1", runs: str = "12") -> Non
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     made_up = {"few": few_people, "gowalla-one-row": people_of_gowalla}
     for name in maps.split(","):
-        place = made_up[name]() if name in made_up else Atlas(DATA).map(name)
+        place = made_up[name]() if name in made_up else Datasets(DATA).map(name)
         for epsilon in epsilons.split(","):
             line = measured(place, epsilon, int(runs))
             results[f"{name}, ε = {epsilon}"] = line

@@ -9,23 +9,23 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.algorithms.chop_user import Asked, Presence, chop_user
-from hazemap.domains.ruler import Ruler
-from hazemap.tables.grouping import BestFit, WrapAround
-from hazemap.tables.samples import Samples
+from hazemap.algorithms.published.chop_user import CellVisits, ChopUserQuery, chop_user
+from hazemap.engines.single_cell_samples import Samples
+from hazemap.tables.sample_arrays import BestFit, WrapAround
+from hazemap.values.quantizer import Quantizer
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-RULER = Ruler(0, 65)
+QUANTIZER = Quantizer(0, 65)
 
 
 def chopping() -> dict:
     """CPU seconds for a million pairs of a person and a cell."""
     chance = np.random.default_rng(0)
-    chop_user(Presence(np.array([0, 0]), np.array([0, 1]), np.array([1, 1])), Asked(65.0), 0.1)  # compiles
+    chop_user(CellVisits(np.array([0, 0]), np.array([0, 1]), np.array([1, 1])), ChopUserQuery(65.0), 0.1)  # compiles
     keys = np.unique(chance.integers(0, 20_000 * 5_000, 1_010_000))[:1_000_000]
-    million = Presence(keys // 5_000, keys % 5_000, chance.integers(1, 100, len(keys)))
+    million = CellVisits(keys // 5_000, keys % 5_000, chance.integers(1, 100, len(keys)))
     begin = time.process_time()
-    result = chop_user(million, Asked(65.0), 0.1)
+    result = chop_user(million, ChopUserQuery(65.0), 0.1)
     return {"K": [result.before, result.after], "seconds": round(time.process_time() - begin, 2)}
 
 
@@ -35,7 +35,7 @@ def grouping() -> dict:
 
     counts = pd.read_parquet(DATA / "itms_surat_cell.parquet", columns=["user"]).groupby("user").size().to_numpy()
     chance, found = np.random.default_rng(0), {}
-    Samples(np.array([1, 2]), np.zeros(2)).array_means(BestFit(1), RULER)  # compiles
+    Samples(np.array([1, 2]), np.zeros(2)).array_means(BestFit(1), QUANTIZER)  # compiles
     for factor in (1, 10, 1000):
         number = np.tile(counts, factor)
         person = chance.permutation(np.repeat(np.arange(len(number)), number))
@@ -44,7 +44,7 @@ def grouping() -> dict:
             seconds = []
             for _ in range(3):
                 begin = time.process_time()
-                Samples(person, value).array_means(rule, RULER)
+                Samples(person, value).array_means(rule, QUANTIZER)
                 seconds.append(time.process_time() - begin)
             found[f"{len(number)} people, {len(person)} rows, {type(rule).__name__}"] = round(min(seconds), 4)
     return found

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.algorithms import FoundBounds
+from hazemap.algorithms import PrivateValueBounds
 from hazemap.cells import Tree
-from hazemap.domains import Magnitudes
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import Bounding
+from hazemap.tables.contribution_bounding import Bounding
 from hazemap.tables.votes import Votes
-from hazemap.trust import Curator
+from hazemap.trust.curator import Curator
+from hazemap.values.float_grid import FloatGrid
 
 RESULTS = Path(__file__).resolve().parent / "results" / "value_bounds.json"
 Made = Callable[[np.random.Generator, int], np.ndarray]
@@ -40,7 +40,7 @@ VALUES: dict[str, Made] = {
 class OneRecordEach:
     """Votes of people who have one record each, without the rows."""
 
-    def __init__(self, line: Magnitudes, values: np.ndarray) -> None:
+    def __init__(self, line: FloatGrid, values: np.ndarray) -> None:
         cells, counts = np.unique(line.cells_of(values), return_counts=True)
         self.counted = Votes(cells, counts * 1024)
 
@@ -50,8 +50,8 @@ class OneRecordEach:
 
 
 def tried(made: Made, people: int, share: Fraction, runs: int) -> dict[str, float]:
-    rng, line = np.random.default_rng(people), Magnitudes()
-    method = FoundBounds(line, shares=(share, Fraction(1, 5)))
+    rng, line = np.random.default_rng(people), FloatGrid()
+    method = PrivateValueBounds(line, shares=(share, Fraction(1, 5)))
     found = []
     for _ in range(runs):
         values = made(rng, people)

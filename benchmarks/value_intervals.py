@@ -16,13 +16,19 @@ from pathlib import Path
 import numpy as np
 
 from hazemap.cells import Leaves
-from hazemap.domains import Box, Clock, Gauge, Hexagons, Measured
 from hazemap.encoders import Values
-from hazemap.estimate.gauged import Measurements
+from hazemap.engines.duckdb import EngineTable
+from hazemap.estimate.value_estimates import Measurements
 from hazemap.privacy.budget import ApproxDP, PureDP
-from hazemap.rounds import Answer, Query
-from hazemap.tables import EngineTable, OwnMeans, open_table
-from hazemap.trust import Curator
+from hazemap.queries import Answer, Query
+from hazemap.readers.open_table import open_table
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.tables.contribution_bounding import OwnMeans
+from hazemap.temporal.time_slots import Clock
+from hazemap.trust.curator import Curator
+from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.value_encoding import ValueEncoding
 
 HERE = Path(__file__).resolve().parent
 BUSES = HERE.parents[1] / "shared" / "data" / "austin_bus_2015.parquet"
@@ -60,14 +66,14 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=24)
     asked = parser.parse_args()
     budget = ApproxDP(asked.epsilon, asked.delta) if asked.delta else PureDP(asked.epsilon)
-    slots, gauge = Clock.hours("America/Chicago"), Gauge(0, 30, 2)
+    slots, value_encoding = Clock.hours("America/Chicago"), ValueEncoding(0, 30, 2)
     table, cells = buses(asked.copies, np.random.default_rng(1), slots, asked.resolution)
-    tree = Measured(cells, slots, gauge)
-    rule = OwnMeans(asked.cells, scale=gauge.scale)
+    tree = CellTimeSlots(cells, slots, value_encoding)
+    rule = OwnMeans(asked.cells, scale=value_encoding.scale)
     values = Values(tree, rule)
     quiet = np.zeros(1)
     exact = Measurements.of(values, Answer(values.total(table), quiet + 1e-9))
-    every = Values(tree, OwnMeans(1 << 12, scale=gauge.scale))
+    every = Values(tree, OwnMeans(1 << 12, scale=value_encoding.scale))
     whole = Measurements.of(every, Answer(every.total(table), quiet + 1e-9))
     truths = {"mean": exact.means().value, "mean, no cap": whole.means().value, "variance": exact.variances().value}
     held: dict[str, list[int]] = {name: [0, 0] for name in truths}

@@ -15,14 +15,18 @@ from pathlib import Path
 import numpy as np
 from value_intervals import BOX, BUSES, HERE, buses
 
-from hazemap.algorithms import CellValues, PreparedValues, SelectedCells
-from hazemap.domains import Always, Clock, Gauge, Hexagons, Slots
-from hazemap.estimate.gauged import Measurements
+from hazemap.algorithms import CellStatistics, PartitionSelection, TwoStageStatistics
+from hazemap.engines.duckdb import EngineTable
+from hazemap.estimate.value_estimates import Measurements
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
-from hazemap.rounds import Answer
+from hazemap.queries import Answer
+from hazemap.readers.open_table import open_table
 from hazemap.session import Unrecorded, run
-from hazemap.tables import EngineTable, OwnMeans, open_table
-from hazemap.trust import Curator
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.tables.contribution_bounding import OwnMeans
+from hazemap.temporal.time_slots import Always, Clock, Slots
+from hazemap.trust.curator import Curator
+from hazemap.values.value_encoding import ValueEncoding
 
 RESULTS = HERE / "results" / "value_selection.json"
 HOURS = Clock.hours("America/Chicago")
@@ -46,10 +50,12 @@ REAL: list[tuple[int, Slots, int, Budget]] = [
 
 def case(table: EngineTable, of: tuple[int, Slots, int, Budget], runs: int) -> dict[str, object]:
     resolution, slots, cap, budget = of
-    gauge = Gauge(0, 30)
-    plain = CellValues(Hexagons(BOX, resolution, resolution), 0, slots, gauge, OwnMeans(cap, scale=gauge.scale))
+    value_encoding = ValueEncoding(0, 30)
+    plain = CellStatistics(
+        Hexagons(BOX, resolution, resolution), 0, slots, value_encoding, OwnMeans(cap, scale=value_encoding.scale)
+    )
     votes = 1 if isinstance(budget, PureDP) else min(8, cap)
-    chosen = PreparedValues(plain, None, SelectedCells(most=votes))
+    chosen = TwoStageStatistics(plain, None, PartitionSelection(most=votes))
     told: dict[str, list[int]] = {"plain": [], "selected": []}
     cells, inside = [], 0
     for _ in range(runs):
@@ -65,7 +71,7 @@ def case(table: EngineTable, of: tuple[int, Slots, int, Budget], runs: int) -> d
     return {
         "resolution": resolution,
         "slots": len(slots.names),
-        "most_cells": cap,
+        "max_cells_per_person": cap,
         "budget": str(budget),
         "told": float(np.mean(told["plain"])),
         "told, selected": float(np.mean(told["selected"])),

@@ -49,18 +49,23 @@ def measure(path: str, degree: int, threads: int | None, memory: int) -> dict[st
     import numpy as np
 
     from hazemap.cells import Leaves
-    from hazemap.domains import Box, Clock, Gauge, Hexagons, Measured
     from hazemap.encoders import Values
-    from hazemap.estimate.gauged import Measurements
+    from hazemap.estimate.value_estimates import Measurements
     from hazemap.privacy.budget import PureDP
-    from hazemap.rounds import Query
-    from hazemap.tables import OwnMeans, open_table
-    from hazemap.trust import Curator
+    from hazemap.queries import Query
+    from hazemap.readers.open_table import open_table
+    from hazemap.spatial.bounding_box import Box
+    from hazemap.spatial.h3_hexagons import Hexagons
+    from hazemap.tables.contribution_bounding import OwnMeans
+    from hazemap.temporal.time_slots import Clock
+    from hazemap.trust.curator import Curator
+    from hazemap.values.cell_time_slots import CellTimeSlots
+    from hazemap.values.value_encoding import ValueEncoding
 
-    gauge = Gauge(0, 65, degree=degree)
+    value_encoding = ValueEncoding(0, 65, degree=degree)
     box = Box(115.7, 39.5, 117.2, 40.5)
-    warm = Measured(Leaves.at_level(Hexagons(box, 8, 8), 0), Clock.hours("Asia/Shanghai"), gauge)
-    values = Values(warm, OwnMeans(24, scale=gauge.scale))
+    warm = CellTimeSlots(Leaves.at_level(Hexagons(box, 8, 8), 0), Clock.hours("Asia/Shanghai"), value_encoding)
+    values = Values(warm, OwnMeans(24, scale=value_encoding.scale))
     began, worked = time.perf_counter(), time.process_time()
     table = open_table(
         path, person="user_id", measured="speed", timed=True, box=box, threads=threads, memory_limit=memory << 20

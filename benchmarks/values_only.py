@@ -18,23 +18,26 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.algorithms.keeping import Keeping, keepings
+from hazemap.algorithms.contribution_selection import ContributionSelection, selections
 from hazemap.cells import Leaves
-from hazemap.domains import Always, Clock, Measured
-from hazemap.domains.dial import Dial
-from hazemap.encoders import KeptValues, Values
-from hazemap.estimate.dialled import KnownPeople
-from hazemap.estimate.gauged import Measurements
+from hazemap.encoders import PublicLocationValues, Values
+from hazemap.engines.duckdb import EngineTable
+from hazemap.estimate.known_count_estimates import KnownPeople
+from hazemap.estimate.value_estimates import Measurements
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
-from hazemap.privacy.stream import Stream
-from hazemap.rounds import Query
-from hazemap.specs.parsing import Hexes
-from hazemap.specs.statistics import StatisticsSpec
-from hazemap.specs.table import TableSpec
-from hazemap.specs.values_only import ValuesOnlySpec
-from hazemap.tables import EngineTable, OwnMeans, open_table
-from hazemap.tables.pairs import KeptPairs, Pairs
-from hazemap.trust import Curator
+from hazemap.privacy.random_stream import Stream
+from hazemap.queries import Query
+from hazemap.readers.open_table import open_table
+from hazemap.specs.parsing import HexagonCells
+from hazemap.specs.public_location_spec import PublicLocationSpec
+from hazemap.specs.statistics_spec import StatisticsSpec
+from hazemap.specs.table_spec import TableSpec
+from hazemap.tables.contribution_bounding import OwnMeans
+from hazemap.tables.person_cell_values import PersonCellValues, SelectedPersonCellValues
+from hazemap.temporal.time_slots import Always, Clock
+from hazemap.trust.curator import Curator
+from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.known_count_encoding import KnownCountEncoding
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[1] / "shared" / "data"
@@ -46,13 +49,17 @@ TABLES = {
 BUDGETS: tuple[Budget, ...] = (PureDP("0.1"), PureDP("0.5"), PureDP(1), PureDP(2), ApproxDP(1, "1e-6"))
 
 
-def asked(order: ValuesOnlySpec, pairs: Pairs, best: Keeping) -> tuple[KeptValues, KeptPairs]:
-    rule = OwnMeans(best.places, 1, scale=Dial(order.gauge).l1)
-    question = KeptValues(pairs.tree, rule, pairs.whereabouts.people, best.weight, best.most, best.squares)
-    return question, KeptPairs(pairs, best.kept, 1)
+def asked(
+    order: PublicLocationSpec, pairs: PersonCellValues, best: ContributionSelection
+) -> tuple[PublicLocationValues, SelectedPersonCellValues]:
+    rule = OwnMeans(best.places, 1, scale=KnownCountEncoding(order.value_encoding).l1)
+    question = PublicLocationValues(pairs.tree, rule, pairs.whereabouts.people, best.weight, best.most, best.squares)
+    return question, SelectedPersonCellValues(pairs, best.kept, 1)
 
 
-def figures(order: ValuesOnlySpec, pairs: Pairs, best: Keeping, exact: np.ndarray, runs: int) -> dict[str, float]:
+def figures(
+    order: PublicLocationSpec, pairs: PersonCellValues, best: ContributionSelection, exact: np.ndarray, runs: int
+) -> dict[str, float]:
     question, table = asked(order, pairs, best)
     off = []
     for run in range(runs):
@@ -71,11 +78,11 @@ def figures(order: ValuesOnlySpec, pairs: Pairs, best: Keeping, exact: np.ndarra
     }
 
 
-def full_model(order: ValuesOnlySpec, pairs: Pairs, table: EngineTable) -> int:
+def full_model(order: PublicLocationSpec, pairs: PersonCellValues, table: EngineTable) -> int:
     """How many of these very places the full model would tell, if it knew where to look."""
-    gauge, slots = order.gauge, order.places.slots
-    tree = Measured(Leaves(pairs.tree.cells.tree, pairs.tree.cells.cells), slots, gauge)
-    values = Values(tree, OwnMeans(min(max(len(slots.names), 8), 24), scale=gauge.scale))
+    value_encoding, slots = order.value_encoding, order.places.slots
+    tree = CellTimeSlots(Leaves(pairs.tree.cells.tree, pairs.tree.cells.cells), slots, value_encoding)
+    values = Values(tree, OwnMeans(min(max(len(slots.names), 8), 24), scale=value_encoding.scale))
     answer = Curator(table, Stream.fixed(b"full")).answer(Query(values, Fraction(1)), order.full.budget)
     return int((~Measurements.of(values, answer).means().too_few).sum())
 
@@ -150,24 +157,24 @@ def main() -> None:
                     value,
                     0.0,
                     high,
-                    cells=Hexes(7, 7),
+                    cells=HexagonCells(7, 7),
                     slots="hour-of-day" if slots.timed else "always",
                     time_zone=zone,
                     model="values-only",
                 )
-                order = ValuesOnlySpec.of(full)
+                order = PublicLocationSpec.of(full)
                 table = open_table(DATA / f"{name}.parquet", measured=value, timed=slots.timed, key=7)
                 begin = time.process_time()
                 pairs = table.pairs(order.places)
                 read = time.process_time() - begin
                 where = pairs.whereabouts
-                everybody = KeptPairs(pairs, np.ones(len(where.place), dtype=bool), 1)
+                everybody = SelectedPersonCellValues(pairs, np.ones(len(where.place), dtype=bool), 1)
                 sums = np.zeros(where.number)
                 for place, counters in everybody.counters():
-                    np.add.at(sums, place, counters[:, 0] / Dial(order.gauge).scales[0])
+                    np.add.at(sums, place, counters[:, 0] / KnownCountEncoding(order.value_encoding).scales[0])
                 exact = high * sums / np.maximum(where.people, 1)
                 begin = time.process_time()
-                tried = list(keepings(where, 1, order._loudness))
+                tried = list(selections(where, 1, order._noise_scale))
                 chosen = time.process_time() - begin
                 best = min(tried, key=lambda each: each.error, default=None)
                 routes = {}

@@ -15,13 +15,16 @@ from pathlib import Path
 import numpy as np
 
 from hazemap.cells import Leaves
-from hazemap.domains import Always, Gauge, Measured, Quadtree
-from hazemap.estimate.gauged import Measurements
-from hazemap.estimate.ratios import Interval
-from hazemap.estimate.variances import variances_known
+from hazemap.estimate.ratio_estimates import Interval
+from hazemap.estimate.value_estimates import Measurements
+from hazemap.estimate.variance_estimates import variances_known
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.temporal.time_slots import Always
+from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.value_encoding import ValueEncoding
 
 RESULTS = Path(__file__).resolve().parent / "results" / "variance_coverage.json"
-PLACES = Measured(Leaves.at_level(Quadtree.world(depth=6), 6), Always(), Gauge(0, 1, degree=2))
+PLACES = CellTimeSlots(Leaves.at_level(Quadtree.world(depth=6), 6), Always(), ValueEncoding(0, 1, degree=2))
 RNG = np.random.default_rng(1)
 VALUES = {
     "all at the low bound": np.zeros(1),

@@ -20,15 +20,15 @@ from pathlib import Path
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from hazemap.wire.agreement import KeyPair, agreed
-from hazemap.wire.decoding import join_with_errors
-from hazemap.wire.derivation import derived
-from hazemap.wire.field import PRIME
-from hazemap.wire.identities import Identity, verified
-from hazemap.wire.masks import add_mask, subtract_mask
-from hazemap.wire.packing import pack, unpack
-from hazemap.wire.sealing import associated, seal, unseal
-from hazemap.wire.shamir import join, join_all, split, split_all
+from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
+from hazemap.protocols.secure_aggregation.bit_packing import pack, unpack
+from hazemap.protocols.secure_aggregation.key_agreement import KeyPair, agreed
+from hazemap.protocols.secure_aggregation.key_derivation import derived
+from hazemap.protocols.secure_aggregation.masks import add_mask, subtract_mask
+from hazemap.protocols.secure_aggregation.prime_field import PRIME
+from hazemap.protocols.secure_aggregation.reed_solomon import join_with_errors
+from hazemap.protocols.secure_aggregation.shamir_sharing import join, join_all, split, split_all
+from hazemap.protocols.secure_aggregation.signing_identities import Identity, verified
 
 SIZE, CLIENTS, DEGREE, THRESHOLD = 65_536, 1_000, 100, 51
 SESSION = bytes(32)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
-from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.errors import InputError
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
 
 BOX = Box(10.0, 64.0, 11.5, 65.0)  # holds a pentagon of H3
 QUADTREE = Quadtree.around(BOX, 4)

@@ -18,65 +18,70 @@ from hazemap.algorithms import (
     Adaptive,
     AdaptiveGrid,
     BestLevel,
-    CellValues,
+    CellStatistics,
     CountMin,
     FittedLevel,
     Flat,
-    FoundBounds,
-    FoundBox,
-    FoundValues,
     Geometric,
     Hierarchical,
     HTFPlus,
     KDTree,
-    Locate,
+    LocateBox,
+    PartitionSelection,
     PrefixTree,
-    PreparedValues,
+    PrivateBoundingBox,
+    PrivateBoxStatistics,
+    PrivateValueBounds,
     Privlet,
     PrivTree,
-    SelectedCells,
+    PublicLocationStatistics,
+    TwoStageStatistics,
     UniformGrid,
-    ValuesOnly,
 )
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.domains import (
-    Always,
-    Box,
-    Clock,
-    Cuts,
-    Everything,
-    Gauge,
-    Grids,
-    Hexagons,
-    Magnitudes,
-    Measured,
-    Octaves,
-    Quadtree,
-    Spans,
-    Stretches,
-    Valued,
-    Weekdays,
+from hazemap.encoders import (
+    CellPresence,
+    Concatenation,
+    CountMinSketch,
+    Counts,
+    HaarWavelet,
+    MedianSplitScores,
+    PublicLocationValues,
+    QuantileScores,
+    Values,
 )
-from hazemap.encoders import Counts, KeptValues, Medians, Presences, Quantiles, Sketch, Stack, Values, Wavelet
 from hazemap.errors import CodecError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
-from hazemap.rounds import Answer, Choice, Growth, Query
-from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
-from hazemap.trust import Cohort, Sampling, Task
-from hazemap.trust.tasks import KNOWN
-from hazemap.wire.terms import Mode
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.queries import Answer, Choice, Growth, Query
+from hazemap.spatial.binary_partition import BinaryPartition
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.two_level_grid import TwoLevelGrid
+from hazemap.spatial.whole_tree import WholeTree
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
+from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
+from hazemap.trust.cohorts import Cohort, Sampling
+from hazemap.trust.device_tasks import KNOWN, Task
+from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.float_grid import FloatGrid
+from hazemap.values.histogram_bins import HistogramBins
+from hazemap.values.log2_bins import Log2Bins
+from hazemap.values.rows_with_values import RowsWithValues
+from hazemap.values.value_encoding import ValueEncoding
 
 GOLDEN = Path(__file__).parent / "vectors" / "codec"
 TREE = Quadtree(0.25, 0.5, 0.125, 6)
-CUTS = Cuts.uncut(TREE).cut(np.array([1, 3], dtype=np.uint64), np.array([0, 1]), np.array([5, 9]))
+CUTS = BinaryPartition.uncut(TREE).cut(np.array([1, 3], dtype=np.uint64), np.array([0, 1]), np.array([5, 9]))
 QUARTERS = Leaves(TREE, np.append(TREE.children(TREE.root), NOWHERE))
 COUNTS = Counts(QUARTERS, AtMostRows(3, outside=Outside.COUNT))
 HEXAGONS = Hexagons(Box(2.2, 48.8, 2.4, 48.9), 7, 9)
 
-GAUGE = Gauge(0, 65, degree=2, bins=16, weights=(2, 1))
+VALUE_ENCODING = ValueEncoding(0, 65, degree=2, bins=16, weights=(2, 1))
 
-ONLY_VALUES = KeptValues(
-    Measured(Leaves(TREE, TREE.children(TREE.root)[:2]), Clock("UTC", (0, 43200)), GAUGE),
+ONLY_VALUES = PublicLocationValues(
+    CellTimeSlots(Leaves(TREE, TREE.children(TREE.root)[:2]), Clock("UTC", (0, 43200)), VALUE_ENCODING),
     OwnMeans(2, 3, 4 << 20),
     np.array([5, 0, 7, 1]),
     np.array([9, 0, 6, 0]),
@@ -92,11 +97,11 @@ BEFORE = {
 THINGS = {
     "query": Query(COUNTS, Fraction(1, 20)),
     "query-of-a-cohort": Query(Counts(QUARTERS, AtMostCells(5)), Fraction(1), cohort=3),
-    "query-of-a-stack": Query(Stack((COUNTS, Counts(QUARTERS, OneVote(1024))), (1, 4)), Fraction(1, 3)),
+    "query-of-a-stack": Query(Concatenation((COUNTS, Counts(QUARTERS, OneVote(1024))), (1, 4)), Fraction(1, 3)),
     "query-over-hexagons": Query(Counts(Leaves(HEXAGONS, HEXAGONS.root), RowIsPerson()), Fraction(1, 2)),
-    "query-of-everything": Query(Counts(Everything(HEXAGONS), AtMostRows(2)), Fraction(95, 1000)),
+    "query-of-everything": Query(Counts(WholeTree(HEXAGONS), AtMostRows(2)), Fraction(95, 1000)),
     "query-about-people-outside": Query(Counts(QUARTERS, OneVote(outside=Outside.PEOPLE)), Fraction(1, 2)),
-    "choice": Choice(Quantiles(QUARTERS, (Fraction(1, 2), Fraction(9, 10)), AtMostRows(1)), Fraction(1, 7)),
+    "choice": Choice(QuantileScores(QUARTERS, (Fraction(1, 2), Fraction(9, 10)), AtMostRows(1)), Fraction(1, 7)),
     "answer": Answer(np.array([5, -3, 2**40, 0, 1]), np.array([1.4142135623730951]), 3.0),
     "answer-of-devices": Answer(np.array([7, -2]), np.array([1.5, 2.5]), 0.5, people=8_750),
     "task": Task(
@@ -108,17 +113,22 @@ THINGS = {
         PureDP(2),
         Cohort(100_000, 1_000, Fraction(1, 5), Fraction(1, 20), Sampling.ONE, Mode.MALICIOUS),
     ),
-    "choice-of-medians": Choice(Medians(Leaves(CUTS, CUTS.ends), np.array([1, 0, 1]), OneVote(), 512), Fraction(1, 9)),
+    "choice-of-medians": Choice(
+        MedianSplitScores(Leaves(CUTS, CUTS.ends), np.array([1, 0, 1]), OneVote(), 512), Fraction(1, 9)
+    ),
     "growth": Growth(TREE, AtMostRows(2), Fraction(1, 2), threshold=3),
     "budgets": (PureDP("0.1"), ZCDP("0.5"), ApproxDP(1, "1e-6")),
     "adaptive": Adaptive(TREE, OneVote(), prior=Leaves(TREE, TREE.children(TREE.root)), **BEFORE),
     "adaptive-with-its-total": Adaptive(TREE, OneVote(), deciding=tuple(Fraction(k, 100) for k in (2, 5, 11))),
     "query-of-a-sketch": Query(
-        Stack((COUNTS, Sketch(TREE, 5, width=100, rows=3, bounding=OneVote(), key=7)), (1, 1)), Fraction(1, 2)
+        Concatenation((COUNTS, CountMinSketch(TREE, 5, width=100, rows=3, bounding=OneVote(), key=7)), (1, 1)),
+        Fraction(1, 2),
     ),
-    "query-of-a-wavelet": Query(Wavelet(TREE, 5, AtMostRows(2)), Fraction(1)),
+    "query-of-a-wavelet": Query(HaarWavelet(TREE, 5, AtMostRows(2)), Fraction(1)),
     "query-over-grids": Query(
-        Counts(Leaves.at_level(Grids(Quadtree(0.25, 0.5, 0.125, 9), 2, np.array([1, 3, 2, 1])), 2), AtMostRows(2)),
+        Counts(
+            Leaves.at_level(TwoLevelGrid(Quadtree(0.25, 0.5, 0.125, 9), 2, np.array([1, 3, 2, 1])), 2), AtMostRows(2)
+        ),
         Fraction(49, 100),
     ),
     "query-over-cuts": Query(Counts(Leaves(CUTS, CUTS.ends), AtMostRows(2)), Fraction(1, 7)),
@@ -131,32 +141,43 @@ THINGS = {
     "even-density": (HTF.published(TREE, "0.1"), HTFPlus(TREE, deeper=2)),
     "hierarchies": (HB.published(TREE, 6), HB.least(TREE, 6), Privlet(TREE, 6, OneVote())),
     "query-of-values": Query(
-        Values(Measured(Leaves.at_level(TREE, 1), Clock.hours("Europe/Berlin"), GAUGE), OwnMeans(24, 3, GAUGE.scale)),
+        Values(
+            CellTimeSlots(Leaves.at_level(TREE, 1), Clock.hours("Europe/Berlin"), VALUE_ENCODING),
+            OwnMeans(24, 3, VALUE_ENCODING.scale),
+        ),
         Fraction(1),
     ),
-    "values-only": (Query(ONLY_VALUES, Fraction(1)), ValuesOnly(ONLY_VALUES, "even: everybody counts in 2 places")),
+    "values-only": (
+        Query(ONLY_VALUES, Fraction(1)),
+        PublicLocationStatistics(ONLY_VALUES, "even: everybody counts in 2 places"),
+    ),
     "methods-of-values": (
-        CellValues(TREE, 3, Weekdays("Asia/Tokyo"), Gauge(-5, 5), OwnMeans(7)),
-        CellValues(TREE, 3, Spans("UTC", (0, 3600, 7200)), Gauge(-5, 5), OwnMeans(1)),
-        FoundValues(CellValues(HEXAGONS, 0, Always(), Gauge(-5, 5), OwnMeans(1))),
+        CellStatistics(TREE, 3, Weekdays("Asia/Tokyo"), ValueEncoding(-5, 5), OwnMeans(7)),
+        CellStatistics(TREE, 3, Spans("UTC", (0, 3600, 7200)), ValueEncoding(-5, 5), OwnMeans(1)),
+        PrivateBoxStatistics(CellStatistics(HEXAGONS, 0, Always(), ValueEncoding(-5, 5), OwnMeans(1))),
     ),
     "queries-before-values": (
-        Query(Counts(Octaves(Magnitudes()), OneVote()), Fraction(1, 30)),
+        Query(Counts(Log2Bins(FloatGrid()), OneVote()), Fraction(1, 30)),
         Query(
-            Counts(Stretches.between(Magnitudes(Box(2.2, 48.8, 2.4, 48.9), Weekdays("UTC")), 0, 64, 8), OneVote()),
+            Counts(HistogramBins.between(FloatGrid(Box(2.2, 48.8, 2.4, 48.9), Weekdays("UTC")), 0, 64, 8), OneVote()),
             Fraction(1, 30),
         ),
-        Query(Presences(Leaves.at_level(Valued(Quadtree(0.25, 0.5, 0.125, 2)), 2), AtMostCells(8)), Fraction(1, 10)),
+        Query(
+            CellPresence(Leaves.at_level(RowsWithValues(Quadtree(0.25, 0.5, 0.125, 2)), 2), AtMostCells(8)),
+            Fraction(1, 10),
+        ),
     ),
     "methods-that-find": (
-        PreparedValues(
-            CellValues(TREE, 3, Always(), Gauge(-5, 5), OwnMeans(7)), FoundBounds(Magnitudes(), low=-5), SelectedCells()
+        TwoStageStatistics(
+            CellStatistics(TREE, 3, Always(), ValueEncoding(-5, 5), OwnMeans(7)),
+            PrivateValueBounds(FloatGrid(), low=-5),
+            PartitionSelection(),
         ),
-        FoundValues(
-            PreparedValues(
-                CellValues(HEXAGONS, 2, Always(), Gauge(0, 1), OwnMeans(1)),
-                FoundBounds(Magnitudes()),
-                SelectedCells(most=8),
+        PrivateBoxStatistics(
+            TwoStageStatistics(
+                CellStatistics(HEXAGONS, 2, Always(), ValueEncoding(0, 1), OwnMeans(1)),
+                PrivateValueBounds(FloatGrid()),
+                PartitionSelection(most=8),
             )
         ),
     ),
@@ -165,8 +186,8 @@ THINGS = {
         FittedLevel(TREE),
         UniformGrid(TREE),
         PrefixTree(TREE),
-        Locate(),
-        FoundBox(Adaptive(TREE, **BEFORE)),
+        LocateBox(),
+        PrivateBoundingBox(Adaptive(TREE, **BEFORE)),
     ),
 }
 

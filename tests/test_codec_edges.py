@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hazemap.codec import from_json, loads
-from hazemap.codec.limits import FILE, MESSAGE, Limits
-from hazemap.codec.parsing import _Scan, parsed
+from hazemap.codec.json_parser import _Scan, parsed
+from hazemap.codec.size_limits import FILE, MESSAGE, Limits
 from hazemap.errors import CodecError
 
 

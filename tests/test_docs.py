@@ -276,8 +276,8 @@ def test_a_command_that_is_not_there_is_found(wrong):
 
 def test_the_page_of_http_names_every_route_and_no_other(tmp_path):
     pytest.importorskip("starlette")
-    from hazemap.server.routes import routes
-    from hazemap.server.working import PLACE
+    from hazemap.server.device_endpoints import PLACE
+    from hazemap.server.http_routes import routes
 
     page = (ROOT / "docs" / "reference" / "http.md").read_text()
     written = set(re.findall(r"`(GET|POST) (/v1/[a-z/{}]+)", page))

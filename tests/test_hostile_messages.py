@@ -19,18 +19,21 @@ from hazemap import codec
 from hazemap.algorithms import METHODS, OF_VALUES
 from hazemap.cells import Leaves
 from hazemap.codec import FILE, MESSAGE, Limits
-from hazemap.device.policy import Policy
-from hazemap.device.work import Work, task_of
-from hazemap.domains import Box, Gauge, Hexagons, Quadtree
-from hazemap.encoders import Counts, Sketch, Stack, Wavelet
+from hazemap.device.consent_policy import Policy
+from hazemap.device.server_tasks import ServerTask, task_of
+from hazemap.encoders import Concatenation, CountMinSketch, Counts, HaarWavelet
 from hazemap.errors import CodecError, HazemapError, InputError, Refused
+from hazemap.field_types import kinds_of
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.shares import NoiseShares
-from hazemap.rounds import Answer, Query
-from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
-from hazemap.trust import Cohort, Task
-from hazemap.trust.tasks import KNOWN, terms_for
-from hazemap.typed import kinds_of
+from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.queries import Answer, Query
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
+from hazemap.trust.cohorts import Cohort
+from hazemap.trust.device_tasks import KNOWN, Task, parameters_for
+from hazemap.values.value_encoding import ValueEncoding
 
 GOLDEN = {path.stem: path.read_text() for path in (Path(__file__).parent / "vectors" / "codec").glob("*.json")}
 ALL = (*METHODS, *OF_VALUES, *KNOWN)
@@ -132,7 +135,7 @@ NEARLY = {
     '"bounding": {"RowIsPerson": {"nowhere": false}}, "key": 0}}',
     "a method without cells for a box that is found": '{"FoundBox": {"method": {"Locate": {"bounding": {"RowIsPerson": '
     '{"nowhere": false}}, "coarse": 8, "deeper": 5}}, "share": {"fraction": "1/25"}, "finest": 9}}',
-    "an item too many": '{"Gauge": {"low": 0, "high": 1, "degree": 1, "bins": 0, "weights": [1, 1, 1]}}',
+    "an item too many": '{"Value encoding": {"low": 0, "high": 1, "degree": 1, "bins": 0, "weights": [1, 1, 1]}}',
     "what comes again, but never came": '{"Leaves": {"tree": {"again": 0}, "cells": {"array": ["uint64", [1]]}}}',
     "the value of another list": '{"Mode": true}',
     "UTF-16": '{"AtMostRows": {"most": 1, "nowhere": false}}'.encode("utf-16"),
@@ -185,16 +188,18 @@ def test_what_becomes_of_rows_outside_is_one_of_three_and_no_number(outside):
 def test_a_stack_of_a_thousand_and_one_thousandths_of_a_row_does_not_understate_its_sensitivity():
     """Fraction(1001, 1000) rows kept two of them, and 1000 times it was the 1001 that a cache knew."""
     with pytest.raises(InputError):
-        Stack((Counts(QUARTERS, AtMostRows(Fraction(1001, 1000))),), (1000,))
+        Concatenation((Counts(QUARTERS, AtMostRows(Fraction(1001, 1000))),), (1000,))
     with pytest.raises(InputError):
-        Stack((Counts(QUARTERS, AtMostRows(1)),), (Fraction(1000),))
-    assert NoiseShares(Fraction(20), 800).bits(1000, 1001, 4) > 0
+        Concatenation((Counts(QUARTERS, AtMostRows(1)),), (Fraction(1000),))
+    assert DistributedNoise(Fraction(20), 800).bits(1000, 1001, 4) > 0
     for lookalike in (Fraction(1001), 1001.0, True):
         with pytest.raises(InputError):
-            NoiseShares(Fraction(20), 800).bits(1000, lookalike, 4)
+            DistributedNoise(Fraction(20), 800).bits(1000, lookalike, 4)
 
 
-@pytest.mark.parametrize("thing", [Quadtree, Hexagons, Sketch, Wavelet, Query, Answer, Cohort, Task, Gauge])
+@pytest.mark.parametrize(
+    "thing", [Quadtree, Hexagons, CountMinSketch, HaarWavelet, Query, Answer, Cohort, Task, ValueEncoding]
+)
 def test_every_field_of_a_class_has_a_kind(thing):
     assert kinds_of(thing)
 
@@ -205,8 +210,8 @@ def test_the_classes_themselves_refuse_other_types():
         lambda: Quadtree(0, 0, 1, 3.0),
         lambda: Quadtree(Fraction(0), 0, 1, 3),
         lambda: Hexagons(box, 5, True),
-        lambda: Sketch(TREE, 1, width=Fraction(4), rows=1),
-        lambda: Wavelet(TREE, True),
+        lambda: CountMinSketch(TREE, 1, width=Fraction(4), rows=1),
+        lambda: HaarWavelet(TREE, True),
         lambda: Query(Counts(QUARTERS), Fraction(1, 2), cohort=1.0),
         lambda: Answer(np.array([1]), np.array([1.0]), people=True),
         lambda: Cohort(100.0, 100),
@@ -283,7 +288,7 @@ def tried(rng, name, floors):
     assert codec.dumps(found) == text, "what was read is what was written, digit by digit"
     if isinstance(found, Task):
         with suppress(InputError, Refused):
-            terms = terms_for(found, bytes(32), min(found.cohort.shard, 1_000), bytes(32), bytes(32))
+            terms = parameters_for(found, bytes(32), min(found.cohort.shard, 1_000), bytes(32), bytes(32))
             floors.refusal(found, terms)
     return True
 
@@ -316,7 +321,7 @@ def test_twenty_thousand_mutated_messages_are_refused_or_understood():
 @given(st.binary(max_size=300))
 @settings(max_examples=200, deadline=None)
 def test_bytes_are_work_or_refused(content):
-    for read, kind in ((Work.from_json, Work), (lambda data: task_of(data.decode("latin-1")), Task)):
+    for read, kind in ((ServerTask.from_json, ServerTask), (lambda data: task_of(data.decode("latin-1")), Task)):
         with suppress(CodecError):
             assert isinstance(read(content), kind)
 

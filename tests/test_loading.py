@@ -11,19 +11,22 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from hazemap import compiled, loop_cache
-from hazemap.domains import geodesy, mercator
-from hazemap.estimate import forest, passes
+from hazemap import jit as compiled
+from hazemap import jit_cache as loop_cache
+from hazemap.estimate import least_squares_kernels as passes
+from hazemap.estimate import region_forest as forest
+from hazemap.spatial import geodesy
+from hazemap.spatial import web_mercator as mercator
 
 SOURCE = Path(compiled.__file__).parent
 
-UNUSED = {"wire", "server", "device", "draw", "compare", "audit", "planning", "cli"}
+UNUSED = {"protocols", "server", "device", "draw", "compare", "audit", "planning", "cli"}
 A_RELEASE = """
 import sys
 import hazemap
 print(len([name for name in sys.modules if name.startswith("hazemap.")]))
 import hazemap.trust.curator
-print(*(name for name in sys.modules if name.startswith(("hazemap.trust.", "hazemap.wire"))))
+print(*(name for name in sys.modules if name.startswith(("hazemap.trust.", "hazemap.protocols.secure_aggregation"))))
 import numpy as np, pyarrow as pa
 table = pa.table({"user": np.arange(50), "lon": np.full(50, 2.35), "lat": np.full(50, 48.85)})
 ledger = hazemap.Ledger(sys.argv[1] + "/ledger")
@@ -49,7 +52,7 @@ def said(script: str, folder: Path) -> list[list[str]]:
 def test_a_release_loads_no_protocol_server_device_or_plotting_code_and_a_question_loads_no_compiler(tmp_path):
     ours, models, loaded = said(A_RELEASE, tmp_path)
     assert ours == ["0"]
-    assert models == ["hazemap.trust.growing", "hazemap.trust.curator"]
+    assert models == ["hazemap.trust.private_tree_growth", "hazemap.trust.curator"]
     assert not {name.split(".")[1] for name in loaded if name.startswith("hazemap.")} & UNUSED
     assert not {"matplotlib", "geopandas", "rasterio", "httpx", "starlette"} & set(loaded)
     *_, loaded = said(A_QUESTION, tmp_path / "map.parquet")
@@ -68,7 +71,7 @@ def folder(tmp_path, monkeypatch):
 
 
 TWO_LOOPS = """
-from hazemap.compiled import compiled
+from hazemap.jit import compiled
 {constant}
 
 @compiled
@@ -124,7 +127,7 @@ def test_where_nothing_can_be_written_loops_run_all_the_same_and_say_so(tmp_path
 
 def test_every_loop_has_a_digest_and_none_of_another():
     for path in SOURCE.rglob("*.py"):
-        if "\nfrom hazemap.compiled import compiled\n" in path.read_text():
+        if "\nfrom hazemap.jit import compiled\n" in path.read_text():
             importlib.import_module(".".join(path.relative_to(SOURCE.parent).with_suffix("").parts))
     modules = [module for name, module in sys.modules.items() if name.startswith("hazemap.")]
     loops = {value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)}

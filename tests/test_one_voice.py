@@ -8,33 +8,37 @@ import pyarrow as pa
 import pytest
 
 import hazemap
+from hazemap.algorithm_disclosure import Learned
 from hazemap.algorithms import METHODS as CLASSES
-from hazemap.algorithms import OF_VALUES, Adaptive, AdaptiveGrid, FoundBox, KDTree, Locate
+from hazemap.algorithms import OF_VALUES, Adaptive, AdaptiveGrid, KDTree, LocateBox, PrivateBoundingBox
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.disclosure import Learned
-from hazemap.domains import Box, Quadtree
 from hazemap.encoders import Counts
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapWarning, InputError
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.circumstances import Randomness
 from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.privacy_unit import DEVICE
+from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON
-from hazemap.privacy.stream import Stream
-from hazemap.privacy.unit import DEVICE
-from hazemap.rounds import Choice, Growth, Measure, Query
-from hazemap.server.campaigns import Campaign
-from hazemap.server.statements import prices, statement
+from hazemap.privacy.statement_facts import Randomness
+from hazemap.queries import Choice, Growth, Measure, Query
+from hazemap.server.campaign_spec import Campaign
+from hazemap.server.privacy_statement import prices, statement
 from hazemap.session import Unrecorded, run
-from hazemap.specs.method_names import CURATOR_ONLY, LEVELLED, WHOLE, way
-from hazemap.specs.parsing import Squares
-from hazemap.specs.release import ReleaseSpec
-from hazemap.specs.statistics import StatisticsSpec
-from hazemap.specs.table import TableSpec
-from hazemap.stating import Promise, stated
-from hazemap.tables import MemoryTable
-from hazemap.tables.bounding import AtMostRows
-from hazemap.trust import Cohort, Curator, LocalReports, SimulatedSecureSum
-from hazemap.trust.prices import SecureSumPrices
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.specs.method_names import CURATOR_ONLY, LEVELLED, WHOLE, method_from_name
+from hazemap.specs.parsing import QuadtreeCells
+from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.specs.statistics_spec import StatisticsSpec
+from hazemap.specs.table_spec import TableSpec
+from hazemap.statement_builder import Promise, stated
+from hazemap.tables.contribution_bounding import AtMostRows
+from hazemap.trust.cohorts import Cohort
+from hazemap.trust.curator import Curator
+from hazemap.trust.distributed_noise_prices import SecureSumPrices
+from hazemap.trust.local import LocalReports
+from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 BOX, ONE = Box(2.2, 48.8, 2.5, 48.9), AtMostRows(1)
 NAMES = (*WHOLE, *(name if name == "singular" else f"{name}:3" for name in LEVELLED), "pyramid:20", "top:5")
@@ -42,7 +46,7 @@ HOW = {Choice: Learned.MEDIANS, Measure: Learned.COSTS, Growth: Learned.GROWTH}
 
 
 def cells_of(name):
-    return Squares(3 if name == "singular" else 7)
+    return QuadtreeCells(3 if name == "singular" else 7)
 
 
 def town(people=3_000):
@@ -54,7 +58,7 @@ def town(people=3_000):
 
 TRUSTS = {
     "curator": lambda: Curator(town(), Stream.fixed(b"voice")),
-    "secure sum": lambda: SimulatedSecureSum(
+    "secure sum": lambda: SimulatedSecureAggregation(
         town(), Cohort(2_000, 1_000, dropout=Fraction(0), corrupt=Fraction(1, 10)), Stream.fixed(b"voice")
     ),
     "local": lambda: LocalReports(town(), 3_000, stream=Stream.fixed(b"voice")),
@@ -71,7 +75,7 @@ def asked_for_people(question):
 
 
 def claims_and_questions(name, trust):
-    method = way(name, cells_of(name), BOX, ONE)
+    method = method_from_name(name, cells_of(name), BOX, ONE)
     if trust != "curator" and isinstance(method, CURATOR_ONLY):
         pytest.skip("only a curator can answer it")
     try:
@@ -100,7 +104,7 @@ FIXED = ("flat", "hierarchical", "geometric", "hb", "hb-least", "privlet", "sing
 @pytest.mark.parametrize("name", NAMES)
 def test_cells_are_said_to_be_chosen_where_answers_choose_them(name):
     """Two tables of other people: the cells of a method that claims nothing of their fineness are the same."""
-    method = way(name, cells_of(name), BOX, ONE)
+    method = method_from_name(name, cells_of(name), BOX, ONE)
     assert (Learned.FINENESS in method.disclosure.learned) == (name.partition(":")[0] not in FIXED)
 
 
@@ -121,7 +125,7 @@ def test_curators_and_devices_say_the_same_of_a_method(name):
 
 
 def test_fault_3_a_box_that_was_found_is_paid_for_once_and_not_public():
-    found = FoundBox(Adaptive(Quadtree.world(0)))
+    found = PrivateBoundingBox(Adaptive(Quadtree.world(0)))
     ours = statement(Campaign("homes", "a map", "town", found, PureDP(1), Cohort(2_000, 1_000)))
     said = ReleaseSpec(TableSpec(None), PureDP(1), dataset="town").statement("town")
     for each in (ours, said):
@@ -140,17 +144,20 @@ def test_what_a_method_was_told_of_the_number_of_people_is_public_and_not_bought
 
 def test_every_method_that_a_release_may_name_says_what_it_learns():
     for method in (*CLASSES, *(each for each in OF_VALUES if hasattr(each, "rounds"))):
-        if method.__name__ not in ("FoundBounds", "SelectedCells"):  # parts of `PreparedValues`, which speaks for them
+        if method.__name__ not in (
+            "PrivateValueBounds",
+            "PartitionSelection",
+        ):  # parts of `PreparedValues`, which speaks for them
             assert isinstance(method.disclosure, property), method
-    assert Locate().disclosure.learned == (Learned.BOX,)
+    assert LocateBox().disclosure.learned == (Learned.BOX,)
 
 
 def test_a_box_is_not_both_declared_and_found():
     promise = Promise("x", A_PERSON, "one", PureDP(1), ONE, "curator", (), "x")
     with pytest.raises(InputError, match="declared or found"):
-        stated(promise, Locate().disclosure, box=BOX)
+        stated(promise, LocateBox().disclosure, box=BOX)
     with pytest.raises(InputError, match="nothing of what was not"):
-        stated(promise, Locate().disclosure, details={Learned.BOUNDS: "x"})
+        stated(promise, LocateBox().disclosure, details={Learned.BOUNDS: "x"})
 
 
 def test_fault_3_a_release_names_its_id_column_and_where_its_noise_came_from(tmp_path):
@@ -173,7 +180,11 @@ def test_fault_3_a_release_names_its_id_column_and_where_its_noise_came_from(tmp
 
 
 def test_devices_name_their_own_randomness():
-    ours = statement(Campaign("homes", "a map", "town", way("flat:3", Squares(7), BOX, ONE), PureDP(1), Cohort(99, 99)))
+    ours = statement(
+        Campaign(
+            "homes", "a map", "town", method_from_name("flat:3", QuadtreeCells(7), BOX, ONE), PureDP(1), Cohort(99, 99)
+        )
+    )
     assert (ours.circumstances.unit, ours.circumstances.randomness) == (DEVICE, Randomness.DEVICES)
     lost = replace(ours.circumstances.cohort, mode="OTHER")
     with pytest.raises(InputError, match="does not know"):
@@ -184,7 +195,9 @@ def test_the_cohort_of_an_older_statement_is_read_from_its_sentence():
     from hazemap import codec
 
     cohort = Cohort(2_000, 1_000)
-    new = statement(Campaign("homes", "a map", "town", way("flat:3", Squares(7), BOX, ONE), PureDP(1), cohort))
+    new = statement(
+        Campaign("homes", "a map", "town", method_from_name("flat:3", QuadtreeCells(7), BOX, ONE), PureDP(1), cohort)
+    )
     old = {**new.to_json(), "statement": 1, "public": [f"the cohort, for machines: {codec.dumps(cohort)}"]}
     for name in ("circumstances", "learned"):
         del old[name]

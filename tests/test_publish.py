@@ -10,12 +10,12 @@ import pytest
 import hazemap
 from hazemap.errors import CapExceeded, FileError, HazemapError, HazemapWarning, InputError, LedgerError, TableError
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.random_stream import Stream
 from hazemap.publish import release
 from hazemap.releases import Release
-from hazemap.specs.table import named_after
-from hazemap.tables import AtMostRows, Outside
-from hazemap.trust import Curator
+from hazemap.specs.table_spec import named_after
+from hazemap.tables.contribution_bounding import AtMostRows, Outside
+from hazemap.trust.curator import Curator
 
 BOX = "13.2,52.4,13.6,52.6"
 

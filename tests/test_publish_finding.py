@@ -7,7 +7,7 @@ import pytest
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.random_stream import Stream
 from hazemap.publish import stats
 from hazemap.releases import Statistics
 from hazemap.trust.curator import CentralPrices
@@ -36,11 +36,13 @@ def made(ledger, rows: int = 9000, **options) -> Statistics:
 def test_bounds_are_found_charged_and_said(ledger, tmp_path):
     made(ledger, bounds="private", quantiles=(0.5,), output=tmp_path / "speed.parquet")
     found = Statistics.open(tmp_path / "speed.parquet")
-    gauge = found.measurements.tree.gauge
-    assert 0 <= gauge.low < 20 and 40 < gauge.high < 66
+    value_encoding = found.measurements.tree.value_encoding
+    assert 0 <= value_encoding.low < 20 and 40 < value_encoding.high < 66
     assert np.nanmax(np.abs(found.found("mean").value - 30)) < 3
     [said] = [line for line in found.statement.charged if "bounds" in line]
-    assert said.startswith(f"the bounds of 'speed', found to be {gauge.low:g} to {gauge.high:g} with ")
+    assert said.startswith(
+        f"the bounds of 'speed', found to be {value_encoding.low:g} to {value_encoding.high:g} with "
+    )
 
     assert "from one vote a person, spread over their records: values outside are clipped to them" in said
     assert not any("bound" in line for line in found.statement.public)
@@ -64,7 +66,7 @@ def test_cells_are_selected_charged_and_said(ledger, tmp_path):
 
 def test_both_and_a_box_are_found_together(ledger):
     found = made(ledger, bounds="private", low=0, select=True, box=None, epsilon=4, slots="clock:6:00,18:00")
-    assert found.measurements.tree.gauge.low == 0
+    assert found.measurements.tree.value_encoding.low == 0
     assert np.nanmax(np.abs(found.found("mean").value - 30)) < 5
     text = found.statement.text()
     assert "the low bound of 'speed', 0, as declared" in text and "above" in text and "% below" not in text
@@ -113,7 +115,7 @@ def test_too_few_people_for_bounds_get_statistics_between_the_widest_and_are_tol
 
 def test_rows_are_read_once_for_all_questions_about_bounds(ledger, monkeypatch):
     """Bounds are asked for in up to four questions, of one line of base cells under one rule."""
-    from hazemap.tables.engine import EngineTable
+    from hazemap.engines.duckdb import EngineTable
 
     reads = []
     read = EngineTable._read_people

@@ -5,14 +5,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hazemap.domains import WORLD, Hexagons
 from hazemap.errors import CapExceeded, FileError, HazemapError, InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.random_stream import Stream
 from hazemap.publish import stats
 from hazemap.releases import Statistics
-from hazemap.trust import Curator
+from hazemap.spatial.bounding_box import WORLD
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.trust.curator import Curator
 
 BOX = "13.2,52.4,13.6,52.6"
 
@@ -126,7 +127,7 @@ def test_listed_hexagons_are_the_only_cells_and_nobody_spends_places_elsewhere(l
     path.write_text(f"name,h3\nA,{here}\nB,{paris}\n")
     elsewhere = crowd(lon=13.9)
     both = pa.concat_tables([crowd(), elsewhere])
-    found = made(both, ledger, box=None, cells=f"hexagons:{path}", most_cells=1)
+    found = made(both, ledger, box=None, cells=f"hexagons:{path}", max_cells_per_person=1)
     assert sorted(found.names) == sorted([here, paris]) and near not in found.names
     assert people(found) == pytest.approx(4000, abs=60)
     assert "the H3 hexagons listed in area.csv" in found.statement.text()

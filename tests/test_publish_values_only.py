@@ -7,25 +7,24 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hazemap.algorithms import ValuesOnly
+from hazemap.algorithms import PublicLocationStatistics
 from hazemap.errors import CapExceeded, HazemapError, InputError, TableError
-from hazemap.estimate.dialled import KnownPeople
+from hazemap.estimate.known_count_estimates import KnownPeople
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.circumstances import UNSAID
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.statement_facts import UNSAID
 from hazemap.publish import stats
+from hazemap.queries import Answer
+from hazemap.readers.open_table import open_table
 from hazemap.releases import Statistics
-from hazemap.rounds import Answer
 from hazemap.session import Unrecorded, run
 from hazemap.specs.parsing import budget as parsed_budget
 from hazemap.specs.parsing import cells as parsed_cells
-from hazemap.specs.statistics import StatisticsSpec
-from hazemap.specs.table import TableSpec
-from hazemap.specs.values_only import ValuesOnlySpec
-from hazemap.tables import open_table
-from hazemap.trust import Curator
-from hazemap.trust.curator import CentralPrices
+from hazemap.specs.public_location_spec import PublicLocationSpec
+from hazemap.specs.statistics_spec import StatisticsSpec
+from hazemap.specs.table_spec import TableSpec
+from hazemap.trust.curator import CentralPrices, Curator
 
 EAST, WEST = 13.55, 13.25
 
@@ -53,7 +52,7 @@ def made(table, ledger, **options) -> Statistics:
 
 def ordered(
     epsilon: float = 1, delta: str | None = None, variance: bool = False, quantiles: tuple = ()
-) -> ValuesOnlySpec:
+) -> PublicLocationSpec:
     full = StatisticsSpec(
         TableSpec(None),
         parsed_budget(epsilon, delta, None),
@@ -65,7 +64,7 @@ def ordered(
         quantiles=quantiles,
         model="values-only",
     )
-    return ValuesOnlySpec.of(full)
+    return PublicLocationSpec.of(full)
 
 
 def told(found: Statistics) -> list[float]:
@@ -75,7 +74,7 @@ def told(found: Statistics) -> list[float]:
 
 def test_no_box_is_needed_and_numbers_of_people_are_exact(ledger):
     found = made(rides(), ledger)
-    assert isinstance(found.measurements, KnownPeople) and isinstance(found.algorithm, ValuesOnly)
+    assert isinstance(found.measurements, KnownPeople) and isinstance(found.algorithm, PublicLocationStatistics)
     assert len(found.names) == 3
     assert sorted(found.measurements.people.tolist()) == [3, 400, 400]
     assert found.measurements.people_stddev == 0
@@ -133,7 +132,7 @@ def test_the_file_holds_no_ids_and_opens_replays_and_draws_again(ledger, tmp_pat
         ({"cells": "h3:6", "slots": "hour-of-day", "time_zone": "Europe/Berlin"}, 3),
         ({"delta": "1e-6"}, 3),
         ({"epsilon": None, "rho": 1}, 3),
-        ({"most_cells": 1, "most_records": 2}, 3),
+        ({"max_cells_per_person": 1, "max_records_per_cell": 2}, 3),
     ],
     ids=str,
 )
@@ -141,7 +140,7 @@ def test_cells_slots_and_budgets_are_those_of_the_full_model(ledger, options, ce
     found = made(rides(), ledger, **options)
     assert len(found.names) == cells
     assert told(found) == pytest.approx([20, 40], abs=8)
-    assert "most_cells" not in options or found.algorithm.asked.bounding.cells == 1
+    assert "max_cells_per_person" not in options or found.algorithm.asked.bounding.cells == 1
 
 
 def test_districts_are_cells_too(ledger, tmp_path):
@@ -233,7 +232,7 @@ def test_the_charge_comes_before_the_answer_and_stands(ledger, monkeypatch):
         ({"quantiles": (0.0,)}, InputError, "ranks between 0 and 1"),
         ({"cells": "h3:5-6"}, InputError, "of one resolution: say h3:6"),
         ({"cells": "quadtree:6"}, InputError, "cut from a declared box"),
-        ({"most_cells": 0}, InputError, "at least 1"),
+        ({"max_cells_per_person": 0}, InputError, "at least 1"),
         ({"epsilon": 1e-4}, InputError, "no place can be told.*nothing was paid"),
         ({"box": "0,0,1,1"}, InputError, "no row lies in a cell"),
         ({"memory_limit": 1 << 16}, TableError, "needs more memory than its limit"),

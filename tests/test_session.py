@@ -10,12 +10,12 @@ import pytest
 
 from hazemap.algorithms import Adaptive, FittedLevel, Flat, PrefixTree
 from hazemap.cells import Leaves
-from hazemap.domains import Quadtree
-from hazemap.encoders import Counts, Quantiles
+from hazemap.encoders import Counts, QuantileScores
 from hazemap.errors import BudgetExceeded, CapExceeded, InputError, TranscriptMismatch, Unanswerable
 from hazemap.privacy.budget import PureDP
-from hazemap.rounds import Answer, Choice, Query
+from hazemap.queries import Answer, Choice, Query
 from hazemap.session import Exchange, Session, Unrecorded, replay, run, run_async
+from hazemap.spatial.quadtree import Quadtree
 
 TREE = Quadtree.world(depth=6)
 QUARTERS = Counts(Leaves(TREE, TREE.children(TREE.root)))
@@ -159,7 +159,7 @@ def test_fresh_cohorts_do_not_pay_for_each_other_and_everyone_pays_for_a_query_t
 
 
 def test_a_query_only_a_curator_can_answer_is_refused_by_others_with_the_reason():
-    median = Choice(Quantiles(QUARTERS.cells, (Fraction(1, 2),)), 1)
+    median = Choice(QuantileScores(QUARTERS.cells, (Fraction(1, 2),)), 1)
     with pytest.raises(Unanswerable, match=r"Asks asks for a Choice.*only a curator"):
         run(Asks((median,)), Fixed(sees=lambda question: question is Query), PureDP(1), Unrecorded())
 

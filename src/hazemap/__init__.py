@@ -23,15 +23,15 @@ if TYPE_CHECKING:
         DensePyramid,
         FittedLevel,
         Flat,
-        FoundBox,
         Geometric,
         Hierarchical,
         HTFPlus,
         KDTree,
         LaplaceClip,
-        Locate,
+        LocateBox,
         National,
         PrefixTree,
+        PrivateBoundingBox,
         Privlet,
         PrivTree,
         PublishedPyramid,
@@ -41,34 +41,35 @@ if TYPE_CHECKING:
     )
     from hazemap.cellmap import CellMap, Reading
     from hazemap.cells import Leaves
-    from hazemap.domains import Box, Cuts, Districts, Grids, Hexagons, Layer, Parcels, Quadtree
     from hazemap.encoders import Counts
+    from hazemap.engines.memory import MemoryTable
     from hazemap.errors import HazemapError
-    from hazemap.planning.plan import plan
-    from hazemap.planning.stats_plan import plan_stats
+    from hazemap.execution.crash_recovery import Recoverable, recover, recoverable
+    from hazemap.planning.release_plan import plan
+    from hazemap.planning.statistics_plan import plan_stats
     from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
     from hazemap.privacy.ledger import Ledger
+    from hazemap.privacy.privacy_unit import Unit
     from hazemap.privacy.statement import Statement
-    from hazemap.privacy.unit import Unit
     from hazemap.publish import release, run_release, run_stats, stats
+    from hazemap.queries import Answer, Query
+    from hazemap.readers.csv_dialect import CsvDialect
+    from hazemap.readers.open_table import open_table
     from hazemap.releases import Estimate, Release, Statistics
-    from hazemap.rounds import Answer, Query
-    from hazemap.runs.recover import Recoverable, recover, recoverable
     from hazemap.session import Session, Unrecorded, replay, run, run_async
-    from hazemap.specs.release import ReleaseSpec
-    from hazemap.specs.statistics import StatisticsSpec
-    from hazemap.specs.table import TableSpec
-    from hazemap.tables import (
-        AtMostCells,
-        AtMostRows,
-        CsvDialect,
-        MemoryTable,
-        OneVote,
-        Outside,
-        RowIsPerson,
-        open_table,
-    )
-    from hazemap.trust import Curator
+    from hazemap.spatial.binary_partition import BinaryPartition
+    from hazemap.spatial.bounding_box import Box
+    from hazemap.spatial.district_files import DistrictLayer
+    from hazemap.spatial.district_squares import DistrictSquares
+    from hazemap.spatial.districts import Districts
+    from hazemap.spatial.h3_hexagons import Hexagons
+    from hazemap.spatial.quadtree import Quadtree
+    from hazemap.spatial.two_level_grid import TwoLevelGrid
+    from hazemap.specs.release_spec import ReleaseSpec
+    from hazemap.specs.statistics_spec import StatisticsSpec
+    from hazemap.specs.table_spec import TableSpec
+    from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson
+    from hazemap.trust.curator import Curator
 
     open = Release.open  # noqa: A001 - `hazemap.open(file)` is how people say it
 
@@ -83,38 +84,37 @@ __all__ = [
     "AtMostCells",
     "AtMostRows",
     "BestLevel",
+    "BinaryPartition",
     "Box",
     "CellMap",
     "CountMin",
     "Counts",
     "CsvDialect",
     "Curator",
-    "Cuts",
     "DensePyramid",
+    "DistrictLayer",
+    "DistrictSquares",
     "Districts",
     "Estimate",
     "FittedLevel",
     "Flat",
-    "FoundBox",
     "Geometric",
-    "Grids",
     "HTFPlus",
     "HazemapError",
     "Hexagons",
     "Hierarchical",
     "KDTree",
     "LaplaceClip",
-    "Layer",
     "Leaves",
     "Ledger",
-    "Locate",
+    "LocateBox",
     "MemoryTable",
     "National",
     "OneVote",
     "Outside",
-    "Parcels",
     "PrefixTree",
     "PrivTree",
+    "PrivateBoundingBox",
     "Privlet",
     "PublishedPyramid",
     "PureDP",
@@ -132,6 +132,7 @@ __all__ = [
     "StatisticsSpec",
     "TableSpec",
     "TopCells",
+    "TwoLevelGrid",
     "UniformGrid",
     "Unit",
     "Unrecorded",
@@ -150,42 +151,44 @@ __all__ = [
     "stats",
 ]
 
-_HOMES = {
+_HOMES: dict[str, tuple[str, ...]] = {
     "algorithms": (
-        *("HB", "HTF", "HTFPlus", "Adaptive", "AdaptiveGrid", "BestLevel", "CountMin", "DensePyramid", "FittedLevel"),
-        *("Flat", "FoundBox", "Geometric", "Hierarchical", "KDTree", "LaplaceClip", "Locate", "National"),
-        *("PrefixTree", "PrivTree", "Privlet", "PublishedPyramid", "Pyramid", "TopCells", "UniformGrid"),
+        *("Adaptive", "AdaptiveGrid", "BestLevel", "CountMin", "DensePyramid", "FittedLevel", "Flat"),
+        *("Geometric", "HB", "HTF", "HTFPlus", "Hierarchical", "KDTree", "LaplaceClip", "LocateBox"),
+        *("National", "PrefixTree", "PrivTree", "PrivateBoundingBox", "Privlet", "PublishedPyramid"),
+        *("Pyramid", "TopCells", "UniformGrid"),
     ),
     "cellmap": ("CellMap", "Reading"),
     "cells": ("Leaves",),
-    "domains": ("Box", "Cuts", "Districts", "Grids", "Hexagons", "Layer", "Parcels", "Quadtree"),
     "encoders": ("Counts",),
+    "engines.memory": ("MemoryTable",),
     "errors": ("HazemapError",),
-    "planning.plan": ("plan",),
-    "planning.stats_plan": ("plan_stats",),
+    "execution.crash_recovery": ("Recoverable", "recover", "recoverable"),
+    "planning.release_plan": ("plan",),
+    "planning.statistics_plan": ("plan_stats",),
     "privacy.budget": ("ApproxDP", "PureDP", "ZCDP"),
     "privacy.ledger": ("Ledger",),
+    "privacy.privacy_unit": ("Unit",),
     "privacy.statement": ("Statement",),
-    "privacy.unit": ("Unit",),
     "publish": ("release", "run_release", "run_stats", "stats"),
+    "queries": ("Answer", "Query"),
+    "readers.csv_dialect": ("CsvDialect",),
+    "readers.open_table": ("open_table",),
     "releases": ("Estimate", "Release", "Statistics"),
-    "rounds": ("Answer", "Query"),
-    "runs.recover": ("Recoverable", "recover", "recoverable"),
     "session": ("Session", "Unrecorded", "replay", "run", "run_async"),
-    "specs.release": ("ReleaseSpec",),
-    "specs.statistics": ("StatisticsSpec",),
-    "specs.table": ("TableSpec",),
-    "tables": (
-        "AtMostCells",
-        "AtMostRows",
-        "CsvDialect",
-        "MemoryTable",
-        "OneVote",
-        "Outside",
-        "RowIsPerson",
-        "open_table",
-    ),
-    "trust": ("Curator",),
+    "spatial.binary_partition": ("BinaryPartition",),
+    "spatial.bounding_box": ("Box",),
+    "spatial.district_files": ("DistrictLayer",),
+    "spatial.district_squares": ("DistrictSquares",),
+    "spatial.districts": ("Districts",),
+    "spatial.h3_hexagons": ("Hexagons",),
+    "spatial.quadtree": ("Quadtree",),
+    "spatial.two_level_grid": ("TwoLevelGrid",),
+    "specs.release_spec": ("ReleaseSpec",),
+    "specs.statistics_spec": ("StatisticsSpec",),
+    "specs.table_spec": ("TableSpec",),
+    "tables.contribution_bounding": ("AtMostCells", "AtMostRows", "OneVote", "Outside", "RowIsPerson"),
+    "trust.curator": ("Curator",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

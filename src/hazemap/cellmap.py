@@ -45,9 +45,9 @@ class CellMap:
     `values` is the best guess, what a picture shows: it may be shrunk or non-negative. `unbiased` is the
     least-squares estimate with standard error `stddev`; intervals come from it and from `noise` alone.
     All are float64[cells.size], in what the bounding rule counts (people, rows, visits). `reading` is how `values` were
-    read; in the most plausible map (`Reading.LIKELY`) people lie unevenly inside cells too (`estimate.inside`).
+    read; in the most plausible map (`Reading.LIKELY`) people lie unevenly inside cells too (`estimate.disaggregation`).
 
-    >>> from hazemap.domains import Quadtree
+    >>> from hazemap.spatial.quadtree import Quadtree
     >>> tree = Quadtree.world(depth=1)
     >>> leaves = Leaves(tree, tree.root)
     >>> CellMap.independent(leaves, np.array([10.0]), np.array([2.0]), 3.0).noise.of(np.array([2.0])).stddev

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
-from hazemap.positions import Positions
+from hazemap.hash_index import HashIndex
 
 Cells = NDArray[np.uint64]
 Columns = Mapping[str, NDArray[Any]]  # "lon" and "lat" in degrees
@@ -119,7 +119,7 @@ class Growing(Protocol):
     def renumbered(self, other: Any) -> tuple[Cells, Cells]:
         """First and last number of stretches, ascending, in which rows may have other numbers than in `other`.
 
-        Asked only of a tree that this one extends. `privacy.spending` cannot tell places in such a stretch apart.
+        Asked only of a tree that this one extends. Places in such a stretch cannot be told apart.
         """
         ...
 
@@ -177,7 +177,7 @@ class Leaves:
     (Bagdasaryan et al. 2022: partial splits, orphans). `NOWHERE` may be one of the cells: it owns the
     rows that lie in none.
 
-    >>> from hazemap.domains import Quadtree
+    >>> from hazemap.spatial.quadtree import Quadtree
     >>> tree = Quadtree.world(depth=2)
     >>> quarters = Leaves(tree, tree.children(tree.root))
     >>> quarters.size, quarters.locate(tree.cell_at({"lon": np.array([2.35]), "lat": np.array([48.85])}, 2))
@@ -292,9 +292,9 @@ class Leaves:
         return np.lexsort((self.levels, ~last, first))  # the level tells a cell from an only child
 
     @cached_property
-    def _finest(self) -> Positions | None:
+    def _finest(self) -> HashIndex | None:
         """Where each cell stands, if all are base cells, so that nothing else lies in them, and not too many."""
-        return Positions(self.cells) if self.size <= HASHED and (self.levels == self.tree.depth).all() else None
+        return HashIndex(self.cells) if self.size <= HASHED and (self.levels == self.tree.depth).all() else None
 
     @cached_property
     def holder(self) -> NDArray[np.int64]:
@@ -383,7 +383,7 @@ class Leaves:
 @cache
 def _walk() -> Any:
     """The compiled loop below (numba is loaded only when it is needed)."""
-    from hazemap.compiled import compiled
+    from hazemap.jit import compiled
 
     return compiled(_walk_loop)
 

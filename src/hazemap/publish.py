@@ -11,25 +11,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
-from hazemap.domains import Box
 from hazemap.errors import HazemapWarning
+from hazemap.execution.input_table import Progress
+from hazemap.execution.run import execute
 from hazemap.privacy.budget import Number
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.stream import Stream
-from hazemap.privacy.unit import FULL
+from hazemap.privacy.privacy_unit import FULL
+from hazemap.privacy.random_stream import Stream
+from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.releases import Release, Statistics
-from hazemap.runs.opening import Progress
-from hazemap.runs.run import execute
+from hazemap.spatial.bounding_box import Box
 from hazemap.specs.parsing import bounding as parsed_bounding
 from hazemap.specs.parsing import budget as parsed_budget
 from hazemap.specs.parsing import cells as parsed_cells
 from hazemap.specs.parsing import cells_of_values, warning_about
 from hazemap.specs.parsing import outside as parsed_outside
-from hazemap.specs.release import ReleaseSpec
-from hazemap.specs.statistics import StatisticsSpec
-from hazemap.specs.table import USUAL_DIALECT, TableSpec, named_after, path_of
-from hazemap.tables import CsvDialect
-from hazemap.tables.bounding import Bounding
+from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.specs.statistics_spec import StatisticsSpec
+from hazemap.specs.table_spec import USUAL_DIALECT, TableSpec, named_after, path_of
+from hazemap.tables.contribution_bounding import Bounding
 
 AnyPath = str | os.PathLike[str]
 
@@ -145,8 +145,8 @@ def stats(
     variance: bool = False,
     quantiles: Sequence[float] = (),
     bins: int | None = None,
-    most_cells: int | None = None,
-    most_records: int = 1,
+    max_cells_per_person: int | None = None,
+    max_records_per_cell: int = 1,
     select: bool = False,
     model: str = FULL,
     dialect: CsvDialect = USUAL_DIALECT,
@@ -163,9 +163,10 @@ def stats(
     The mean, and if asked for `variance` and `quantiles`, of the column `value` between `low` and `high`, which have to
     be declared: values outside are clipped to them, and rows without a value (or, with slots, without a time) are left
     out. Times without an offset are those of `time_zone`. In a place every person counts with the mean of their own
-    records there, as 1 (or as their number of records, up to `most_records`); and in at most `most_cells` places, drawn
-    by a keyed hash. The cells are all that the box touches (or those of the districts' file), whether anybody is there
-    or not; without a box, for hexagons, a share of the budget finds one. Everything else is as in `release`.
+    records there, as 1 (or as their number of records, up to `max_records_per_cell`); and in at most
+    `max_cells_per_person` places, drawn by a keyed hash. The cells are all that the box touches (or those of the
+    districts' file), whether anybody is there or not; without a box, for hexagons, a share of the budget finds one.
+    Everything else is as in `release`.
 
     With `bounds="private"` a share of the budget finds the bounds (one of `low` and `high` may still be declared); with
     `select` a share finds the cells that have many people, and the values are asked in these alone.
@@ -199,8 +200,8 @@ def stats(
         variance,
         tuple(float(rank) for rank in quantiles),
         bins,
-        most_cells,
-        most_records,
+        max_cells_per_person,
+        max_records_per_cell,
         select,
         model,
         dataset or named_after(source),

@@ -13,8 +13,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from hazemap.codec import digest
 from hazemap.errors import BudgetExceeded, TranscriptMismatch, Unanswerable
 from hazemap.privacy.budget import Budget
-from hazemap.privacy.spending import Spending
-from hazemap.rounds import Algorithm, Answer, AsyncTrust, Prices, Question, Trust
+from hazemap.privacy.parallel_composition import ParallelComposition
+from hazemap.queries import Algorithm, Answer, AsyncTrust, Prices, Question, Trust
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class Exchange(NamedTuple):
 Transcript = tuple[Exchange, ...]
 
 
-class Account(Protocol):
+class PayingAccount(Protocol):
     """Who pays: a data set's page in the ledger."""
 
     def charge(self, price: Budget) -> None:
@@ -65,7 +65,7 @@ class Session(Generic[T]):
         algorithm: Algorithm[T],
         prices: Prices,
         budget: Budget,
-        account: Account,
+        account: PayingAccount,
         answers: Callable[[type[Question]], bool],
         stored: Sequence[Exchange] = (),
     ) -> None:
@@ -76,7 +76,7 @@ class Session(Generic[T]):
         self._name = type(algorithm).__name__
         self._answers = answers
         self._transcript: list[Exchange] = []
-        self._spent: dict[int | None, Spending] = {}
+        self._spent: dict[int | None, ParallelComposition] = {}
         self._rounds = algorithm.rounds(prices)
         self._advance(None)
         for number, exchange in enumerate(stored, 1):
@@ -134,7 +134,7 @@ class Session(Generic[T]):
 
         Nobody pays for a question about other places or to other people (parallel composition).
         """
-        own = self._spent.setdefault(question.cohort, Spending())
+        own = self._spent.setdefault(question.cohort, ParallelComposition())
         others = [paid for cohort, paid in self._spent.items() if (cohort is None) != (question.cohort is None)]
         spent = own.most(question.where) + max((paid.most(question.where) for paid in others), default=Fraction(0))
         if spent + question.share > 1:
@@ -145,7 +145,7 @@ class Session(Generic[T]):
         own.pay(question.share, question.where)
 
 
-def run(algorithm: Algorithm[T], trust: Trust, budget: Budget, account: Account) -> Result[T]:
+def run(algorithm: Algorithm[T], trust: Trust, budget: Budget, account: PayingAccount) -> Result[T]:
     """Ask until the algorithm is done."""
     session = Session(algorithm, trust.prices(budget), budget, account, trust.answers)
     while session.question:
@@ -153,7 +153,7 @@ def run(algorithm: Algorithm[T], trust: Trust, budget: Budget, account: Account)
     return _done(session)
 
 
-async def run_async(algorithm: Algorithm[T], trust: AsyncTrust, budget: Budget, account: Account) -> Result[T]:
+async def run_async(algorithm: Algorithm[T], trust: AsyncTrust, budget: Budget, account: PayingAccount) -> Result[T]:
     """`run`, over a network."""
     session = Session(algorithm, trust.prices(budget), budget, account, trust.answers)
     while session.question:

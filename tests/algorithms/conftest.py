@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from hazemap.domains import Box, Quadtree
-from hazemap.privacy.stream import Stream
-from hazemap.tables import MemoryTable
-from hazemap.trust import Curator
+from hazemap.engines.memory import MemoryTable
+from hazemap.privacy.random_stream import Stream
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.trust.curator import Curator
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 TREE = Quadtree.around(BOX, 8)

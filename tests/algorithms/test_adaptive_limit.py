@@ -7,13 +7,17 @@ import pytest
 
 from hazemap.algorithms import Adaptive
 from hazemap.cells import Leaves
-from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.session import Unrecorded, run
-from hazemap.tables import MemoryTable, Outside
-from hazemap.tables.bounding import AtMostRows, OneVote
-from hazemap.trust import Cohort, Curator, SimulatedSecureSum
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside
+from hazemap.trust.cohorts import Cohort
+from hazemap.trust.curator import Curator
+from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 TREE = Quadtree.around(BOX, 9)
@@ -63,7 +67,7 @@ def test_a_limit_that_nobody_reaches_changes_nothing(town):
     results = [
         run(
             Adaptive.for_devices(TREE, AtMostRows(1), most),
-            SimulatedSecureSum(town, cohort),
+            SimulatedSecureAggregation(town, cohort),
             PureDP(10**6),
             Unrecorded(),
         )

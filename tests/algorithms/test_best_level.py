@@ -8,10 +8,10 @@ from hazemap.algorithms.best_level import evidence
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.estimate import Measurement
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.random_stream import Stream
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import AtMostRows, Outside
-from hazemap.trust import Curator
+from hazemap.tables.contribution_bounding import AtMostRows, Outside
+from hazemap.trust.curator import Curator
 
 from .conftest import PEOPLE, TREE, people
 

@@ -8,13 +8,19 @@ import pytest
 
 from hazemap.algorithms import LaplaceClip, TopCells
 from hazemap.cells import NOWHERE
-from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.random_stream import Stream
 from hazemap.session import Unrecorded, run
-from hazemap.tables import AtMostRows, MemoryTable, OneVote, Outside
-from hazemap.trust import Cohort, Curator, LocalReports, SimulatedSecureSum
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside
+from hazemap.trust.cohorts import Cohort
+from hazemap.trust.curator import Curator
+from hazemap.trust.local import LocalReports
+from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 BERLIN = Box(13.2, 52.4, 13.6, 52.6)
 TREE, HEXAGONS = Quadtree.around(BERLIN, 6), Hexagons(BERLIN, 5, 7)
@@ -75,7 +81,7 @@ def test_a_part_of_the_cells_is_more_than_none_and_at_most_all():
 def test_sums_are_all_they_need_so_any_trust_model_will_do():
     people, one = table(1_000), AtMostRows(1)
     for trust in (
-        SimulatedSecureSum(people, Cohort(1_000, 1_000, corrupt=Fraction(0))),
+        SimulatedSecureAggregation(people, Cohort(1_000, 1_000, corrupt=Fraction(0))),
         LocalReports(people, 1_000),
     ):
         for method in (LaplaceClip(TREE, 3, one), TopCells(TREE, 3, one, Fraction(1, 10))):

@@ -8,20 +8,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.algorithms.published.test_htf import Once, OnlySums
 
 from hazemap.algorithms import HTFPlus
-from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.stream import Stream
-from hazemap.rounds import Query
+from hazemap.privacy.random_stream import Stream
+from hazemap.queries import Query
 from hazemap.session import Unrecorded, replay, run
-from hazemap.tables.bounding import AtMostRows, Outside
-from hazemap.trust import Curator
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows, Outside
+from hazemap.trust.curator import Curator
 
 from .conftest import BOX, people
-from .test_htf import Once, OnlySums
 
 FINE = Quadtree.around(BOX, 9)
 METHOD = HTFPlus(FINE)

@@ -5,15 +5,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithms import CellValues, FoundBounds, PreparedValues, SelectedCells
-from hazemap.domains import Box, Clock, Gauge, Magnitudes, Quadtree
-from hazemap.estimate.gauged import Measurements
+from hazemap.algorithms import CellStatistics, PartitionSelection, PrivateValueBounds, TwoStageStatistics
+from hazemap.engines.duckdb import EngineTable
+from hazemap.estimate.value_estimates import Measurements
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
-from hazemap.privacy.stream import Stream
-from hazemap.rounds import Answer
+from hazemap.privacy.random_stream import Stream
+from hazemap.queries import Answer
+from hazemap.readers.open_table import open_table
 from hazemap.session import Unrecorded, run
-from hazemap.tables import EngineTable, OwnMeans, open_table
-from hazemap.trust import Curator
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import OwnMeans
+from hazemap.temporal.time_slots import Clock
+from hazemap.trust.curator import Curator
+from hazemap.values.float_grid import FloatGrid
+from hazemap.values.value_encoding import ValueEncoding
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 RUNS = 25
@@ -36,7 +42,7 @@ def table() -> EngineTable:
     return open_table(pa.table({"user": person, **columns}), measured="speed", timed=True)
 
 
-def held(table: EngineTable, method: PreparedValues, budget: Budget, spoilt: float = 1.0) -> tuple[int, int]:
+def held(table: EngineTable, method: TwoStageStatistics, budget: Budget, spoilt: float = 1.0) -> tuple[int, int]:
     """In how many told places the 95 % interval holds the mean of the records as they were bounded, of how many.
 
     `spoilt` makes intervals as if the noise were so much less: the twin that must fail.
@@ -63,8 +69,8 @@ def test_intervals_hold_after_bounds_were_found_and_cells_selected(table, budget
     holds in 0.88 of cases, far below.
     """
     tree = Quadtree.around(BOX, 4)
-    inner = CellValues(tree, 4, Clock.hours("UTC"), Gauge(0, 1), OwnMeans(24))
-    method = PreparedValues(inner, FoundBounds(Magnitudes()), SelectedCells(Fraction(1, 10)))
+    inner = CellStatistics(tree, 4, Clock.hours("UTC"), ValueEncoding(0, 1), OwnMeans(24))
+    method = TwoStageStatistics(inner, PrivateValueBounds(FloatGrid()), PartitionSelection(Fraction(1, 10)))
     inside, told = held(table, method, budget)
     assert told >= 1500
     off = 5.5 * (0.95 * 0.05 / told) ** 0.5

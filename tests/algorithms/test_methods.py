@@ -6,17 +6,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithms import Adaptive, FittedLevel, Flat, FoundBox, Locate, PrefixTree, UniformGrid
-from hazemap.algorithms.adaptive import cut
+from hazemap.algorithms import Adaptive, FittedLevel, Flat, LocateBox, PrefixTree, PrivateBoundingBox, UniformGrid
+from hazemap.algorithms.adaptive_tree import cut
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.domains import WORLD, Box, Hexagons, Quadtree
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent
 from hazemap.privacy.budget import PureDP
-from hazemap.rounds import Answer
+from hazemap.queries import Answer
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import AtMostRows, OneVote, Outside
+from hazemap.spatial.bounding_box import WORLD, Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside
 
 TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 8)
 HEXAGONS = Hexagons(Box(13.2, 52.4, 13.6, 52.6), 6, 9)
@@ -211,23 +213,25 @@ def test_the_uniform_grid_has_about_as_many_cells_as_its_rule_says():
 
 
 def test_a_box_is_found_where_the_people_are():
-    box = run(Locate(), town(), PureDP(1), Unrecorded()).value
+    box = run(LocateBox(), town(), PureDP(1), Unrecorded()).value
     assert box.west < 13.25 and box.east > 13.5 and box.south < 52.43 and box.north > 52.57
     assert box.east - box.west < 3
 
 
 def test_a_found_box_costs_its_share_and_the_method_spends_the_rest():
     trust = town()
-    result = run(FoundBox(Adaptive(Quadtree.world(depth=0))), trust, PureDP(1), Unrecorded())
+    result = run(PrivateBoundingBox(Adaptive(Quadtree.world(depth=0))), trust, PureDP(1), Unrecorded())
     assert sum(question.share for question in trust.asked) == 1
     assert sum(question.share for question in trust.asked[:2]) == Fraction(1, 25)
     assert result.value.unbiased.sum() == pytest.approx(50_000, rel=0.01)
-    hexagons = run(FoundBox(Adaptive(replace(HEXAGONS, box=Box(-1, -1, 1, 1)))), town(), PureDP(1), Unrecorded())
+    hexagons = run(
+        PrivateBoundingBox(Adaptive(replace(HEXAGONS, box=Box(-1, -1, 1, 1)))), town(), PureDP(1), Unrecorded()
+    )
     assert hexagons.value.unbiased.sum() == pytest.approx(50_000, rel=0.02)
 
 
 def test_hexagons_start_coarser_where_the_found_box_holds_too_many():
-    far = FoundBox(Flat(Hexagons(Box(0, 0, 1e-5, 1e-5), 9, 9), 0))
+    far = PrivateBoundingBox(Flat(Hexagons(Box(0, 0, 1e-5, 1e-5), 9, 9), 0))
     assert far.tree(Box(13, 52, 13.5, 52.5)).coarsest == 9
     wide = far.tree(Box(-170, -60, 170, 70))
     assert (wide.coarsest, wide.finest) == (3, 9)
@@ -237,9 +241,9 @@ def test_hexagons_start_coarser_where_the_found_box_holds_too_many():
 
 def test_where_no_place_stands_out_the_box_is_the_world_and_the_rest_of_the_budget_makes_a_map():
     nobody = Seeded(np.zeros(0), np.zeros(0))
-    assert run(Locate(), nobody, PureDP(1), Unrecorded()).value == WORLD
+    assert run(LocateBox(), nobody, PureDP(1), Unrecorded()).value == WORLD
     for method, level in ((Adaptive(TREE), None), (Flat(TREE, 3), 3), (Flat(replace(HEXAGONS, finest=9), 3), 3)):
-        found = FoundBox(method)
+        found = PrivateBoundingBox(method)
         done = run(found, nobody, PureDP(1), Unrecorded())
         assert sum(exchange.question.share for exchange in done.transcript) == 1 - found.share / 2
         assert not found.found_in(done.transcript)
@@ -248,7 +252,7 @@ def test_where_no_place_stands_out_the_box_is_the_world_and_the_rest_of_the_budg
         assert level is None or set(cells.levels.tolist()) <= {level, -1}
         assert not isinstance(cells.tree, Hexagons) or cells.tree.coarsest + level <= 5
     somebody = town()
-    found = FoundBox(Adaptive(TREE))
+    found = PrivateBoundingBox(Adaptive(TREE))
     assert found.found_in(run(found, somebody, PureDP(1), Unrecorded()).transcript)
 
 
@@ -257,7 +261,7 @@ def test_fault_6_a_thousand_people_all_over_the_world_get_a_map_without_a_box():
     chance = np.random.default_rng(3)
     world = Seeded(chance.uniform(-180, 180, 1_000), chance.uniform(-60, 70, 1_000))
     for epsilon in ("0.5", "1", "2"):
-        done = run(FoundBox(Adaptive(TREE)), world, PureDP(epsilon), Unrecorded())
+        done = run(PrivateBoundingBox(Adaptive(TREE)), world, PureDP(epsilon), Unrecorded())
         error = done.value.noise.of(np.ones(done.value.cells.size)).stddev
         assert abs(done.value.unbiased.sum() - 1_000) < 6 * error
 

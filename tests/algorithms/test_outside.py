@@ -7,13 +7,13 @@ import pytest
 
 from hazemap.cells import NOWHERE
 from hazemap.privacy.budget import Budget, PureDP
-from hazemap.privacy.stream import Stream
-from hazemap.rounds import Answer, Query, Question
+from hazemap.privacy.random_stream import Stream
+from hazemap.queries import Answer, Query, Question
 from hazemap.session import Unrecorded, run
-from hazemap.specs.method_names import LEVELLED, WHOLE, way
+from hazemap.specs.method_names import LEVELLED, WHOLE, method_from_name
 from hazemap.specs.parsing import cells
-from hazemap.tables import AtMostRows, OneVote, Outside
-from hazemap.trust import Curator
+from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside
+from hazemap.trust.curator import Curator
 
 from .conftest import BOX, people
 
@@ -47,7 +47,7 @@ def test_the_map_is_the_same_to_the_last_digit_whether_people_outside_are_counte
     table = people(nowhere=5_000)
     dropped, counted = (
         run(
-            way(method, cells("quadtree:8"), BOX, replace(rule, outside=outside)),
+            method_from_name(method, cells("quadtree:8"), BOX, replace(rule, outside=outside)),
             Exactly(table),
             PureDP(1),
             Unrecorded(),

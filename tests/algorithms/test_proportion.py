@@ -11,16 +11,23 @@ from hazemap import codec
 from hazemap.algorithms import Proportion
 from hazemap.algorithms.proportion import Narrow, Significant
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.domains import Box, Hexagons, Marked, Quadtree, Sides
 from hazemap.encoders import Counts, total
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, TableError
-from hazemap.estimate.proportions import Proportions
+from hazemap.estimate.proportion_intervals import Proportions
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.random_stream import Stream
+from hazemap.readers.open_table import open_table
 from hazemap.session import Unrecorded, run
-from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, Outside, open_table
-from hazemap.trust import Cohort, Curator, SimulatedSecureSum
-from hazemap.trust.tasks import askable
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside
+from hazemap.trust.cohorts import Cohort
+from hazemap.trust.curator import Curator
+from hazemap.trust.device_tasks import askable
+from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.values.binary_attribute import AttributeCells, BinaryAttribute
 
 BOX = Box(13.0, 52.3, 13.8, 52.7)
 TREE = Quadtree.around(BOX, 7)
@@ -38,7 +45,7 @@ def table(people=30_000, seed=1):
 
 @pytest.mark.parametrize("inner", [TREE, HEXAGONS], ids=["quadtree", "hexagons"])
 def test_a_marked_tree_keeps_the_laws_of_trees(inner):
-    tree, rows = Marked(inner), {**table(500).columns}
+    tree, rows = BinaryAttribute(inner), {**table(500).columns}
     rows["mark"] = np.where(np.arange(500) % 50, rows["mark"], 7)  # neither yes nor no
     base = tree.cell_at(rows, tree.depth)
     assert (base[::50] == NOWHERE).all()
@@ -64,7 +71,7 @@ def test_a_marked_tree_keeps_the_laws_of_trees(inner):
 def test_a_table_without_marks_is_refused():
     plain = MemoryTable(np.arange(2), {"lon": np.array([13.1, 13.2]), "lat": np.array([52.4, 52.5])})
     with pytest.raises(TableError, match="'mark'"):
-        plain.votes(Marked(TREE), AtMostRows(1))
+        plain.votes(BinaryAttribute(TREE), AtMostRows(1))
 
 
 rows = st.lists(
@@ -78,7 +85,7 @@ rows = st.lists(
 def test_nobody_moves_the_sides_by_more_than_the_sensitivity(drawn, rule):
     people, lon, lat, mark = (np.array(column) for column in zip(*drawn, strict=True)) if drawn else [np.zeros(0)] * 4
     whole = MemoryTable(people.astype(np.int64), {"lon": lon * 1.0, "lat": lat * 1.0, "mark": mark.astype(np.int64)})
-    encoder = Counts(Sides(Leaves.at_level(TREE, 3)), rule)
+    encoder = Counts(AttributeCells(Leaves.at_level(TREE, 3)), rule)
     all_sums = encoder.total(whole)
     assert np.array_equal(all_sums, total(encoder, whole))
     assert np.array_equal(all_sums, sum((total(encoder, whole.of(p)) for p in set(people.tolist())), 0 * all_sums))
@@ -101,9 +108,9 @@ def test_the_cells_meet_the_goal_they_were_cut_for(goal):
 
 def test_proportions_are_asked_of_devices_as_well():
     cohort = Cohort(people=20_000, shard=1_000, dropout=Fraction(1, 5))
-    found = run(Proportion(TREE), SimulatedSecureSum(table(), cohort), PureDP(1), Unrecorded()).value
+    found = run(Proportion(TREE), SimulatedSecureAggregation(table(), cohort), PureDP(1), Unrecorded()).value
     assert found.people.sum() == pytest.approx(20_000, rel=0.1)
-    assert askable(Counts(Sides(found.cells), AtMostRows(1)))
+    assert askable(Counts(AttributeCells(found.cells), AtMostRows(1)))
 
 
 def test_narrower_intervals_leave_fewer_cells():
@@ -146,7 +153,7 @@ def test_without_noise_the_interval_is_wilsons():
 
 
 def test_a_marked_query_travels():
-    query = Counts(Sides(Leaves.at_level(TREE, 2)), AtMostRows(1))
+    query = Counts(AttributeCells(Leaves.at_level(TREE, 2)), AtMostRows(1))
     assert codec.loads(codec.dumps(query)) == query
 
 
@@ -166,6 +173,6 @@ def test_files_and_frames_give_the_same_sides_as_memory(kind, rule):
     mark = np.where(marks == 1, 1.0, np.nan) if kind == "text" else marks
     memory = MemoryTable(people, {"lon": lon, "lat": lat, "mark": mark}, key=5)
     engine = open_table(pyarrow.table({"user": people, "lon": lon, "lat": lat, "ill": column}), mark="ill", key=5)
-    for tree in (Marked(TREE), Marked(HEXAGONS)):
+    for tree in (BinaryAttribute(TREE), BinaryAttribute(HEXAGONS)):
         ours, theirs = memory.votes(tree, rule), engine.votes(tree, rule)
         assert np.array_equal(ours.cells, theirs.cells) and np.array_equal(ours.weights, theirs.weights)

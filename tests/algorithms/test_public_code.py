@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hazemap.compare.maps import Map
-from hazemap.compare.methods import Method
+from hazemap.compare.compared_methods import Method
+from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.privacy.budget import PureDP
 from hazemap.session import Unrecorded, run
-from hazemap.tables.bounding import RowIsPerson
-from hazemap.trust import Curator
+from hazemap.tables.contribution_bounding import RowIsPerson
+from hazemap.trust.curator import Curator
 
 BENCH = Path(__file__).parents[2] / ".." / "shared" / "bench"
 FIGURES = {  # mean relative error of random rectangles in %, and L1, at ε 0.1 and 0.5
@@ -37,11 +37,11 @@ def script(name: str):
 
 
 @pytest.fixture(scope="module")
-def city() -> Map:
-    return Map.of("city", script("synthetic_city").build()[0])
+def city() -> GroundTruthMap:
+    return GroundTruthMap.of("city", script("synthetic_city").build()[0])
 
 
-def errors(city: Map, name: str, epsilon: str, runs: int = 4) -> tuple[float, float]:
+def errors(city: GroundTruthMap, name: str, epsilon: str, runs: int = 4) -> tuple[float, float]:
     """Mean relative error and L1 of the published estimate, which has a number for each pixel."""
     queries, found = script("range_queries"), []
     places = city.tree.grid(city.tree.depth).ravel()

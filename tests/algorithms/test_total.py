@@ -8,14 +8,17 @@ import pyarrow as pa
 import pytest
 
 import hazemap
-from hazemap.algorithms import Adaptive, FoundBox
-from hazemap.domains import Box, Everything, Hexagons, Quadtree
+from hazemap.algorithms import Adaptive, PrivateBoundingBox
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.random_stream import Stream
+from hazemap.readers.open_table import open_table
 from hazemap.session import Unrecorded, run
-from hazemap.tables import open_table
-from hazemap.tables.bounding import AtMostRows, Outside
-from hazemap.trust import Curator
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.whole_tree import WholeTree
+from hazemap.tables.contribution_bounding import AtMostRows, Outside
+from hazemap.trust.curator import Curator
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 TREE = Quadtree.around(BOX, 11)
@@ -47,7 +50,7 @@ def test_the_total_of_1083_people_is_known_to_15_people_at_epsilon_1(tmp_path):
 
 
 def test_the_total_is_as_well_known_without_a_box():
-    found = released(FoundBox(Adaptive(Quadtree.world(depth=0)), finest=10), 1)
+    found = released(PrivateBoundingBox(Adaptive(Quadtree.world(depth=0)), finest=10), 1)
     assert found.noise.of(found.places.astype(float)).stddev <= 15
 
 
@@ -87,7 +90,7 @@ def test_nobody_pays_more_for_everything_than_for_the_roots():
     made = run(Adaptive(tree, AtMostRows(2)), trust, PureDP(1), Unrecorded())
     questions = [exchange.question for exchange in made.transcript]
     assert sum(question.share for question in questions) == 1
-    assert questions[-1].encoder.cells == Everything(tree)
+    assert questions[-1].encoder.cells == WholeTree(tree)
     assert made.transcript[-1].answer.stddev[0] == pytest.approx(2**0.5 * 2 / 0.095, rel=0.01)
 
 

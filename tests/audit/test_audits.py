@@ -10,12 +10,12 @@ the sniffed dialect the error is only counted: found in 9 of 9 audits with a six
 
 import pytest
 
-from hazemap.audit import plan
-from hazemap.audit.auditing import audit
-from hazemap.audit.canaries import KINDS, Crowd
-from hazemap.audit.places import Square
-from hazemap.audit.settings import Setting
-from hazemap.audit.single_line import OfSingleLine
+from hazemap.audit import trial_plan as plan
+from hazemap.audit.audit import audit
+from hazemap.audit.audited_settings import Setting
+from hazemap.audit.csv_line_trials import OfSingleLine
+from hazemap.audit.random_canaries import KINDS, CanaryCrowd
+from hazemap.audit.synthetic_places import Square
 from hazemap.audit.trials import OfCrowd
 
 SURE = 1 - 1e-6
@@ -36,9 +36,9 @@ TRIALS = {
     "sniffed-dialect": lambda: [
         OfSingleLine(Square(5), PLAIN, kind("a quoted note"), "in the middle", late=True, runs=2),
         OfSingleLine(Square(5), PLAIN, kind("two apostrophes"), "first"),
-        OfCrowd(Crowd(Square(5), kind("a quote that is not closed, in the id"), 1), PLAIN, 40),
+        OfCrowd(CanaryCrowd(Square(5), kind("a quote that is not closed, in the id"), 1), PLAIN, 40),
     ],
-    "merged-ids": lambda: [OfCrowd(Crowd(Square(5), kind("an id with a zero before it"), 1), PLAIN, 40)],
+    "merged-ids": lambda: [OfCrowd(CanaryCrowd(Square(5), kind("an id with a zero before it"), 1), PLAIN, 40)],
     "shared-cohort": lambda: plan.of_setting(AUTO, 4)[:1],
     "unpaid-threshold": lambda: plan.of_setting(AUTO, 3)[:1],
     "reused-noise": lambda: plan.of_setting(PLAIN, 4)[:1],

@@ -7,17 +7,17 @@ always or never. Bounds are asked for at an error of 1e-7.
 import numpy as np
 import pytest
 
-from hazemap.audit.canaries import KINDS, Crowd
-from hazemap.audit.confidence import Claim
-from hazemap.audit.evidence import noise
-from hazemap.audit.evidence.distinguishing import distinguished
-from hazemap.audit.evidence.guessing import Guesses
-from hazemap.audit.evidence.law import Laws
-from hazemap.audit.evidence.residuals import Residual
-from hazemap.audit.forms import FORMS
-from hazemap.audit.observing import Observation
-from hazemap.audit.people import HEADER, row, standard
-from hazemap.audit.places import Square
+from hazemap.audit.confidence_bounds import Claim
+from hazemap.audit.evidence import noise_independence as noise
+from hazemap.audit.evidence.canary_guessing import Guesses
+from hazemap.audit.evidence.distinguishing_events import distinguished
+from hazemap.audit.evidence.noise_distribution import Laws
+from hazemap.audit.evidence.noise_residuals import Residual
+from hazemap.audit.observed_output import Observation
+from hazemap.audit.random_canaries import KINDS, CanaryCrowd
+from hazemap.audit.synthetic_people import HEADER, row, standard
+from hazemap.audit.synthetic_places import Square
+from hazemap.audit.table_formats import FORMS
 
 ALPHA = 1e-7
 SEED = 20_260
@@ -70,7 +70,7 @@ def test_noise_that_is_a_little_too_narrow_is_found_by_many_numbers():
 
 
 def test_a_divergence_is_bounded_from_below():
-    from hazemap.audit.evidence.divergence import best_tilt, divergence
+    from hazemap.audit.evidence.kl_divergence import best_tilt, divergence
 
     rng = np.random.default_rng(SEED)
     for apart in (0.2, 1.0, 2.0):
@@ -111,15 +111,15 @@ def test_values_that_never_occur_are_found_wherever_they_are():
 
 def test_how_far_people_move_numbers_is_measured_and_not_believed():
     from hazemap import AtMostRows, Quadtree
-    from hazemap.audit.evidence.movement import Movement
-    from hazemap.audit.evidence.residuals import Sums
-    from hazemap.audit.movement import OfMovement
-    from hazemap.audit.places import BOX
-    from hazemap.audit.settings import Setting
-    from hazemap.domains import Box
+    from hazemap.audit.audited_settings import Setting
+    from hazemap.audit.evidence.empirical_sensitivity import Movement
+    from hazemap.audit.evidence.noise_residuals import Sums
+    from hazemap.audit.sensitivity_trials import OfMovement
+    from hazemap.audit.synthetic_places import BOX
     from hazemap.encoders import Counts
-    from hazemap.rounds import Answer, Query
+    from hazemap.queries import Answer, Query
     from hazemap.session import Exchange
+    from hazemap.spatial.bounding_box import Box
 
     trial = OfMovement(square := Square(5), Setting("flat:5", "rows:3"), 6)
     tree = Quadtree.around(Box.parse(BOX), 5)
@@ -172,9 +172,9 @@ def test_independent_noise_passes_and_noise_that_is_used_again_does_not():
 
 def test_answers_of_other_files_with_the_same_noise_are_found():
     from hazemap import AtMostRows
-    from hazemap.audit.evidence.copies import Copies
+    from hazemap.audit.evidence.repeated_noise import Copies
     from hazemap.encoders import Counts
-    from hazemap.rounds import Answer, Query
+    from hazemap.queries import Answer, Query
     from hazemap.session import Exchange
 
     rng, query = np.random.default_rng(SEED), Query(Counts(Square(5).leaves, AtMostRows(1)), share=1)
@@ -235,7 +235,7 @@ def published(square, numbers):
 )
 def test_guesses_of_canaries_prove_what_noise_and_partners_give_away(scale, partner, least, most):
     rng, square = np.random.default_rng(SEED), Square(5)
-    crowd = Crowd(square, KINDS[0], 1)
+    crowd = CanaryCrowd(square, KINDS[0], 1)
     found = Guesses(crowd)
     for _ in range(40):
         coins = rng.random(crowd.size) < 0.5
@@ -250,7 +250,7 @@ def test_guesses_of_canaries_prove_what_noise_and_partners_give_away(scale, part
 
 def test_canaries_have_places_of_their_own():
     for spread in (False, True):
-        crowd = Crowd(Square(4), KINDS[0], 3, spread)
+        crowd = CanaryCrowd(Square(4), KINDS[0], 3, spread)
         places = [
             place for number in range(crowd.size) for place in (*crowd.places(number)[0], crowd.places(number)[1])
         ]
@@ -260,8 +260,8 @@ def test_canaries_have_places_of_their_own():
 @pytest.mark.parametrize("form", FORMS)
 def test_a_table_holds_the_same_rows_in_every_form(form, tmp_path):
     from hazemap import AtMostRows
-    from hazemap.audit.forms import WITH_POINTS, written
-    from hazemap.tables import open_table
+    from hazemap.audit.table_formats import WITH_POINTS, written
+    from hazemap.readers.open_table import open_table
 
     square = Square(3)
     lines = [row(square, f"u{number % 7}", number % 20) for number in range(40)]
@@ -273,7 +273,7 @@ def test_a_table_holds_the_same_rows_in_every_form(form, tmp_path):
 
 
 def test_what_a_run_takes_away_again_is_looked_at(tmp_path):
-    from hazemap.audit.observing import REMOVED, left_behind
+    from hazemap.audit.observed_output import REMOVED, left_behind
 
     (tmp_path / REMOVED).mkdir()
     (tmp_path / REMOVED / "3-0.7f94ceddfa726813").write_bytes(b"chance")
@@ -298,7 +298,7 @@ def test_the_neighbours_differ_in_one_person_who_passes_the_rule():
 
 
 def test_what_seems_certain_is_confirmed_on_other_runs():
-    from hazemap.audit.evidence.distinguishing import certain, confirmed
+    from hazemap.audit.evidence.distinguishing_events import certain, confirmed
 
     claim = Claim("ε", 0.1)
     one, other = [{"says": "179 people", "size": 5.0}] * 20, [{"says": "178 people", "size": 5.0}] * 20

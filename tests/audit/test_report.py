@@ -2,8 +2,8 @@
 
 import pytest
 
-from hazemap.audit.auditing import Report
-from hazemap.audit.page import markdown, verdict
+from hazemap.audit.audit import Report
+from hazemap.audit.report import markdown, verdict
 from hazemap.cli.audit import _end
 from hazemap.errors import HazemapError
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from hazemap.audit import plan
-from hazemap.audit.planted import PLANTS
+from hazemap.audit import trial_plan as plan
+from hazemap.audit.planted_faults import PLANTS
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def few(monkeypatch):
     """An audit of one order instead of hundreds."""
 
     def shortest(*_):
-        from hazemap.audit.settings import Setting
+        from hazemap.audit.audited_settings import Setting
 
         return plan.of_setting(Setting("flat:4", cells="quadtree:4"), 4)[:1]
 
@@ -66,7 +66,7 @@ def test_every_planted_fault_changes_the_product_and_puts_it_back():
         return {(str(home), name): id(each) for home in homes for name, each in vars(home).items()}
 
     for name in PLANTS:
-        fault = import_module(f"hazemap.audit.planted.{name.replace('-', '_')}").planted
+        fault = import_module(f"hazemap.audit.planted_faults.{name.replace('-', '_')}").planted
         before = product()
         with fault():
             during = product()

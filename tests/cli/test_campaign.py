@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from hazemap.cells import Leaves
-from hazemap.cli.watching import densities, drawn, typed, watched
+from hazemap.cli.campaign_display import densities, drawn, typed, watched
 from hazemap.codec import to_json
-from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
 from server.fleet import crowd
 
 from .serving import Process

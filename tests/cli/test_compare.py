@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hazemap.compare import running
+from hazemap.compare import run_comparison as running
 from hazemap.compare.presets import PRESETS
 from hazemap.compare.presets.quick import QUICK
-from hazemap.compare.workers import Done, attempted
-from hazemap.draw import page as drawn
+from hazemap.compare.worker_processes import Done, attempted
+from hazemap.draw import figure_layout as drawn
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hazemap.compare import running
-from hazemap.compare.workers import Done, attempted
-from hazemap.draw import page as drawn
+from hazemap.compare import run_comparison as running
+from hazemap.compare.worker_processes import Done, attempted
+from hazemap.draw import figure_layout as drawn
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hazemap.cli.demo_city import BOX, DemoCity
+from hazemap.cli.demo_city_data import BOX, DemoCity
 from hazemap.releases import Release
 
 

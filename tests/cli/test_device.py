@@ -12,14 +12,15 @@ import uvicorn
 
 from hazemap.algorithms import Flat
 from hazemap.codec import dumps
-from hazemap.device.policy import Policy
-from hazemap.domains import Box, Quadtree
+from hazemap.device.consent_policy import Policy
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.server.app import Application
-from hazemap.server.campaigns import Campaign, Deadlines
+from hazemap.server.asgi_app import Application
+from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.server.coordinator import Coordinator
-from hazemap.server.store import Store
+from hazemap.server.store import CampaignStore
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohorts import Cohort
 
 TOKEN, OPERATOR = "enrolment", "operator"
@@ -31,7 +32,7 @@ def server(tmp_path):
     """A real one, on a port of its own: its address."""
     folder = tmp_path / "server"
     folder.mkdir()
-    store = Store(folder / "server.sqlite")
+    store = CampaignStore(folder / "server.sqlite")
     application = Application(Coordinator(store, folder, Ledger(folder / "ledger.sqlite"), TOKEN), OPERATOR)
     config = uvicorn.Config(application, port=0, log_config=None, lifespan="on", timeout_graceful_shutdown=1)
     serving = uvicorn.Server(config)

@@ -18,7 +18,7 @@ def test_the_statement_and_the_queries_are_shown(release, hazemap):
     assert facts["statement"]["dataset"] == "visits"
 
 
-@pytest.mark.parametrize(("method", "asks"), [("privtree", "Growth"), ("kd-tree", "Medians")])
+@pytest.mark.parametrize(("method", "asks"), [("privtree", "Growth"), ("kd-tree", "MedianSplitScores")])
 def test_questions_that_are_no_sums_are_shown_and_replayed(method, asks, visits, hazemap):
     box = "--box=13.2,52.4,13.6,52.6"
     made = hazemap(

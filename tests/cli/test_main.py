@@ -11,7 +11,7 @@ import pytest
 
 from hazemap import __version__
 from hazemap.cli import main as entry
-from hazemap.cli.output import progress
+from hazemap.cli.console_output import progress
 from hazemap.privacy.ledger import Ledger
 
 COMMANDS = ["demo", "release", "ask", "show", "plan", "inspect", "export"]
@@ -84,7 +84,7 @@ def test_what_the_system_refuses_is_no_bug(hazemap, visits, monkeypatch):
 
 
 def test_progress_is_quiet_where_nobody_watches(capsys, monkeypatch):
-    monkeypatch.setattr("hazemap.cli.output.PATIENCE", 0.0)
+    monkeypatch.setattr("hazemap.cli.console_output.PATIENCE", 0.0)
     with progress() as tell:
         tell("reading rows", 0.5)
         tell("drawing", None)
@@ -129,7 +129,7 @@ def test_a_terminal_without_greek_letters_is_no_reason_to_fail(release, tmp_path
 @pytest.mark.slow
 def test_an_interrupt_after_the_charge_says_that_it_stands(visits, tmp_path):
     program = (
-        "import signal, time\nfrom hazemap.trust import Curator\nfrom hazemap.cli.main import run\n"
+        "import signal, time\nfrom hazemap.trust.curator import Curator\nfrom hazemap.cli.main import run\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # whoever runs us may have us ignore it
         "Curator.answer = lambda *_: (print('asked', flush=True), time.sleep(60))\nrun()"
     )

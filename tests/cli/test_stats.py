@@ -87,7 +87,9 @@ def test_pictures_of_slots_and_of_one_cell(made, hazemap, tmp_path):
 
 
 def test_too_small_a_budget_says_that_there_are_too_few(hazemap, rides, monkeypatch):
-    monkeypatch.setattr("hazemap.estimate.gauged.CHANCE", 1e-7)  # else noise alone tells of a place in 1 of 100 runs
+    monkeypatch.setattr(
+        "hazemap.estimate.value_estimates.CHANCE", 1e-7
+    )  # else noise alone tells of a place in 1 of 100 runs
     done = hazemap(*GOOD, *WHERE, "--epsilon", "0.001")
     assert done.code == 0
     assert "the mean is told for 0 of" in done.out
@@ -113,8 +115,8 @@ def test_too_small_a_budget_says_that_there_are_too_few(hazemap, rides, monkeypa
         (("--slots", "hour-of-day", "--time", "speed"), "the time must be dates or timestamps"),
         (("--quantiles", "0.5,x"), "quantiles are numbers between 0 and 1"),
         (("--quantiles", "50"), "quantiles have ranks between 0 and 1"),
-        (("--most-cells", "0"), "must be at least 1"),
-        (("--epsilon", "1e-9"), "lower --most-cells"),
+        (("--max-cells-per-person", "0"), "must be at least 1"),
+        (("--epsilon", "1e-9"), "lower --max-cells-per-person"),
         (("--epsilon", "0"), "epsilon must be above 0"),
         (("-o", "speed.csv"), "ends in .parquet"),
         (("-o", "speed.tif"), "a .tif holds"),
@@ -186,4 +188,4 @@ def test_a_histogram_of_one_place_is_asked_for_and_drawn(made, hazemap, tmp_path
     assert "of one --cell in one --slot" in hazemap("show", "speed.parquet", "--slot", "0").err
     plain = hazemap(*GOOD, *WHERE, "-o", "plain.parquet")
     assert plain.code == 0
-    assert "the gauge has no bins" in hazemap("ask", "plain.parquet", *here[1:], "--histogram").err
+    assert "the value encoding has no bins" in hazemap("ask", "plain.parquet", *here[1:], "--histogram").err

@@ -25,7 +25,7 @@ def test_found_bounds_and_cells_are_published_inspected_shown_and_asked(hazemap,
     inspected = hazemap("inspect", "speed.parquet", "--replay")
     assert inspected.code == 0 and "exactly these numbers" in inspected.out
     assert (
-        "Presences" in inspected.out
+        "CellPresence" in inspected.out
         and "Counts" in inspected.out
         and "the bounds of 'speed', found to be" in inspected.out
     )
@@ -50,7 +50,7 @@ def test_a_plan_reads_and_charges_nothing(hazemap, tmp_path):
     assert "◂ as asked" in done.out and "mean ± with 1,000" in done.out
     as_json = hazemap(*ASKED, "--bounds", "private", "--select", "--plan", "--json").json
     assert as_json["bounds"] is None and as_json["selected"] and as_json["share"] == 0.8
-    assert [reach["most_cells"] for reach in as_json["most_cells"]] == [4, 8, 16]
+    assert [reach["max_cells_per_person"] for reach in as_json["max_cells_per_person"]] == [4, 8, 16]
     assert hazemap("ledger", "history", "--json").json["charges"] == []
 
 

@@ -42,7 +42,7 @@ def test_a_release_says_its_model_its_route_and_who_paid_and_is_asked_shown_and_
     assert hazemap("show", "speed.parquet", "--cell", known.h3, "-o", "profile.png").code == 0
     seen = hazemap("inspect", "speed.parquet", "--replay")
     assert "NOT protected: whereabouts and numbers" in seen.out
-    assert "KeptValues" in seen.out and "exactly these numbers" in seen.out
+    assert "PublicLocationValues" in seen.out and "exactly these numbers" in seen.out
     [query] = hazemap("inspect", "speed.parquet", "--json").json["queries"]
     places = int(text.split("everybody counts in ")[1].split()[0])
     assert query["stddev"] == pytest.approx(2**0.5 * places / 4, rel=1e-3)  # in people
@@ -57,7 +57,7 @@ def test_a_release_says_its_model_its_route_and_who_paid_and_is_asked_shown_and_
         (("--plan",), 2, "a plan is made of the full model"),
         (("--high", "-1"), 2, "the lower one first"),
         (("--cells", "quadtree:5"), 2, "cut from a declared box"),
-        (("--most-cells", "0"), 2, "must be at least 1"),
+        (("--max-cells-per-person", "0"), 2, "must be at least 1"),
     ],
 )
 def test_every_mistake_is_one_readable_line_and_costs_nothing(wrong, code, words, hazemap, rides, tmp_path):

@@ -6,23 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.compare import documented as docs
-from hazemap.compare.atlas import Atlas
-from hazemap.compare.charts import Curve, Panel, draw_curves, draw_dots
-from hazemap.compare.documented import documented
-from hazemap.compare.figures import Part, against_epsilon, along, ranking
-from hazemap.compare.gallery import draw_gallery
-from hazemap.compare.maps import Map
-from hazemap.compare.marks import FAMILIES, mark_of
-from hazemap.compare.measures import MEASURES
-from hazemap.compare.methods import METHODS, Method
-from hazemap.compare.page import page, written
+from hazemap.compare import documentation_page as docs
+from hazemap.compare.charts import ChartPanel, Curve, draw_curves, draw_dots
+from hazemap.compare.compared_methods import METHODS, Method
+from hazemap.compare.datasets import Datasets
+from hazemap.compare.documentation_page import documented
+from hazemap.compare.figures import FigurePart, against_epsilon, along, ranking
+from hazemap.compare.ground_truth_maps import GroundTruthMap
+from hazemap.compare.map_gallery import draw_gallery
+from hazemap.compare.metric_labels import MEASURES
+from hazemap.compare.plot_styles import FAMILIES, plot_style
 from hazemap.compare.presets import PRESETS, Preset
 from hazemap.compare.presets.federated import FEDERATED
-from hazemap.compare.results import Mean, Results, mean_of
-from hazemap.compare.settings import Everyone
-from hazemap.compare.tables import by_map, hindsight, varying
-from hazemap.draw import page as drawn
+from hazemap.compare.report_page import page, written
+from hazemap.compare.result_tables import by_map, hindsight, varying
+from hazemap.compare.results import ResultMean, Results, mean_of
+from hazemap.compare.trial_settings import Everyone
+from hazemap.draw import figure_layout as drawn
 from hazemap.errors import FileError
 
 METHOD = Method("AG", "adaptive-grid")
@@ -55,7 +55,7 @@ def test_an_interval_is_students():
     assert found.low == pytest.approx(found.mean * np.exp(-half / found.mean))
     mixed = mean_of([-1.0, 0.0, 1.0])
     assert mixed.low == pytest.approx(-mixed.high)
-    assert mean_of([]).number == 0 and mean_of([5.0]) == Mean(5.0, 5.0, 5.0, 1)
+    assert mean_of([]).number == 0 and mean_of([5.0]) == ResultMean(5.0, 5.0, 5.0, 1)
 
 
 def test_an_interval_of_five_holds_the_mean_19_times_in_20():
@@ -134,7 +134,9 @@ def test_every_method_and_map_is_on_a_figure(monkeypatch):
 
 def test_methods_that_do_not_vary_are_drawn_across():
     rows = [{"at": x, "mre": 1.0 / x, "method": "kd"} for x in (1.0, 2.0, 4.0)] + [{"mre": 0.4, "method": "HTF"}]
-    figure = along("at", "height", [Part("a", "mre"), Part("b", "mre")], "Heights", logarithmic=False)(results(rows))
+    figure = along("at", "height", [FigurePart("a", "mre"), FigurePart("b", "mre")], "Heights", logarithmic=False)(
+        results(rows)
+    )
     assert {"kd", "HTF", "height", "Heights"} <= texts(figure)
     panel = next(axes for axes in figure.axes if axes.get_label() == "panel 0")
     across = [line for line in panel.lines if list(line.get_ydata()) == [40.0, 40.0]]
@@ -146,7 +148,9 @@ def test_methods_that_do_not_vary_are_drawn_across():
 @pytest.mark.parametrize("low", [3e-4, 0.7, 4e5])
 def test_numbers_on_axes_are_few_and_never_overlap(low, ratio, logarithmic):
     points = [(low, mean_of([low])), (low * ratio, mean_of([low * ratio]))]
-    figure = draw_curves([Panel("p", [Curve("AG", points)], MEASURES["l1"], "x", logarithmic=logarithmic)], title="t")
+    figure = draw_curves(
+        [ChartPanel("p", [Curve("AG", points)], MEASURES["l1"], "x", logarithmic=logarithmic)], title="t"
+    )
     panel = next(axes for axes in figure.axes if axes.get_label() == "panel 0")
     for ticks in (panel.get_xticklabels(), panel.get_yticklabels()):
         assert len(ticks) <= 8
@@ -162,17 +166,17 @@ def test_dots_of_one_method_and_one_series_can_be_drawn():
 def test_methods_look_different():
     known = [name for _, _, names in FAMILIES for name in names]
     assert len(set(known)) == len(known)
-    looks = [mark_of(method.name) for method in METHODS]
+    looks = [plot_style(method.name) for method in METHODS]
     assert len({(look.colour, look.marker) for look in looks}) == len(METHODS)
     assert {method.name for method in METHODS} <= set(known)
-    assert mark_of("something else") == mark_of("something else")
+    assert plot_style("something else") == plot_style("something else")
 
 
 @pytest.fixture
 def pictured(tmp_path):
     """A folder as a gallery leaves it."""
     rng = np.random.default_rng(2)
-    place = Map.of("city", rng.poisson(3.0, (32, 32)))
+    place = GroundTruthMap.of("city", rng.poisson(3.0, (32, 32)))
     (tmp_path / "pictures").mkdir()
     rows = []
     for name in ("AG", "UG"):
@@ -197,12 +201,12 @@ def test_a_picture_that_is_gone_is_said(pictured):
 
 
 def test_a_picture_is_kept_beside_its_row(tmp_path):
-    from hazemap.compare import running
+    from hazemap.compare import run_comparison as running
     from hazemap.compare.trials import Trial
-    from hazemap.compare.workers import Done, attempted
+    from hazemap.compare.worker_processes import Done, attempted
 
     np.save(tmp_path / "one.npy", np.random.default_rng(2).poisson(5.0, (16, 16)))
-    atlas = Atlas(None, (("one", tmp_path / "one.npy"),))
+    atlas = Datasets(None, (("one", tmp_path / "one.npy"),))
 
     def measured(tasks, maps, jobs):
         for task in tasks:
@@ -248,11 +252,11 @@ def test_pages_of_the_documentation_have_no_pictures_of_the_data(tmp_path, monke
     some_results().frame.to_parquet(tmp_path / "all" / "some" / "results.parquet")
     for name in ("results", "images"):
         (tmp_path / "docs" / name).mkdir(parents=True)
-    path = documented(tmp_path / "all", Atlas(), tmp_path / "docs", ["some"], "pages")
+    path = documented(tmp_path / "all", Datasets(), tmp_path / "docs", ["some"], "pages")
     assert "compare-shown.png" in path.read_text() and "hidden" not in path.read_text()
     assert [file.name for file in (tmp_path / "docs" / "images").iterdir()] == ["compare-shown.png"]
     with pytest.raises(FileError, match="no results of a comparison"):
-        documented(tmp_path, Atlas(), tmp_path / "docs", ["some"], "pages")
+        documented(tmp_path, Datasets(), tmp_path / "docs", ["some"], "pages")
 
 
 def test_a_page_of_too_many_words_goes_on_in_others(tmp_path, monkeypatch):

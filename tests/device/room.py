@@ -9,22 +9,22 @@ import numpy as np
 from hazemap import codec
 from hazemap.cells import Leaves
 from hazemap.device import enrolment, rows
-from hazemap.device.answering import Answering
-from hazemap.device.policy import Policy
-from hazemap.device.rows import Places
-from hazemap.device.work import Work
-from hazemap.domains import Quadtree
+from hazemap.device.consent_policy import Policy
+from hazemap.device.rows import PersonRows
+from hazemap.device.server_tasks import ServerTask
+from hazemap.device.task_handler import Answering
 from hazemap.encoders import Counts
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.stream import Stream
-from hazemap.rounds import Query
+from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.secure_aggregation.merkle_roster import root
+from hazemap.protocols.secure_aggregation.neighbour_graph import commitment
+from hazemap.protocols.secure_aggregation.server import Server
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.queries import Query
+from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohorts import Cohort
-from hazemap.trust.tasks import Task, terms_for
-from hazemap.wire.graph import commitment
-from hazemap.wire.identities import Identity
-from hazemap.wire.roster import root
-from hazemap.wire.server import Server
-from hazemap.wire.terms import Mode
+from hazemap.trust.device_tasks import Task, parameters_for
 
 TREE = Quadtree.world(depth=6)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -46,7 +46,7 @@ def task(people=20, share=Fraction(1, 10), budget=ONE, level=2, mode=Mode.SEMI_H
 
 def places(number):
     """One row: person `number` lives where nobody else of the first hundred does."""
-    return Places.of([3.6 * number - 170], [60 - number], time=NOW.timestamp() - 3_600)
+    return PersonRows.of([3.6 * number - 170], [60 - number], time=NOW.timestamp() - 3_600)
 
 
 def settle(store, number, sample=places):
@@ -65,7 +65,7 @@ class Room:
         identities = [Identity.from_bytes(enrolment.read(store, device).identity).public for device in self.devices]
         seed = bytes(range(32)) if asked.cohort.mode is Mode.SEMI_HONEST else None
         graph = commitment(seed) if seed else bytes(32)
-        self.terms = terms_for(asked, root(identities), len(identities), graph, nonce)
+        self.terms = parameters_for(asked, root(identities), len(identities), graph, nonce)
         self.server = Server(self.terms, identities, seed)
         self.told = {}
 
@@ -77,7 +77,7 @@ class Room:
     def work(self, position):
         message = self.server.message_for(position)
         text = codec.dumps(self.task) if self.server.stage == 1 else None
-        return message and Work(self.terms.session, int(self.server.stage), text, message, UNTIL)
+        return message and ServerTask(self.terms.session, int(self.server.stage), text, message, UNTIL)
 
     def turn(self, position, store=None):
         """One message to one device, committed and sent."""

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import uvicorn
 
 from hazemap.privacy.ledger import Ledger
-from hazemap.server.app import Application
+from hazemap.server.asgi_app import Application
 from hazemap.server.coordinator import Coordinator
-from hazemap.server.store import Store
+from hazemap.server.store import CampaignStore
 
 TOKEN, OPERATOR = "enrolment", "operator"
 AS_OPERATOR = {"Authorization": f"Bearer {OPERATOR}"}
@@ -20,7 +20,7 @@ AS_OPERATOR = {"Authorization": f"Bearer {OPERATOR}"}
 def serving(folder, pace=None):
     """Its address."""
     folder.mkdir()
-    store = Store(folder / "server.sqlite")
+    store = CampaignStore(folder / "server.sqlite")
     application = Application(Coordinator(store, folder, Ledger(folder / "ledger.sqlite"), TOKEN, pace), OPERATOR)
     config = uvicorn.Config(application, port=0, log_config=None, lifespan="on", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)

@@ -11,20 +11,20 @@ import pytest
 
 from hazemap.device import agent as agents
 from hazemap.device import enrolment
-from hazemap.device.absence import Absence
-from hazemap.device.account import Account
+from hazemap.device.activity_log import ActivityLog
 from hazemap.device.agent import Agent, Backoff
-from hazemap.device.commits import Commits
-from hazemap.device.courier import Answered
-from hazemap.device.enrolling import PROOF
-from hazemap.device.log import Log
-from hazemap.device.policy import Policy
-from hazemap.device.running import Running
-from hazemap.device.store import Store
-from hazemap.device.work import Work
+from hazemap.device.consent_policy import Policy
+from hazemap.device.device_process import DeviceProcess
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.enrolment_request import PROOF
+from hazemap.device.group_commit import Commits
+from hazemap.device.http_client import HttpReply
+from hazemap.device.privacy_account import PrivacyAccount
+from hazemap.device.server_tasks import ServerTask
+from hazemap.device.simulated_dropout import Absence
 from hazemap.errors import CodecError, InputError, Refused, Unreachable
-from hazemap.privacy.stream import Stream
-from hazemap.wire.identities import verified
+from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.secure_aggregation.signing_identities import verified
 
 from .room import FEW, Room, settle, task
 
@@ -33,12 +33,12 @@ SERVER = "https://maps.example"
 
 @pytest.fixture
 def store(tmp_path):
-    with Store.opened(tmp_path / "devices.sqlite", create=True) as store:
+    with EncryptedStore.opened(tmp_path / "devices.sqlite", create=True) as store:
         yield store
 
 
 class Scripted:
-    """A courier whose server is a list of answers; errors are raised. `sent` is what was asked."""
+    """A transport whose server is a list of answers; errors are raised. `sent` is what was asked."""
 
     def __init__(self, *answers):
         self.answers, self.sent = list(answers), []
@@ -51,7 +51,7 @@ class Scripted:
         return answer
 
 
-def made(store, courier, policy=FEW, there=None):
+def made(store, http_transport, policy=FEW, there=None):
     """The first device of a store, enrolled."""
     device = (enrolment.devices(store) or enrolment.add(store))[0]
     known = enrolment.read(store, device).enrolled(SERVER, "token", "d-1", "ticket")
@@ -61,7 +61,7 @@ def made(store, courier, policy=FEW, there=None):
         device=device,
         enrolment=known,
         policy=policy,
-        courier=courier,
+        http_transport=http_transport,
         commits=Commits(store),
         stream=Stream.from_os(),
         turns=asyncio.Semaphore(1),
@@ -70,7 +70,7 @@ def made(store, courier, policy=FEW, there=None):
 
 
 def answer(status=204, wait=None, content=b""):
-    return Answered(status, wait, content)
+    return HttpReply(status, wait, content)
 
 
 def work(room, position=0):
@@ -134,7 +134,7 @@ def test_a_busy_server_is_left_alone_for_as_long_as_it_asks(store):
 )
 def test_work_that_cannot_be_read_is_no_work(store, content):
     with pytest.raises(CodecError):
-        Work.from_json(content)
+        ServerTask.from_json(content)
     agent = made(store, Scripted(answer(200, content=content)))
     [wait] = stepped(agent)
     assert 0.5 <= wait <= 1.5
@@ -144,24 +144,24 @@ def test_work_that_cannot_be_read_is_no_work(store, content):
 def test_a_reply_is_on_the_disk_before_it_is_sent_and_sent_again_after_a_failure(store):
     settle(store, 20)
     room = Room(store, task())
-    courier = Scripted(work(room), Unreachable("the net is gone"), work(room), answer(204))
-    agent = made(store, courier)
+    http_transport = Scripted(work(room), Unreachable("the net is gone"), work(room), answer(204))
+    agent = made(store, http_transport)
     assert stepped(agent, 2)[1] <= 1.5 * agents.AGAIN
-    (_, _, _, _), (_, path, ticket, first), _, (_, again_path, _, again) = courier.sent
+    (_, _, _, _), (_, path, ticket, first), _, (_, again_path, _, again) = http_transport.sent
     assert (path, ticket) == (f"/v1/tasks/{room.terms.session.hex()}", "ticket")
     assert (again_path, again) == (path, first)
-    assert len(Log(store, agent.device).lines()) == 1
+    assert len(ActivityLog(store, agent.device).lines()) == 1
 
 
 def test_nothing_is_sent_where_nothing_could_be_written(store, monkeypatch):
     settle(store, 20)
     room = Room(store, task())
-    courier = Scripted(work(room))
-    agent = made(store, courier)
+    http_transport = Scripted(work(room))
+    agent = made(store, http_transport)
     monkeypatch.setattr(store, "commit", lambda batches: [InputError("the disk is full")] * len(batches))
     with pytest.raises(InputError):
         stepped(agent)
-    assert len(courier.sent) == 1
+    assert len(http_transport.sent) == 1
 
 
 def test_what_becomes_of_an_answer_is_on_the_log(store):
@@ -171,20 +171,20 @@ def test_what_becomes_of_an_answer_is_on_the_log(store):
         (422, "the server did not accept an answer (HTTP 422)", False),
     ):
         room = Room(store, task(), nonce=str(status).encode() + bytes(29))
-        courier = Scripted(work(room), answer(status), work(room), answer(204))
-        agent = made(store, courier)
+        http_transport = Scripted(work(room), answer(status), work(room), answer(204))
+        agent = made(store, http_transport)
         stepped(agent, 2)
-        assert Log(store, agent.device).lines()[-1].outcome == outcome
-        assert courier.sent[3][1].endswith("/refusal") is not again
+        assert ActivityLog(store, agent.device).lines()[-1].outcome == outcome
+        assert http_transport.sent[3][1].endswith("/refusal") is not again
 
 
 def test_a_refusal_is_posted_with_its_reason(store):
     settle(store, 20)
     room = Room(store, task())
-    courier = Scripted(work(room), answer(204))
-    agent = made(store, courier, Policy())
+    http_transport = Scripted(work(room), answer(204))
+    agent = made(store, http_transport, Policy())
     stepped(agent)
-    _, (method, path, _, content) = courier.sent
+    _, (method, path, _, content) = http_transport.sent
     assert (method, path) == ("POST", f"/v1/tasks/{room.terms.session.hex()}/refusal")
     assert json.loads(content) == {"reason": "20 people are asked together, but they must be at least 100"}
     assert agent.refusals == 1
@@ -192,13 +192,13 @@ def test_a_refusal_is_posted_with_its_reason(store):
 
 def test_a_forgotten_ticket_is_renewed_for_the_same_identity(store):
     fresh = json.dumps({"device": "d-1", "ticket": "new"}).encode()
-    courier = Scripted(answer(401), answer(201, content=fresh), answer(204, 3.0))
-    agent = made(store, courier)
+    http_transport = Scripted(answer(401), answer(201, content=fresh), answer(204, 3.0))
+    agent = made(store, http_transport)
     assert stepped(agent, 2)[1] == 3.0
-    assert courier.sent[2][2] == "new"
+    assert http_transport.sent[2][2] == "new"
     own = enrolment.read(store, agent.device)
     assert (own.ticket, own.identity) == ("new", agent.enrolment.identity)
-    said = json.loads(courier.sent[1][3])
+    said = json.loads(http_transport.sent[1][3])
     public = bytes.fromhex(said["identity"])
     assert verified(public, bytes.fromhex(said["signature"]), PROOF + b"token" + public)
 
@@ -220,18 +220,18 @@ def test_a_server_that_does_not_enrol_again_is_left_alone(store):
 def test_an_enrolment_that_is_no_enrolment_is_said_so(store, said, error):
     enrolment.add(store)
     with pytest.raises(error):
-        asyncio.run(Running(store, FEW).enrol(SERVER, "token", Scripted(said)))
+        asyncio.run(DeviceProcess(store, FEW).enrol(SERVER, "token", Scripted(said)))
 
 
 def test_a_device_that_is_not_there_neither_answers_nor_charges(store):
     settle(store, 20)
     room = Room(store, task())
-    courier = Scripted(work(room))
-    agent = made(store, courier, there=Absence(Fraction(1), Stream.from_os()))
+    http_transport = Scripted(work(room))
+    agent = made(store, http_transport, there=Absence(Fraction(1), Stream.from_os()))
     agent.there._from[room.terms.session] = 1
     stepped(agent)
-    assert len(courier.sent) == 1
-    assert Account(store, agent.device).charges() == [] and Log(store, agent.device).lines() == []
+    assert len(http_transport.sent) == 1
+    assert PrivacyAccount(store, agent.device).charges() == [] and ActivityLog(store, agent.device).lines() == []
 
 
 def test_devices_fall_silent_as_often_as_asked_and_at_every_stage():
@@ -240,7 +240,7 @@ def test_devices_fall_silent_as_often_as_asked_and_at_every_stage():
     there = Absence(Fraction(1, 10), Stream.from_os())
     for number in range(10_000):
         session = number.to_bytes(32, "big")
-        silent = [stage for stage in stages if not there(Work(session, stage, None, b"", 0.0))]
+        silent = [stage for stage in stages if not there(ServerTask(session, stage, None, b"", 0.0))]
         if silent:
             assert silent == [stage for stage in stages if stage >= silent[0]], "who is silent stays so"
             stages[silent[0]] += 1
@@ -252,16 +252,16 @@ def test_an_idle_server_ends_a_run_that_was_told_to_end(store):
     device = enrolment.add(store)[0]
     known = enrolment.read(store, device).enrolled(SERVER, "token", "d-1", "ticket")
     store.commit([[enrolment.saved(store, device, known)]])
-    tally = asyncio.run(Running(store, FEW, until_idle=0.1).run(Scripted(*[answer(204, 0.05)] * 1_000)))
+    tally = asyncio.run(DeviceProcess(store, FEW, until_idle=0.1).run(Scripted(*[answer(204, 0.05)] * 1_000)))
     assert (tally.devices, tally.answers) == (1, 0)
 
 
 def test_a_store_without_an_enrolled_device_cannot_run(store):
     with pytest.raises(InputError, match="no device"):
-        asyncio.run(Running(store, FEW).run(Scripted()))
+        asyncio.run(DeviceProcess(store, FEW).run(Scripted()))
     enrolment.add(store)
     with pytest.raises(InputError, match="not enrolled"):
-        asyncio.run(Running(store, FEW).run(Scripted()))
+        asyncio.run(DeviceProcess(store, FEW).run(Scripted()))
 
 
 def test_no_ticket_and_no_token_is_in_a_process_log(store, caplog):

@@ -13,22 +13,23 @@ from hazemap.algorithms import Flat, PrefixTree
 from hazemap.codec import dumps
 from hazemap.device import agent as agents
 from hazemap.device import enrolment, rows
-from hazemap.device.account import Account
-from hazemap.device.courier import HttpCourier
-from hazemap.device.log import Log
-from hazemap.device.policy import Policy
-from hazemap.device.rows import Places
-from hazemap.device.running import Running
-from hazemap.device.store import Store
-from hazemap.domains import Box, Quadtree
+from hazemap.device.activity_log import ActivityLog
+from hazemap.device.consent_policy import Policy
+from hazemap.device.device_process import DeviceProcess
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.http_client import HttpClient
+from hazemap.device.privacy_account import PrivacyAccount
+from hazemap.device.rows import PersonRows
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.releases import Release
-from hazemap.server.app import Application
-from hazemap.server.campaigns import Campaign, Deadlines
+from hazemap.server.asgi_app import Application
+from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.server.coordinator import Coordinator
-from hazemap.server.pace import Pace
-from hazemap.server.store import Store as ServerStore
+from hazemap.server.polling_interval import Pace
+from hazemap.server.store import CampaignStore as ServerStore
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohorts import Cohort, Sampling
 
 PEOPLE = 30
@@ -65,9 +66,9 @@ def truth(level):
 
 @pytest.fixture
 def store(tmp_path):
-    with Store.opened(tmp_path / "devices.sqlite", create=True) as store:
+    with EncryptedStore.opened(tmp_path / "devices.sqlite", create=True) as store:
         devices = enrolment.add(store, PEOPLE)
-        rows.added(store, {d: Places.of([x], [y], 0.0) for d, (x, y) in zip(devices, spots(), strict=True)}, None)
+        rows.added(store, {d: PersonRows.of([x], [y], 0.0) for d, (x, y) in zip(devices, spots(), strict=True)}, None)
         yield store
 
 
@@ -76,9 +77,9 @@ def quick(monkeypatch):
     monkeypatch.setattr(agents, "AGAIN", 0.05)
 
 
-def courier(application):
+def http_transport(application):
     transport = httpx.ASGITransport(application)
-    return HttpCourier(httpx.AsyncClient(transport=transport, base_url=SERVER), asyncio.Semaphore(8))
+    return HttpClient(httpx.AsyncClient(transport=transport, base_url=SERVER), asyncio.Semaphore(8))
 
 
 def played(folder, store, ordered, running=None, seconds=60):
@@ -91,9 +92,9 @@ def played(folder, store, ordered, running=None, seconds=60):
         coordinator = Coordinator(server, folder / "server", ledger, TOKEN, QUICK)
         application = Application(coordinator, "operator")
         await coordinator.start()
-        crowd = running or Running(store, POLICY)
+        crowd = running or DeviceProcess(store, POLICY)
         try:
-            async with courier(application) as carried:
+            async with http_transport(application) as carried:
                 await crowd.enrol(SERVER, TOKEN, carried)
                 work = asyncio.create_task(crowd.run(carried))
                 order = dumps(ordered).encode()
@@ -124,9 +125,9 @@ def test_a_campaign_of_one_round_counts_everybody_once(tmp_path, store):
     )
     assert {cell: count for cell, count in counts.items() if count} == dict(truth(2))
     for device in enrolment.devices(store):
-        [charge] = Account(store, device).charges()
+        [charge] = PrivacyAccount(store, device).charges()
         assert (charge.campaign, charge.round, charge.epsilon) == ("berlin", 1, 1_000)
-        [line] = Log(store, device).lines()
+        [line] = ActivityLog(store, device).lines()
         assert line.outcome == "answered to the end"
         assert "your rows touch 1 of the 16 numbers" in line.question
 
@@ -138,7 +139,7 @@ def test_every_round_is_charged_to_those_who_answered_it(tmp_path, store):
     rounds = len(status["rounds"])
     assert rounds >= 2
     for device in enrolment.devices(store):
-        charges = Account(store, device).charges()
+        charges = PrivacyAccount(store, device).charges()
         assert [charge.round for charge in charges] == list(range(1, rounds + 1))
         assert sum(charge.epsilon for charge in charges) <= 1_000
     assert release is not None
@@ -146,7 +147,7 @@ def test_every_round_is_charged_to_those_who_answered_it(tmp_path, store):
 
 @pytest.mark.slow
 def test_devices_that_fall_silent_do_not_stop_the_others(tmp_path, store):
-    running = Running(store, POLICY, drop=Fraction(1, 10))
+    running = DeviceProcess(store, POLICY, drop=Fraction(1, 10))
     ordered = campaign(deadlines=Deadlines.all(1.5), cohort=replace(campaign().cohort, dropout=Fraction(13, 30)))
     # More than 13 of 30 fall silent with probability below 1e-6
     status, release = played(tmp_path, store, ordered, running)
@@ -155,10 +156,10 @@ def test_devices_that_fall_silent_do_not_stop_the_others(tmp_path, store):
 
 
 def test_devices_whose_policy_says_no_tell_why_and_pay_nothing(tmp_path, store):
-    running = Running(store, replace(POLICY, no_campaigns=("berlin",)))
+    running = DeviceProcess(store, replace(POLICY, no_campaigns=("berlin",)))
     status, release = played(tmp_path, store, campaign(wait=1, attempts=1), running)
     assert status["state"] != "done" and release is None
     assert "does not answer the campaign" in str(status)
     for device in enrolment.devices(store):
-        assert Account(store, device).charges() == []
-        assert "refused: this device does not answer" in Log(store, device).lines()[0].outcome
+        assert PrivacyAccount(store, device).charges() == []
+        assert "refused: this device does not answer" in ActivityLog(store, device).lines()[0].outcome

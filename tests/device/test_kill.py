@@ -16,13 +16,14 @@ import pytest
 from hazemap.algorithms import PrefixTree
 from hazemap.codec import dumps
 from hazemap.device import enrolment
-from hazemap.device.account import Account
-from hazemap.device.log import Log
-from hazemap.device.store import Store
-from hazemap.domains import Box, Quadtree
+from hazemap.device.activity_log import ActivityLog
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.privacy.budget import PureDP
-from hazemap.server.campaigns import Campaign, Deadlines
-from hazemap.server.pace import Pace
+from hazemap.server.campaign_spec import Campaign, Deadlines
+from hazemap.server.polling_interval import Pace
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohorts import Cohort, Sampling
 
 from .serving import AS_OPERATOR, TOKEN, serving
@@ -60,17 +61,17 @@ def test_devices_that_are_killed_at_random_instants_go_on_and_are_charged_once(t
         assert done.returncode == 0, done.stderr
         status = httpx.get(f"{url}/v1/campaigns/berlin", headers=AS_OPERATOR).json()
     assert status["state"] == "done", status["reason"]
-    with Store.opened(tmp_path / "many.sqlite") as store:
+    with EncryptedStore.opened(tmp_path / "many.sqlite") as store:
         devices = enrolment.devices(store)
         assert len(devices) == PEOPLE
         for device in devices:
-            charges = Account(store, device).charges()
+            charges = PrivacyAccount(store, device).charges()
             assert max(Counter(charge.session for charge in charges).values(), default=0) <= 1
             assert max(Counter(charge.round for charge in charges).values(), default=0) <= 1
-            lines = Log(store, device).lines()
+            lines = ActivityLog(store, device).lines()
             assert sum(line.epsilon for line in lines) == sum(charge.epsilon for charge in charges)
             assert len(lines) == len({(line.campaign, line.round) for line in lines})
-        rounds = Counter(charge.round for device in devices for charge in Account(store, device).charges())
+        rounds = Counter(charge.round for device in devices for charge in PrivacyAccount(store, device).charges())
     # Nobody fell silent for good, so everybody answered every round
     assert set(rounds.values()) == {PEOPLE}
     assert len(rounds) == len(status["rounds"])

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from hazemap.cellmap import CellMap
 from hazemap.cells import Cells, Leaves, Tree
-from hazemap.domains import Box, Quadtree
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
 
 MakeMap = Callable[..., CellMap]
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from hazemap import draw
 from hazemap.draw.graticule import draw_graticule, rounds
-from hazemap.draw.projection import sheet
-from hazemap.draw.view import View
+from hazemap.draw.map_projection import sheet
+from hazemap.draw.viewport import Viewport
 
 
 @given(st.floats(-180, 179), st.floats(1e-5, 1).map(lambda share: 360 * share), st.integers(2, 6))
@@ -35,7 +35,7 @@ def test_a_view_beyond_the_antimeridian_has_western_longitudes():
 
     axes = Figure().subplots()
     (west, east), (south, north) = sheet(np.array([198.0, 294.0]), np.array([18.0, 68.0]))
-    draw_graticule(axes, View(west, south, east, north))
+    draw_graticule(axes, Viewport(west, south, east, north))
     for place, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True):
         assert west < place < east
         assert label.get_text() == f"{360 - np.degrees(place / 6378137):.0f}° W"

@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 
 from hazemap import draw
 from hazemap.cells import NOWHERE
-from hazemap.domains import Box, Quadtree
-from hazemap.draw.view import View
+from hazemap.draw.viewport import Viewport
 from hazemap.errors import InputError
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
 
 CAPTION = "ε = 1 per person, pure differential privacy · at most 10 rows a person · a curator · " * 4
 
@@ -33,12 +34,12 @@ def written(figure: Figure, gid: str) -> str:
 
 def test_a_map_has_its_panels_and_legends(town):
     assert labels(draw.draw_map(town)) == ["density", "density legend", "uncertainty", "uncertainty legend"]
-    assert labels(draw.draw_map(town, panels=[draw.Panel.DENSITY])) == ["density", "density legend"]
-    assert labels(draw.draw_map(town, panels=[draw.Panel.UNCERTAINTY]))[0] == "uncertainty"
+    assert labels(draw.draw_map(town, panels=[draw.MapPanel.DENSITY])) == ["density", "density legend"]
+    assert labels(draw.draw_map(town, panels=[draw.MapPanel.UNCERTAINTY]))[0] == "uncertainty"
 
 
 def test_the_first_panel_is_the_larger(town):
-    figure = draw.draw_map(town, panels=[draw.Panel.UNCERTAINTY, draw.Panel.DENSITY])
+    figure = draw.draw_map(town, panels=[draw.MapPanel.UNCERTAINTY, draw.MapPanel.DENSITY])
     sizes = {a.get_label(): a.get_position().width for a in figure.axes}
     assert sizes["uncertainty"] > 1.5 * sizes["density"]
 
@@ -65,8 +66,8 @@ def test_words_neither_overlap_nor_leave_the_page(town, width: float, title: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("box", [Box(10.4, 59.8, 10.41, 60.2), Box(10.3, 60.0, 11.1, 60.001)])
-@pytest.mark.parametrize("panels", [tuple(draw.Panel), tuple(draw.Panel)[::-1]])
-def test_ribbons_and_towers_are_tidy_too(town, box: Box, panels: Sequence[draw.Panel]):
+@pytest.mark.parametrize("panels", [tuple(draw.MapPanel), tuple(draw.MapPanel)[::-1]])
+def test_ribbons_and_towers_are_tidy_too(town, box: Box, panels: Sequence[draw.MapPanel]):
     assert_tidy(draw.draw_map(town, title="A town", caption=CAPTION, box=box, panels=panels))
 
 
@@ -102,7 +103,7 @@ def assert_tidy(figure: Figure) -> None:
 def test_a_given_box_is_the_view(town):
     box = Box(10.5, 59.9, 10.9, 60.05)
     axes = panel(draw.draw_map(town, box=box), "density")
-    view = View.of(box)
+    view = Viewport.of(box)
     assert (*axes.get_xlim(), *axes.get_ylim()) == pytest.approx((view.west, view.east, view.south, view.north))
 
 
@@ -127,15 +128,15 @@ def test_a_dense_cell_is_darker_than_a_sparse_one_and_surer(town, tree, pixel):
 
 
 def test_a_cell_has_the_colour_that_the_legend_says(make, tree, pixel):
-    from hazemap.draw.scales import DensityScale
-    from hazemap.draw.surface import Surface
+    from hazemap.draw.colour_scales import DensityScale
+    from hazemap.draw.density_surface import DensitySurface
 
     cells = tree.grid(2).ravel()
     cellmap = make(tree, cells, np.arange(16.0) ** 3)
     figure = draw.draw_map(cellmap, cell_lines=0)
-    surface = Surface.of(cellmap)
+    surface = DensitySurface.of(cellmap)
     west, south, east, north = surface.shapes.bounds
-    view = View(west.min(), south.min(), east.max(), north.max())
+    view = Viewport(west.min(), south.min(), east.max(), north.max())
     expected = DensityScale.of([surface], view).colours(surface.density)
     for i in (3, 7, 12, 15):
         found = pixel(figure, "density", (west[i] + east[i]) / 2, (south[i] + north[i]) / 2)
@@ -256,7 +257,7 @@ assert not {"matplotlib", "geopandas", "pandas", "shapely", "numba", "h3ronpy"} 
 import numpy as np
 from hazemap.cellmap import CellMap
 from hazemap.cells import Leaves
-from hazemap.domains import Quadtree
+from hazemap.spatial.quadtree import Quadtree
 import matplotlib
 before = dict(dict.items(matplotlib.rcParams))  # plain look-ups would choose a backend
 tree = Quadtree.world(2)

@@ -9,20 +9,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.cells import Leaves
-from hazemap.domains import Box, Magnitudes, Octaves, Quadtree, Stretches, Valued, Weekdays
-from hazemap.encoders import Counts, Presences, total
+from hazemap.encoders import CellPresence, Counts, total
+from hazemap.engines.duckdb import EngineTable
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
-from hazemap.tables import AtMostCells, EngineTable, MemoryTable, OneVote, Sensitivity, open_table
+from hazemap.readers.open_table import open_table
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostCells, OneVote, Sensitivity
+from hazemap.temporal.time_slots import Weekdays
+from hazemap.values.float_grid import FloatGrid
+from hazemap.values.histogram_bins import HistogramBins
+from hazemap.values.log2_bins import Log2Bins
+from hazemap.values.rows_with_values import RowsWithValues
 
 SQUARE = Quadtree.around(Box(0.0, 0.0, 1.0, 1.0), 2)
-LINE = Magnitudes(Box(0.0, 0.0, 1.0, 1.0), Weekdays("UTC"))
+LINE = FloatGrid(Box(0.0, 0.0, 1.0, 1.0), Weekdays("UTC"))
 ENCODERS = [
-    Counts(Octaves(LINE), OneVote()),
-    Counts(Octaves(LINE), OneVote(3)),
-    Counts(Stretches.between(LINE, -64, 64, 16), OneVote()),
-    Presences(Leaves.at_level(Valued(SQUARE), 2), AtMostCells(1)),
-    Presences(Leaves.at_level(Valued(SQUARE, Weekdays("UTC")), 2), AtMostCells(3)),
-    Counts(Leaves.at_level(Valued(SQUARE), 1), AtMostCells(3)),
+    Counts(Log2Bins(LINE), OneVote()),
+    Counts(Log2Bins(LINE), OneVote(3)),
+    Counts(HistogramBins.between(LINE, -64, 64, 16), OneVote()),
+    CellPresence(Leaves.at_level(RowsWithValues(SQUARE), 2), AtMostCells(1)),
+    CellPresence(Leaves.at_level(RowsWithValues(SQUARE, Weekdays("UTC")), 2), AtMostCells(3)),
+    Counts(Leaves.at_level(RowsWithValues(SQUARE), 1), AtMostCells(3)),
 ]
 every_encoder = pytest.mark.parametrize("encoder", ENCODERS, ids=lambda each: f"{type(each.cells)}{each.bounding!r}")
 rows = st.tuples(
@@ -103,11 +112,11 @@ def test_somebody_with_a_million_records_has_one_vote_spread_as_their_values_are
     value = np.repeat([1.5, 100.0], [750_000, 250_000])
     place = np.full(len(value), 0.5)
     columns = {"lon": place, "lat": place, "value": value, "time": np.zeros(len(value))}
-    octaves = Counts(Octaves(LINE), OneVote())
+    octaves = Counts(Log2Bins(LINE), OneVote())
     votes = octaves.total(MemoryTable(np.zeros(len(value), dtype=np.int64), columns))
     assert votes[[31, 37]].tolist() == [768, 256]
 
 
 def test_people_are_present_in_base_cells_alone():
     with pytest.raises(InputError, match="base cells"):
-        Presences(Leaves.at_level(SQUARE, 1), AtMostCells(2))
+        CellPresence(Leaves.at_level(SQUARE, 1), AtMostCells(2))

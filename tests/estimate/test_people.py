@@ -7,13 +7,13 @@ import pytest
 
 from hazemap.cellmap import Reading
 from hazemap.cells import Leaves
-from hazemap.domains import Quadtree
 from hazemap.encoders import Counts
 from hazemap.estimate import consistent, measurements, nonnegative, read, shrunk
-from hazemap.estimate.levels import levels
-from hazemap.estimate.sampling import with_sampling
-from hazemap.rounds import Answer, Query
-from hazemap.tables.bounding import AtMostRows, OneVote
+from hazemap.estimate.regular_tree_least_squares import levels
+from hazemap.estimate.sampling_error import with_sampling
+from hazemap.queries import Answer, Query
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows, OneVote
 
 TREE = Quadtree.world(depth=4)
 COARSE, FINE = (Leaves.at_level(TREE, level) for level in (1, 3))

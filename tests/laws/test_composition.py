@@ -18,18 +18,27 @@ import pytest
 import shapely
 
 from hazemap.cells import NOWHERE, Cells, Leaves, Redrawn, Tree
-from hazemap.domains import Box, CutDistricts, Cuts, Districts, Grids, Hexagons, Layer, Parcels, Quadtree
-from hazemap.domains.everything import Everything
-from hazemap.domains.intervals import Intervals
-from hazemap.domains.magnitudes import Magnitudes
-from hazemap.domains.marked import Marked, Sides
-from hazemap.encoders import Counts, CutCosts, Medians, Quantiles, Stack
+from hazemap.encoders import Concatenation, Counts, MedianSplitScores, QuantileScores, SplitCosts
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import BudgetExceeded
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.spending import Spending, Steps
-from hazemap.rounds import Answer, Choice, Growth, Measure, Query, Question
+from hazemap.privacy.parallel_composition import ParallelComposition, Steps
+from hazemap.queries import Answer, Choice, Growth, Measure, Query, Question
 from hazemap.session import Session, Unrecorded
-from hazemap.tables import AtMostCells, AtMostRows, MemoryTable, OneVote, Outside, RowIsPerson
+from hazemap.spatial.binary_partition import BinaryPartition
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.district_files import DistrictLayer
+from hazemap.spatial.district_squares import DistrictSquares
+from hazemap.spatial.districts import Districts
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.subdivided_districts import SubdividedDistricts
+from hazemap.spatial.two_level_grid import TwoLevelGrid
+from hazemap.spatial.whole_tree import WholeTree
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson
+from hazemap.values.binary_attribute import AttributeCells, BinaryAttribute
+from hazemap.values.float_grid import FloatGrid
+from hazemap.values.interval_tree import IntervalTree
 
 BOX = Box(0.0, 0.0, 4.0, 4.0)
 PLACES = {
@@ -103,13 +112,13 @@ def asks(tree: Tree, rng: np.random.Generator, number: int) -> Iterator[Ask]:
             some = np.append(some, NOWHERE)
         leaves = Leaves(tree, some)
         kind = i // len(RULES) % 4
-        if kind == 1 and isinstance(tree, Cuts | CutDistricts) and (wide := costs(leaves, rule)):
+        if kind == 1 and isinstance(tree, BinaryPartition | SubdividedDistricts) and (wide := costs(leaves, rule)):
             yield ask(Measure(wide, any_share), wide.cells, rule)
-        elif kind == 2 and isinstance(tree, Cuts):
+        elif kind == 2 and isinstance(tree, BinaryPartition):
             inner = wide_cells(Leaves(tree, tree.ends))
             if len(inner):
                 one = Leaves(tree, rng.choice(inner, 1))
-                yield ask(Choice(Medians(one, np.zeros(1), rule), any_share), one, rule)
+                yield ask(Choice(MedianSplitScores(one, np.zeros(1), rule), any_share), one, rule)
         elif kind == 3 and isinstance(tree, Quadtree):
             yield ask(Growth(tree, rule, any_share), Leaves(tree, tree.root), rule)
         else:
@@ -122,29 +131,31 @@ def wide_cells(leaves: Leaves) -> Cells:
     return leaves.cells[edges.east - edges.west > 1]
 
 
-def costs(leaves: Leaves, rule: object) -> CutCosts | None:
+def costs(leaves: Leaves, rule: object) -> SplitCosts | None:
     """What it costs to cut the first of these that can be cut."""
     tree, some = leaves.tree, leaves.cells[leaves.cells != NOWHERE]
-    if isinstance(tree, CutDistricts):
+    if isinstance(tree, SubdividedDistricts):
         some = some[np.isin((some >> np.uint64(44)) << np.uint64(44) | np.uint64(1), tree.dynamic)]
     some = wide_cells(Leaves(tree, some))[:1] if len(some) else some
     if not len(some):
         return None
     edges = tree.rectangles(some)
-    return CutCosts(Leaves(tree, some), np.zeros(1), (edges.west + 1)[:, None], rule)
+    return SplitCosts(Leaves(tree, some), np.zeros(1), (edges.west + 1)[:, None], rule)
 
 
-def country() -> Parcels:
+def country() -> DistrictSquares:
     """Two states of three counties each, cut by squares."""
     edges = [(0, 0, 1, 1), (0, 1, 1, 4), (1, 0, 2, 4), (2, 0, 3, 2), (2, 2, 3, 4), (3, 0, 4, 4)]
     names = {"name": [f"county {i}" for i in range(6)], "state": ["West"] * 3 + ["East"] * 3}
     counties = geopandas.GeoDataFrame(names, geometry=[shapely.box(*edge) for edge in edges], crs="EPSG:4326")
     halves = [shapely.box(0, 0, 2, 4), shapely.box(2, 0, 4, 4)]
     states = geopandas.GeoDataFrame({"name": ["West", "East"]}, geometry=halves, crs="EPSG:4326")
-    return Parcels(Districts.of(states, Layer(counties, parent="state")), Quadtree.around(BOX, 4))
+    return DistrictSquares(Districts.of(states, DistrictLayer(counties, parent="state")), Quadtree.around(BOX, 4))
 
 
-def halved(tree: Cuts | CutDistricts, cells: Cells, axis: int) -> Cuts | CutDistricts:
+def halved(
+    tree: BinaryPartition | SubdividedDistricts, cells: Cells, axis: int
+) -> BinaryPartition | SubdividedDistricts:
     """With these cells cut in the middle."""
     edges = tree.rectangles(cells)
     low, high = (edges.west, edges.east) if axis == 0 else (edges.north, edges.south)
@@ -153,7 +164,7 @@ def halved(tree: Cuts | CutDistricts, cells: Cells, axis: int) -> Cuts | CutDist
 
 def grown_cuts() -> list[Tree]:
     """A tree of cuts, two ways in which it grows, and one with another first cut."""
-    plain = Cuts.uncut(Quadtree.around(BOX, 4))
+    plain = BinaryPartition.uncut(Quadtree.around(BOX, 4))
     once = halved(plain, plain.root, 0)
     twice = halved(once, once.ends[:1], 1)
     return [
@@ -168,7 +179,7 @@ def grown_cuts() -> list[Tree]:
 
 def grown_districts() -> list[Tree]:
     """Districts of which states become dynamic, or counties, and are cut; also after questions about those inside."""
-    plain = CutDistricts.uncut(country())
+    plain = SubdividedDistricts.uncut(country())
     west, east, county = plain.base.districts.named(["West", "East", "East > county 3"])[:, None]
     one = plain.turned(west)
     cut = halved(one, west, 0)
@@ -180,14 +191,16 @@ def grown_districts() -> list[Tree]:
 FAMILIES: dict[str, Callable[[], list[Tree]]] = {
     "quadtree": lambda: [Quadtree.around(BOX, 4), Quadtree.around(BOX, 3)],
     "hexagons": lambda: [Hexagons(BOX, 2, 4), Hexagons(BOX, 3, 4)],
-    "grids": lambda: [Grids(Quadtree.around(BOX, 4), 2, np.array(parts)) for parts in ([1, 2, 1, 3], [2, 1, 3, 1])],
+    "grids": lambda: [
+        TwoLevelGrid(Quadtree.around(BOX, 4), 2, np.array(parts)) for parts in ([1, 2, 1, 3], [2, 1, 3, 1])
+    ],
     "cuts": grown_cuts,
     "districts": lambda: [country().districts],
-    "parcels": lambda: [country()],
+    "district_squares": lambda: [country()],
     "cut districts": grown_districts,
-    "marked": lambda: [Marked(Quadtree.around(BOX, 3)), Marked(country().districts)],
-    "intervals": lambda: [Intervals(0, 64, 16, (4, 4)), Intervals(0, 64, 16, (2, 8))],
-    "magnitudes": lambda: [Magnitudes()],
+    "marked": lambda: [BinaryAttribute(Quadtree.around(BOX, 3)), BinaryAttribute(country().districts)],
+    "intervals": lambda: [IntervalTree(0, 64, 16, (4, 4)), IntervalTree(0, 64, 16, (2, 8))],
+    "magnitudes": lambda: [FloatGrid()],
 }
 
 
@@ -198,14 +211,14 @@ def pool(name: str, each: int) -> list[list[list[Ask]]]:
     found = []
     for tree in FAMILIES[name]():
         questions = list(asks(tree, rng, each))
-        if isinstance(tree, Marked):
-            sides = Sides(Leaves(tree.tree, tree.tree.root))
+        if isinstance(tree, BinaryAttribute):
+            sides = AttributeCells(Leaves(tree.tree, tree.tree.root))
             questions += [ask(Query(Counts(sides, rule), Fraction(1)), sides, rule) for rule in RULES]
         found.append([[one for one in questions if one.group[1] == rule] for rule in RULES])
     cells = Leaves.at_level(Quadtree.around(BOX, 3), 1)
-    stack = Stack((Counts(cells, RULES[0]), Counts(cells, RULES[3])), (1, 2))
-    whole = Query(Counts(Everything(cells.tree), RULES[0]), Fraction(1))
-    others = (Query(stack, Fraction(1)), Choice(Quantiles(cells, (Fraction(1, 2),)), Fraction(1)), whole)
+    stack = Concatenation((Counts(cells, RULES[0]), Counts(cells, RULES[3])), (1, 2))
+    whole = Query(Counts(WholeTree(cells.tree), RULES[0]), Fraction(1))
+    others = (Query(stack, Fraction(1)), Choice(QuantileScores(cells, (Fraction(1, 2),)), Fraction(1)), whole)
     return [*found, [[of_everybody(question) for question in others]] * len(RULES)]
 
 
@@ -315,18 +328,18 @@ def never_levelled(self: Steps, first: Cells, last: Cells) -> Steps:
     return self
 
 
-def whatever_tree_and_rule(self: Spending, leaves: Leaves, rule: object) -> Steps:
+def whatever_tree_and_rule(self: ParallelComposition, leaves: Leaves, rule: object) -> Steps:
     return self._steps
 
 
-def takes_any_tree(self: Cuts, other: object) -> bool:
+def takes_any_tree(self: BinaryPartition, other: object) -> bool:
     return True
 
 
 SABOTAGED = {
     "numbers that change are not followed": ("cut districts", Steps, "levelled", never_levelled),
-    "another way to cut is the same ground": ("cuts", Cuts, "extends", takes_any_tree),
-    "another grid or rule is the same ground": ("grids", Spending, "_followed", whatever_tree_and_rule),
+    "another way to cut is the same ground": ("cuts", BinaryPartition, "extends", takes_any_tree),
+    "another grid or rule is the same ground": ("grids", ParallelComposition, "_followed", whatever_tree_and_rule),
 }
 
 
@@ -359,7 +372,7 @@ def test_rows_keep_their_numbers_while_a_tree_grows_or_stay_in_the_stretches_tha
 def test_fault_4_a_rectangle_in_a_district_is_not_told_apart_from_the_counties_that_were_asked_before_it_was_cut() -> (
     None
 ):
-    plain = CutDistricts.uncut(country())
+    plain = SubdividedDistricts.uncut(country())
     west, county = plain.base.districts.named(["West", "West > county 0"])[:, None]
     cut = halved(plain.turned(west), west, 0)
     first = Query(Counts(Leaves(plain, county)), Fraction(1))

@@ -13,20 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
-from hazemap.domains import Box, Everything, Hexagons, Quadtree
-from hazemap.encoders import Counts, Encoder, Quantiles, Sketch, Stack, Wavelet, total
+from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder, HaarWavelet, QuantileScores, total
+from hazemap.engines.duckdb import EngineTable
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
-from hazemap.tables import (
-    AtMostCells,
-    AtMostRows,
-    EngineTable,
-    MemoryTable,
-    OneVote,
-    Outside,
-    RowIsPerson,
-    Sensitivity,
-    open_table,
-)
+from hazemap.readers.open_table import open_table
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.whole_tree import WholeTree
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson, Sensitivity
 
 BOX = Box(13.0, 52.3, 13.8, 52.7)
 QUADTREE, HEXAGONS = Quadtree.around(BOX, 3), Hexagons(BOX, 4, 6)
@@ -68,24 +64,26 @@ def leaves(tree: Tree) -> dict[str, Leaves]:
 
 def encoders(tree: Tree, rule) -> dict[str, Encoder]:
     partitions = leaves(tree)
-    counts = {name: Counts(cells, rule) for name, cells in (partitions | {"all": Everything(tree)}).items()}
+    counts = {name: Counts(cells, rule) for name, cells in (partitions | {"all": WholeTree(tree)}).items()}
     alone = (Counts(partitions["root"], rule), Counts(partitions["some nested"], rule))
     stacks = {
-        "stack": Stack(alone, (3, 1)),
-        "stack of stacks": Stack((Stack(alone, (2, 1)), counts["nested and nowhere"]), (4, 1)),
+        "stack": Concatenation(alone, (3, 1)),
+        "stack of stacks": Concatenation((Concatenation(alone, (2, 1)), counts["nested and nowhere"]), (4, 1)),
     }
     if rule in PERSONAL:
-        stacks["stack of rules"] = Stack((*alone, Counts(partitions["base"], AtMostCells(2))), (1, 2, 5))
+        stacks["stack of rules"] = Concatenation((*alone, Counts(partitions["base"], AtMostCells(2))), (1, 2, 5))
     sketches = {
-        "sketch": Sketch(tree, 1, width=5, rows=2, bounding=rule),
-        "sketch of base cells": Sketch(tree, tree.depth, width=4, rows=3, bounding=rule, key=8),
-        "stack of a sketch": Stack((Sketch(tree, 2, width=3, rows=2, bounding=rule), counts["root"]), (2, 1)),
+        "sketch": CountMinSketch(tree, 1, width=5, rows=2, bounding=rule),
+        "sketch of base cells": CountMinSketch(tree, tree.depth, width=4, rows=3, bounding=rule, key=8),
+        "stack of a sketch": Concatenation(
+            (CountMinSketch(tree, 2, width=3, rows=2, bounding=rule), counts["root"]), (2, 1)
+        ),
     }
     if not isinstance(tree, Quadtree):
         return counts | stacks | sketches
     wavelets = {
-        "wavelet": Wavelet(tree, 2, rule),
-        "stack of a wavelet": Stack((Wavelet(tree, tree.depth, rule), counts["root"]), (1, 3)),
+        "wavelet": HaarWavelet(tree, 2, rule),
+        "stack of a wavelet": Concatenation((HaarWavelet(tree, tree.depth, rule), counts["root"]), (1, 3)),
     }
     return counts | stacks | sketches | wavelets
 
@@ -168,7 +166,7 @@ def test_an_engine_gives_the_sums_of_memory(tree, table):
 @pytest.mark.parametrize("rule", TINY, ids=repr)
 def test_no_person_of_any_tiny_table_moves_the_sums_by_more(rule):
     """Every table of up to three rows, of two people, in three places, with two weights."""
-    encoder = Stack(
+    encoder = Concatenation(
         (Counts(leaves(QUADTREE)["some nested"], rule), Counts(leaves(QUADTREE)["nested and nowhere"], rule)), (1, 2)
     )
     choices = list(product([1, 2], PLACES[:2] + PLACES[-3:-2], [1.0, 0.3]))
@@ -201,13 +199,13 @@ def test_the_sensitivity_is_reached_so_a_smaller_one_is_found_out(rule):
 
 def test_a_stack_that_forgot_its_weights_is_found_out():
     counts = Counts(leaves(QUADTREE)["root"], AtMostRows(3))
-    stack, flat = Stack((counts, counts), (1, 2)), Stack((counts, counts), (1, 1))
+    stack, flat = Concatenation((counts, counts), (1, 2)), Concatenation((counts, counts), (1, 1))
     moved = stack.total(full_house())
     assert is_within(stack.sensitivity, moved) and not is_within(flat.sensitivity, moved)
 
 
 def test_a_sketch_that_forgot_its_rows_is_found_out():
-    sketch, one_row = (Sketch(QUADTREE, 0, width=4, rows=rows, bounding=AtMostRows(3)) for rows in (3, 1))
+    sketch, one_row = (CountMinSketch(QUADTREE, 0, width=4, rows=rows, bounding=AtMostRows(3)) for rows in (3, 1))
     moved = sketch.total(full_house())
     assert is_within(sketch.sensitivity, moved) and not is_within(one_row.sensitivity, moved)
 
@@ -218,7 +216,7 @@ def test_a_sketch_that_forgot_its_rows_is_found_out():
 @given(table=tables())
 def test_no_person_moves_the_score_of_a_quantile_by_more(rule, rank, table):
     cells = leaves(QUADTREE)["one level"]
-    quantiles = Quantiles(cells, (rank,), rule)
+    quantiles = QuantileScores(cells, (rank,), rule)
     whole = quantiles.scores(table, rank)
     for person in np.unique(table.person):
         rest = quantiles.scores(taken(table, table.person != person), rank)
@@ -234,6 +232,6 @@ def test_a_stack_has_a_whole_weight_above_zero_for_each_part(weights):
     """With a weight of 0 or less the noise would be for less than a person moves."""
     counts = Counts(leaves(QUADTREE)["root"], AtMostRows(3))
     with pytest.raises(InputError, match="a whole weight above 0 for each"):
-        Stack((counts, counts), weights)
+        Concatenation((counts, counts), weights)
     with pytest.raises(InputError, match="at least one part"):
-        Stack((), ())
+        Concatenation((), ())

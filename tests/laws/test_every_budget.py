@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 import shapely
 
-from hazemap.domains import Box
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapError, Unanswerable
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.mechanisms import refuse_too_wide
-from hazemap.privacy.stream import Stream
-from hazemap.rounds import Answer, Question
+from hazemap.privacy.random_stream import Stream
+from hazemap.queries import Answer, Question
 from hazemap.session import Unrecorded, run
-from hazemap.specs.method_names import LEVELLED, WHOLE, way
+from hazemap.spatial.bounding_box import Box
+from hazemap.specs.method_names import LEVELLED, WHOLE, method_from_name
 from hazemap.specs.parsing import bounding, refuse_absurd
 from hazemap.specs.parsing import cells as parsed_cells
-from hazemap.tables import MemoryTable
-from hazemap.trust import Curator
 from hazemap.trust.cohorts import Cohort
+from hazemap.trust.curator import Curator
 from hazemap.trust.local import LocalReports
-from hazemap.trust.simulated import SimulatedSecureSum
+from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 NAMES = [*WHOLE, *(f"{name}:6" for name in LEVELLED), "pyramid:30", "pyramid-published:30", "top", "top:5"]
@@ -91,10 +91,10 @@ def ends_well(name: str, cells: str, box: Box | None, rule: str, budget: Budget,
         with at_most(SECONDS):
             refuse_absurd(budget)
             refuse_too_wide(budget, kept.sensitivity)
-            method, stream = way(name, parsed_cells(cells), box, kept), Stream.from_os()
+            method, stream = method_from_name(name, parsed_cells(cells), box, kept), Stream.from_os()
             model = {
                 "curator": lambda: Curator(rows, stream),
-                "secure sum": lambda: SimulatedSecureSum(rows, Cohort(people, min(people, 1_000)), stream),
+                "secure sum": lambda: SimulatedSecureAggregation(rows, Cohort(people, min(people, 1_000)), stream),
                 "local": lambda: LocalReports(rows, people, stream=stream),
             }[trust]()
             asked = Noting(model)

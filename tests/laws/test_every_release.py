@@ -14,10 +14,10 @@ import pytest
 
 import hazemap
 from hazemap.errors import HazemapError
+from hazemap.execution.crash_recovery import recoverable
+from hazemap.execution.run import folder_of
 from hazemap.privacy.ledger import Ledger
 from hazemap.releases import Release, Statistics
-from hazemap.runs.recover import recoverable
-from hazemap.runs.run import folder_of
 from hazemap.specs.method_names import LEVELLED, WHOLE
 
 NAMES = [*WHOLE, *(f"{name}:5" for name in LEVELLED), "pyramid:30", "pyramid-published:30", "top:5"]
@@ -28,11 +28,11 @@ VALUES = {"value": "speed", "low": 0, "high": 60, "cells": "h3:5"}
 ASKED: list[dict[str, Any]] = [
     VALUES,
     {**VALUES, "variance": True},
-    {**VALUES, "quantiles": (0.1, 0.5), "most_cells": 3},
+    {**VALUES, "quantiles": (0.1, 0.5), "max_cells_per_person": 3},
     {**VALUES, "low": None, "high": None, "bounds": "private"},
     {**VALUES, "select": True},
     {**VALUES, "model": "values-only"},
-    {**VALUES, "model": "values-only", "variance": True, "most_records": 4},
+    {**VALUES, "model": "values-only", "variance": True, "max_records_per_cell": 4},
 ]
 """Statistics of a value."""
 

@@ -15,10 +15,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from hazemap.domains import Quadtree
 from hazemap.errors import HazemapError
-from hazemap.tables import AtMostRows, CsvDialect, open_table
-from hazemap.tables.opening.csv_header import fields
+from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.readers.csv_header import fields
+from hazemap.readers.open_table import open_table
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows
 
 WORLD = Quadtree.world(depth=12)
 COLUMNS = ("user", "lon", "lat", "note")

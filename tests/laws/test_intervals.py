@@ -6,25 +6,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithms import (
-    Adaptive,
-    AdaptiveGrid,
-    BestLevel,
-    CountMin,
-    Flat,
-    Geometric,
-    Hierarchical,
-    PrefixTree,
-)
+from hazemap.algorithms import Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, Geometric, Hierarchical, PrefixTree
 from hazemap.cellmap import CellMap
-from hazemap.domains import Quadtree
+from hazemap.engines.memory import MemoryTable
 from hazemap.estimate import consistent, measurements
 from hazemap.privacy.budget import ZCDP, PureDP
-from hazemap.privacy.stream import Stream
-from hazemap.releases.questions import estimate
+from hazemap.privacy.random_stream import Stream
+from hazemap.releases.estimates import estimate
 from hazemap.session import Unrecorded, run
-from hazemap.tables import MemoryTable, RowIsPerson
-from hazemap.trust import Curator
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import RowIsPerson
+from hazemap.trust.curator import Curator
 
 TREE, ROWS = Quadtree(0.25, 0.25, 2.0**-9, 9), RowIsPerson()
 RELEASES, UNIONS = 25, 400

@@ -8,8 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.cells import NOWHERE, Cells, Columns, Leaves, Tree
-from hazemap.domains import WORLD, Box, CutDistricts, Cuts, Districts, Grids, Hexagons, Layer, Parcels, Quadtree
 from hazemap.errors import InputError, TableError
+from hazemap.spatial.binary_partition import BinaryPartition
+from hazemap.spatial.bounding_box import WORLD, Box
+from hazemap.spatial.district_files import DistrictLayer
+from hazemap.spatial.district_squares import DistrictSquares
+from hazemap.spatial.districts import Districts
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.subdivided_districts import SubdividedDistricts
+from hazemap.spatial.two_level_grid import TwoLevelGrid
 
 CITY = Box(-74.05, 40.68, -73.90, 40.80)
 EQUATOR = Box(-3.0, -2.0, 4.0, 2.5)
@@ -42,15 +50,15 @@ HEXAGONS = {
 }
 
 
-def grids(box: Box, first: int, most: int) -> Grids:
+def grids(box: Box, first: int, most: int) -> TwoLevelGrid:
     """A grid of grids around a box, its blocks cut in up to `most` parts each way."""
     second = np.random.default_rng(first).integers(1, most + 1, first * first)
-    return Grids.regular(Quadtree.around(box, 12), first).cut(second)
+    return TwoLevelGrid.regular(Quadtree.around(box, 12), first).cut(second)
 
 
-def cuts(box: Box, number: int, depth: int = 10) -> Cuts:
+def cuts(box: Box, number: int, depth: int = 10) -> BinaryPartition:
     """The square around a box, cut at random so many times."""
-    rng, tree = np.random.default_rng(number), Cuts.uncut(Quadtree.around(box, depth))
+    rng, tree = np.random.default_rng(number), BinaryPartition.uncut(Quadtree.around(box, depth))
     for _ in range(number):
         end = rng.choice(tree.ends, 1)
         west, north, east, south = (int(line[0]) for line in tree.rectangles(end))
@@ -98,7 +106,7 @@ def country(box: Box, states: int, counties: int) -> Districts:
     ]
     middle = layer([shape for _, shape in inner], state=[state for state, _ in inner])
     towns = [shape.representative_point().buffer(shape.area**0.5 / 1e3) for _, shape in inner[::2]]
-    return Districts.of(layer(upper), Layer(middle, parent="state"), layer(towns))
+    return Districts.of(layer(upper), DistrictLayer(middle, parent="state"), layer(towns))
 
 
 DISTRICTS = {
@@ -107,16 +115,20 @@ DISTRICTS = {
     "one layer": (Districts.of(layer(jigsaw(shapely.box(10, 70, 40, 84), 20, 3))), ARCTIC),
     "one district": (Districts.of(layer([shapely.box(179, -18, 180, -16)])), EAST),
 }
-PARCELS = {
-    "country": (Parcels(DISTRICTS["country"][0], Quadtree.world(15)), EQUATOR),
-    "city": (Parcels(DISTRICTS["city"][0], Quadtree.around(CITY, 9)), CITY),
-    "no squares": (Parcels(DISTRICTS["one layer"][0], Quadtree.world(0)), ARCTIC),
+DISTRICT_SQUARES = {
+    "country": (DistrictSquares(DISTRICTS["country"][0], Quadtree.world(15)), EQUATOR),
+    "city": (DistrictSquares(DISTRICTS["city"][0], Quadtree.around(CITY, 9)), CITY),
+    "no squares": (DistrictSquares(DISTRICTS["one layer"][0], Quadtree.world(0)), ARCTIC),
 }
 
 
-def cut_districts(parcels: Parcels, dynamic: int, times: int) -> CutDistricts:
+def cut_districts(district_squares: DistrictSquares, dynamic: int, times: int) -> SubdividedDistricts:
     """Some districts of every level made dynamic, and cut here and there."""
-    rng, tree, districts = np.random.default_rng(times), CutDistricts.uncut(parcels), parcels.districts
+    rng, tree, districts = (
+        np.random.default_rng(times),
+        SubdividedDistricts.uncut(district_squares),
+        district_squares.districts,
+    )
     for level in range(1, districts.depth + 1):
         cells = Leaves.at_level(districts, level).cells
         cells = cells[tree.level(cells) >= 0]
@@ -132,14 +144,14 @@ def cut_districts(parcels: Parcels, dynamic: int, times: int) -> CutDistricts:
 
 
 CUT_DISTRICTS = {
-    "all dynamic": (cut_districts(PARCELS["city"][0], 99, 0), CITY),
-    "country": (cut_districts(PARCELS["country"][0], 3, 30), EQUATOR),
-    "city": (cut_districts(PARCELS["city"][0], 2, 10), CITY),
-    "none dynamic": (cut_districts(PARCELS["country"][0], 0, 0), EQUATOR),
+    "all dynamic": (cut_districts(DISTRICT_SQUARES["city"][0], 99, 0), CITY),
+    "country": (cut_districts(DISTRICT_SQUARES["country"][0], 3, 30), EQUATOR),
+    "city": (cut_districts(DISTRICT_SQUARES["city"][0], 2, 10), CITY),
+    "none dynamic": (cut_districts(DISTRICT_SQUARES["country"][0], 0, 0), EQUATOR),
 }
 TREES = [
     *(pytest.param(*case, id=f"districts, {name}") for name, case in DISTRICTS.items()),
-    *(pytest.param(*case, id=f"parcels, {name}") for name, case in PARCELS.items()),
+    *(pytest.param(*case, id=f"district squares, {name}") for name, case in DISTRICT_SQUARES.items()),
     *(
         pytest.param(*case, id=f"cut districts, {name}", marks=[pytest.mark.slow] * (name != "all dynamic"))
         for name, case in CUT_DISTRICTS.items()
@@ -325,7 +337,7 @@ def test_areas_are_positive_and_outlines_valid_and_on_the_map(tree: Tree, box: B
     for cells in walks(tree, seed, count=5)[:8]:
         areas, outlines = tree.area(cells), tree.outlines(cells)
         assert areas.shape == outlines.shape == cells.shape
-        if isinstance(tree, Parcels | CutDistricts):  # a rectangle may lie beside its district
+        if isinstance(tree, DistrictSquares | SubdividedDistricts):  # a rectangle may lie beside its district
             assert np.array_equal(areas == 0, shapely.is_empty(outlines))
             areas, outlines = areas[areas > 0], outlines[areas > 0]
         assert (areas > 0).all()

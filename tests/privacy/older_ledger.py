@@ -7,7 +7,7 @@ from pathlib import Path
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.statement import A_ROW, Statement, budget_to_json
-from hazemap.tables.bounding import AtMostRows, RowIsPerson
+from hazemap.tables.contribution_bounding import AtMostRows, RowIsPerson
 
 OLD_TABLES = (
     "CREATE TABLE datasets (name TEXT PRIMARY KEY NOT NULL, cap TEXT, cap_rho TEXT, created TEXT NOT NULL)",

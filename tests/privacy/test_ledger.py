@@ -16,9 +16,9 @@ from hazemap.errors import CapExceeded, InputError, LedgerError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_records import Amount
+from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import A_PERSON, Statement
-from hazemap.privacy.unit import Unit
-from hazemap.tables.bounding import AtMostRows
+from hazemap.tables.contribution_bounding import AtMostRows
 
 PEOPLE = Unit.person("user", "text")
 

@@ -5,15 +5,15 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from older_ledger import old, statement
+from tests.privacy.older_ledger import old, statement
 
 from hazemap.errors import CapExceeded, LedgerError, OtherUnit
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_records import Amount
-from hazemap.privacy.protected import Protected
+from hazemap.privacy.ledger_units import ProtectedUnit
+from hazemap.privacy.privacy_unit import DEVICE, ROW, TEXT, VALUES_ONLY, Unit
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
-from hazemap.privacy.unit import DEVICE, ROW, TEXT, VALUES_ONLY, Unit
 
 USERS = Unit.person("user", TEXT)
 VALUES = Unit.person("user", TEXT, model=VALUES_ONLY)
@@ -75,7 +75,7 @@ def test_a_values_cap_in_pure_epsilon_beside_a_map_in_rho_has_nothing_left_and_c
         [("nyc", ZCDP("0.1"), A_PERSON), ("nyc (values only)", PureDP(1), OF_VALUES)],
     )
     assert pages(ledger)["nyc", "values-only"] == (PureDP(5), 1)  # each page is shown, and those of others
-    ledger.protect("nyc", Protected("person", "user"))
+    ledger.protect("nyc", ProtectedUnit("person", "user"))
     status = ledger.status("nyc", VALUES_ONLY)
     assert (status.spent, status.remaining) == (Amount("ρ", Fraction(9, 10)), Amount("ε", Fraction(0)))
     for unit in (USERS, VALUES):
@@ -92,13 +92,13 @@ def test_who_charges_persons_next_is_asked_by_which_column_they_were_told_apart(
         ledger.charge("new york", PureDP(1), "a map", USERS)
     assert len(ledger.history()) == 1
     with pytest.raises(OtherUnit, match="say that they are about a person"):
-        ledger.protect("new york", Protected("row"))
-    ledger.protect("new york", Protected("person", "user"), why="it is in the log of May")
+        ledger.protect("new york", ProtectedUnit("row"))
+    ledger.protect("new york", ProtectedUnit("person", "user"), why="it is in the log of May")
     ledger.charge("new york", PureDP(1), "a map", USERS)
     with pytest.raises(OtherUnit):
         ledger.charge("new york", PureDP(1), "a map", Unit.person("trip", TEXT))
     [change] = ledger.changes("new york")
-    assert (change.old, change.new, change.why) == (None, Protected("person", "user"), "it is in the log of May")
+    assert (change.old, change.new, change.why) == (None, ProtectedUnit("person", "user"), "it is in the log of May")
 
 
 def test_rows_and_devices_are_known_from_their_statements(tmp_path: Path) -> None:
@@ -111,8 +111,10 @@ def test_rows_and_devices_are_known_from_their_statements(tmp_path: Path) -> Non
             ledger.charge(name, PureDP(1), "another", unit)
 
 
-@pytest.mark.parametrize("whom", [Protected("person", "user"), Protected("row"), Protected("device")], ids=str)
-def test_what_was_not_released_may_be_anybodys_so_the_steward_says_whose(tmp_path: Path, whom: Protected) -> None:
+@pytest.mark.parametrize(
+    "whom", [ProtectedUnit("person", "user"), ProtectedUnit("row"), ProtectedUnit("device")], ids=str
+)
+def test_what_was_not_released_may_be_anybodys_so_the_steward_says_whose(tmp_path: Path, whom: ProtectedUnit) -> None:
     ledger = old(tmp_path / "ledger.sqlite", {"nyc": PureDP(5)}, [("nyc", PureDP(1), None)])
     for unit in (USERS, ROW, DEVICE, VALUES):
         with pytest.raises(OtherUnit, match=r"--person COLUMN`, or with `.*--rows`"):
@@ -126,7 +128,7 @@ def test_a_page_that_added_what_cannot_be_added_is_closed(tmp_path: Path, other:
     ledger = old(tmp_path / "ledger.sqlite", {"nyc": None}, [("nyc", PureDP(1), A_PERSON), ("nyc", PureDP(1), other)])
     for refused in (
         lambda: ledger.charge("nyc", PureDP(1), "a map", USERS),
-        lambda: ledger.protect("nyc", Protected("person", "user")),
+        lambda: ledger.protect("nyc", ProtectedUnit("person", "user")),
     ):
         with pytest.raises(OtherUnit, match=r"several units .*whose sum holds for nobody"):
             refused()

@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from hazemap.errors import CapExceeded, InputError, LedgerError, OtherUnit
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.privacy_unit import DEVICE, ROW, Model, Unit
 from hazemap.privacy.statement import A_PERSON, Statement
-from hazemap.privacy.unit import DEVICE, ROW, Model, Unit
-from hazemap.tables.bounding import AtMostRows
+from hazemap.tables.contribution_bounding import AtMostRows
 
 PEOPLE = Unit.person("user", "text")
 

@@ -11,15 +11,15 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from older_ledger import old
+from tests.privacy.older_ledger import old
 
 from hazemap.errors import CapExceeded
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_records import Amount
+from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import A_PERSON, Statement
-from hazemap.privacy.unit import Unit
-from hazemap.tables.bounding import AtMostRows
+from hazemap.tables.contribution_bounding import AtMostRows
 
 PEOPLE = Unit.person("user", "text")
 

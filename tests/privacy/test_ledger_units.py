@@ -11,13 +11,13 @@ import pytest
 
 from hazemap.errors import CapExceeded, CodecError, HazemapWarning, InputError, LedgerError, OtherUnit
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
-from hazemap.privacy.circumstances import UNSAID, Circumstances
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_pages import read_budget, read_protected, read_unit
-from hazemap.privacy.protected import Protected
+from hazemap.privacy.ledger_balance import read_budget, read_protected, read_unit
+from hazemap.privacy.ledger_units import ProtectedUnit
+from hazemap.privacy.privacy_unit import DEVICE, ROW, TEXT, VALUES_ONLY, WHOLE_NUMBERS, Unit
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
-from hazemap.privacy.unit import DEVICE, ROW, TEXT, VALUES_ONLY, WHOLE_NUMBERS, Unit
-from hazemap.tables.bounding import AtMostRows, RowIsPerson
+from hazemap.privacy.statement_facts import UNSAID, StatementFacts
+from hazemap.tables.contribution_bounding import AtMostRows, RowIsPerson
 
 USERS = Unit.person("user", TEXT)
 VALUES = Unit.person("user", TEXT, model=VALUES_ONLY)
@@ -70,7 +70,7 @@ def test_fault_2_a_campaign_cannot_take_the_name_of_a_values_only_page(ledger: L
         lambda: ledger.charge("x  (values only) ", PureDP(1), "campaign", DEVICE),
         lambda: ledger.account("x (values only)", "campaign", DEVICE),
         lambda: ledger.cap("x (values only)", PureDP(1)),
-        lambda: ledger.protect("x (values only)", Protected("device")),
+        lambda: ledger.protect("x (values only)", ProtectedUnit("device")),
     ):
         with pytest.raises(InputError, match=r"once named a page.*--values-only"):
             attempt()
@@ -80,14 +80,14 @@ def test_fault_2_a_campaign_cannot_take_the_name_of_a_values_only_page(ledger: L
 @pytest.mark.parametrize("first", [USERS, *OTHERS], ids=str)
 def test_the_first_charge_fixes_whom_a_data_set_protects(ledger: Ledger, first: Unit) -> None:
     ledger.charge("nyc", PureDP(1), "first", first)
-    for other in {Protected.of(unit): unit for unit in [USERS, *OTHERS]}.values():
-        if Protected.of(other) == Protected.of(first):
+    for other in {ProtectedUnit.of(unit): unit for unit in [USERS, *OTHERS]}.values():
+        if ProtectedUnit.of(other) == ProtectedUnit.of(first):
             ledger.charge("nyc", PureDP(1), "again", other)
         else:
             for refused in (ledger.account("nyc", "other", other).charge, ledger.account("nyc", "other", other).check):
                 with pytest.raises(OtherUnit, match="prices of the two do not add up"):
                     refused(PureDP(1))
-    assert {Protected.of(record.charge.unit) for record in ledger.history()} == {Protected.of(first)}
+    assert {ProtectedUnit.of(record.charge.unit) for record in ledger.history()} == {ProtectedUnit.of(first)}
 
 
 def test_a_refused_charge_protects_nobody(ledger: Ledger) -> None:
@@ -99,15 +99,15 @@ def test_a_refused_charge_protects_nobody(ledger: Ledger) -> None:
 
 
 def test_a_cap_may_say_whom_a_data_set_protects(ledger: Ledger) -> None:
-    ledger.cap("nyc", PureDP(1), protects=Protected("person", "User"))
+    ledger.cap("nyc", PureDP(1), protects=ProtectedUnit("person", "User"))
     with pytest.raises(OtherUnit):
         ledger.charge("nyc", PureDP(1), "a map", ROW)
-    ledger.protect("nyc", Protected("person", "trip"))  # nothing was charged: it may still be changed
-    ledger.protect("nyc", Protected("person", "user"))
+    ledger.protect("nyc", ProtectedUnit("person", "trip"))  # nothing was charged: it may still be changed
+    ledger.protect("nyc", ProtectedUnit("person", "user"))
     ledger.charge("nyc", PureDP(1), "a map", USERS)
-    assert ledger.datasets()[0].protects == Protected("person", "user", TEXT)
+    assert ledger.datasets()[0].protects == ProtectedUnit("person", "user", TEXT)
     with pytest.raises(OtherUnit, match="has paid for people told apart by the column 'user' already"):
-        ledger.protect("nyc", Protected("person", "trip"))
+        ledger.protect("nyc", ProtectedUnit("person", "trip"))
 
 
 def test_who_has_no_ids_has_no_values_only_page(ledger: Ledger) -> None:
@@ -116,7 +116,7 @@ def test_who_has_no_ids_has_no_values_only_page(ledger: Ledger) -> None:
         ledger.cap("nyc", PureDP(1), model=VALUES_ONLY)
     ledger.cap("oslo", PureDP(1), model=VALUES_ONLY)
     with pytest.raises(OtherUnit, match="has a values-only page"):
-        ledger.protect("oslo", Protected("device"))
+        ledger.protect("oslo", ProtectedUnit("device"))
     with pytest.raises(OtherUnit):
         ledger.charge("oslo", PureDP("0.1"), "a map", ROW)
 
@@ -147,7 +147,7 @@ def test_a_statement_about_others_than_those_who_paid_is_not_noted(ledger: Ledge
     charge = ledger.charge("nyc", PureDP(1), "a map", USERS)
     about = (A_PERSON, AtMostRows(1)) if other != ROW else (A_ROW, RowIsPerson())
     words = ("nyc", about[0], "one added or removed", PureDP(1), about[1], "curator", (), "discrete Laplace", (), ())
-    stated = Statement(*words, "flat", "2026-01-02T03:04:05Z", "0.1.0", Circumstances(other))
+    stated = Statement(*words, "flat", "2026-01-02T03:04:05Z", "0.1.0", StatementFacts(other))
     with pytest.raises(LedgerError, match=r"the statement is about .*, but charge 1 paid for a person: all rows of"):
         ledger.released(charge.id, stated, None)
     assert not ledger.history()[0].released
@@ -219,7 +219,7 @@ def test_every_change_of_a_cap_is_kept_with_when_who_and_why(ledger: Ledger) -> 
     ledger.cap("nyc", PureDP(1))
     ledger.cap("nyc", PureDP(2), why="the board,\nof 3 May")
     ledger.cap("nyc", ZCDP(1), model=VALUES_ONLY)
-    ledger.cap("oslo", PureDP(3), protects=Protected("person", "user"))
+    ledger.cap("oslo", PureDP(3), protects=ProtectedUnit("person", "user"))
     changes = ledger.changes("nyc")
     assert [(change.model, change.old, change.new, change.why) for change in changes] == [
         ("full", None, PureDP(1), None),
@@ -228,7 +228,7 @@ def test_every_change_of_a_cap_is_kept_with_when_who_and_why(ledger: Ledger) -> 
     ]
     assert all(change.who and change.time.endswith("Z") for change in changes)
     assert [(change.model, change.new) for change in ledger.changes("oslo")] == [
-        (None, Protected("person", "user")),
+        (None, ProtectedUnit("person", "user")),
         ("full", PureDP(3)),
     ]
     assert len(ledger.changes()) == 5
@@ -237,7 +237,7 @@ def test_every_change_of_a_cap_is_kept_with_when_who_and_why(ledger: Ledger) -> 
 def test_a_cap_that_is_refused_leaves_no_history(ledger: Ledger) -> None:
     ledger.charge("nyc", ZCDP(1), "a map", USERS)
     with pytest.raises(InputError):
-        ledger.cap("nyc", PureDP(1), protects=Protected("person", "user"), why="impossible")
+        ledger.cap("nyc", PureDP(1), protects=ProtectedUnit("person", "user"), why="impossible")
     assert ledger.changes() == []
 
 
@@ -258,8 +258,13 @@ def test_units_changed_by_hand_are_not_believed(ledger: Ledger, change: str, wor
 
 
 def test_whom_a_data_set_protects_comes_back_from_its_json() -> None:
-    for protected in (Protected.of(USERS), Protected("person", "user"), Protected("row"), Protected("device")):
-        assert Protected.from_json(json.loads(json.dumps(protected.to_json()))) == protected
+    for protected in (
+        ProtectedUnit.of(USERS),
+        ProtectedUnit("person", "user"),
+        ProtectedUnit("row"),
+        ProtectedUnit("device"),
+    ):
+        assert ProtectedUnit.from_json(json.loads(json.dumps(protected.to_json()))) == protected
 
 
 # what is written in the ledger, and read from it
@@ -288,12 +293,12 @@ def test_units_and_whom_they_are_about_are_what_they_were_in_letters_read_from_a
     for unit, (said, column) in words.items():
         read = Unit.from_json(fresh(unit.to_json()))
         assert (read, str(read), read.column, read.to_json()) == (unit, said, column, unit.to_json())
-        about = Protected.from_json(fresh(Protected.of(unit).to_json()))
-        assert about == Protected.of(read) and str(about) == whom[unit.kind]
+        about = ProtectedUnit.from_json(fresh(ProtectedUnit.of(unit).to_json()))
+        assert about == ProtectedUnit.of(read) and str(about) == whom[unit.kind]
         assert about.agrees(read) and about.caution("nyc", read) is None
         for other in words:
             assert about.agrees(other) == (unit.kind == other.kind)
-    assert Protected("person", "user").caution("nyc", USERS) is None
+    assert ProtectedUnit("person", "user").caution("nyc", USERS) is None
 
 
 @pytest.mark.parametrize(
@@ -306,7 +311,7 @@ def test_units_and_whom_they_are_about_are_what_they_were_in_letters_read_from_a
     ],
 )
 def test_a_refusal_says_whom_the_page_is_about_and_what_to_do(mine: Unit, other: Unit, words: tuple[str, ...]) -> None:
-    said = Protected.from_json(fresh(Protected.of(mine).to_json())).refusal(
+    said = ProtectedUnit.from_json(fresh(ProtectedUnit.of(mine).to_json())).refusal(
         "nyc", Unit.from_json(fresh(other.to_json()))
     )
     assert all(each in said for each in words)
@@ -318,7 +323,7 @@ def test_a_refusal_says_whom_the_page_is_about_and_what_to_do(mine: Unit, other:
 )
 def test_json_that_says_of_nobody_that_they_are_protected_is_refused(wrong: object) -> None:
     with pytest.raises(CodecError):
-        Protected.from_json(fresh(wrong))
+        ProtectedUnit.from_json(fresh(wrong))
 
 
 @pytest.mark.parametrize(
@@ -327,12 +332,12 @@ def test_json_that_says_of_nobody_that_they_are_protected_is_refused(wrong: obje
 def test_what_is_said_of_a_column_of_ids_has_its_fields_and_no_others(more: dict[str, str]) -> None:
     words = "an object with a kind" if "x" in more else "says of nobody"
     if more.get("read_as") == "":
-        assert Protected.from_json({"kind": "person", **more}).read_as == ""
+        assert ProtectedUnit.from_json({"kind": "person", **more}).read_as == ""
     else:
         with pytest.raises(CodecError, match=words):
-            Protected.from_json({"kind": "person", **more})
+            ProtectedUnit.from_json({"kind": "person", **more})
     with pytest.raises(CodecError, match="an object with a kind"):
-        Protected.from_json(fresh(more))
+        ProtectedUnit.from_json(fresh(more))
 
 
 def test_names_of_columns_have_1_to_300_characters() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, noise_for, share_for
-from hazemap.privacy.stream import Stream
-from hazemap.tables.bounding import Sensitivity
+from hazemap.privacy.random_stream import Stream
+from hazemap.tables.contribution_bounding import Sensitivity
 
 STEP = Fraction(1, 1 << 30)
 WIDTHS = [Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(17, 5), Fraction(399, 100), Fraction(4), Fraction(100)]

@@ -12,9 +12,11 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from hazemap.privacy.growth import GrowthNoise
+from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.privacy.private_splitting import SplittingNoise
+from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.samplers import bernoulli as coins
 from hazemap.privacy.samplers import (
-    coins,
     discrete_gaussian,
     discrete_laplace,
     gaussian,
@@ -23,10 +25,8 @@ from hazemap.privacy.samplers import (
     permute_and_flip,
     permute_and_flip_each,
 )
-from hazemap.privacy.samplers.selection import below_each
-from hazemap.privacy.shares import NoiseShares
-from hazemap.privacy.stream import Stream
-from hazemap.trust.randomisers import Asymmetric, Symmetric
+from hazemap.privacy.samplers.private_selection import below_each
+from hazemap.trust.local_randomizers import Asymmetric, Symmetric
 
 SCALES = (Fraction(1, 10**9), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(255, 8), Fraction(10**6, 7))
 SCALES += (Fraction((1 << 50) - 1), Fraction(1 << 50))
@@ -47,7 +47,7 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """Draws that take several pieces of work, the last one short."""
     monkeypatch.setattr(laplace, "_CHUNK", 128)
     monkeypatch.setattr(gaussian, "_CHUNK", 100)
-    monkeypatch.setattr("hazemap.privacy.samplers.selection._CHUNK", 5)
+    monkeypatch.setattr("hazemap.privacy.samplers.private_selection._CHUNK", 5)
     stream = Stream.fixed(b"pieces")
     starts = np.array([0, 2, 8, 9, 12, 17, 18])
     return [
@@ -62,7 +62,7 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
 
 
 def shares(stream: Stream) -> list[object]:
-    noise = NoiseShares(Fraction(20), 900)
+    noise = DistributedNoise(Fraction(20), 900)
     return [
         *(noise.share(stream, 3000), noise.together(stream, 50, 1), noise.together(stream, 50, 1900)),
         *(
@@ -71,9 +71,9 @@ def shares(stream: Stream) -> list[object]:
             for most in (0, 1, 999)
             for size in (1, 1 << 16)
         ),
-        *(NoiseShares(scale, 9).bits(9, 1, 5) for scale in SCALES),
+        *(DistributedNoise(scale, 9).bits(9, 1, 5) for scale in SCALES),
         *(
-            NoiseShares(Fraction(scale), 9).bits(9, 1, 1 << size)
+            DistributedNoise(Fraction(scale), 9).bits(9, 1, 1 << size)
             for scale in range(1, 40, 3)
             for size in (0, 9, 16, 30)
         ),
@@ -154,5 +154,5 @@ def test_bounds_of_gamma_are_what_they_were():
 def test_trees_are_grown_with_the_noise_and_the_bias_they_were():
     budgets, numbers = ("1/1000000000", "1/7", "3", "40"), ((1, 2), (5, 4), (3, 9))
     grid = [(e, most, fan, depth) for e in budgets for most, fan in numbers for depth in (1, 2, 3, 24)]
-    noise = [GrowthNoise.within(Fraction(e), most, fan, depth) for e, most, fan, depth in grid]
+    noise = [SplittingNoise.within(Fraction(e), most, fan, depth) for e, most, fan, depth in grid]
     assert pinned(*(str(each) for each in noise)) == "663392334da8ea16"

@@ -19,9 +19,9 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import chi2_contingency, chisquare
 
 from hazemap.errors import InputError
+from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers import discrete_gaussian, discrete_laplace, geometric, laplace
-from hazemap.privacy.samplers.coins import spread
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.samplers.bernoulli import spread
 
 LEVEL = 1e-6
 DRAWS = 1 << 20

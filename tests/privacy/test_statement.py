@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hazemap.errors import CodecError, InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP, log_delta
-from hazemap.privacy.circumstances import UNSAID, Circumstances, CohortFacts, Randomness
+from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import (
     A_PERSON,
     A_ROW,
@@ -20,8 +20,8 @@ from hazemap.privacy.statement import (
     budget_to_json,
     implied_epsilon,
 )
-from hazemap.privacy.unit import Unit
-from hazemap.tables.bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
+from hazemap.privacy.statement_facts import UNSAID, CohortFacts, Randomness, StatementFacts
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
 
 NYC = Statement(
     dataset="nyc",
@@ -83,7 +83,7 @@ GOLDEN = json.dumps(
         "learned": ["box", "numbers"],
     }
 )
-KNOWN = Circumstances(
+KNOWN = StatementFacts(
     Unit.person("user", "whole numbers", guessed=True),
     Randomness.SYSTEM,
     CohortFacts(1000, 500, Fraction(1, 10), Fraction(1, 20), "ONE", "MALICIOUS"),
@@ -191,7 +191,7 @@ def test_the_text_names_the_id_column_and_says_that_it_was_guessed() -> None:
 
 
 def test_a_fixed_test_stream_is_no_randomness_of_the_system() -> None:
-    line = replace(NYC, circumstances=Circumstances(randomness=Randomness.TEST_STREAM)).line()
+    line = replace(NYC, circumstances=StatementFacts(randomness=Randomness.TEST_STREAM)).line()
     assert line.startswith("A test that protects nobody")
 
 

@@ -9,15 +9,17 @@ import pytest
 from hazemap.algorithms import Flat
 from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.domains import Box, Hexagons, Quadtree
 from hazemap.encoders import Counts
 from hazemap.estimate import from_transcript
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.queries import Answer, Query
 from hazemap.releases import Release
-from hazemap.rounds import Answer, Query
 from hazemap.session import Exchange
-from hazemap.tables.bounding import AtMostRows
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows
 
 BERLIN = Box(13.2, 52.4, 13.6, 52.6)
 STATEMENT = Statement(

@@ -15,12 +15,12 @@ from hazemap.algorithms import (
     DensePyramid,
     FittedLevel,
     Flat,
-    FoundBox,
     Geometric,
     Hierarchical,
     KDTree,
     LaplaceClip,
     PrefixTree,
+    PrivateBoundingBox,
     Privlet,
     PrivTree,
     PublishedPyramid,
@@ -29,13 +29,15 @@ from hazemap.algorithms import (
     UniformGrid,
 )
 from hazemap.cellmap import Reading
-from hazemap.domains import Box, Hexagons, Quadtree
+from hazemap.engines.memory import MemoryTable
 from hazemap.privacy.budget import PureDP
 from hazemap.releases import Release
 from hazemap.session import Unrecorded, run
-from hazemap.tables import MemoryTable, Outside
-from hazemap.tables.bounding import AtMostRows, OneVote
-from hazemap.trust import Curator
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside
+from hazemap.trust.curator import Curator
 
 from .conftest import BERLIN, STATEMENT
 
@@ -102,7 +104,7 @@ def test_a_stored_release_answers_like_the_fresh_one(name, points, tmp_path):
 
 
 def test_a_box_that_was_paid_for_is_stored_too(points, tmp_path):
-    method, budget = FoundBox(Adaptive(SQUARES)), PureDP(50)
+    method, budget = PrivateBoundingBox(Adaptive(SQUARES)), PureDP(50)
     curator = Curator(town(points))
     result = run(method, curator, budget, Unrecorded())
     statement = replace(STATEMENT, budget=budget)

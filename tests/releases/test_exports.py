@@ -10,9 +10,10 @@ import pytest
 import shapely
 
 from hazemap.cells import Leaves
-from hazemap.domains import Box, Hexagons
 from hazemap.errors import FileError
 from hazemap.releases import Release
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
 
 from .conftest import flat
 

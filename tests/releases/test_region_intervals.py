@@ -10,14 +10,15 @@ import pytest
 import shapely
 
 from hazemap.algorithms import Adaptive, CountMin, Flat
-from hazemap.domains import Box, Quadtree
+from hazemap.engines.memory import MemoryTable
 from hazemap.privacy.budget import PureDP
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.random_stream import Stream
 from hazemap.releases import Release
 from hazemap.session import Unrecorded, run
-from hazemap.tables import MemoryTable
-from hazemap.tables.bounding import RowIsPerson
-from hazemap.trust import Curator
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import RowIsPerson
+from hazemap.trust.curator import Curator
 
 from .conftest import BERLIN, STATEMENT
 

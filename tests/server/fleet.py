@@ -11,17 +11,17 @@ import numpy as np
 
 from hazemap.codec import dumps, loads
 from hazemap.encoders.encoder import total
+from hazemap.engines.memory import MemoryTable
 from hazemap.privacy.ledger import Ledger
-from hazemap.server.app import Application
-from hazemap.server.campaigns import Campaign
+from hazemap.protocols.secure_aggregation.client import Client
+from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.server.asgi_app import Application
+from hazemap.server.campaign_spec import Campaign
 from hazemap.server.coordinator import Coordinator
-from hazemap.server.enrolment import PROOF
-from hazemap.server.store import Store
-from hazemap.tables import MemoryTable
-from hazemap.trust.tasks import KNOWN, Task, check
-from hazemap.wire.client import Client
-from hazemap.wire.identities import Identity
-from hazemap.wire.terms import Terms
+from hazemap.server.device_enrolment import PROOF
+from hazemap.server.store import CampaignStore
+from hazemap.trust.device_tasks import KNOWN, Task, check
 
 TOKEN, OPERATOR = "enrolment token of the tests", "operator token of the tests"
 AS_OPERATOR = {"Authorization": f"Bearer {OPERATOR}"}
@@ -30,7 +30,7 @@ AS_OPERATOR = {"Authorization": f"Bearer {OPERATOR}"}
 class Anything:
     """Floors that let tests run sessions of a few people."""
 
-    def check(self, terms: Terms) -> None:
+    def check(self, terms: SessionParameters) -> None:
         pass
 
 
@@ -92,7 +92,7 @@ class FakeDevice:
     def _client(self, task: Task) -> Client:
         table = MemoryTable(np.array([0]), {"lon": np.array([self.lon]), "lat": np.array([self.lat])})
 
-        def contribution(terms: Terms) -> np.ndarray:
+        def contribution(terms: SessionParameters) -> np.ndarray:
             check(task, terms)
             self.contributed.append((task.campaign, task.round))
             return total(task.question.encoder, table)
@@ -125,8 +125,8 @@ class Town:
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://town")
         await self.coordinator.start()
 
-    def make_store(self) -> Store:
-        return Store(self.database or self.folder / "server.sqlite")
+    def make_store(self) -> CampaignStore:
+        return CampaignStore(self.database or self.folder / "server.sqlite")
 
     async def kill(self) -> None:
         """As `kill -9` would: no last wish is granted. (The lock is freed, as the system does.)"""

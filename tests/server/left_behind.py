@@ -16,16 +16,16 @@ import numpy as np
 from scipy.stats import nbinom
 
 from hazemap.device import enrolment
-from hazemap.device.account import Account, Charge
-from hazemap.device.store import Store
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.privacy_account import DeviceCharge, PrivacyAccount
 from hazemap.encoders.encoder import total
-from hazemap.privacy.ledger import ChargeRecord, Ledger
+from hazemap.engines.memory import MemoryTable
+from hazemap.privacy.ledger import Ledger, LedgerCharge
+from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
+from hazemap.protocols.secure_aggregation.stages import Stage
 from hazemap.releases import Release
-from hazemap.server.campaigns import Campaign
-from hazemap.tables import MemoryTable
-from hazemap.trust.prices import SecureSumPrices
-from hazemap.wire.stages import Stage
-from hazemap.wire.terms import Terms
+from hazemap.server.campaign_spec import Campaign
+from hazemap.trust.distributed_noise_prices import SecureSumPrices
 
 STAGES = ("keys", "shares", "masked", "assent", "unmask")
 """Of a semi-honest session, in order."""
@@ -53,7 +53,7 @@ class Shard(NamedTuple):
     attempt: int
     state: str
     people: int
-    terms: Terms
+    terms: SessionParameters
 
 
 def rows(database: Path, sql: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -109,21 +109,21 @@ class LeftBehind:
 
     campaign: Campaign
     release: Release
-    records: list[ChargeRecord]
+    records: list[LedgerCharge]
     shards: list[Shard]
-    charges: dict[tuple[str, int], list[Charge]]
+    charges: dict[tuple[str, int], list[DeviceCharge]]
 
     @classmethod
     def read(cls, campaign: Campaign, server: Path, stores: Iterable[Path]) -> "LeftBehind":
         """From the folder of the server and the stores of the devices."""
         charges = {}
         for path in stores:
-            with Store.opened(path) as store:
+            with EncryptedStore.opened(path) as store:
                 for device in enrolment.devices(store):
-                    every = Account(store, device).charges()
+                    every = PrivacyAccount(store, device).charges()
                     charges[path.name, device] = [each for each in every if each.campaign == campaign.name]
         found = rows(server / "server.sqlite", _SHARDS, campaign.name)
-        shards = [Shard(row[0].hex(), *row[1:6], Terms.from_bytes(row[6])) for row in found]
+        shards = [Shard(row[0].hex(), *row[1:6], SessionParameters.from_bytes(row[6])) for row in found]
         records = Ledger(server / "ledger.sqlite").history(campaign.dataset)
         release = Release.open(server / "releases" / f"{campaign.name}.parquet")
         return cls(campaign, release, records, shards, charges)

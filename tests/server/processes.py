@@ -20,12 +20,12 @@ PARENT = """
 import json, os, sys
 from pathlib import Path
 import cryptography, httptools, httpx, numba, numpy, pyarrow.parquet, geopandas, shapely, starlette, uvicorn, uvloop
-import hazemap.algorithms, hazemap.cli.main, hazemap.device.people, hazemap.device.running, hazemap.domains
-import hazemap.releases.file, hazemap.server.serving
+import hazemap.algorithms, hazemap.cli.main, hazemap.device.rows_per_person, hazemap.device.device_process
+import hazemap.spatial.h3_hexagons, hazemap.releases.map_geoparquet, hazemap.server.server_process
 from hazemap.device import agent
 from hazemap.privacy.ledger import Ledger
-from hazemap.server.pace import Pace
-from hazemap.server.serving import Serving
+from hazemap.server.polling_interval import Pace
+from hazemap.server.server_process import ServerProcess
 
 agent.AGAIN = 0.05
 agent.SILENT = 0.5
@@ -35,7 +35,7 @@ PACE = Pace(busy=1e6, idle=1e6, least=0.08, most=0.3, calm=0.1)
 def serve(folder, port):
     import logging
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
-    Serving(Path(folder), port=port, ledger=Ledger(Path(folder) / "ledger.sqlite"), pace=PACE).run()
+    ServerProcess(Path(folder), port=port, ledger=Ledger(Path(folder) / "ledger.sqlite"), pace=PACE).run()
 
 def hazemap_(*arguments):
     sys.argv = ["hazemap", *arguments]

@@ -22,10 +22,11 @@ from scipy.stats import chi2, chisquare, norm
 
 from hazemap.algorithms import Adaptive
 from hazemap.codec import dumps
-from hazemap.domains import Box, Quadtree
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.server.campaigns import Campaign, Deadlines
+from hazemap.server.campaign_spec import Campaign, Deadlines
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohorts import Cohort, Sampling
 
 from .fleet import crowd
@@ -272,8 +273,8 @@ def test_devices_that_are_killed_go_on_or_count_as_dropouts_and_pay_once(parent,
 
 HASTY = """
 import threading, time
-from hazemap.server.store import Store
-commit, lock, held = Store._committed, threading.Lock(), []
+from hazemap.server.store import CampaignStore
+commit, lock, held = CampaignStore._committed, threading.Lock(), []
 
 def in_a_moment(store, jobs):
     if not held:
@@ -294,18 +295,18 @@ def now_and_then(store):
             commit(store, held[0])
             held[0] = []
 
-Store._committed = in_a_moment
+CampaignStore._committed = in_a_moment
 """
 
 FORGETFUL = """
-from hazemap.privacy.unit import DEVICE
-from hazemap.server.accounts import CampaignAccount
-CampaignAccount.charge = lambda account, price: account.ledger.charge(account.dataset, price, account.what, DEVICE)
+from hazemap.privacy.privacy_unit import DEVICE
+from hazemap.server.campaign_charge import CampaignCharge
+CampaignCharge.charge = lambda account, price: account.ledger.charge(account.dataset, price, account.what, DEVICE)
 """
 
 CARELESS = """
 import asyncio
-from hazemap.device.commits import Commits
+from hazemap.device.group_commit import Commits
 write = Commits.write
 
 async def pay_later(commits, writes):

@@ -7,11 +7,11 @@ import pytest
 from hazemap.errors import StoreError
 from hazemap.releases import Release
 from hazemap.server.databases import Postgres
-from hazemap.server.store import Store, Write
+from hazemap.server.store import CampaignStore, Write
 
 from .fleet import Town, crowd
 from .postgres import cluster
-from .test_campaigns import campaign, counts, truth
+from .test_campaign_spec import campaign, counts, truth
 
 FACT = "INSERT INTO facts VALUES (?, ?)"
 
@@ -24,9 +24,9 @@ def url():
 
 @pytest.mark.slow
 def test_the_same_sql_keeps_the_same_things(url):
-    store = Store(url)
+    store = CampaignStore(url)
     with pytest.raises(StoreError, match="another server"):
-        Store(Postgres(url, patience=0.3))
+        CampaignStore(Postgres(url, patience=0.3))
     store.write_now(Write("INSERT INTO devices VALUES (?, ?, ?, ?)", ("a", bytes(range(256)), b"\0", "now")))
     with pytest.raises(StoreError, match="contradicts"):
         store.write_now(Write("INSERT INTO devices VALUES (?, ?, ?, ?)", ("b", bytes(range(256)), b"", "now")))
@@ -36,7 +36,7 @@ def test_the_same_sql_keeps_the_same_things(url):
 
     asyncio.run(many())
     store.close()
-    again = Store(url)
+    again = CampaignStore(url)
     [(identity,)] = again.read("SELECT identity FROM devices WHERE device = ?", "a")
     assert bytes(identity) == bytes(range(256))
     assert again.read("SELECT count(*) FROM facts WHERE value = ?", "x") == [(2_000,)]
@@ -45,7 +45,7 @@ def test_the_same_sql_keeps_the_same_things(url):
 
 @pytest.mark.slow
 def test_a_lost_connection_ends_the_store(url):
-    store = Store(url)
+    store = CampaignStore(url)
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as admin:

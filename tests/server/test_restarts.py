@@ -9,11 +9,11 @@ import pytest
 from hazemap.algorithms import Adaptive
 from hazemap.privacy.budget import PureDP
 from hazemap.releases import Release
-from hazemap.server.store import Store
+from hazemap.server.store import CampaignStore
 from hazemap.trust.cohorts import Cohort
 
 from .fleet import Town, crowd
-from .test_campaigns import TREE, campaign, counts, truth
+from .test_campaign_spec import TREE, campaign, counts, truth
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
@@ -22,7 +22,7 @@ LIFE = 20
 SIX = Cohort(6, 6, dropout=Fraction(1, 6), corrupt=Fraction(0))
 
 
-class Mortal(Store):
+class Mortal(CampaignStore):
     """A store whose process dies at its n-th commit: just before it, or after it and before anybody is told."""
 
     def __init__(self, place, last, before):

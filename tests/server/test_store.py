@@ -8,14 +8,14 @@ import pytest
 
 from hazemap.errors import InputError, StoreError
 from hazemap.server.databases import Postgres, Sqlite, database
-from hazemap.server.store import Store, Write
+from hazemap.server.store import CampaignStore, Write
 
 FACT = "INSERT INTO facts VALUES (?, ?)"
 
 
 @pytest.fixture
 def store(tmp_path):
-    made = Store(tmp_path / "server.sqlite")
+    made = CampaignStore(tmp_path / "server.sqlite")
     yield made
     made.close()
 
@@ -25,10 +25,10 @@ def facts(store):
 
 
 def test_what_was_written_is_there_when_the_store_is_opened_again(tmp_path):
-    first = Store(tmp_path / "server.sqlite")
+    first = CampaignStore(tmp_path / "server.sqlite")
     first.write_now(Write(FACT, ("a", "1")), Write(FACT, ("b", "2")))
     first.close()
-    again = Store(tmp_path / "server.sqlite")
+    again = CampaignStore(tmp_path / "server.sqlite")
     assert facts(again) == {"a": "1", "b": "2"}
     again.close()
 
@@ -101,12 +101,12 @@ def test_a_broken_disk_ends_the_store(store, monkeypatch):
 
 def test_a_database_belongs_to_one_server(store, tmp_path):
     with pytest.raises(StoreError, match="another server"):
-        Store(tmp_path / "server.sqlite")
+        CampaignStore(tmp_path / "server.sqlite")
 
 
 def test_a_closed_store_can_be_opened_by_the_next_server(tmp_path):
     for number in range(3):
-        store = Store(tmp_path / "server.sqlite")
+        store = CampaignStore(tmp_path / "server.sqlite")
         assert len(facts(store)) == number
         store.write_now(Write(FACT, (str(number), "")))
         store.close()
@@ -119,19 +119,19 @@ def test_a_foreign_database_is_refused_and_left_alone(tmp_path):
     other.commit()
     other.close()
     with pytest.raises(StoreError, match="no hazemap server's"):
-        Store(path)
+        CampaignStore(path)
     path.write_bytes(b"these are my notes" * 100)
     with pytest.raises(StoreError, match="cannot be opened"):
-        Store(path)
+        CampaignStore(path)
     assert path.read_bytes() == b"these are my notes" * 100
 
 
 def test_a_store_of_another_version_is_refused(tmp_path):
-    store = Store(tmp_path / "server.sqlite")
+    store = CampaignStore(tmp_path / "server.sqlite")
     store.write_now(Write("UPDATE facts SET value = '99' WHERE name = 'version'"))
     store.close()
     with pytest.raises(StoreError, match="version '99'"):
-        Store(tmp_path / "server.sqlite")
+        CampaignStore(tmp_path / "server.sqlite")
 
 
 def test_a_place_is_a_path_or_a_postgresql_url(tmp_path):

@@ -7,13 +7,14 @@ import pytest
 import hazemap
 from hazemap import draw
 from hazemap.algorithms import KDTree, PrivTree
-from hazemap.domains import Box, Hexagons
 from hazemap.errors import InputError
 from hazemap.privacy.ledger import Ledger
 from hazemap.releases import Release
-from hazemap.specs.method_names import among_devices, way
-from hazemap.specs.parsing import Hexes, Squares
-from hazemap.tables.bounding import AtMostRows
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.specs.method_names import among_devices, method_from_name
+from hazemap.specs.parsing import HexagonCells, QuadtreeCells
+from hazemap.tables.contribution_bounding import AtMostRows
 
 PARIS, LEFT_BANK = Box(2.2, 48.8, 2.5, 48.9), Box(2.3, 48.83, 2.36, 48.85)
 NAMES = ("kd-tree", "kd-tree-uniform", "kd-hybrid", "privtree")
@@ -52,19 +53,19 @@ def test_a_method_by_its_name_gives_a_file_a_picture_and_answers(name, box, peop
 
 
 def test_names_give_the_kinds():
-    made = [way(name, Squares(None), PARIS, AtMostRows(1)) for name in NAMES]
+    made = [method_from_name(name, QuadtreeCells(None), PARIS, AtMostRows(1)) for name in NAMES]
     assert [type(method) for method in made] == [KDTree, KDTree, KDTree, PrivTree]
     assert [method.growth > 0 for method in made[:3]] == [True, False, True] and made[2].below > 0
 
 
 def test_a_privtree_grows_of_hexagons_and_a_kd_tree_does_not():
-    assert isinstance(way("privtree", Hexes(7, 10), PARIS, AtMostRows(1)).tree, Hexagons)
+    assert isinstance(method_from_name("privtree", HexagonCells(7, 10), PARIS, AtMostRows(1)).tree, Hexagons)
     with pytest.raises(InputError, match="rectangles of its own"):
-        way("kd-tree", Hexes(7, 10), PARIS, AtMostRows(1))
+        method_from_name("kd-tree", HexagonCells(7, 10), PARIS, AtMostRows(1))
 
 
 @pytest.mark.parametrize("box", [PARIS, None], ids=["a box", "none"])
 @pytest.mark.parametrize("name", NAMES)
 def test_devices_cannot_be_asked_for_them(name, box):
     with pytest.raises(InputError, match="who sees all rows"):
-        among_devices(way(name, Squares(None), box, AtMostRows(1)), 3_000)
+        among_devices(method_from_name(name, QuadtreeCells(None), box, AtMostRows(1)), 3_000)

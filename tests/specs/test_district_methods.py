@@ -13,15 +13,15 @@ from typer.testing import CliRunner
 
 from hazemap.algorithms import Adaptive, Flat, Geometric, Hierarchical, National
 from hazemap.cli.main import app
-from hazemap.domains import Box
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.random_stream import Stream
 from hazemap.publish import release
 from hazemap.releases import Release
-from hazemap.specs.method_names import among_devices, reach, way
+from hazemap.spatial.bounding_box import Box
+from hazemap.specs.method_names import among_devices, method_from_name, reach
 from hazemap.specs.parsing import SQUARES, DistrictFiles, cells
-from hazemap.tables import AtMostRows
+from hazemap.tables.contribution_bounding import AtMostRows
 
 RULE = AtMostRows(1)
 
@@ -62,28 +62,31 @@ def test_other_spellings_are_refused(text):
 
 
 def test_methods_are_made_over_the_districts_of_the_files(folder):
-    found = {name: way(name, cells(FILES), None, RULE) for name in ("flat", "flat:1", "hierarchical", "geometric:2")}
+    found = {
+        name: method_from_name(name, cells(FILES), None, RULE)
+        for name in ("flat", "flat:1", "hierarchical", "geometric:2")
+    }
     assert [type(method) for method in found.values()] == [Flat, Flat, Hierarchical, Geometric]
     assert (found["flat"].level, found["flat:1"].level) == (2, 1)
-    assert isinstance(way("adaptive", cells(FILES), None, RULE), Adaptive)
-    national = way("national", cells(FILES.replace(":", "@12:", 1)), None, RULE)
+    assert isinstance(method_from_name("adaptive", cells(FILES), None, RULE), Adaptive)
+    national = method_from_name("national", cells(FILES.replace(":", "@12:", 1)), None, RULE)
     assert isinstance(national, National)
     assert national.tree.square.depth == 12
-    assert way("national:5000", cells(FILES), None, RULE).dynamic_below == 5000
+    assert method_from_name("national:5000", cells(FILES), None, RULE).dynamic_below == 5000
     assert reach(national) == reach(found["flat"]) == Box(0, 0, 4, 2)
 
 
 def test_what_districts_cannot_be_is_refused(folder):
     with pytest.raises(InputError, match="leave the box out"):
-        way("flat", cells(FILES), Box(0, 0, 1, 1), RULE)
+        method_from_name("flat", cells(FILES), Box(0, 0, 1, 1), RULE)
     with pytest.raises(InputError, match=r"a method for districts is one of: national.*found 'htf'"):
-        way("htf", cells(FILES), None, RULE)
+        method_from_name("htf", cells(FILES), None, RULE)
     with pytest.raises(InputError, match=r"levels 0 .* to 2; found 3"):
-        way("flat:3", cells(FILES), None, RULE)
+        method_from_name("flat:3", cells(FILES), None, RULE)
     with pytest.raises(FileError, match="there is no file"):
-        way("flat", cells("districts:nowhere.geojson"), None, RULE)
+        method_from_name("flat", cells("districts:nowhere.geojson"), None, RULE)
     with pytest.raises(InputError, match="only somebody can answer who sees all rows"):
-        among_devices(way("national", cells(FILES), None, RULE), 1000)
+        among_devices(method_from_name("national", cells(FILES), None, RULE), 1000)
 
 
 @pytest.mark.parametrize("method", ["national", "national:2000", "flat:1"])

@@ -6,8 +6,8 @@ import pytest
 
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
-from hazemap.specs.parsing import Hexes, Squares, bounding, budget, cells
-from hazemap.tables import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson
+from hazemap.specs.parsing import HexagonCells, QuadtreeCells, bounding, budget, cells
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def test_other_bounding_rules_are_refused(text):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("quadtree", Squares(None)),
-        ("quadtree:12", Squares(12)),
-        ("h3:7-10", Hexes(7, 10)),
-        ("h3:9", Hexes(9, 9)),
+        ("quadtree", QuadtreeCells(None)),
+        ("quadtree:12", QuadtreeCells(12)),
+        ("h3:7-10", HexagonCells(7, 10)),
+        ("h3:9", HexagonCells(9, 9)),
     ],
 )
 def test_every_kind_of_cells_has_a_spelling(text, found):

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.domains import Box
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
-from hazemap.specs.document import from_toml, to_toml
-from hazemap.specs.parsing import DistrictFiles, HexagonList, Hexes, Squares, bounding, cells
-from hazemap.specs.release import ReleaseSpec
-from hazemap.specs.statistics import StatisticsSpec
-from hazemap.specs.table import TableSpec
-from hazemap.tables import CsvDialect
-from hazemap.tables.bounding import OneVote, Outside, RowIsPerson
+from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.spatial.bounding_box import Box
+from hazemap.specs.parsing import DistrictFiles, HexagonCells, HexagonList, QuadtreeCells, bounding, cells
+from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.specs.statistics_spec import StatisticsSpec
+from hazemap.specs.table_spec import TableSpec
+from hazemap.specs.toml_and_json import from_toml, to_toml
+from hazemap.tables.contribution_bounding import OneVote, Outside, RowIsPerson
 
 TABLE = TableSpec("visits.csv")
 PARIS = Box(2.2, 48.8, 2.5, 48.95)
@@ -44,7 +44,9 @@ tables = st.builds(TableSpec, texts, st.none(), maybe, maybe, maybe, dialect=dia
 def test_a_map_s_specification_is_the_same_after_toml_and_json(
     table, budget, rule, outside, method, box, name, output, over
 ):
-    spec = ReleaseSpec(table, budget, bounding(rule, outside), method, Squares(None), box, None, name, output, over)
+    spec = ReleaseSpec(
+        table, budget, bounding(rule, outside), method, QuadtreeCells(None), box, None, name, output, over
+    )
     assert ReleaseSpec.from_toml(spec.to_toml()) == spec
     assert ReleaseSpec.from_json(spec.to_json()) == spec
     assert ReleaseSpec.from_toml(spec.to_toml()).algorithm == spec.algorithm
@@ -64,8 +66,8 @@ def test_a_specification_of_statistics_is_the_same_after_toml_and_json(
 ):
     declared = None if None not in bounds else "private"
     asked = StatisticsSpec(
-        *(table, budget, "speed", *bounds, declared, PARIS, Hexes(7, 7), slots, "Europe/Paris", spread, ranks),
-        most_cells=cap,
+        *(table, budget, "speed", *bounds, declared, PARIS, HexagonCells(7, 7), slots, "Europe/Paris", spread, ranks),
+        max_cells_per_person=cap,
     )
     back = StatisticsSpec.from_toml(asked.to_toml())
     assert back == asked == StatisticsSpec.from_json(asked.to_json())
@@ -76,7 +78,7 @@ def test_a_specification_of_statistics_is_the_same_after_toml_and_json(
     "found",
     [
         DistrictFiles((("states.geojson", None, None), ("a b.gpkg", "geo id", "state")), 12),
-        *(HexagonList("area.csv"), Hexes(3, 3), Hexes(3, 9), Squares(4), Squares(None)),
+        *(HexagonList("area.csv"), HexagonCells(3, 3), HexagonCells(3, 9), QuadtreeCells(4), QuadtreeCells(None)),
     ],
 )
 def test_every_kind_of_cells_is_written_as_it_is_read(found):
@@ -151,7 +153,7 @@ def test_an_epsilon_of_a_billionth_or_a_billion_is_refused_before_anything_is_re
         ("nan", "must be finite"),
     ],
 )
-@pytest.mark.parametrize("name", ["low", "most_cells", "quantiles"])
+@pytest.mark.parametrize("name", ["low", "max_cells_per_person", "quantiles"])
 def test_a_number_that_no_machine_holds_is_refused_in_words(name, number, words):
     written = f"[{number}]" if name == "quantiles" else number
     with pytest.raises(InputError, match=words):

@@ -5,18 +5,14 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from hazemap.cells import Tree
-from hazemap.domains import Box, Hexagons, Quadtree
-from hazemap.tables import (
-    AtMostCells,
-    AtMostRows,
-    EngineTable,
-    MemoryTable,
-    OneVote,
-    Outside,
-    RowIsPerson,
-    Votes,
-    open_table,
-)
+from hazemap.engines.duckdb import EngineTable
+from hazemap.engines.memory import MemoryTable
+from hazemap.readers.open_table import open_table
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson
+from hazemap.tables.votes import Votes
 
 BOX = Box(13.0, 52.3, 13.8, 52.7)
 QUADTREE = Quadtree.around(BOX, 3)

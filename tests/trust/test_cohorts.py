@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.errors import InputError
-from hazemap.trust import Cohort, Sampling
-from hazemap.wire.degrees import together
-from hazemap.wire.terms import Mode
+from hazemap.protocols.secure_aggregation.graph_degree import together
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.trust.cohorts import Cohort, Sampling
 
 parts = st.fractions(0, Fraction(2, 5), max_denominator=50)
 

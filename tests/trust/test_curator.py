@@ -9,16 +9,17 @@ import pytest
 from scipy.stats import chisquare
 
 from hazemap.cells import Leaves
-from hazemap.domains import Cuts, Quadtree
-from hazemap.encoders import Counts, Medians, Quantiles, Stack
+from hazemap.encoders import Concatenation, Counts, MedianSplitScores, QuantileScores
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, noise_for, refuse_too_wide
-from hazemap.privacy.stream import Stream
-from hazemap.rounds import Choice, Growth, Query
-from hazemap.tables import AtMostRows, MemoryTable, OneVote
-from hazemap.trust import Curator
-from hazemap.trust.curator import epsilon_of, telling
+from hazemap.privacy.random_stream import Stream
+from hazemap.queries import Choice, Growth, Query
+from hazemap.spatial.binary_partition import BinaryPartition
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows, OneVote
+from hazemap.trust.curator import Curator, epsilon_of, telling
 
 TREE = Quadtree(0.25, 0.25, 0.25, 6)
 LEVEL = Leaves.at_level(TREE, 3)
@@ -37,7 +38,7 @@ def table():
 @pytest.mark.parametrize("rule", [AtMostRows(3), OneVote(64)], ids=str)
 def test_an_answer_is_the_exact_sums_and_the_noise_that_was_paid_for(table, budget, rule):
     counts = Counts(LEVEL, rule)
-    for encoder in (counts, Stack((counts, Counts(Leaves(TREE, TREE.root), rule)), (1, 3))):
+    for encoder in (counts, Concatenation((counts, Counts(Leaves(TREE, TREE.root), rule)), (1, 3))):
         answer = Curator(table, Stream.fixed(b"a test")).answer(Query(encoder, 1), budget)
         noise = noise_for(budget, encoder.sensitivity)
         assert np.array_equal(answer.sums - encoder.total(table), noise.draw(Stream.fixed(b"a test"), encoder.size))
@@ -64,7 +65,7 @@ def test_prices_are_what_answers_cost(table, budget):
 
 @pytest.mark.parametrize("budget", [PureDP(20), ZCDP(200)], ids=str)
 def test_a_choice_is_near_the_quantile_that_was_asked_for(table, budget):
-    asked = Quantiles(LEVEL, (Fraction(1, 10), Fraction(1, 2)))
+    asked = QuantileScores(LEVEL, (Fraction(1, 10), Fraction(1, 2)))
     chosen = Curator(table).answer(Choice(asked, 1), budget).sums
     before = np.concatenate([[0], np.cumsum(Counts(LEVEL).total(table))])
     assert abs(before[chosen] - np.array([30, 150])).max() < 20
@@ -77,7 +78,7 @@ def test_the_sensitivity_of_a_score_holds_for_every_person_who_leaves():
     west, south, east, north = (float(edge[0]) for edge in TREE.bounds(TREE.root))
     for rule in (AtMostRows(1), AtMostRows(2), OneVote(8)):
         for rank in (Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(2, 3), Fraction(1)):
-            asked, reached = Quantiles(small, (rank,), rule), 0
+            asked, reached = QuantileScores(small, (rank,), rule), 0
             for _ in range(40):
                 lon, lat = rng.uniform(west, east, 8), rng.uniform(south, north, 8)
                 whole = MemoryTable(rng.integers(0, 4, 8), {"lon": lon, "lat": lat})
@@ -98,7 +99,7 @@ def test_cohorts_are_for_devices(table):
 def test_under_rho_noise_is_for_the_square_of_how_far_a_person_moves_the_whole_vector(table):
     """Two rows in each of two parts of weights 1 and 3: L1 is 2 + 6, but L2² is 4 + 36, which is not L1²."""
     counts = Counts(LEVEL, AtMostRows(2))
-    stack = Stack((counts, counts), (1, 3))
+    stack = Concatenation((counts, counts), (1, 3))
     for price, law in ((ZCDP("0.1"), DiscreteGaussian(Fraction(200))), (PureDP("0.1"), DiscreteLaplace(Fraction(80)))):
         answer = Curator(table, Stream.fixed(b"square")).answer(Query(stack, 1), price)
         assert np.array_equal(answer.sums - stack.total(table), law.draw(Stream.fixed(b"square"), stack.size))
@@ -122,11 +123,11 @@ def by_all_orders(scores: np.ndarray, sensitivity: int, epsilon: float) -> np.nd
 def test_where_so_little_is_paid_that_noise_does_not_fit_nothing_of_the_rows_is_answered(table):
     """No answer fails for it: sums, choices and trees are then drawn as if there were no rows, from the same law."""
     empty = MemoryTable(table.person[:0], {name: column[:0] for name, column in table.columns.items()})
-    cells = Cuts.uncut(TREE)
+    cells = BinaryPartition.uncut(TREE)
     asked = (
         Query(Counts(LEVEL, OneVote(1024)), 1),
-        Choice(Quantiles(LEVEL, (Fraction(1, 2), Fraction(1, 3))), 1),
-        Choice(Medians(Leaves(cells, cells.root), np.array([0])), 1),
+        Choice(QuantileScores(LEVEL, (Fraction(1, 2), Fraction(1, 3))), 1),
+        Choice(MedianSplitScores(Leaves(cells, cells.root), np.array([0])), 1),
         Growth(TREE, AtMostRows(1), 1),
     )
     for price in (PureDP("1e-18"), ZCDP("1e-36")):
@@ -154,7 +155,7 @@ def test_choices_of_several_ranks_share_the_price_and_have_their_law():
     place = {"lon": np.array([-40.0] * 2 + [40.0] * 3), "lat": np.array([60.0, 60.0, 60.0, -60.0, -60.0])}
     rows = MemoryTable(np.arange(5), place)
     world = Leaves.at_level(Quadtree.world(depth=1), 1)
-    asked = Quantiles(world, (Fraction(1, 3), Fraction(1, 2)))
+    asked = QuantileScores(world, (Fraction(1, 3), Fraction(1, 2)))
     curator, n = Curator(rows, Stream.fixed(b"two ranks")), 600
     found = np.array([curator.answer(Choice(asked, 1), PureDP(4)).sums for _ in range(n)])
     pairs = np.bincount(found[:, 0] * 5 + found[:, 1], minlength=25)
@@ -178,7 +179,7 @@ def test_fault_12_every_rank_of_a_choice_pays_an_equal_part_of_the_price(table, 
 
     monkeypatch.setattr("hazemap.trust.curator.permute_and_flip", noted)
     ranks = (Fraction(0), Fraction(1, 2), Fraction(1, 3))
-    asked = Quantiles(LEVEL, ranks, AtMostRows(4))
+    asked = QuantileScores(LEVEL, ranks, AtMostRows(4))
     Curator(table).answer(Choice(asked, 1), PureDP("0.6"))
     assert paid == [(4, Fraction(1, 5)), (4, Fraction(1, 5)), (8, Fraction(1, 5))]
     paid.clear()
@@ -212,10 +213,10 @@ def test_a_choice_is_made_from_zeros_where_its_noise_would_be_wider_than_64_bits
 
 
 def test_a_choice_and_a_grown_tree_are_exact_answers_without_an_error_bar(table):
-    cells = Cuts.uncut(TREE)
+    cells = BinaryPartition.uncut(TREE)
     asked = (
-        Choice(Quantiles(LEVEL, (Fraction(1, 2),)), 1),
-        Choice(Medians(Leaves(cells, cells.root), np.array([0])), 1),
+        Choice(QuantileScores(LEVEL, (Fraction(1, 2),)), 1),
+        Choice(MedianSplitScores(Leaves(cells, cells.root), np.array([0])), 1),
         Growth(TREE, AtMostRows(1), 1),
     )
     for question in asked:

@@ -12,16 +12,17 @@ import pytest
 
 from hazemap.algorithms import Adaptive, AdaptiveGrid, Flat, Hierarchical, PrefixTree, UniformGrid
 from hazemap.cells import Leaves
-from hazemap.domains import Quadtree
-from hazemap.encoders import Counts, Quantiles
+from hazemap.encoders import Counts, QuantileScores
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
 from hazemap.privacy.budget import ZCDP, PureDP
-from hazemap.privacy.stream import Stream
-from hazemap.rounds import Choice, Query
+from hazemap.privacy.random_stream import Stream
+from hazemap.queries import Choice, Query
 from hazemap.session import Unrecorded, run
-from hazemap.tables import AtMostRows, MemoryTable, OneVote, RowIsPerson
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
 from hazemap.trust.local import LocalPrices, LocalReports
-from hazemap.trust.randomisers import Asymmetric, Symmetric
+from hazemap.trust.local_randomizers import Asymmetric, Symmetric
 
 TREE = Quadtree(0.25, 0.25, 0.25, 6)
 BOTH = pytest.mark.parametrize("randomiser", [Symmetric, Asymmetric])
@@ -160,7 +161,7 @@ def test_methods_that_ask_for_one_vote_run_unchanged(method):
         (Query(Counts(LEVEL_2, AtMostRows(2)), Fraction(1)), PureDP(1), Unanswerable),
         (Query(Counts(LEVEL_2, OneVote(8)), Fraction(1)), PureDP(1), Unanswerable),
         (Query(Counts(LEVEL_2), Fraction(1), cohort=1), PureDP(1), Unanswerable),
-        (Choice(Quantiles(LEVEL_2, (Fraction(1, 2),)), Fraction(1)), PureDP(1), Unanswerable),
+        (Choice(QuantileScores(LEVEL_2, (Fraction(1, 2),)), Fraction(1)), PureDP(1), Unanswerable),
         (Query(Counts(LEVEL_2), Fraction(1)), ZCDP(1), InputError),
         (Query(Counts(LEVEL_2, RowIsPerson()), Fraction(1)), PureDP(1), InputError),
     ],

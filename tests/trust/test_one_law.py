@@ -13,16 +13,18 @@ from scipy.stats import chi2_contingency
 
 from hazemap.algorithms import Flat
 from hazemap.cells import Leaves
-from hazemap.domains import Quadtree
-from hazemap.encoders import Counts, Stack
+from hazemap.encoders import Concatenation, Counts
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, NotOpened, Unanswerable
 from hazemap.privacy.budget import ZCDP, PureDP
-from hazemap.rounds import Query
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.queries import Query
 from hazemap.session import Unrecorded, run
-from hazemap.tables import MemoryTable
-from hazemap.tables.bounding import AtMostRows, OneVote
-from hazemap.trust import Cohort, Sampling, SecureSum, SimulatedSecureSum
-from hazemap.wire.terms import Mode
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows, OneVote
+from hazemap.trust.cohorts import Cohort, Sampling
+from hazemap.trust.secure_aggregation import SecureAggregation
+from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 TREE = Quadtree(0.25, 0.25, 0.25, 4)
 COUNTS = Counts(Leaves.at_level(TREE, 4), AtMostRows(1))
@@ -76,20 +78,20 @@ def noise(trust, times):
 @pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)
 def test_the_noise_has_one_law(mode):
     cohort = replace(COHORT, mode=mode, dropout=Fraction(1, 6))
-    real = noise(SecureSum(TOWN, cohort), 40)
-    assert alike(real, noise(SimulatedSecureSum(TOWN, cohort), 400)) > ERROR
+    real = noise(SecureAggregation(TOWN, cohort), 40)
+    assert alike(real, noise(SimulatedSecureAggregation(TOWN, cohort), 400)) > ERROR
     # The twin makes shares as if all survivors were certain to be honest.
     wrong = replace(cohort, corrupt=Fraction(0), mode=Mode.SEMI_HONEST)
     assert wrong.honest(6) > cohort.honest(6)
-    assert alike(real, noise(SimulatedSecureSum(TOWN, wrong), 400)) < ERROR
+    assert alike(real, noise(SimulatedSecureAggregation(TOWN, wrong), 400)) < ERROR
 
 
 @pytest.mark.slow
 def test_who_answers_has_one_law():
     dropping = Fraction(1, 4)
-    real = answers(SecureSum(TOWN, COHORT, dropping=dropping), SILENT, 80)
-    simulated = answers(SimulatedSecureSum(TOWN, COHORT, dropping=dropping), SILENT, 1_000)
-    twin = answers(SimulatedSecureSum(TOWN, COHORT, dropping=Fraction(1, 10)), SILENT, 1_000)
+    real = answers(SecureAggregation(TOWN, COHORT, dropping=dropping), SILENT, 80)
+    simulated = answers(SimulatedSecureAggregation(TOWN, COHORT, dropping=dropping), SILENT, 1_000)
+    twin = answers(SimulatedSecureAggregation(TOWN, COHORT, dropping=Fraction(1, 10)), SILENT, 1_000)
 
     def people(found):
         return [answer.people if answer else 0 for answer in found]
@@ -107,28 +109,28 @@ def test_who_answers_has_one_law():
 @pytest.mark.parametrize("rule", [AtMostRows(3), OneVote(64)], ids=str)
 def test_people_with_several_rows_bring_what_their_tables_hold(rule):
     table = corner(6, rows=4)
-    stack = Stack((Counts(COUNTS.cells, rule), Counts(Leaves(TREE, TREE.root), rule)), (1, 2))
-    trust = SecureSum(table, Cohort(6, 6, Fraction(0), Fraction(1, 6)))
+    stack = Concatenation((Counts(COUNTS.cells, rule), Counts(Leaves(TREE, TREE.root), rule)), (1, 2))
+    trust = SecureAggregation(table, Cohort(6, 6, Fraction(0), Fraction(1, 6)))
     assert np.array_equal(trust.answer(Query(stack, 1), PureDP(10**6)).sums, stack.total(table))
 
 
 def test_one_sample_is_asked_again_and_a_fresh_one_is_not():
     for sampling in Sampling:
-        trust = SecureSum(TOWN, replace(COHORT, people=6, sampling=sampling))
+        trust = SecureAggregation(TOWN, replace(COHORT, people=6, sampling=sampling))
         found = [trust.answer(Query(COUNTS, 1), SILENT).sums for _ in range(3)]
         assert all(np.array_equal(found[0], other) for other in found[1:]) == (sampling is Sampling.ONE)
 
 
 def test_a_method_runs_on_real_secure_sums():
-    trust = SecureSum(TOWN, Cohort(30, 15, Fraction(1, 5), Fraction(1, 10)), dropping=Fraction(1, 20))
+    trust = SecureAggregation(TOWN, Cohort(30, 15, Fraction(1, 5), Fraction(1, 10)), dropping=Fraction(1, 20))
     made = run(Flat(TREE, 1), trust, PureDP(8), Unrecorded()).value
     assert made.unbiased.argmax() == 0
 
 
 def test_what_a_secure_sum_cannot_do_is_refused():
     with pytest.raises(InputError, match="only 30"):
-        SecureSum(TOWN, Cohort(31, 31))
-    trust = SecureSum(TOWN, COHORT)
+        SecureAggregation(TOWN, Cohort(31, 31))
+    trust = SecureAggregation(TOWN, COHORT)
     with pytest.raises(InputError, match="give epsilon alone"):
         trust.prices(ZCDP(1))
     with pytest.raises(Unanswerable, match="cohort=None"):

@@ -1,35 +1,35 @@
 """Who asks: one file a method. A method is a pure function of the answers it is sent."""
 
-from hazemap.algorithms.adaptive import Adaptive
-from hazemap.algorithms.adaptive_grid import AdaptiveGrid
+from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.algorithms.best_level import BestLevel
-from hazemap.algorithms.cell_values import CellValues
-from hazemap.algorithms.count_min import CountMin
-from hazemap.algorithms.dense_pyramid import DensePyramid
+from hazemap.algorithms.cell_statistics import CellStatistics
+from hazemap.algorithms.count_min_tree import CountMin
+from hazemap.algorithms.dense_emd_pyramid import DensePyramid
 from hazemap.algorithms.fitted_level import FittedLevel
-from hazemap.algorithms.flat import Flat
-from hazemap.algorithms.found_bounds import FoundBounds
-from hazemap.algorithms.found_box import FoundBox, Locate
-from hazemap.algorithms.found_values import FoundValues
-from hazemap.algorithms.geometric import Geometric
-from hazemap.algorithms.hb import HB
-from hazemap.algorithms.hierarchical import Hierarchical
-from hazemap.algorithms.htf import HTF
 from hazemap.algorithms.htf_plus import HTFPlus
-from hazemap.algorithms.kd_tree import KDTree
-from hazemap.algorithms.laplace_clip import LaplaceClip
-from hazemap.algorithms.national import National
-from hazemap.algorithms.prefix_tree import PrefixTree
-from hazemap.algorithms.prepared_values import PreparedValues
-from hazemap.algorithms.privlet import Privlet
-from hazemap.algorithms.privtree import PrivTree
+from hazemap.algorithms.national_districts import National
+from hazemap.algorithms.partition_selection import PartitionSelection
+from hazemap.algorithms.private_bounding_box import LocateBox, PrivateBoundingBox
+from hazemap.algorithms.private_box_statistics import PrivateBoxStatistics
+from hazemap.algorithms.private_value_bounds import PrivateValueBounds
 from hazemap.algorithms.proportion import Proportion
-from hazemap.algorithms.published_pyramid import PublishedPyramid
-from hazemap.algorithms.pyramid import Pyramid
-from hazemap.algorithms.selected_cells import SelectedCells
-from hazemap.algorithms.top_cells import TopCells
-from hazemap.algorithms.uniform_grid import UniformGrid
-from hazemap.algorithms.values_only import ValuesOnly
+from hazemap.algorithms.public_location_statistics import PublicLocationStatistics
+from hazemap.algorithms.published.adaptive_grid import AdaptiveGrid
+from hazemap.algorithms.published.clipped_laplace import LaplaceClip
+from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
+from hazemap.algorithms.published.geometric_budget_quadtree import Geometric
+from hazemap.algorithms.published.hb import HB
+from hazemap.algorithms.published.hierarchical_histogram import Hierarchical
+from hazemap.algorithms.published.htf import HTF
+from hazemap.algorithms.published.kd_tree import KDTree
+from hazemap.algorithms.published.prefix_tree import PrefixTree
+from hazemap.algorithms.published.privlet import Privlet
+from hazemap.algorithms.published.privtree import PrivTree
+from hazemap.algorithms.published.top_cells import TopCells
+from hazemap.algorithms.published.uniform_grid import UniformGrid
+from hazemap.algorithms.single_level import Flat
+from hazemap.algorithms.sparse_emd_pyramid import Pyramid
+from hazemap.algorithms.two_stage_statistics import TwoStageStatistics
 
 METHODS: tuple[type, ...] = (
     *(
@@ -41,10 +41,10 @@ METHODS: tuple[type, ...] = (
         BestLevel,
         CountMin,
         Flat,
-        FoundBox,
+        PrivateBoundingBox,
         Geometric,
         Hierarchical,
-        Locate,
+        LocateBox,
         PrefixTree,
     ),
     *(FittedLevel, KDTree, PrivTree, Privlet, PublishedPyramid, Pyramid, UniformGrid),
@@ -52,7 +52,14 @@ METHODS: tuple[type, ...] = (
 )
 """Every method of a map that a release may name."""
 
-OF_VALUES: tuple[type, ...] = (CellValues, FoundValues, PreparedValues, FoundBounds, SelectedCells, ValuesOnly)
+OF_VALUES: tuple[type, ...] = (
+    CellStatistics,
+    PrivateBoxStatistics,
+    TwoStageStatistics,
+    PrivateValueBounds,
+    PartitionSelection,
+    PublicLocationStatistics,
+)
 """Every method that ends in statistics of a value, and what they are made of."""
 
 __all__ = [
@@ -63,30 +70,30 @@ __all__ = [
     "Adaptive",
     "AdaptiveGrid",
     "BestLevel",
-    "CellValues",
+    "CellStatistics",
     "CountMin",
     "DensePyramid",
     "FittedLevel",
     "Flat",
-    "FoundBounds",
-    "FoundBox",
-    "FoundValues",
     "Geometric",
     "HTFPlus",
     "Hierarchical",
     "KDTree",
     "LaplaceClip",
-    "Locate",
+    "LocateBox",
     "National",
+    "PartitionSelection",
     "PrefixTree",
-    "PreparedValues",
     "PrivTree",
+    "PrivateBoundingBox",
+    "PrivateBoxStatistics",
+    "PrivateValueBounds",
     "Privlet",
     "Proportion",
+    "PublicLocationStatistics",
     "PublishedPyramid",
     "Pyramid",
-    "SelectedCells",
     "TopCells",
+    "TwoStageStatistics",
     "UniformGrid",
-    "ValuesOnly",
 ]

@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithms.asking import grids_up, together
+from hazemap.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.algorithms.count_queries import grids_up, together
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree
-from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.estimate import Measurement, consistent, measurements, nonnegative, read
-from hazemap.rounds import Prices, Query, Rounds
-from hazemap.tables.bounding import AtMostRows, Bounding
+from hazemap.queries import Prices, Query, Rounds
+from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class BestLevel:
     The cells are fixed beforehand and noise decides only on the best guess, so the unbiased numbers and their
     intervals are those of `Hierarchical`.
 
-    >>> from hazemap.domains import Quadtree
+    >>> from hazemap.spatial.quadtree import Quadtree
     >>> BestLevel(Quadtree.world(depth=8), level=8).level
     8
     """

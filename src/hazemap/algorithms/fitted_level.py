@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hazemap.algorithms.asking import laplace_epsilon, with_nowhere
+from hazemap.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.algorithms.count_queries import laplace_epsilon, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
-from hazemap.disclosure import Disclosure, Learned, counted
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.rounds import Prices, Query, Rounds
-from hazemap.tables.bounding import AtMostRows, Bounding
+from hazemap.queries import Prices, Query, Rounds
+from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class FittedLevel:
     For any noise, ε is read as √2/σ, what it is for Laplace noise of standard deviation σ. The grid is the level
     of the tree whose number of cells is nearest (in ratio) to the rule's.
 
-    >>> from hazemap.domains import Quadtree
+    >>> from hazemap.spatial.quadtree import Quadtree
     >>> FittedLevel(Quadtree.world(depth=8)).people_a_cell
     10
     """

@@ -4,16 +4,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import log2
 
-from hazemap.algorithms.asking import laplace_epsilon
-from hazemap.algorithms.homogeneous import Allotment, Grower
+from hazemap.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.algorithms.count_queries import laplace_epsilon
+from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Leaves, Tree
-from hazemap.disclosure import Disclosure, Learned, counted
-from hazemap.domains import Cuts, Quadtree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.rounds import Answer, Prices, Query, Question, Rounds
-from hazemap.tables.bounding import AtMostRows, Bounding
+from hazemap.queries import Answer, Prices, Query, Question, Rounds
+from hazemap.spatial.binary_partition import BinaryPartition
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class HTFPlus:
     What is other than published, and why (docs/how-to/methods.md has the figures):
 
     * All answers count: first and last counts are combined by their variances, and the tree made consistent, by exact
-      least squares (`estimate.consistent`), for the best guess. Numbers with intervals come from the last counts.
+      least squares (`estimate.tree_least_squares`), for the best guess. Numbers with intervals come from the last
+      counts.
     * Noise costs the square of what a budget is divided by, so a few levels are counted well, and not each a little:
       `deciding` says which, as (cuts beyond h, share), with h = log₂(N'ε/`people_a_cell`), the height of HTF. Between
       them a half is taken to have half of the people.
@@ -66,7 +68,7 @@ class HTFPlus:
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people, then the levels that decide, then the leaves."""
-        tree = Cuts.uncut(self._square())
+        tree = BinaryPartition.uncut(self._square())
         first = Query(Counts(Leaves(tree, tree.root), self.bounding), self.share_of_number)
         answer = yield first
         people, unit = float(answer.sums[0]) / self.bounding.unit, self.bounding.unit
@@ -78,7 +80,7 @@ class HTFPlus:
         before: list[tuple[Question, Answer]] = [(first, answer)]
         return (yield from self._grower().mapped(grown, before, self.reading))
 
-    def allotment(self, people: float, epsilon: float, noise: float) -> Allotment:
+    def allotment(self, people: float, epsilon: float, noise: float) -> BudgetAllotment:
         """What is spent on each level where so many people are, of a run's epsilon; `noise` is that of a leaf."""
         published = round(log2(max(people * epsilon / self.people_a_cell, 4.0)))
         most = min(2 * self._square().depth, MOST_CELLS.bit_length() - 1)
@@ -91,10 +93,10 @@ class HTFPlus:
         searched = first if self.turns else 0
         cutting = [self.share_of_cuts / searched if level < searched else Fraction(0) for level in range(height)]
         full = (max(self.fullness * noise, 1.0),) * height  # one person is not cut
-        return Allotment(1 - self.share_of_number, tuple(deciding), tuple(cutting), full)
+        return BudgetAllotment(1 - self.share_of_number, tuple(deciding), tuple(cutting), full)
 
-    def _grower(self) -> Grower:
-        return Grower(self.bounding, self.turns, self.least_pixels)
+    def _grower(self) -> TreeGrower:
+        return TreeGrower(self.bounding, self.turns, self.least_pixels)
 
     def _square(self) -> Quadtree:
         if not isinstance(self.tree, Quadtree):

@@ -8,17 +8,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithms.adaptive import coarsest
-from hazemap.algorithms.asking import LEAST_NOISE
+from hazemap.algorithms.adaptive_tree import coarsest
+from hazemap.algorithms.count_queries import LEAST_NOISE
+from hazemap.arrays import Floats
 from hazemap.cells import Cells, Leaves, Tree
-from hazemap.domains import Sides
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate.proportions import Proportions, bounds
-from hazemap.rounds import Answer, Prices, Query, Rounds
-from hazemap.tables.bounding import AtMostRows, Bounding
-
-Floats = NDArray[np.float64]
+from hazemap.estimate.proportion_intervals import Proportions, bounds
+from hazemap.queries import Answer, Prices, Query, Rounds
+from hazemap.tables.contribution_bounding import AtMostRows, Bounding
+from hazemap.values.binary_attribute import AttributeCells
 
 
 class Goal(Protocol):
@@ -67,13 +66,13 @@ class Narrow:
 class Proportion:
     """First decide on the cells with a small part of the budget, then count both sides of each with the rest.
 
-    The auxiliary bit of Bagdasaryan et al. (2022, appendix B): two counts a cell, marked and not, of a `Marked` tree.
-    A cell is cut as often as its parts, if they were all alike, would still meet the `goal`: known by the noise that
-    the next round will have. (The paper can be read as "cut where the interval is wider than asked"; cutting makes it
-    wider still, so here a cell is cut while its parts stay narrower.) What is returned comes from the last query alone,
-    whose noise is fresh: unbiased, whatever noise has chosen the cells.
+    The auxiliary bit of Bagdasaryan et al. (2022, appendix B): two counts a cell, marked and not, of a
+    `BinaryAttribute` tree. A cell is cut as often as its parts, if they were all alike, would still meet the `goal`:
+    known by the noise that the next round will have. (The paper can be read as "cut where the interval is wider than
+    asked"; cutting makes it wider still, so here a cell is cut while its parts stay narrower.) What is returned comes
+    from the last query alone, whose noise is fresh: unbiased, whatever noise has chosen the cells.
 
-    >>> from hazemap.domains import Quadtree
+    >>> from hazemap.spatial.quadtree import Quadtree
     >>> Proportion(Quadtree.world(depth=10)).goal
     Significant(times=Fraction(4, 1))
     """
@@ -95,11 +94,11 @@ class Proportion:
         cells = coarsest(self.tree, self.first_cells)
         shares = (*self.deciding, 1 - sum(self.deciding, Fraction(0)))
         for share, following in pairwise(shares):
-            query = Query(Counts(Sides(cells), self.bounding), share)
+            query = Query(Counts(AttributeCells(cells), self.bounding), share)
             marked, people = self._numbers((yield query))
             noise = max(prices.stddev(query.encoder, following) / self.bounding.unit, LEAST_NOISE)
             cells = self._cut(cells, marked, people, noise)
-        query = Query(Counts(Sides(cells), self.bounding), shares[-1])
+        query = Query(Counts(AttributeCells(cells), self.bounding), shares[-1])
         answer = yield query
         return Proportions(cells, *self._numbers(answer), float(answer.stddev.max()) / self.bounding.unit)
 

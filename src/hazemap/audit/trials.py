@@ -6,18 +6,18 @@ from typing import Protocol
 
 import numpy as np
 
-from hazemap.audit.canaries import Crowd
-from hazemap.audit.devices import followed
-from hazemap.audit.evidence import noise
-from hazemap.audit.evidence.accounts import REPLAYED, Replays, Shares, of_ledger
-from hazemap.audit.evidence.distinguishing import Facts, certain, confirmed, distinguished, facts
-from hazemap.audit.evidence.guessing import Guesses
-from hazemap.audit.evidence.law import Laws
-from hazemap.audit.evidence.residuals import Residual, Sums, residuals
-from hazemap.audit.finding import Fact, LawTest, LossTest, Test
-from hazemap.audit.people import Neighbours
-from hazemap.audit.running import Order, Outcome
-from hazemap.audit.settings import CURATOR, LOCAL, Setting
+from hazemap.audit.audited_settings import CURATOR, LOCAL, Setting
+from hazemap.audit.device_runs import followed
+from hazemap.audit.evidence import noise_independence as noise
+from hazemap.audit.evidence.canary_guessing import Guesses
+from hazemap.audit.evidence.distinguishing_events import Facts, certain, confirmed, distinguished, facts
+from hazemap.audit.evidence.ledger_replay import REPLAYED, Replays, Shares, of_ledger
+from hazemap.audit.evidence.noise_distribution import Laws
+from hazemap.audit.evidence.noise_residuals import Residual, Sums, residuals
+from hazemap.audit.findings import Fact, LawTest, LossTest, Test
+from hazemap.audit.random_canaries import CanaryCrowd
+from hazemap.audit.subprocess_runs import RunOrder, RunOutcome
+from hazemap.audit.synthetic_people import NeighbouringTables
 
 PLACES = 12
 """Places of an answer that are looked at one by one: where somebody is added."""
@@ -27,7 +27,7 @@ CONFIRMING = 20
 """Runs on either side that confirm what seemed to be certain."""
 
 
-class Trial(Protocol):
+class AuditTrial(Protocol):
     """Something to run, and to judge."""
 
     @property
@@ -35,15 +35,15 @@ class Trial(Protocol):
         """What is tried."""
         ...
 
-    def orders(self) -> list[Order]:
+    def orders(self) -> list[RunOrder]:
         """What to run."""
         ...
 
-    def again(self, outcomes: Sequence[Outcome]) -> list[Order]:
+    def again(self, outcomes: Sequence[RunOutcome]) -> list[RunOrder]:
         """What to run once more, to confirm what the outcomes seem to say."""
         ...
 
-    def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:
+    def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:
         """What the outcomes say; as many tests whatever they say."""
         ...
 
@@ -53,24 +53,24 @@ class OfNeighbours:
     """Many runs on two neighbours: the law of the noise, anything that tells them apart, the accounts."""
 
     setting: Setting
-    neighbours: Neighbours
+    neighbours: NeighbouringTables
     runs: int
 
-    def orders(self) -> list[Order]:
+    def orders(self) -> list[RunOrder]:
         """Both files, in parts of the runs, so that processes can share them."""
         part = max(1, min(self.runs, 25))
         sizes = [part] * (self.runs // part) + [self.runs % part] * bool(self.runs % part)
         people = 1 if self.setting.trust == LOCAL else len(self.neighbours.gone.lines) + 1
         files = (self.neighbours.there.content, self.neighbours.gone.content)
-        return [Order(self.setting, content, size, people) for content in files for size in sizes]
+        return [RunOrder(self.setting, content, size, people) for content in files for size in sizes]
 
-    def again(self, outcomes: Sequence[Outcome]) -> list[Order]:
+    def again(self, outcomes: Sequence[RunOutcome]) -> list[RunOrder]:
         """If some fact tells both files apart in every run: more runs, to see whether it always does."""
         if not certain(*_told(outcomes)):
             return []
         return [replace(order, runs=CONFIRMING) for order in (self.orders()[0], self.orders()[-1])]
 
-    def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:
+    def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:
         """All of them."""
         about, half = f"{self.setting}: {self.neighbours.name}", len(outcomes) // 2
         claim, curated = self.setting.claim, self.setting.trust == CURATOR
@@ -115,22 +115,22 @@ class OfNeighbours:
 class OfCrowd:
     """A few releases of many canaries of one kind, each there by a coin."""
 
-    crowd: Crowd
+    crowd: CanaryCrowd
     setting: Setting
     releases: int
     coins: list[np.ndarray] = field(default_factory=list, compare=False)
 
-    def orders(self) -> list[Order]:
+    def orders(self) -> list[RunOrder]:
         """A file for every release, with coins of its own."""
         drawn = np.random.default_rng()
         self.coins[:] = [drawn.random(self.crowd.size) < 0.5 for _ in range(self.releases)]
-        return [Order(self.setting, self.crowd.content(coins), 1) for coins in self.coins]
+        return [RunOrder(self.setting, self.crowd.content(coins), 1) for coins in self.coins]
 
-    def again(self, outcomes: Sequence[Outcome]) -> list[Order]:  # noqa: ARG002 - as the other trials
+    def again(self, outcomes: Sequence[RunOutcome]) -> list[RunOrder]:  # noqa: ARG002 - as the other trials
         """Nothing."""
         return []
 
-    def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:  # noqa: ARG002
+    def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:  # noqa: ARG002
         """The guesses; a release that fails is judged by whether it does."""
         found, claim = Guesses(self.crowd), self.setting.claim
         for outcome, coins in zip(outcomes, self.coins, strict=True):
@@ -149,19 +149,19 @@ class OfCap:
     """A data set whose cap is for two releases is asked for four."""
 
     setting: Setting
-    neighbours: Neighbours
+    neighbours: NeighbouringTables
 
-    def orders(self) -> list[Order]:
+    def orders(self) -> list[RunOrder]:
         """One order with a cap."""
         budget = self.setting.budget
         price = getattr(budget, "epsilon", None)
-        return [Order(self.setting, self.neighbours.there.content, 4, cap=None if price is None else str(2 * price))]
+        return [RunOrder(self.setting, self.neighbours.there.content, 4, cap=None if price is None else str(2 * price))]
 
-    def again(self, outcomes: Sequence[Outcome]) -> list[Order]:  # noqa: ARG002 - as the other trials
+    def again(self, outcomes: Sequence[RunOutcome]) -> list[RunOrder]:  # noqa: ARG002 - as the other trials
         """Nothing."""
         return []
 
-    def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:  # noqa: ARG002
+    def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:  # noqa: ARG002
         """The accounts."""
         for outcome in outcomes:
             yield from of_ledger(outcome)
@@ -172,24 +172,24 @@ class OfBeginnings:
     """One release each of several processes that begin for it: their noise must differ, as that of all answers."""
 
     setting: Setting
-    neighbours: Neighbours
+    neighbours: NeighbouringTables
     processes: int = 2
 
-    def orders(self) -> list[Order]:
+    def orders(self) -> list[RunOrder]:
         """The same order for each."""
-        return [Order(self.setting, self.neighbours.gone.content, 1, alone=True) for _ in range(self.processes)]
+        return [RunOrder(self.setting, self.neighbours.gone.content, 1, alone=True) for _ in range(self.processes)]
 
-    def again(self, outcomes: Sequence[Outcome]) -> list[Order]:  # noqa: ARG002 - as the other trials
+    def again(self, outcomes: Sequence[RunOutcome]) -> list[RunOrder]:  # noqa: ARG002 - as the other trials
         """Nothing."""
         return []
 
-    def tests(self, outcomes: Sequence[Outcome], confirming: Sequence[Outcome]) -> Iterator[Test]:  # noqa: ARG002
+    def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:  # noqa: ARG002
         """The accounts; noise is compared over the whole audit (`evidence.copies`)."""
         for outcome in outcomes:
             yield from of_ledger(outcome)
 
 
-def _told(outcomes: Sequence[Outcome]) -> tuple[list[Facts], list[Facts]]:
+def _told(outcomes: Sequence[RunOutcome]) -> tuple[list[Facts], list[Facts]]:
     """Facts of the runs with the person, and of those without; outcomes are of as many orders of either."""
     half = len(outcomes) // 2
     one, other = (
@@ -198,7 +198,7 @@ def _told(outcomes: Sequence[Outcome]) -> tuple[list[Facts], list[Facts]]:
     return one, other
 
 
-def _failures(setting: Setting, outcomes: Sequence[Outcome]) -> Iterator[Test]:
+def _failures(setting: Setting, outcomes: Sequence[RunOutcome]) -> Iterator[Test]:
     """Whether runs end in errors that are no refusals in words: what is not hazemap's own may say anything."""
     every = (seen.error for outcome in outcomes for seen in outcome.observations)
     errors = [error for error in every if "no error of hazemap's" in error]

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hazemap.cli.options import BOX, AsJson, ReleaseFile
-from hazemap.cli.output import deliver
+from hazemap.cli.console_output import deliver
+from hazemap.cli.shared_options import BOX, AsJson, ReleaseFile
 from hazemap.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from hazemap.releases import Estimate, Release
-    from hazemap.releases.left_out import LeftOut
+    from hazemap.releases.people_outside import PeopleOutside
 
 EXAMPLE = "Example: [bold]hazemap ask map.parquet --box=-74.02,40.70,-73.93,40.80[/bold]"
 
@@ -50,9 +50,9 @@ def ask(
     given = [name for name, value in asked.items() if value]
     if len(given) > 1:
         raise InputError(f"one question at a time: {' and '.join(given)} were given")
-    from hazemap.domains import Box
     from hazemap.releases import Release
-    from hazemap.releases.opening import holds_values
+    from hazemap.releases.open_file import holds_values
+    from hazemap.spatial.bounding_box import Box
 
     if holds_values(file):
         others = [name for name in given if name != "--cell"]
@@ -75,9 +75,9 @@ def ask(
     elif cell:
         answer = release.count(cell, confidence)
     else:
-        from hazemap.releases.left_out import LeftOut
+        from hazemap.releases.people_outside import PeopleOutside
 
-        told(release.total(confidence), as_json, LeftOut.of(release, confidence=confidence))
+        told(release.total(confidence), as_json, PeopleOutside.of(release, confidence=confidence))
         return
     told(answer, as_json)
 
@@ -109,7 +109,7 @@ def _histogram(file: Path, cells: list[str], slot: str | None, confidence: float
     deliver({"cell": found.cell, "slot": found.slot, "bins": bins}, as_json, table)
 
 
-def told(answer: "Estimate", as_json: bool, left_out: "LeftOut | None" = None) -> None:
+def told(answer: "Estimate", as_json: bool, left_out: "PeopleOutside | None" = None) -> None:
     """One answer, and whom it leaves out."""
     lines = [str(answer)]
     if answer.cut >= 1:

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hazemap.cli.options import AsJson
-from hazemap.cli.output import deliver, progress
+from hazemap.cli.console_output import deliver, progress
+from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
 
 if TYPE_CHECKING:
-    from hazemap.audit.auditing import Report
-    from hazemap.audit.trials import Trial
+    from hazemap.audit.audit import Report
+    from hazemap.audit.trials import AuditTrial
 
 EXAMPLE = "Example: [bold]hazemap audit --method auto --bounding 'one row' --releases 200 -o audit.md[/bold]"
 
@@ -53,12 +53,12 @@ def audit(
     bytes of a CSV file to the published file and the ledger; and proves a lower bound on ε from what came out. Exit
     code 1 if a bound is above what is stated, if a planted fault is not found, or if nothing could be released.
     """
-    from hazemap.audit.page import html, markdown, shown, told, verdict
+    from hazemap.audit.report import html, markdown, shown, told, verdict
 
     trials = _trials(method, bounding, trust, epsilon, rho, releases, files, short or bool(planted and not method))
     if output and output.suffix not in (".md", ".html"):
         raise InputError(f"the page of an audit is a .md or a .html; found {output.name!r}")
-    from hazemap.audit.auditing import audit as audited
+    from hazemap.audit.audit import audit as audited
 
     with progress() as say:
         reports = [audited(trials, confidence, plant, jobs, say) for plant in _plants(planted)]
@@ -89,7 +89,7 @@ def _end(reports: "list[Report]") -> None:
 
 
 def _plants(planted: list[str] | None) -> list[str | None]:
-    from hazemap.audit.planted import PLANTS, known
+    from hazemap.audit.planted_faults import PLANTS, known
 
     if not planted:
         return [None]
@@ -105,9 +105,9 @@ def _trials(
     releases: int,
     files: bool,
     short: bool,
-) -> "list[Trial]":
-    from hazemap.audit import plan
-    from hazemap.audit.settings import CURATOR, TRUSTS
+) -> "list[AuditTrial]":
+    from hazemap.audit import trial_plan as plan
+    from hazemap.audit.audited_settings import CURATOR, TRUSTS
 
     if epsilon is not None and rho is not None:
         raise InputError("the price is in ε or in ρ: give one of them")

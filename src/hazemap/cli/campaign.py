@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hazemap.cli.operator import LOCAL, Server, TokenFile, TrustCertificate, operator
-from hazemap.cli.options import BOX, AsJson
-from hazemap.cli.output import deliver, progress
+from hazemap.cli.console_output import deliver, progress
+from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate, operator
+from hazemap.cli.shared_options import BOX, AsJson
 from hazemap.errors import FileError, InputError
 
 if TYPE_CHECKING:
+    from hazemap.protocols.secure_aggregation.session_parameters import Mode
     from hazemap.trust.cohorts import Sampling
-    from hazemap.wire.terms import Mode
 
 app = typer.Typer(
     name="campaign",
@@ -114,10 +114,10 @@ def start(
     from dataclasses import replace
 
     from hazemap.codec import dumps
-    from hazemap.domains import Box
     from hazemap.privacy.budget import PureDP, exact
-    from hazemap.server.campaigns import Campaign, Deadlines
-    from hazemap.specs.method_names import among_devices, way
+    from hazemap.server.campaign_spec import Campaign, Deadlines
+    from hazemap.spatial.bounding_box import Box
+    from hazemap.specs.method_names import among_devices, method_from_name
     from hazemap.specs.parsing import bounding as spelled_bounding
     from hazemap.specs.parsing import cells as spelled_cells
     from hazemap.trust.cohorts import Cohort
@@ -135,7 +135,7 @@ def start(
         name,
         purpose,
         dataset or name,
-        among_devices(way(method, spelled_cells(cells), Box.parse(box) if box else None, rule), numbers),
+        among_devices(method_from_name(method, spelled_cells(cells), Box.parse(box) if box else None, rule), numbers),
         PureDP(epsilon),
         cohort,
         replace(Deadlines.all(stage, quiet), masked=upload or stage),
@@ -182,7 +182,7 @@ def watch(
     as_json: AsJson = False,
 ) -> None:
     """Watch rounds, cells, people, dropouts and budget, and a map that sharpens, until the campaign is over."""
-    from hazemap.cli.watching import watched
+    from hazemap.cli.campaign_display import watched
 
     with operator(server, token_file, trust_certificate) as line:
         status = watched(line, name, once, every, quiet=as_json)
@@ -204,9 +204,9 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Fetch the release of a campaign that is done, and show its privacy statement."""
+    from hazemap.atomic_write import write_whole
     from hazemap.releases import Release
-    from hazemap.releases.left_out import LeftOut
-    from hazemap.whole import write_whole
+    from hazemap.releases.people_outside import PeopleOutside
 
     if output.suffix.lower() != ".parquet":
         raise FileError(f"the release of a campaign is a .parquet; found {output.name!r}")
@@ -232,7 +232,7 @@ def release(
         facts,
         as_json,
         f"{output}: {made.ground.places.size:,} cells, {made.total()} in all",
-        str(LeftOut.of(made)),
+        str(PeopleOutside.of(made)),
         "",
         made.statement.text(),
     )
@@ -262,7 +262,7 @@ def _sampling(text: str) -> "Sampling":
 
 
 def _mode(text: str) -> "Mode":
-    from hazemap.wire.terms import Mode
+    from hazemap.protocols.secure_aggregation.session_parameters import Mode
 
     found = {each.name.lower().replace("_", "-"): each for each in Mode}.get(text)
     if found is None:

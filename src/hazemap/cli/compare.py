@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hazemap.cli.options import AsJson
-from hazemap.cli.output import console, deliver, note, progress
+from hazemap.cli.console_output import console, deliver, note, progress
+from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
 
 if TYPE_CHECKING:
@@ -47,16 +47,16 @@ def compare(
     if lists:
         _listed(as_json)
         return
-    from hazemap.compare.atlas import Atlas
-    from hazemap.compare.page import written
+    from hazemap.compare.datasets import Datasets
     from hazemap.compare.presets import preset_named
+    from hazemap.compare.report_page import written
+    from hazemap.compare.result_tables import by_map
     from hazemap.compare.results import Results
-    from hazemap.compare.running import RESULTS, compared
-    from hazemap.compare.tables import by_map
+    from hazemap.compare.run_comparison import RESULTS, compared
 
     own = tuple(_own(text) for text in maps or () if "=" in text)
     preset = _changed(preset_named(name), maps, methods, epsilons, repetitions, emd)
-    atlas, trials = Atlas(data, own), list(preset.trials())
+    atlas, trials = Datasets(data, own), list(preset.trials())
     try:
         with progress() as tell:
             outcome = compared(trials, atlas, folder, jobs=jobs or _cores(), tell=tell, afresh=afresh)
@@ -93,7 +93,7 @@ def _changed(
     emd: bool,
 ) -> "Preset":
     """The comparison with what the options say instead; everything is looked at before anything is measured."""
-    from hazemap.compare.settings import Everyone
+    from hazemap.compare.trial_settings import Everyone
     from hazemap.privacy.budget import PureDP
 
     if maps:
@@ -124,8 +124,8 @@ def _cores() -> int:
 def _listed(as_json: bool) -> None:
     from rich.table import Table
 
-    from hazemap.compare.atlas import ENTRIES, TABLES
-    from hazemap.compare.methods import METHODS
+    from hazemap.compare.compared_methods import METHODS
+    from hazemap.compare.datasets import ENTRIES, TABLES
     from hazemap.compare.presets import PRESETS
 
     facts = {

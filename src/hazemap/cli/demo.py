@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hazemap.cli.options import AsJson
-from hazemap.cli.output import deliver, note, progress
+from hazemap.cli.console_output import deliver, note, progress
+from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
     from hazemap.cellmap import CellMap
-    from hazemap.cli.demo_city import DemoCity
+    from hazemap.cli.demo_city_data import DemoCity
     from hazemap.releases import Estimate, Release
 
 EXAMPLE = "Example: [bold]hazemap demo --folder /tmp/demo --people 20000[/bold]"
@@ -39,10 +39,10 @@ def demo(
 
     Nobody in it is real, so the truth may be shown. The demo has a ledger of its own: yours is not touched.
     """
-    from hazemap.cli.demo_city import BOX, DemoCity
+    from hazemap.atomic_write import write_whole
+    from hazemap.cli.demo_city_data import BOX, DemoCity
     from hazemap.privacy.ledger import Ledger
     from hazemap.publish import release
-    from hazemap.whole import write_whole
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ class Question:
 def _questions(made: "Release", city: "DemoCity") -> list[Question]:
     import shapely
 
-    from hazemap.domains import Box
+    from hazemap.spatial.bounding_box import Box
 
     rows, votes, box = city.rows, city.votes, Box.parse(CENTRE)
     lon, lat = rows["lon"], rows["lat"]

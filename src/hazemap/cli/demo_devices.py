@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hazemap.cli.options import AsJson
-from hazemap.cli.output import deliver, note, progress
+from hazemap.cli.console_output import deliver, note, progress
+from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
 
 if TYPE_CHECKING:
     from hazemap.cellmap import CellMap
-    from hazemap.cli.demo_island import DemoIsland
-    from hazemap.cli.operator import Operator
+    from hazemap.cli.demo_devices_data import DemoIsland
+    from hazemap.cli.server_client import Operator
     from hazemap.releases import Release
 
 EXAMPLE = "Example: [bold]hazemap demo-devices --folder /tmp/devices --people 500[/bold]"
@@ -53,12 +53,12 @@ def demo_devices(
     The devices are people of an island like New York's, who do not exist: so the truth may be shown. Everything that
     travels does so over HTTP, on this machine alone. The demo has a ledger of its own: yours is not touched.
     """
+    from hazemap.atomic_write import write_whole
     from hazemap.cli.campaign import start
-    from hazemap.cli.demo_island import BOX, DemoIsland
-    from hazemap.cli.operator import operator
-    from hazemap.cli.watching import watched
+    from hazemap.cli.campaign_display import watched
+    from hazemap.cli.demo_devices_data import BOX, DemoIsland
+    from hazemap.cli.server_client import operator
     from hazemap.releases import Release
-    from hazemap.whole import write_whole
 
     _made(folder)
     begun = time.monotonic()
@@ -137,7 +137,7 @@ def _tables(island: "DemoIsland", folder: Path, processes: int) -> dict[Path, in
     import numpy as np
     import pyarrow.parquet as pq
 
-    from hazemap.whole import whole
+    from hazemap.atomic_write import whole
 
     island.write(folder / "people.parquet")
     table = pq.read_table(folder / "people.parquet")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from hazemap.cli.console_output import deliver, note
 from hazemap.cli.device_options import (
     TABLE,
     TESTS,
@@ -28,13 +29,12 @@ from hazemap.cli.device_options import (
     store_at,
     token_of,
 )
-from hazemap.cli.operator import LOCAL, Server
-from hazemap.cli.options import AsJson
-from hazemap.cli.output import deliver, note
+from hazemap.cli.server_client import LOCAL, Server
+from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
-    from hazemap.device.store import Store
+    from hazemap.device.encrypted_store import EncryptedStore
 
 
 class _RunByDefault(TyperGroup):
@@ -68,15 +68,15 @@ def enrol(
     """Make this device known to a server: a new identity where there is none, the same one where there is."""
     import asyncio
 
-    from hazemap.device.courier import checked
+    from hazemap.device.device_process import DeviceProcess
     from hazemap.device.enrolment import add, devices, read
-    from hazemap.device.running import Running
+    from hazemap.device.http_client import checked
 
     server = checked(server)
     with opened(store, passphrase, create=True) as file:
         if not devices(file):
             add(file)
-        running = Running(file, policy_at(None, store), certificate)
+        running = DeviceProcess(file, policy_at(None, store), certificate)
         new = asyncio.run(running.enrol(server, token_of(token, token_file)))
         names = [read(file, device).name for device in devices(file)]
     who = f"{names[0]} is" if len(names) == 1 else f"{len(names):,} devices are"
@@ -112,8 +112,8 @@ def add(
     from time import time as now
 
     from hazemap.device import enrolment
-    from hazemap.device.people import own
     from hazemap.device.rows import Rows, expire
+    from hazemap.device.rows_per_person import own
 
     places = own(source, lon=lon, lat=lat, time=time, value=value, mark=mark)
     days = keep or policy_at(None, store).keep
@@ -181,7 +181,7 @@ def run(
     from dataclasses import asdict
     from tempfile import TemporaryDirectory
 
-    from hazemap.device.running import Running
+    from hazemap.device.device_process import DeviceProcess
     from hazemap.privacy.budget import exact
 
     part = exact(drop, "--drop")
@@ -193,7 +193,7 @@ def run(
         if many and store is None:
             store = Path(stack.enter_context(TemporaryDirectory(prefix="hazemap-devices-"))) / "devices.sqlite"
         file = stack.enter_context(opened(store, passphrase, create=bool(many)))
-        running = Running(
+        running = DeviceProcess(
             file,
             policy_at(policy, store),
             certificate,
@@ -211,12 +211,12 @@ def run(
 
 
 def settle(
-    file: "Store", many: int, table: str | None, person: str | None, each_row: bool, **columns: str | None
+    file: "EncryptedStore", many: int, table: str | None, person: str | None, each_row: bool, **columns: str | None
 ) -> None:
     """A device for each of the first people of a table, unless the store has its devices already."""
     from hazemap.device import enrolment
-    from hazemap.device.people import people
     from hazemap.device.rows import added, any_rows
+    from hazemap.device.rows_per_person import people
 
     there = enrolment.devices(file)
     if there and len(there) != many:
@@ -235,10 +235,10 @@ def settle(
 @app.command(epilog="Example: [bold]hazemap device log[/bold]")
 def log(device: Number = None, store: StoreFile = None, passphrase: Ask = False, as_json: AsJson = False) -> None:
     """Show everything this device was ever asked, what it sent, what that cost, and what it refused."""
-    from hazemap.device.log import Log
+    from hazemap.device.activity_log import ActivityLog
 
     with opened(store, passphrase) as file:
-        lines = Log(file, chosen(file, device)).lines()
+        lines = ActivityLog(file, chosen(file, device)).lines()
     facts = [line.to_json() for line in lines]
     deliver({"log": facts}, as_json, *(map(str, lines) if lines else ["nothing was ever asked, and nothing sent"]))
 
@@ -250,7 +250,7 @@ def policy(
     store: StoreFile = None,
 ) -> None:
     """Print the rules that this device goes by, each with what it means; a file with them is TOML."""
-    from hazemap.whole import write_whole
+    from hazemap.atomic_write import write_whole
 
     text = policy_at(file, store).to_toml()
     if not write:
@@ -276,7 +276,7 @@ def status(
     from datetime import UTC, datetime, timedelta
 
     from hazemap.device import enrolment
-    from hazemap.device.account import Account, shown, spent
+    from hazemap.device.privacy_account import PrivacyAccount, shown, spent
     from hazemap.device.rows import Rows
 
     rules = policy_at(policy, store)
@@ -284,7 +284,7 @@ def status(
         devices = len(enrolment.devices(file))
         number = chosen(file, device)
         known, rows = enrolment.read(file, number), len(Rows(file, number))
-        charges = Account(file, number).charges()
+        charges = PrivacyAccount(file, number).charges()
     recent = spent(charges, since=datetime.now(UTC) - timedelta(days=rules.days))
     campaigns = {name: spent(charges, campaign=name) for name in dict.fromkeys(each.campaign for each in charges)}
     facts = {

@@ -9,9 +9,9 @@ import typer
 from hazemap.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from hazemap.device.keys import Secret
-    from hazemap.device.policy import Policy
-    from hazemap.device.store import Store
+    from hazemap.device.consent_policy import Policy
+    from hazemap.device.encrypted_store import EncryptedStore
+    from hazemap.device.store_encryption_keys import Secret
 
 TABLE, REACH, TESTS = "The table", "How the server is reached", "Many devices, for tests and loads"
 
@@ -73,16 +73,16 @@ def store_at(path: Path | None) -> Path:
     return Path(home) / "device.sqlite"
 
 
-def opened(path: Path | None, ask: bool, create: bool = False) -> "Store":
+def opened(path: Path | None, ask: bool, create: bool = False) -> "EncryptedStore":
     """The store of an option, with the secret from the environment or the keyboard."""
-    from hazemap.device.store import Store
+    from hazemap.device.encrypted_store import EncryptedStore
 
-    return Store.opened(store_at(path), secret(ask, confirm=create and not store_at(path).exists()), create)
+    return EncryptedStore.opened(store_at(path), secret(ask, confirm=create and not store_at(path).exists()), create)
 
 
 def secret(ask: bool, confirm: bool = False) -> "Secret":
     """What opens a store."""
-    from hazemap.device.keys import Secret
+    from hazemap.device.store_encryption_keys import Secret
 
     if ask:
         return Secret(typer.prompt("passphrase", hide_input=True, confirmation_prompt=confirm))
@@ -91,7 +91,7 @@ def secret(ask: bool, confirm: bool = False) -> "Secret":
 
 def policy_at(path: Path | None, store: Path | None) -> "Policy":
     """The rules of an option, or those beside the store, or the ones that everybody starts with."""
-    from hazemap.device.policy import Policy
+    from hazemap.device.consent_policy import Policy
 
     beside = policy_file(store)
     if path is None and not beside.exists():
@@ -116,7 +116,7 @@ def token_of(text: str | None, file: Path | None) -> str:
         raise FileError(f"the token file {file} cannot be read") from None
 
 
-def chosen(store: "Store", device: int | None) -> int:
+def chosen(store: "EncryptedStore", device: int | None) -> int:
     """The device of an option; it need not be given where the store has one."""
     from hazemap.device.enrolment import devices
 

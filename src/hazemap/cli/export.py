@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from hazemap.cli.options import AsJson, ReleaseFile
-from hazemap.cli.output import deliver, progress
+from hazemap.cli.console_output import deliver, progress
+from hazemap.cli.shared_options import AsJson, ReleaseFile
 from hazemap.errors import FileError
 
 EXAMPLE = "Example: [bold]hazemap export map.parquet -o map.geojson[/bold]"

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hazemap.cli.options import AsJson, ReleaseFile
-from hazemap.cli.output import deliver, progress
+from hazemap.cli.console_output import deliver, progress
+from hazemap.cli.shared_options import AsJson, ReleaseFile
 from hazemap.errors import TranscriptMismatch
 
 if TYPE_CHECKING:
+    from hazemap.queries import Question
     from hazemap.releases import Release, Statistics
-    from hazemap.rounds import Question
-    from hazemap.tables.bounding import Bounding
+    from hazemap.tables.contribution_bounding import Bounding
 
 EXAMPLE = "Example: [bold]hazemap inspect map.parquet --replay[/bold]"
 
@@ -27,8 +27,8 @@ def inspect(
     from rich.table import Table
 
     from hazemap.releases import Release, Statistics
-    from hazemap.releases.left_out import LeftOut
-    from hazemap.releases.opening import holds_values
+    from hazemap.releases.open_file import holds_values
+    from hazemap.releases.people_outside import PeopleOutside
 
     release: Release | Statistics
     with progress() as tell:
@@ -41,7 +41,7 @@ def inspect(
     for number, query in enumerate(queries, 1):
         share, error = f"{100 * query['share']:.4g} %", f"{query['stddev']:.4g}"
         table.add_row(str(number), query["asks"], f"{query['numbers']:,}", share, query["price"], error)
-    left_out = LeftOut.of(release).to_json() if isinstance(release, Release) else {}
+    left_out = PeopleOutside.of(release).to_json() if isinstance(release, Release) else {}
     facts = {
         "file": str(file),
         **({"nowhere": left_out["nowhere"]} if left_out else {}),
@@ -82,7 +82,7 @@ def _unit(asked: object, rule: "Bounding") -> int:
 
 def _asked(question: "Question") -> object:
     """What a question asks for; a tree that grows is asked for itself."""
-    from hazemap.rounds import Growth, Query
+    from hazemap.queries import Growth, Query
 
     if isinstance(question, Growth):
         return question
@@ -94,7 +94,7 @@ def _replayed(release: "Release | Statistics") -> None:
     import numpy as np
 
     from hazemap.releases import Release
-    from hazemap.server.statements import prices
+    from hazemap.server.privacy_statement import prices
     from hazemap.trust.curator import CentralPrices
 
     paid = prices(release.statement) or CentralPrices(release.statement.budget)

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hazemap.cli.options import AsJson, LedgerFile, ledger_at
-from hazemap.cli.output import deliver
+from hazemap.cli.console_output import deliver
+from hazemap.cli.shared_options import AsJson, LedgerFile, ledger_at
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
     from hazemap.privacy.budget import Budget
-    from hazemap.privacy.ledger_records import Change, ChargeRecord, PageStatus
-    from hazemap.privacy.protected import Protected
+    from hazemap.privacy.ledger_records import Change, LedgerBalance, LedgerCharge
+    from hazemap.privacy.ledger_units import ProtectedUnit
 
 app = typer.Typer(
     name="ledger",
@@ -59,7 +59,7 @@ def cap(
     as_json: AsJson = False,
 ) -> None:
     """Set all that a data set may ever spend, what it has spent already included, and perhaps whom it protects."""
-    from hazemap.privacy.unit import FULL, VALUES_ONLY, Model
+    from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model
     from hazemap.specs.parsing import budget
 
     book, limit = ledger_at(ledger), budget(epsilon, delta, rho)
@@ -98,7 +98,7 @@ def history(
     """List every charge, the oldest first, and the file it paid for; then every change of a cap."""
     from rich.table import Table
 
-    from hazemap.runs.recover import recoverable
+    from hazemap.execution.crash_recovery import recoverable
 
     book = ledger_at(ledger)
     records, changes = book.history(dataset), book.changes(dataset)
@@ -123,29 +123,29 @@ def history(
     deliver(facts, as_json, table if records else empty, *([kept] if changes else []))
 
 
-def _protected(person: str | None, rows: bool, devices: bool) -> "Protected | None":
+def _protected(person: str | None, rows: bool, devices: bool) -> "ProtectedUnit | None":
     """Whom the options name, if they name anybody."""
-    from hazemap.privacy.protected import Protected
+    from hazemap.privacy.ledger_units import ProtectedUnit
 
     if (person is not None) + rows + devices > 1:
         raise InputError("a data set protects one kind of people: say one of --person COLUMN, --rows and --devices")
     if person is not None:
-        return Protected("person", person)
-    return Protected("row") if rows else Protected("device") if devices else None
+        return ProtectedUnit("person", person)
+    return ProtectedUnit("row") if rows else ProtectedUnit("device") if devices else None
 
 
-def _whom(status: "PageStatus") -> str:
+def _whom(status: "LedgerBalance") -> str:
     if status.protects is None:
         return "not noted" if status.charges else "nobody yet"
     return str(status.protects)
 
 
-def _shown(status: "PageStatus") -> tuple[str, str, str]:
+def _shown(status: "LedgerBalance") -> tuple[str, str, str]:
     cap, left = ("none" if value is None else str(value) for value in (status.cap, status.remaining))
     return cap, str(status.spent), left
 
 
-def _facts(status: "PageStatus") -> dict[str, Any]:
+def _facts(status: "LedgerBalance") -> dict[str, Any]:
     from hazemap.privacy.statement import budget_to_json
 
     left = status.remaining
@@ -168,7 +168,7 @@ def _not_there(charge: int, running: dict[int, bool]) -> str:
     return "none yet: still running" if running[charge] else f"none yet: hazemap recover {charge}"
 
 
-def _charge(record: "ChargeRecord", running: dict[int, bool]) -> dict[str, Any]:
+def _charge(record: "LedgerCharge", running: dict[int, bool]) -> dict[str, Any]:
     from hazemap.privacy.statement import budget_to_json
 
     charge = record.charge
@@ -199,8 +199,8 @@ def _change(change: "Change") -> dict[str, Any]:
     }
 
 
-def _plain(changed: "Budget | Protected") -> dict[str, str]:
-    from hazemap.privacy.protected import Protected
+def _plain(changed: "Budget | ProtectedUnit") -> dict[str, str]:
+    from hazemap.privacy.ledger_units import ProtectedUnit
     from hazemap.privacy.statement import budget_to_json
 
-    return changed.to_json() if isinstance(changed, Protected) else budget_to_json(changed)
+    return changed.to_json() if isinstance(changed, ProtectedUnit) else budget_to_json(changed)

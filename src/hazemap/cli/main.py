@@ -29,7 +29,7 @@ from hazemap.cli import (
     show,
     stats,
 )
-from hazemap.cli.output import complain, warned
+from hazemap.cli.console_output import complain, warned
 from hazemap.errors import HazemapError
 
 INTERRUPTED = 130

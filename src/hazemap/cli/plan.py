@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hazemap.cli.options import BOX, AsJson
-from hazemap.cli.output import deliver
+from hazemap.cli.console_output import deliver
+from hazemap.cli.shared_options import BOX, AsJson
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hazemap.planning.plan import Plan
+    from hazemap.planning.release_plan import Plan
 
 EXAMPLE = "Example: [bold]hazemap plan --box=-74.1,40.6,-73.8,40.9 --people 100000 --epsilon 1[/bold]"
 
@@ -36,7 +36,7 @@ def plan(
 
     Error bars are exact. What depends on where people are was tried on a made-up city with as many people.
     """
-    from hazemap.planning.plan import plan as planned
+    from hazemap.planning.release_plan import plan as planned
 
     made = planned(box, people=people, epsilon=epsilon, delta=delta, rho=rho, cells=cells, bounding=bounding)
     if picture:

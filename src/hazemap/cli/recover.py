@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hazemap.cli.options import FILE, AsJson, Force, LedgerFile, Memory, ledger_at
-from hazemap.cli.output import deliver, note, progress
+from hazemap.cli.console_output import deliver, note, progress
+from hazemap.cli.shared_options import FILE, AsJson, Force, LedgerFile, Memory, ledger_at
 from hazemap.errors import HazemapError, InputError
 
 if TYPE_CHECKING:
+    from hazemap.execution.crash_recovery import Recoverable
     from hazemap.privacy.ledger import Ledger
-    from hazemap.runs.recover import Recoverable
 
 EXAMPLE = "Example: [bold]hazemap recover 3[/bold]"
 
@@ -48,8 +48,8 @@ def recover(
     book = ledger_at(ledger)
     if charge is None and not everything:
         return show(book, as_json)
-    from hazemap.runs.recover import recover as made_again
-    from hazemap.runs.recover import recoverable, sweep
+    from hazemap.execution.crash_recovery import recover as made_again
+    from hazemap.execution.crash_recovery import recoverable, sweep
 
     options: dict[str, Any] = {
         "ledger": book,
@@ -84,7 +84,7 @@ def show(book: "Ledger", as_json: bool) -> None:
     """List what can be recovered."""
     from rich.table import Table
 
-    from hazemap.runs.recover import recoverable, sweep
+    from hazemap.execution.crash_recovery import recoverable, sweep
 
     sweep(book)
     found = recoverable(book)

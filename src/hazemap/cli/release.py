@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hazemap.cli.options import (
+from hazemap.cli.console_output import deliver, note, progress
+from hazemap.cli.shared_options import (
     BOX,
     FILE,
     PRIVACY,
@@ -30,12 +31,11 @@ from hazemap.cli.options import (
     Until,
     ledger_at,
 )
-from hazemap.cli.output import deliver, note, progress
-from hazemap.cli.specified import SpecFile, WrittenSpec, specified, written
+from hazemap.cli.spec_options import SpecFile, WrittenSpec, specified, written
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
-    from hazemap.privacy.ledger_records import PageStatus
+    from hazemap.privacy.ledger_records import LedgerBalance
     from hazemap.releases import Release
 
 EXAMPLE = "Example: [bold]hazemap release visits.parquet --person user --epsilon 1 -o map.parquet[/bold]"
@@ -118,7 +118,7 @@ def release(
     if outside not in _OUTSIDE:
         raise InputError(f"--outside is people, drop or count; found {outside!r}")
     from hazemap.publish import run_release
-    from hazemap.specs.release import ReleaseSpec
+    from hazemap.specs.release_spec import ReleaseSpec
 
     asked = specified(
         ctx,
@@ -173,14 +173,14 @@ def release(
 
 def _where(made: "Release") -> list[str]:
     """Which box was found, if one was, and how many people lie outside the map."""
-    from hazemap.algorithms import FoundBox
-    from hazemap.releases.left_out import LeftOut
+    from hazemap.algorithms import PrivateBoundingBox
+    from hazemap.releases.people_outside import PeopleOutside
 
     box, algorithm = found_box(made), made.algorithm
     words = f"The map covers the box that was found, {box}."
-    if isinstance(algorithm, FoundBox) and not algorithm.found_in(made.transcript):
+    if isinstance(algorithm, PrivateBoundingBox) and not algorithm.found_in(made.transcript):
         words = "No place stands out of the noise, so the map covers the world: for a map of a place, declare its box."
-    lines = [*([words] if box else []), str(LeftOut.of(made))]
+    lines = [*([words] if box else []), str(PeopleOutside.of(made))]
     if made.nowhere is not None and made.nowhere.low > MANY_OUTSIDE * max(made.total().value, 1.0):
         lines.append("That is many: a wider --box would have them on the map.")
     return lines
@@ -188,14 +188,14 @@ def _where(made: "Release") -> list[str]:
 
 def found_box(made: "Release") -> str | None:
     """West, south, east and north of a map whose box was found."""
-    from hazemap.algorithms import FoundBox
+    from hazemap.algorithms import PrivateBoundingBox
 
-    if not isinstance(made.algorithm, FoundBox):
+    if not isinstance(made.algorithm, PrivateBoundingBox):
         return None
     return ",".join(f"{edge:.5g}" for edge in made.ground.extent)
 
 
-def facts(made: "Release", file: Path, status: "PageStatus") -> dict[str, Any]:
+def facts(made: "Release", file: Path, status: "LedgerBalance") -> dict[str, Any]:
     """A release for machines."""
     from dataclasses import asdict
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from hazemap.cli.options import LedgerFile, ledger_at
-from hazemap.cli.output import note
+from hazemap.cli.console_output import note
+from hazemap.cli.shared_options import LedgerFile, ledger_at
 
 EXAMPLE = "Example: [bold]hazemap server --data coordinator[/bold]"
 
@@ -53,9 +53,9 @@ def server(
     """
     import logging
 
-    from hazemap.server.serving import Serving
+    from hazemap.server.server_process import ServerProcess
 
-    serving = Serving(
+    serving = ServerProcess(
         data,
         host,
         port,
@@ -67,6 +67,6 @@ def server(
         ledger=ledger_at(ledger),
     )
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
-    logging.getLogger("hazemap.wire").setLevel(logging.INFO if verbose else logging.WARNING)
+    logging.getLogger("hazemap.protocols.secure_aggregation").setLevel(logging.INFO if verbose else logging.WARNING)
     note(f"{serving.url}, from {data}; Ctrl-C ends it, and what runs goes on at the next start")
     serving.run()

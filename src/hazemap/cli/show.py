@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from hazemap.cli.options import BOX, AsJson, ReleaseFile
-from hazemap.cli.output import deliver, progress
+from hazemap.cli.console_output import deliver, progress
+from hazemap.cli.shared_options import BOX, AsJson, ReleaseFile
 from hazemap.errors import InputError
 
 EXAMPLE = "Example: [bold]hazemap show map.parquet -o map.png[/bold]"
@@ -56,10 +56,10 @@ def show(
     Statistics of a value are drawn as a small map for every slot, as the profile of one --cell, or, with a --slot too,
     as the histogram of the value there.
     """
-    from hazemap.domains import Box
     from hazemap.releases import Release, Statistics
-    from hazemap.releases.left_out import LeftOut
-    from hazemap.releases.opening import holds_values
+    from hazemap.releases.open_file import holds_values
+    from hazemap.releases.people_outside import PeopleOutside
+    from hazemap.spatial.bounding_box import Box
 
     if frame not in ("map", "people"):
         raise InputError(f"--frame is map or people; found {frame!r}")
@@ -71,9 +71,9 @@ def show(
         raise InputError("a histogram is of one --cell in one --slot, and of no --statistic")
     with progress() as tell:
         tell("drawing", None)
-        from hazemap.draw import Frame, Panel, save, shown_part
+        from hazemap.draw import MapExtent, MapPanel, save, shown_part
 
-        part: dict[str, Any] = {"frame": Frame(frame), "box": Box.parse(box) if box else None}
+        part: dict[str, Any] = {"frame": MapExtent(frame), "box": Box.parse(box) if box else None}
 
         if values and cell is not None and slot is not None:
             made = Statistics.open(file)
@@ -86,9 +86,9 @@ def show(
             figure = made.plot(statistic, cell, title=title, width=width, **more)
             said = {"said": made.shown(statistic, **part)} if cell is None else {}
         else:
-            panels = (Panel.DENSITY, Panel.UNCERTAINTY) if uncertainty else (Panel.DENSITY,)
+            panels = (MapPanel.DENSITY, MapPanel.UNCERTAINTY) if uncertainty else (MapPanel.DENSITY,)
             release = Release.open(file)
-            said = LeftOut.of(release, shown_part(release.map, **part)).to_json()
+            said = PeopleOutside.of(release, shown_part(release.map, **part)).to_json()
             look = {"title": title, "width": width, "note": said["said"]}
             figure = release.plot(panels=panels, outlines=outlines, **part, **look)
         goal = output or file.with_suffix(".png")

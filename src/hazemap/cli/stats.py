@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hazemap.cli.options import (
+from hazemap.cli.console_output import deliver, note, progress
+from hazemap.cli.shared_options import (
     BOX,
     FILE,
     PRIVACY,
@@ -30,9 +31,8 @@ from hazemap.cli.options import (
     Until,
     ledger_at,
 )
-from hazemap.cli.output import deliver, note, progress
-from hazemap.cli.planned_stats import show_plan
-from hazemap.cli.specified import SpecFile, WrittenSpec, specified, written
+from hazemap.cli.spec_options import SpecFile, WrittenSpec, specified, written
+from hazemap.cli.stats_plan import show_plan
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def stats(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
-    most_cells: Annotated[
+    max_cells_per_person: Annotated[
         int | None,
         typer.Option(
             metavar="K",
@@ -91,7 +91,7 @@ def stats(
             help="In how many cells and slots a person counts at most. By default one for each slot, but 8 to 24.",
         ),
     ] = None,
-    most_records: Annotated[
+    max_records_per_cell: Annotated[
         int,
         typer.Option(
             metavar="K",
@@ -165,7 +165,7 @@ def stats(
     Declare bounds of the value, or let a part of the budget find them. Cells with too few people are marked.
     """
     del mean
-    from hazemap.specs.statistics import StatisticsSpec
+    from hazemap.specs.statistics_spec import StatisticsSpec
 
     asked = specified(
         ctx,
@@ -196,8 +196,8 @@ def stats(
         variance=variance,
         quantiles=None if quantiles is None else _ranks(quantiles),
         bins=bins,
-        most_cells=most_cells,
-        most_records=most_records,
+        max_cells_per_person=max_cells_per_person,
+        max_records_per_cell=max_records_per_cell,
         select=select,
         model=model,
         dataset=dataset,
@@ -223,15 +223,15 @@ def stats(
     assert status is not None  # noqa: S101 - it has just paid
     left = status.remaining
     told = int((~made.found("mean").too_few).sum())
-    places, gauge = made.measurements.tree.places, made.measurements.tree.gauge
+    places, value_encoding = made.measurements.tree.places, made.measurements.tree.value_encoding
     facts = {
         "file": asked.output,
         "cells": len(made.names),
         "slots": len(made.slots),
         "told": told,
         "threshold": made.measurements.threshold,
-        "low": gauge.low,
-        "high": gauge.high,
+        "low": value_encoding.low,
+        "high": value_encoding.high,
         "remaining": left and {"measure": left.measure, "value": float(left.value)},
         "statement": made.statement.to_json(),
     }
@@ -240,7 +240,7 @@ def stats(
         as_json,
         f"{asked.output}: {len(made.names):,} cells × {len(made.slots)} slots; "
         f"the mean is told for {told:,} of {places:,}",
-        f"Values outside {gauge.low:g} … {gauge.high:g} were clipped to these bounds; "
+        f"Values outside {value_encoding.low:g} … {value_encoding.high:g} were clipped to these bounds; "
         "rows without a value were left out.",
         *_whose(made),
         made.statement.line(),
@@ -250,16 +250,16 @@ def stats(
     if not told and not as_json:
         note(
             f"too few people to say anything: a cell needs about {made.measurements.threshold:,.0f} {made.counted} in "
-            "a slot; ask for coarser cells, fewer slots, a lower --most-cells or a larger budget"
+            "a slot; ask for coarser cells, fewer slots, a lower --max-cells-per-person or a larger budget"
         )
     return None
 
 
 def _whose(made: "Statistics") -> list[str]:
     """Under values-only, of how many places with people the mean is told, and who counts there."""
-    from hazemap.algorithms import ValuesOnly
+    from hazemap.algorithms import PublicLocationStatistics
 
-    if not isinstance(made.algorithm, ValuesOnly):
+    if not isinstance(made.algorithm, PublicLocationStatistics):
         return []
     occupied = int((made.measurements.people > 0).sum())
     return [

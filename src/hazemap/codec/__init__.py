@@ -7,11 +7,11 @@ their type, so nothing is rounded. What is large and comes again and again (`tra
 is written where it comes first in the text, and is `{"again": n}` afterwards, the n-th of its kind.
 """
 
-from hazemap.codec.closed_list import CLOSED_LIST, UNIONS
-from hazemap.codec.limits import FILE, MESSAGE, Limits
-from hazemap.codec.parsing import parsed
-from hazemap.codec.reading import from_json, loads, returns
-from hazemap.codec.writing import digest, dumps, pieces, to_json
+from hazemap.codec.allowed_types import CLOSED_LIST, UNIONS
+from hazemap.codec.deserialize import from_json, loads, returns
+from hazemap.codec.json_parser import parsed
+from hazemap.codec.serialize import digest, dumps, pieces, to_json
+from hazemap.codec.size_limits import FILE, MESSAGE, Limits
 
 __all__ = [
     "CLOSED_LIST",

@@ -3,10 +3,10 @@
 Here the truth is known because the data is public or made up; nothing of this is for data that is to be protected.
 """
 
-from hazemap.compare.densities import density, kl, l1, l2, maape, mape, mse, pearson, similarity, smape
-from hazemap.compare.heatmaps import heatmap
-from hazemap.compare.ranges import Rectangles, mre, rectangles, relative_errors, sums, workloads
-from hazemap.compare.transport import emd, marginal_emd, tree_emd
+from hazemap.compare.density_metrics import density, kl, l1, l2, maape, mape, mse, pearson, similarity, smape
+from hazemap.compare.earth_movers_distance import emd, marginal_emd, tree_emd
+from hazemap.compare.heatmap_rendering import heatmap
+from hazemap.compare.range_query_error import Rectangles, mre, rectangles, relative_errors, sums, workloads
 
 __all__ = [
     "Rectangles",

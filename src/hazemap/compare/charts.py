@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
-from hazemap.compare.marks import Mark, mark_of
-from hazemap.compare.measures import Measure
-from hazemap.compare.results import Mean
-from hazemap.draw.lettering import GREY, INK, style, width
-from hazemap.draw.page import MARGIN, Page
+from hazemap.compare.metric_labels import MetricLabel
+from hazemap.compare.plot_styles import PlotStyle, plot_style
+from hazemap.compare.results import ResultMean
+from hazemap.draw.figure_layout import MARGIN, FigureLayout
+from hazemap.draw.text_layout import GREY, INK, style, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,29 +34,29 @@ class Curve:
     """A method's scores along something, each with its band."""
 
     name: str
-    points: Sequence[tuple[float, Mean]]
-    mark: Mark | None = None
+    points: Sequence[tuple[float, ResultMean]]
+    mark: PlotStyle | None = None
 
     @property
-    def look(self) -> Mark:
+    def look(self) -> PlotStyle:
         """Its mark, or that of the method of its name."""
-        return self.mark or mark_of(self.name)
+        return self.mark or plot_style(self.name)
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class ChartPanel:
     """Curves under a heading; `level` are methods that do not vary along the axis, drawn across."""
 
     heading: str
     curves: Sequence[Curve]
-    measure: Measure
+    measure: MetricLabel
     along: str
-    level: Sequence[tuple[str, Mean]] = ()
+    level: Sequence[tuple[str, ResultMean]] = ()
     logarithmic: bool = True
     ticks: Sequence[float] = ()
 
 
-def draw_curves(panels: Sequence[Panel], *, title: str, caption: str = "", columns: int = 3) -> "Figure":
+def draw_curves(panels: Sequence[ChartPanel], *, title: str, caption: str = "", columns: int = 3) -> "Figure":
     """Panels side by side and a legend beneath; bands are 95 % intervals of the mean."""
     names = list(dict.fromkeys(name for panel in panels for name in _names(panel)))
     columns = min(columns, len(panels))
@@ -64,7 +64,7 @@ def draw_curves(panels: Sequence[Panel], *, title: str, caption: str = "", colum
     tall = min(0.82 * across, 3.4)
     rows = ceil(len(panels) / columns)
     legend = Legend.of(names, {name: _look(panels, name) for name in names})
-    page = Page.ruled(PAPER, rows * (ABOVE + tall + BELOW) + legend.height, title, caption)
+    page = FigureLayout.ruled(PAPER, rows * (ABOVE + tall + BELOW) + legend.height, title, caption)
     for number, panel in enumerate(panels):
         row, column = divmod(number, columns)
         left, top = MARGIN + LEFT + column * (across + BETWEEN), page.top + row * (ABOVE + tall + BELOW) + ABOVE
@@ -76,8 +76,8 @@ def draw_curves(panels: Sequence[Panel], *, title: str, caption: str = "", colum
 
 
 def draw_dots(
-    groups: Sequence[tuple[str, Sequence[tuple[str, Sequence[tuple[str, Mean]]]]]],
-    measure: Measure,
+    groups: Sequence[tuple[str, Sequence[tuple[str, Sequence[tuple[str, ResultMean]]]]]],
+    measure: MetricLabel,
     *,
     title: str,
     caption: str = "",
@@ -88,16 +88,17 @@ def draw_dots(
     """
     names = _ranked(groups, measure)
     series = list(dict.fromkeys(name for _, parts in groups for name, _ in parts))
-    names_wide = max(width(name, PLAIN, "bold" if mark_of(name).strong else "normal") for name in names) + 0.12
+    names_wide = max(width(name, PLAIN, "bold" if plot_style(name).strong else "normal") for name in names) + 0.12
     columns = min(3, len(groups))
     across = (PAPER - 2 * MARGIN - names_wide - 0.25 * (columns - 1)) / columns
     tall = 0.21 * len(names) + 0.15
     rows = ceil(len(groups) / columns)
     shades = dict(zip(series, _shades(len(series)), strict=True))
     legend = Legend.of(
-        series, {name: Mark(shade, marker, "") for (name, shade), marker in zip(shades.items(), "osDv^P", strict=False)}
+        series,
+        {name: PlotStyle(shade, marker, "") for (name, shade), marker in zip(shades.items(), "osDv^P", strict=False)},
     )
-    page = Page.ruled(PAPER, rows * (ABOVE + tall + BELOW) + legend.height, title, caption)
+    page = FigureLayout.ruled(PAPER, rows * (ABOVE + tall + BELOW) + legend.height, title, caption)
     for number, (heading, parts) in enumerate(groups):
         row, column = divmod(number, columns)
         left = MARGIN + names_wide + column * (across + 0.25)
@@ -133,7 +134,7 @@ def draw_dots(
         axes.set_ylim(-0.7, len(names) - 0.3)
         axes.set_yticks(range(len(names)), names[::-1] if column == 0 else [""] * len(names), **style(PLAIN))
         for label in axes.get_yticklabels():
-            label.set_fontweight("bold" if mark_of(label.get_text()).strong else "normal")
+            label.set_fontweight("bold" if plot_style(label.get_text()).strong else "normal")
         axes.grid(axis="both", color=GRID, linewidth=0.6, zorder=0)
         axes.set_axisbelow(True)
         axes.set_xlabel(measure.words if columns < 3 else measure.short, labelpad=3, **style(SMALL))
@@ -142,7 +143,7 @@ def draw_dots(
     return page.figure
 
 
-def _ranked(groups: Sequence[Any], measure: Measure) -> list[str]:
+def _ranked(groups: Sequence[Any], measure: MetricLabel) -> list[str]:
     """Methods, best first: by the mean of the logarithm of what was found over all panels and series."""
     found: dict[str, list[float]] = {}
     for _, parts in groups:
@@ -165,18 +166,18 @@ class Legend:
     """Names with their marks in columns, as long as they need."""
 
     names: Sequence[str]
-    looks: dict[str, Mark]
+    looks: dict[str, PlotStyle]
     columns: int
     height: float
 
     @classmethod
-    def of(cls, names: Sequence[str], looks: dict[str, Mark]) -> "Legend":
+    def of(cls, names: Sequence[str], looks: dict[str, PlotStyle]) -> "Legend":
         """As many columns as fit."""
         widest = max(width(name, PLAIN) for name in names) + 0.55
         columns = max(1, min(len(names), floor((PAPER - 2 * MARGIN) / widest)))
         return cls(names, looks, columns, 0.2 * ceil(len(names) / columns) + 0.12)
 
-    def draw(self, page: Page, top: float) -> None:
+    def draw(self, page: FigureLayout, top: float) -> None:
         """Row by row at this place of the page."""
         from matplotlib.lines import Line2D
 
@@ -212,16 +213,16 @@ class Legend:
             text.set(**style(PLAIN))
 
 
-def _names(panel: Panel) -> list[str]:
+def _names(panel: ChartPanel) -> list[str]:
     return [curve.name for curve in panel.curves] + [name for name, _ in panel.level]
 
 
-def _look(panels: Sequence[Panel], name: str) -> Mark:
+def _look(panels: Sequence[ChartPanel], name: str) -> PlotStyle:
     found = [curve.look for panel in panels for curve in panel.curves if curve.name == name]
-    return found[0] if found else mark_of(name)._replace(marker="")
+    return found[0] if found else plot_style(name)._replace(marker="")
 
 
-def _fill(axes: "Axes", panel: Panel) -> None:
+def _fill(axes: "Axes", panel: ChartPanel) -> None:
     scale = panel.measure.factor
     for curve in panel.curves:
         if not curve.points:
@@ -245,7 +246,7 @@ def _fill(axes: "Axes", panel: Panel) -> None:
             zorder=5 if look.strong else 4,
         )
     for name, mean in panel.level:
-        look = mark_of(name)
+        look = plot_style(name)
         axes.axhspan(scale * mean.low, scale * mean.high, color=look.colour, alpha=0.16, linewidth=0, zorder=2)
         axes.axhline(
             scale * mean.mean, color=look.colour, linestyle=look.dash, linewidth=2.2 if look.strong else 1.3, zorder=3

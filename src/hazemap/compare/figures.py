@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hazemap.compare.charts import Curve, Panel, draw_curves, draw_dots
-from hazemap.compare.measures import MEASURES
-from hazemap.compare.results import Mean, Results
+from hazemap.compare.charts import ChartPanel, Curve, draw_curves, draw_dots
+from hazemap.compare.metric_labels import MEASURES
+from hazemap.compare.results import ResultMean, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ def against_epsilon(score: str, title: str) -> Draw:
 
     def draw(results: Results) -> "Figure":
         panels = [
-            Panel(
+            ChartPanel(
                 heading(results, place),
                 [
                     Curve(method, results.where(map=place, method=method).along("epsilon", score))
@@ -65,7 +65,7 @@ def ranking(score: str, title: str) -> Draw:
 
 
 @dataclass(frozen=True)
-class Part:
+class FigurePart:
     """A panel: its heading, the score that it shows, and which trials are in it."""
 
     heading: str
@@ -76,7 +76,7 @@ class Part:
 def along(
     column: str,
     words: str,
-    parts: Sequence[Part],
+    parts: Sequence[FigurePart],
     title: str,
     *,
     logarithmic: bool = True,
@@ -92,7 +92,7 @@ def along(
         panels = []
         for part in parts:
             here = results.where(**dict(part.where))
-            curves, level = list[Curve](), list[tuple[str, Mean]]()
+            curves, level = list[Curve](), list[tuple[str, ResultMean]]()
             for method in here.named("method"):
                 own = here.where(method=method)
                 if own.named(column):
@@ -101,7 +101,7 @@ def along(
                     level.append((method, own.mean(part.score)))
             ticks = sorted({x for curve in curves for x, _ in curve.points})
             panels.append(
-                Panel(
+                ChartPanel(
                     part.heading,
                     curves,
                     MEASURES[part.score],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.compare.settings import Place
+from hazemap.compare.trial_settings import Place
 from hazemap.errors import FileError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ SURE = 0.95
 """The confidence of every band."""
 
 
-class Mean(NamedTuple):
+class ResultMean(NamedTuple):
     """A mean over repetitions and a Student interval for it; without bounds for a single repetition."""
 
     mean: float
@@ -79,18 +79,18 @@ class Results:
             frame = frame[kept | frame[column].isna()] if None in values else frame[kept]
         return Results(frame, self.folder, self.maps)
 
-    def mean(self, score: str) -> Mean:
+    def mean(self, score: str) -> ResultMean:
         """Of all trials here."""
         return mean_of(self.frame[score].to_numpy(dtype=np.float64)) if score in self.frame else mean_of([])
 
-    def along(self, column: str, score: str) -> list[tuple[float, Mean]]:
+    def along(self, column: str, score: str) -> list[tuple[float, ResultMean]]:
         """The mean for each value of a column, in ascending order."""
         values = sorted(self.named(column))
         found = [(float(value), self.where(**{column: value}).mean(score)) for value in values]
         return [(value, mean) for value, mean in found if mean.number]
 
 
-def mean_of(numbers: Sequence[float] | np.ndarray[Any, Any]) -> Mean:
+def mean_of(numbers: Sequence[float] | np.ndarray[Any, Any]) -> ResultMean:
     """The mean and a 95 % interval for it: x̄ ± h, h = t·s/√n.
 
     Where all numbers are positive the lower end is x̄·exp(−h/x̄), the interval of its logarithm by the delta method:
@@ -104,10 +104,10 @@ def mean_of(numbers: Sequence[float] | np.ndarray[Any, Any]) -> Mean:
     known = np.asarray(numbers, np.float64)
     known = known[np.isfinite(known)]
     if not len(known):
-        return Mean(float("nan"), float("nan"), float("nan"), 0)
+        return ResultMean(float("nan"), float("nan"), float("nan"), 0)
     mean = float(known.mean())
     if len(known) == 1:
-        return Mean(mean, mean, mean, 1)
+        return ResultMean(mean, mean, mean, 1)
     half = float(stdtrit(len(known) - 1, (1 + SURE) / 2) * known.std(ddof=1) / len(known) ** 0.5)
     low = mean * exp(-half / mean) if known.min() > 0 else mean - half
-    return Mean(mean, low, mean + half, len(known))
+    return ResultMean(mean, low, mean + half, len(known))

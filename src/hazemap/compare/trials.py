@@ -5,9 +5,9 @@ from hashlib import sha256
 
 from hazemap import __version__
 from hazemap.codec import dumps, to_json
-from hazemap.compare.scores import VERSION, WORKLOAD
-from hazemap.compare.settings import Named, Place, Row, Setting
-from hazemap.compare.sources import code_of
+from hazemap.compare.map_scores import VERSION, WORKLOAD
+from hazemap.compare.source_digest import code_of
+from hazemap.compare.trial_settings import Named, Place, Row, Setting
 from hazemap.errors import InputError
 
 

@@ -9,17 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from hazemap.device.answering import SENT, Answering, Step
-from hazemap.device.commits import Commits
-from hazemap.device.courier import Answered, Courier
-from hazemap.device.enrolling import enrolled
+from hazemap.device.consent_policy import Policy
+from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.enrolment import Enrolment, saved
-from hazemap.device.policy import Policy
-from hazemap.device.store import Store, Write
-from hazemap.device.work import Work
+from hazemap.device.enrolment_request import enrolled
+from hazemap.device.group_commit import Commits
+from hazemap.device.http_client import HttpReply, HttpTransport
+from hazemap.device.server_tasks import ServerTask
+from hazemap.device.task_handler import SENT, Answering, Step
 from hazemap.errors import CodecError, FileError, HazemapError, InputError, Refused, Unreachable
-from hazemap.privacy.stream import Stream
-from hazemap.wire.stages import Stage
+from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.secure_aggregation.stages import Stage
 
 logger = logging.getLogger("hazemap.device")
 
@@ -58,7 +58,7 @@ def jittered(seconds: float) -> float:
     return seconds * (0.5 + int.from_bytes(os.urandom(2), "big") / 65_536)
 
 
-def _always_there(_: Work) -> bool:
+def _always_there(_: ServerTask) -> bool:
     return True
 
 
@@ -71,15 +71,15 @@ class Agent:
     counters are for `running.Tally`.
     """
 
-    store: Store
+    store: EncryptedStore
     device: int
     enrolment: Enrolment
     policy: Policy
-    courier: Courier
+    http_transport: HttpTransport
     commits: Commits
     stream: Stream
     turns: asyncio.Semaphore
-    there: Callable[[Work], bool] = _always_there
+    there: Callable[[ServerTask], bool] = _always_there
     backoff: Backoff = field(default_factory=Backoff)
     heard: float = 0.0
     failures: int = 0
@@ -128,7 +128,7 @@ class Agent:
         if time.monotonic() - self._swept > SWEEP or not self._swept:
             self._swept = time.monotonic()
             await self.commits.write(self._answering.forsaken(_now()))
-        answer = await self.courier.send("GET", "/v1/tasks", self.enrolment.ticket or "")
+        answer = await self.http_transport.send("GET", "/v1/tasks", self.enrolment.ticket or "")
         if answer.status == 204:
             return jittered(ASK) if answer.wait is None else max(answer.wait, LEAST)
         if answer.status == 401:
@@ -136,7 +136,7 @@ class Agent:
             return jittered(AGAIN)
         if answer.status != 200:
             raise Unreachable(f"the server gave no work, but HTTP {answer.status}", answer.wait)
-        work = Work.from_json(answer.content)
+        work = ServerTask.from_json(answer.content)
         self.heard = time.monotonic()
         if not self.there(work):
             return jittered(SILENT)
@@ -145,22 +145,22 @@ class Agent:
         await self._send(work, step)
         return jittered(AGAIN)
 
-    async def _send(self, work: Work, step: Step) -> None:
+    async def _send(self, work: ServerTask, step: Step) -> None:
         """What is on the disk goes out; what becomes of it is noted."""
         path = f"/v1/tasks/{work.session.hex()}"
         ticket = self.enrolment.ticket or ""
         if step.refusal is not None:
             content = json.dumps({"reason": step.refusal}).encode()
-            await self.courier.send("POST", f"{path}/refusal", ticket, content, "application/json")
+            await self.http_transport.send("POST", f"{path}/refusal", ticket, content, "application/json")
             self.refusals += 1
         if step.reply is not None:
-            answer = await self.courier.send("POST", path, ticket, step.reply, "application/octet-stream")
+            answer = await self.http_transport.send("POST", path, ticket, step.reply, "application/octet-stream")
             self.answers += 1
             self.sent += len(step.reply)
             self.finished += step.last and answer.status < 300
             await self.commits.write(self._outcome(work, step, answer))
 
-    def _outcome(self, work: Work, step: Step, answer: Answered) -> tuple[Write, ...]:
+    def _outcome(self, work: ServerTask, step: Step, answer: HttpReply) -> tuple[Write, ...]:
         """What became of an answer. A 409 may be about bytes that had arrived before, so the session stays open."""
         if 200 <= answer.status < 300:
             return self._answering.ended(work.session, SENT[Stage.UNMASK]) if step.last else ()
@@ -173,7 +173,7 @@ class Agent:
         if self.enrolment.server is None or self.enrolment.token is None:
             raise Unreachable("the server does not know this device: enrol it with `hazemap device enrol`")
         try:
-            enrolment = await enrolled(self.enrolment, self.courier, self.enrolment.server, self.enrolment.token)
+            enrolment = await enrolled(self.enrolment, self.http_transport, self.enrolment.server, self.enrolment.token)
         except (Refused, InputError) as error:
             raise Unreachable(f"the server does not enrol this device again: {error}") from error
         await self.commits.write((saved(self.store, self.device, enrolment),))

@@ -4,8 +4,8 @@ import json
 import os
 from dataclasses import dataclass, field, replace
 
-from hazemap.device.store import Store, Write
-from hazemap.wire.identities import Identity
+from hazemap.device.encrypted_store import EncryptedStore, Write
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Enrolment:
         return cls(**{**fields, **secrets})
 
 
-def devices(store: Store) -> list[int]:
+def devices(store: EncryptedStore) -> list[int]:
     """The numbers of all devices of a store."""
     return [device for (device,) in store.read("SELECT device FROM devices ORDER BY device")]
 
 
-def add(store: Store, number: int = 1) -> list[int]:
+def add(store: EncryptedStore, number: int = 1) -> list[int]:
     """So many new devices, in one transaction."""
     with store.writing() as database:
         added = []
@@ -64,13 +64,13 @@ def add(store: Store, number: int = 1) -> list[int]:
     return added
 
 
-def saved(store: Store, device: int, enrolment: Enrolment) -> Write:
+def saved(store: EncryptedStore, device: int, enrolment: Enrolment) -> Write:
     """The statement that keeps what a device knows of itself."""
     sealed = store.seal("devices", device, 0, enrolment.to_bytes())
     return Write("UPDATE devices SET sealed = ? WHERE device = ?", (sealed, device))
 
 
-def read(store: Store, device: int) -> Enrolment:
+def read(store: EncryptedStore, device: int) -> Enrolment:
     """What a device knows of itself."""
     [(sealed,)] = store.read("SELECT sealed FROM devices WHERE device = ?", device)
     return Enrolment.from_bytes(store.unseal("devices", device, 0, sealed))

@@ -7,9 +7,9 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.device.store import Store
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
-from hazemap.tables.memory import MemoryTable
 
 DAY = 86_400
 COLUMNS = ("time", "lon", "lat", "weight", "mark")
@@ -18,12 +18,12 @@ NEVER = 1 << 40
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class PersonRows:
     """Where one person was: seconds since 1970 (UTC), degrees, how much each row weighs, and its mark. All float64.
 
     A mark is 1 for yes and 0 for no (see `domains.Marked`), NaN where a row has none.
 
-    >>> Places.of([2.35], [48.85], time=0).weight
+    >>> PersonRows.of([2.35], [48.85], time=0).weight
     array([1.])
     """
 
@@ -38,7 +38,7 @@ class Places:
             raise InputError("rows have a time, a longitude, a latitude, a weight and a mark each")
 
     @classmethod
-    def of(cls, lon: object, lat: object, time: float) -> "Places":
+    def of(cls, lon: object, lat: object, time: float) -> "PersonRows":
         """Places of one time, each of weight 1 and without a mark."""
         x, y = (np.asarray(column, dtype=np.float64) for column in (lon, lat))
         return cls(np.full(x.shape, float(time)), x, y, np.ones(x.shape), np.full(x.shape, np.nan))
@@ -51,16 +51,16 @@ class Places:
         return b"".join(getattr(self, name).astype("<f8").tobytes() for name in COLUMNS)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "Places":
+    def from_bytes(cls, data: bytes) -> "PersonRows":
         """What `to_bytes` wrote."""
         return cls(*np.frombuffer(data, dtype="<f8").reshape(len(COLUMNS), -1))
 
-    def days(self) -> Iterator[tuple[int, "Places"]]:
+    def days(self) -> Iterator[tuple[int, "PersonRows"]]:
         """The rows of each day; a row whose time is not known is of day 0."""
         day = np.floor(np.nan_to_num(self.time) / DAY).astype(np.int64)
         order = np.argsort(day, kind="stable")
         for chosen in np.split(order, np.flatnonzero(np.diff(day[order])) + 1) if len(order) else ():
-            yield int(day[chosen[0]]), Places(*(getattr(self, name)[chosen] for name in COLUMNS))
+            yield int(day[chosen[0]]), PersonRows(*(getattr(self, name)[chosen] for name in COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class Rows:
     Rows of one day are sealed together. `keep` days after their own time they are deleted for good.
     """
 
-    store: Store
+    store: EncryptedStore
     device: int
 
-    def add(self, places: Places, keep: int | None) -> int:
+    def add(self, places: PersonRows, keep: int | None) -> int:
         """Keep rows for so many days from their own time (None: for good); how many were written."""
         return added(self.store, {self.device: places}, keep)
 
@@ -83,7 +83,7 @@ class Rows:
             "SELECT sequence, expires, sealed FROM rows WHERE device = ? ORDER BY sequence", self.device
         )
         each = [
-            Places.from_bytes(self.store.unseal("rows", self.device, sequence, sealed, expires))
+            PersonRows.from_bytes(self.store.unseal("rows", self.device, sequence, sealed, expires))
             for sequence, expires, sealed in pages
         ]
         columns = {name: np.concatenate([np.zeros(0), *(getattr(p, name) for p in each)]) for name in COLUMNS[1:]}
@@ -94,7 +94,7 @@ class Rows:
         return len(self.table(b"", "").person)
 
 
-def added(store: Store, places: dict[int, Places], keep: int | None) -> int:
+def added(store: EncryptedStore, places: dict[int, PersonRows], keep: int | None) -> int:
     """Keep the rows of many devices in one transaction; how many were written."""
     if keep is not None and keep < 1:
         raise InputError(f"rows are kept for at least 1 day, or for good; found {keep}")
@@ -108,12 +108,12 @@ def added(store: Store, places: dict[int, Places], keep: int | None) -> int:
     return sum(len(own) for own in places.values())
 
 
-def any_rows(store: Store) -> bool:
+def any_rows(store: EncryptedStore) -> bool:
     """Whether there is a row of anybody."""
     return bool(store.read("SELECT 1 FROM rows LIMIT 1"))
 
 
-def expire(store: Store, now: float) -> int:
+def expire(store: EncryptedStore, now: float) -> int:
     """Delete for good what is older than it may be; of how many days and devices there was something."""
     today = int(now // DAY)
     if not store.read("SELECT 1 FROM rows WHERE expires <= ? LIMIT 1", today):
@@ -124,7 +124,7 @@ def expire(store: Store, now: float) -> int:
     return gone
 
 
-def forget(store: Store, device: int | None = None) -> None:
+def forget(store: EncryptedStore, device: int | None = None) -> None:
     """Delete all rows of a device, or of all, for good."""
     with store.writing() as database:
         database.execute("DELETE FROM rows WHERE ? IS NULL OR device = ?", (device, device))

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hazemap.draw.lettering import GREY, style
-from hazemap.draw.projection import sheet
-from hazemap.draw.scalebar import degrees
-from hazemap.draw.view import View
+from hazemap.draw.map_projection import sheet
+from hazemap.draw.scale_bar import degrees
+from hazemap.draw.text_layout import GREY, style
+from hazemap.draw.viewport import Viewport
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ def rounds(low: float, high: float, most: int) -> tuple[list[float], int]:
     raise AssertionError("a step of ten times the finest leaves few enough")
 
 
-def draw_graticule(axes: "Axes", view: View, most: int = 5) -> None:
+def draw_graticule(axes: "Axes", view: Viewport, most: int = 5) -> None:
     """Short ticks and labels: longitudes below the panel, latitudes left of it."""
     west, south, east, north = view.degrees
     across, up = CORNER * (east - west), CORNER * (north - south)

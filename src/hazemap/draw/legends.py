@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hazemap.draw.lettering import GREY, height, style, wrapped
-from hazemap.draw.page import Page
-from hazemap.draw.scales import ERROR_BREAKS, ERROR_COLOURS, DensityScale, error_labels, short
+from hazemap.draw.colour_scales import ERROR_BREAKS, ERROR_COLOURS, DensityScale, error_labels, short
+from hazemap.draw.figure_layout import FigureLayout
+from hazemap.draw.text_layout import GREY, height, style, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ ROW = 0.17  # inches, from one class of errors to the next
 ERROR_LEGEND_HEIGHT = (len(ERROR_BREAKS) + 1) * ROW + 0.05
 
 
-def draw_densities(page: Page, left: float, top: float, width: float, scale: DensityScale, unit: str) -> "Axes":
+def draw_densities(page: FigureLayout, left: float, top: float, width: float, scale: DensityScale, unit: str) -> "Axes":
     """A bar of all colours with round densities below it and the unit above; 0.5 inches high."""
     page.write(left, top + 0.15, unit, va="baseline", gid="unit", **style(8, weight="bold"))
     axes = page.axes(left, top + 0.22, width, BAR, label="density legend")
@@ -34,7 +34,7 @@ def draw_densities(page: Page, left: float, top: float, width: float, scale: Den
     return axes
 
 
-def head_errors(page: Page, left: float, bottom: float, width: float) -> None:
+def head_errors(page: FigureLayout, left: float, bottom: float, width: float) -> None:
     """What a panel of uncertainty shows, in up to three lines above `bottom`."""
     lines = wrapped("standard error, as a share of the number", width, 7)
     page.write(left, bottom, "\n".join(lines), va="bottom", **style(7))
@@ -42,7 +42,7 @@ def head_errors(page: Page, left: float, bottom: float, width: float) -> None:
     page.write(left, above, "How sure is each cell?", va="bottom", **style(8, weight="bold"))
 
 
-def draw_errors(page: Page, left: float, top: float, width: float) -> "Axes":
+def draw_errors(page: FigureLayout, left: float, top: float, width: float) -> "Axes":
     """One swatch a class, surest first, `ERROR_LEGEND_HEIGHT` inches high."""
     from matplotlib.patches import Rectangle
 

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hazemap.cellmap import CellMap
-from hazemap.domains.boxes import Box
-from hazemap.draw.frames import Frame, framed
+from hazemap.draw.cell_shapes import points_across
+from hazemap.draw.colour_scales import DensityScale, error_classes, error_colours
+from hazemap.draw.density_surface import DensitySurface
+from hazemap.draw.figure_layout import DPI, MARGIN, FigureLayout
 from hazemap.draw.graticule import draw_graticule
-from hazemap.draw.layers import draw_lines, lines_in
 from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, draw_densities, draw_errors, head_errors
-from hazemap.draw.lettering import height, style, wrapped
-from hazemap.draw.page import DPI, MARGIN, Page
-from hazemap.draw.scalebar import draw_bar
-from hazemap.draw.scales import DensityScale, error_classes, error_colours
-from hazemap.draw.shapes import points_across
-from hazemap.draw.surface import Surface
-from hazemap.draw.view import View
+from hazemap.draw.map_extent import MapExtent, framed
+from hazemap.draw.overlay_lines import draw_lines, lines_in
+from hazemap.draw.scale_bar import draw_bar
+from hazemap.draw.text_layout import height, style, wrapped
+from hazemap.draw.viewport import Viewport
 from hazemap.errors import InputError
 from hazemap.estimate import shown
+from hazemap.spatial.bounding_box import Box
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -42,7 +42,7 @@ SMALLEST_OUTLINED, FULLY_OUTLINED = 1.5, 14.0  # points on paper: smaller cells 
 DARK, PALE = np.array([0.17, 0.11, 0.09, 1.0]), np.array([1.0, 0.96, 0.9, 1.0])
 
 
-class Panel(Enum):
+class MapPanel(Enum):
     """What one panel of a map shows."""
 
     DENSITY = "density"
@@ -55,10 +55,10 @@ def draw_map(
     title: str | None = None,
     caption: str = "",
     counted: str = "people",
-    panels: Sequence[Panel] = (Panel.DENSITY, Panel.UNCERTAINTY),
+    panels: Sequence[MapPanel] = (MapPanel.DENSITY, MapPanel.UNCERTAINTY),
     outlines: "Path | str | GeoDataFrame | None" = None,
     cell_lines: float | None = None,
-    frame: Frame = Frame.MAP,
+    frame: MapExtent = MapExtent.MAP,
     box: Box | None = None,
     note: str = "",
     width: float = 10.0,
@@ -85,15 +85,15 @@ def draw_map(
     first = min(inner * (MAIN if several else 1), TALLEST * width * view.aspect)
     widths = [first, first * (1 - MAIN) / MAIN][: len(panels)]
     feet = [EDGE, LEGEND_GAP][: len(panels)]  # the first panel has degrees below it
-    legends = [ERROR_LEGEND_HEIGHT if panel is Panel.UNCERTAINTY else 0.0 for panel in panels]
+    legends = [ERROR_LEGEND_HEIGHT if panel is MapPanel.UNCERTAINTY else 0.0 for panel in panels]
     heights = [w / view.aspect + foot + legend for w, foot, legend in zip(widths, feet, legends, strict=True)]
     body = STRIP + max(heights)
-    page = Page.ruled(sum(widths) + GAP * several + EDGE + 2 * MARGIN, body, title, caption, note)
+    page = FigureLayout.ruled(sum(widths) + GAP * several + EDGE + 2 * MARGIN, body, title, caption, note)
 
     left, top = MARGIN + EDGE, page.top + STRIP
     for place, (panel, across, foot) in enumerate(zip(panels, widths, feet, strict=True)):
         axes = page.panel(left, top, across, view, panel.value)
-        if panel is Panel.DENSITY:
+        if panel is MapPanel.DENSITY:
             scale = DensityScale.of([fine], view)
             _fill_densities(axes, surface, fine, view, scale, cell_lines)
             draw_densities(page, left, page.top, min(2.8, 0.42 * across), scale, f"{counted} per km²")
@@ -117,7 +117,7 @@ def draw_side_by_side(
     counted: str = "people",
     outlines: "Path | str | GeoDataFrame | None" = None,
     cell_lines: float | None = None,
-    frame: Frame = Frame.MAP,
+    frame: MapExtent = MapExtent.MAP,
     box: Box | None = None,
     note: str = "",
     width: float = 10.0,
@@ -132,7 +132,7 @@ def draw_side_by_side(
         raise InputError(f"a comparison shows 1 to {MOST_PANELS} cell maps; found {len(maps)}")
     _check(width, cell_lines)
     surfaces, fines = zip(*(_surfaces(cellmap) for _, cellmap in maps), strict=True)
-    view = reduce(View.joined, (framed(surface, frame, box) for surface in surfaces)).shaped()
+    view = reduce(Viewport.joined, (framed(surface, frame, box) for surface in surfaces)).shaped()
     lines = [] if outlines is None else lines_in(outlines, view)
     scale = DensityScale.of(fines, view)
 
@@ -140,7 +140,7 @@ def draw_side_by_side(
     across = min((width - 2 * MARGIN - EDGE - gaps) / len(maps), TALLEST * width * view.aspect)
     names = [wrapped(name, across, NAME, "bold") for name, _ in maps]
     heading = height(max(map(len, names)), NAME) + 0.16
-    page = Page.ruled(
+    page = FigureLayout.ruled(
         across * len(maps) + gaps + EDGE + 2 * MARGIN,
         STRIP + heading + across / view.aspect + EDGE,
         title,
@@ -162,10 +162,10 @@ def draw_side_by_side(
     return page.figure
 
 
-def _surfaces(cellmap: CellMap) -> tuple[Surface, Surface]:
+def _surfaces(cellmap: CellMap) -> tuple[DensitySurface, DensitySurface]:
     """Of the cells, and of how people seem to lie inside them."""
-    surface, fine = Surface.of(cellmap), shown(cellmap)
-    return surface, surface if fine is cellmap else Surface.of(fine)
+    surface, fine = DensitySurface.of(cellmap), shown(cellmap)
+    return surface, surface if fine is cellmap else DensitySurface.of(fine)
 
 
 def _check(width: float, cell_lines: float | None) -> None:
@@ -178,7 +178,12 @@ def _check(width: float, cell_lines: float | None) -> None:
 
 
 def _fill_densities(
-    axes: "Axes", surface: Surface, fine: Surface, view: View, scale: DensityScale, opacity: float | None
+    axes: "Axes",
+    surface: DensitySurface,
+    fine: DensitySurface,
+    view: Viewport,
+    scale: DensityScale,
+    opacity: float | None,
 ) -> None:
     """Paint the densities inside cells; then the cells that are large enough on paper get a hairline."""
     fine.shapes.fill(axes, view, fine.density, scale.colours)

@@ -1,29 +1,29 @@
 """What one person says: rows become a short vector of bounded length."""
 
-from hazemap.encoders.counts import Counts
-from hazemap.encoders.cut_costs import CutCosts
+from hazemap.encoders.cell_counts import Counts
+from hazemap.encoders.cell_presence import CellPresence
+from hazemap.encoders.cell_values import Values
+from hazemap.encoders.concatenation import Concatenation
+from hazemap.encoders.count_min_sketch import CountMinSketch
 from hazemap.encoders.encoder import Encoder, Entries, total
-from hazemap.encoders.kept_values import KeptValues
-from hazemap.encoders.medians import Medians
-from hazemap.encoders.presences import Presences
-from hazemap.encoders.quantiles import Quantiles
-from hazemap.encoders.sketch import Sketch
-from hazemap.encoders.stack import Stack
-from hazemap.encoders.values import Values
-from hazemap.encoders.wavelet import Wavelet
+from hazemap.encoders.haar_wavelet import HaarWavelet
+from hazemap.encoders.median_split_scores import MedianSplitScores
+from hazemap.encoders.public_location_values import PublicLocationValues
+from hazemap.encoders.quantile_scores import QuantileScores
+from hazemap.encoders.split_costs import SplitCosts
 
 __all__ = [
+    "CellPresence",
+    "Concatenation",
+    "CountMinSketch",
     "Counts",
-    "CutCosts",
     "Encoder",
     "Entries",
-    "KeptValues",
-    "Medians",
-    "Presences",
-    "Quantiles",
-    "Sketch",
-    "Stack",
+    "HaarWavelet",
+    "MedianSplitScores",
+    "PublicLocationValues",
+    "QuantileScores",
+    "SplitCosts",
     "Values",
-    "Wavelet",
     "total",
 ]

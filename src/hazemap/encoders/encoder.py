@@ -5,9 +5,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.tables.bounding import Sensitivity
-from hazemap.tables.memory import MemoryTable
-from hazemap.tables.votes import Table
+from hazemap.engines.memory import MemoryTable
+from hazemap.tables.contribution_bounding import Sensitivity
+from hazemap.tables.votes import VotesTable
 
 
 class Entries(NamedTuple):
@@ -39,7 +39,7 @@ class Encoder(Protocol):
         """What each person of a table in memory (a device holds one of one person) adds where."""
         ...
 
-    def total(self, table: Table) -> NDArray[np.int64]:
+    def total(self, table: VotesTable) -> NDArray[np.int64]:
         """The exact sums over a table, from its votes. Only a trust model may ask, to add noise to it."""
         ...
 

@@ -4,16 +4,16 @@ from collections.abc import Iterable
 
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
-from hazemap.estimate.consistent import Consistent, Measurement, consistent
-from hazemap.estimate.inside import inside, shown
-from hazemap.estimate.likely import likely, roughness
-from hazemap.estimate.nonnegative import nonnegative
-from hazemap.estimate.read import read
-from hazemap.estimate.shrink import shrunk
-from hazemap.estimate.sketched import sketched
-from hazemap.estimate.transcripts import measurements
-from hazemap.estimate.wavelets import read_wavelet, wavelet_of
-from hazemap.rounds import Answer, Question
+from hazemap.estimate.count_min_estimates import sketched
+from hazemap.estimate.disaggregation import inside, shown
+from hazemap.estimate.empirical_bayes import likely, roughness
+from hazemap.estimate.nonnegative_projection import nonnegative
+from hazemap.estimate.postprocess import read
+from hazemap.estimate.shrinkage import shrunk
+from hazemap.estimate.transcript_measurements import measurements
+from hazemap.estimate.tree_least_squares import Consistent, Measurement, consistent
+from hazemap.estimate.wavelet_reconstruction import read_wavelet, wavelet_of
+from hazemap.queries import Answer, Question
 
 __all__ = [
     "Consistent",

@@ -12,10 +12,8 @@ from math import comb
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
+from hazemap.arrays import Floats, Ints
 
 POINTS = 1024
 """Groups among which centres are chosen: their distances fill 8 MB."""
@@ -32,7 +30,7 @@ class Chosen(NamedTuple):
     """Centres, float64[k, 3]; which of them is nearest to each point, and its distance."""
 
     centres: Floats
-    nearest: Places
+    nearest: Ints
     distance: Floats
 
 
@@ -64,7 +62,7 @@ def apart(some: Floats, others: Floats) -> Floats:
     return angle
 
 
-def chosen(distance: Floats, weights: Floats, k: int) -> Places:
+def chosen(distance: Floats, weights: Floats, k: int) -> Ints:
     """Which k of m points are centres, given their distances float64[m, m], in ascending order."""
     m = len(weights)
     if k >= m:
@@ -76,7 +74,7 @@ def chosen(distance: Floats, weights: Floats, k: int) -> Places:
     return _exchanged(distance, weights, _added(distance, weights, k))
 
 
-def _added(distance: Floats, weights: Floats, k: int) -> Places:
+def _added(distance: Floats, weights: Floats, k: int) -> Ints:
     """Greedily: each the one that helps most."""
     found, least = list[int](), np.full(len(weights), np.inf)
     for _ in range(k):
@@ -87,7 +85,7 @@ def _added(distance: Floats, weights: Floats, k: int) -> Places:
     return np.array(found)
 
 
-def _exchanged(distance: Floats, weights: Floats, found: Places) -> Places:
+def _exchanged(distance: Floats, weights: Floats, found: Ints) -> Ints:
     """The best exchange of one for another, again and again; all are weighed at once (Schubert and Rousseeuw 2021)."""
     m, k = len(weights), len(found)
     while True:

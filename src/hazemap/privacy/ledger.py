@@ -8,9 +8,9 @@ race for the last of a cap exactly one gets it.
 Sums are exact rationals (Bun and Steinke 2016, lemma 1.7: ρ's add; Dwork et al. 2006: ε's add). Under a cap
 in pure ε nothing but pure ε may be charged; under any other cap a pure ε costs ρ = ε²/2.
 
-Only prices of one unit of privacy are added. A data set protects one kind of people (`Protected`), fixed by its first
-charge; a charge about others is refused. It has a page for the full model, and one for values-only, where a charge of
-the full model counts too, at the price of a replacement (`privacy.replacement`).
+Only prices of one unit of privacy are added. A data set protects one kind of people (`ProtectedUnit`), fixed by its
+first charge; a charge about others is refused. It has a page for the full model, and one for values-only, where a
+charge of the full model counts too, at the price of a replacement (`privacy.replacement_neighbours`).
 """
 
 import json
@@ -26,8 +26,7 @@ from typing import Any, NamedTuple
 
 from hazemap.errors import CodecError, HazemapWarning, InputError, LedgerError, OtherUnit
 from hazemap.privacy.budget import Budget, PureDP
-from hazemap.privacy.ledger_file import RESTORE, LedgerFile
-from hazemap.privacy.ledger_pages import (
+from hazemap.privacy.ledger_balance import (
     check_room,
     check_unit,
     counted,
@@ -38,15 +37,16 @@ from hazemap.privacy.ledger_pages import (
     read_unit,
     unsettled,
 )
-from hazemap.privacy.ledger_records import Change, Charge, ChargeRecord, PageStatus
+from hazemap.privacy.ledger_file import RESTORE, LedgerFile
+from hazemap.privacy.ledger_records import Change, Charge, LedgerBalance, LedgerCharge
 from hazemap.privacy.ledger_schema import SUFFIX
-from hazemap.privacy.protected import Protected
+from hazemap.privacy.ledger_units import ProtectedUnit
+from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
 from hazemap.privacy.statement import Statement, budget_to_json
-from hazemap.privacy.unit import FULL, VALUES_ONLY, Model, Unit
 
 
 @dataclass(frozen=True)
-class Account:
+class LedgerAccount:
     """A data set's page in the ledger, opened for one run: it pays once."""
 
     ledger: "Ledger"
@@ -132,7 +132,7 @@ class Ledger:
             check_room(db, name, price, unit.model)
             if caution:  # before anything is written: where warnings are errors, nothing is paid
                 warnings.warn(caution, HazemapWarning, stacklevel=2)
-            _protect(db, name, Protected.of(unit))
+            _protect(db, name, ProtectedUnit.of(unit))
             names = "dataset, model, unit, price, rho, time, what, run"
             db.execute(f"INSERT INTO charges ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608 - ours
             [number] = db.execute("SELECT last_insert_rowid()").fetchone()
@@ -150,9 +150,9 @@ class Ledger:
                 check_unit(db, name, unit)
             check_room(db, name, price, unit.model if isinstance(unit, Unit) else unit)
 
-    def account(self, dataset: str, what: str, unit: Unit, run: str | None = None) -> Account:
+    def account(self, dataset: str, what: str, unit: Unit, run: str | None = None) -> LedgerAccount:
         """Who pays for one run, and whose privacy."""
-        return Account(self, _name(dataset), _one_line(what), unit, run)
+        return LedgerAccount(self, _name(dataset), _one_line(what), unit, run)
 
     def released(self, charge_id: int, statement: Statement, file: str | None, again: Sequence[int] = ()) -> None:
         """Note what a charge was spent on, once `file` is in its place; `again` paid for questions asked once more."""
@@ -188,9 +188,9 @@ class Ledger:
         budget: Budget,
         *,
         model: Model = FULL,
-        protects: Protected | None = None,
+        protects: ProtectedUnit | None = None,
         why: str | None = None,
-    ) -> PageStatus:
+    ) -> LedgerBalance:
         """Allow a page of a data set to spend at most `budget` in all, what it has spent already included.
 
         With `protects` it is said, too, whom the data set protects (as `protect` does). The change, who made it (their
@@ -221,7 +221,7 @@ class Ledger:
             db.execute(_CHANGE, (name, model, old, text, *now))
             return self._page(db, name, model)
 
-    def protect(self, dataset: str, protected: Protected, *, why: str | None = None) -> None:
+    def protect(self, dataset: str, protected: ProtectedUnit, *, why: str | None = None) -> None:
         """Have a steward say whom a data set protects, before its first charge or for charges of an older hazemap.
 
         Raises `OtherUnit` where its charges are known to be about others.
@@ -231,18 +231,18 @@ class Ledger:
             _add(db, name, None, now.time)
             _settle(db, name, protected, now)
 
-    def status(self, dataset: str, model: Model) -> PageStatus | None:
+    def status(self, dataset: str, model: Model) -> LedgerBalance | None:
         """One page of a data set; `None` where there is no such page."""
         with self.file.reading() as db:
             return page_status(db, data_set_name(dataset), model)
 
-    def datasets(self) -> list[PageStatus]:
+    def datasets(self) -> list[LedgerBalance]:
         """Every page of every data set, by name, that of the full model first."""
         with self.file.reading() as db:
             names = db.execute("SELECT dataset, model FROM pages ORDER BY dataset, model").fetchall()
             return [status for name, model in names if (status := page_status(db, name, model))]
 
-    def history(self, dataset: str | None = None) -> list[ChargeRecord]:
+    def history(self, dataset: str | None = None) -> list[LedgerCharge]:
         """Every charge, or those of one data set, the oldest first; `InputError` for a data set not known."""
         with self.file.reading() as db:
             name = self._known(db, dataset)
@@ -259,7 +259,7 @@ class Ledger:
             rows = db.execute("SELECT dataset, model, old, new, time, who, why FROM changes ORDER BY id")
             return [_change(row) for row in rows if name in {None, row[0]}]
 
-    def _page(self, db: sqlite3.Connection, name: str, model: Model) -> PageStatus:
+    def _page(self, db: sqlite3.Connection, name: str, model: Model) -> LedgerBalance:
         status = page_status(db, name, model)
         if status is None:
             raise LedgerError(f"the ledger {self.path} has lost the {model} page of {name!r}: {RESTORE}")
@@ -293,7 +293,7 @@ class _Noted(NamedTuple):
     why: str | None
 
 
-def _settle(db: sqlite3.Connection, name: str, protected: Protected, now: _Noted) -> None:
+def _settle(db: sqlite3.Connection, name: str, protected: ProtectedUnit, now: _Noted) -> None:
     """Take a steward's word for whom a data set protects, where nothing in the ledger contradicts it."""
     [text, earlier] = db.execute("SELECT protects, earlier FROM datasets WHERE name = ?", (name,)).fetchone()
     charged = db.execute("SELECT 1 FROM charges WHERE dataset = ?", (name,)).fetchone()
@@ -315,7 +315,7 @@ def _settle(db: sqlite3.Connection, name: str, protected: Protected, now: _Noted
     db.execute(_CHANGE, (name, None, text, new, *now))
 
 
-def _protect(db: sqlite3.Connection, name: str, protected: Protected) -> None:
+def _protect(db: sqlite3.Connection, name: str, protected: ProtectedUnit) -> None:
     """Fix whom a data set protects, and how their ids are read, where it is not known yet."""
     [text] = db.execute("SELECT protects FROM datasets WHERE name = ?", (name,)).fetchone()
     known = read_protected(text)
@@ -323,14 +323,14 @@ def _protect(db: sqlite3.Connection, name: str, protected: Protected) -> None:
         db.execute("UPDATE datasets SET protects = ? WHERE name = ?", (_json(protected.to_json()), name))
 
 
-def _record(row: tuple[Any, ...]) -> ChargeRecord:
+def _record(row: tuple[Any, ...]) -> LedgerCharge:
     number, dataset, model, unit, price, what, time, state, text, file, run = row
     try:
         statement = None if text is None else Statement.from_json(json.loads(text))
     except (CodecError, ValueError, TypeError) as error:
         raise LedgerError(f"the statement of charge {number} cannot be read: {error}") from error
     charge = Charge(number, dataset, read_budget(price), what, time, model, read_unit(unit))
-    return ChargeRecord(charge, state == "released", statement, file, run)
+    return LedgerCharge(charge, state == "released", statement, file, run)
 
 
 def _change(row: tuple[Any, ...]) -> Change:

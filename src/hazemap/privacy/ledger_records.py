@@ -6,9 +6,9 @@ from fractions import Fraction
 from typing import Literal
 
 from hazemap.privacy.budget import Budget
-from hazemap.privacy.protected import Protected
+from hazemap.privacy.ledger_units import ProtectedUnit
+from hazemap.privacy.privacy_unit import Model, Unit
 from hazemap.privacy.statement import Statement
-from hazemap.privacy.unit import Model, Unit
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Charge:
 
 
 @dataclass(frozen=True)
-class ChargeRecord:
+class LedgerCharge:
     """A charge and what became of it.
 
     A record that is not `released` was paid for a run that failed, or is still going on; `run` names its journal.
@@ -60,7 +60,7 @@ class ChargeRecord:
 
 
 @dataclass(frozen=True)
-class PageStatus:
+class LedgerBalance:
     """What a page of a data set may spend, has spent and has left.
 
     A data set has a page for the full model, and perhaps one for values-only, where charges of the full model count
@@ -73,7 +73,7 @@ class PageStatus:
 
     name: str
     model: Model
-    protects: Protected | None
+    protects: ProtectedUnit | None
     cap: Budget | None
     spent: Amount
     remaining: Amount | None
@@ -92,8 +92,8 @@ class Change:
 
     dataset: str
     model: Model | None
-    old: Budget | Protected | None
-    new: Budget | Protected
+    old: Budget | ProtectedUnit | None
+    new: Budget | ProtectedUnit
     time: str
     who: str
     why: str | None

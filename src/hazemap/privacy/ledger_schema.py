@@ -62,10 +62,10 @@ TABLES = (
 """A budget is JSON of rationals. Its ρ stands beside it: for (ε, δ) it comes of a search in floats, and what
 was paid must not change with the machine that reads it. No index but the names': a damaged one hides rows.
 
-`run` names the journal of the run that paid (`runs.journal`), where there was one.
+`run` names the journal of the run that paid (`execution.journal`), where there was one.
 
 `earlier` are the kinds of what an older hazemap charged, where it did not note whose it was. A change without a model
-is one of whom the data set protects. `fingerprints` are for warnings alone (see `privacy.fingerprints`), are in no
+is one of whom the data set protects. `fingerprints` are for warnings alone (see `privacy.duplicate_tables`), are in no
 history, and mean nothing without their key, which is another file.
 """
 

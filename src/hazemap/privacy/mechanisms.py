@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from hazemap.errors import InputError
 from hazemap.privacy.budget import Budget, PureDP
+from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers import discrete_gaussian, discrete_laplace
 from hazemap.privacy.samplers.gaussian import LARGEST_VARIANCE
 from hazemap.privacy.samplers.laplace import LARGEST_SCALE
-from hazemap.privacy.stream import Stream
-from hazemap.tables.bounding import Sensitivity
+from hazemap.tables.contribution_bounding import Sensitivity
 
 _STEP = 30  # shares are multiples of 2^−30
 _LAST = 700.0  # e^700 is near the end of a float; numbers beyond are shown as that one

@@ -16,8 +16,16 @@ from typing import NoReturn
 
 from hazemap.errors import CodecError, InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP, log_delta
-from hazemap.privacy.circumstances import UNSAID, Circumstances, Randomness
-from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, Outside, OwnMeans, RowIsPerson
+from hazemap.privacy.statement_facts import UNSAID, Randomness, StatementFacts
+from hazemap.tables.contribution_bounding import (
+    AtMostCells,
+    AtMostRows,
+    Bounding,
+    OneVote,
+    Outside,
+    OwnMeans,
+    RowIsPerson,
+)
 
 A_PERSON = "a person: all rows of one id"
 A_ROW = "a row"
@@ -77,7 +85,7 @@ class Statement:
     method: str
     created: str
     version: str
-    circumstances: Circumstances = UNSAID
+    circumstances: StatementFacts = UNSAID
     learned: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -187,7 +195,7 @@ class Statement:
         _believe(data["implies"], budget)
         values: dict[str, object] = {"budget": budget, "bounding": bounding_from_json(data["bounding"])}
         if not older:
-            values["circumstances"] = Circumstances.from_json(data["circumstances"])
+            values["circumstances"] = StatementFacts.from_json(data["circumstances"])
         for name in types.keys() - values.keys():
             values[name] = _texts(data[name], name) if types[name] == tuple[str, ...] else _text(data[name], name)
         try:

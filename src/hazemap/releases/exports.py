@@ -4,13 +4,15 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hazemap.atomic_write import write_whole
 from hazemap.errors import FileError
-from hazemap.releases.release import Release
-from hazemap.whole import write_whole
+
+if TYPE_CHECKING:
+    from hazemap.releases.map_release import Release
 
 LAYER = "hazemap"
 DEEPEST_TILES = 14
@@ -21,7 +23,7 @@ NO_EMPTY = ("FlatGeobuf", "PMTiles")
 """Formats that cannot hold a cell without ground, of which nothing can be seen."""
 
 
-def export(release: Release, path: Path, pixel: float | None) -> None:
+def export(release: "Release", path: Path, pixel: float | None) -> None:
     """Write by suffix, whole or not at all; `FileError` for a suffix that is none of these."""
     writers: dict[str, Callable[[Release, Path], None]] = {
         ".geojson": _geojson,
@@ -42,26 +44,26 @@ def export(release: Release, path: Path, pixel: float | None) -> None:
     return writers[suffix](release, path)
 
 
-def _geojson(release: Release, path: Path) -> None:
+def _geojson(release: "Release", path: Path) -> None:
     """RFC 7946 (7 decimals, 1 cm); the statement is a foreign member of the collection."""
     members = {"type": "FeatureCollection", "statement": release.statement.to_json()}
     options = {"NATIVE_DATA": json.dumps(members), "NATIVE_MEDIA_TYPE": "application/vnd.geo+json"}
     _vectors(release, path, "GeoJSON", RFC7946="YES", DESCRIPTION=release.statement.line(), **options)
 
 
-def _geopackage(release: Release, path: Path) -> None:
+def _geopackage(release: "Release", path: Path) -> None:
     """The statement is the layer's description, and whole in its metadata."""
     statement = release.statement
     metadata = {"statement": json.dumps(statement.to_json(), ensure_ascii=False)}
     _vectors(release, path, "GPKG", DESCRIPTION=statement.line(), layer_metadata=metadata)
 
 
-def _flatgeobuf(release: Release, path: Path) -> None:
+def _flatgeobuf(release: "Release", path: Path) -> None:
     """The statement is the description."""
     _vectors(release, path, "FlatGeobuf", TITLE=release.statement.dataset, DESCRIPTION=release.statement.line())
 
 
-def _tiles(release: Release, path: Path) -> None:
+def _tiles(release: "Release", path: Path) -> None:
     """Vector tiles down to the zoom where the finest cell is 8 pixels wide. Coarser zooms may leave out cells."""
     import pyogrio
 
@@ -77,7 +79,7 @@ def _tiles(release: Release, path: Path) -> None:
     _vectors(release, path, "PMTiles", **options)
 
 
-def _vectors(release: Release, path: Path, driver: str, **options: Any) -> None:
+def _vectors(release: "Release", path: Path, driver: str, **options: Any) -> None:
     """Any vector format of GDAL: made in memory, so that a full disk is noticed, then written whole."""
     import pyogrio
 
@@ -92,7 +94,7 @@ def _vectors(release: Release, path: Path, driver: str, **options: Any) -> None:
     write_whole(path, made.getvalue())
 
 
-def _csv(release: Release, path: Path) -> None:
+def _csv(release: "Release", path: Path) -> None:
     """Plain columns, so that every tool reads it; the statement stands beside it in its own file."""
     import shapely
 

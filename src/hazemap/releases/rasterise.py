@@ -4,23 +4,26 @@ import json
 import math
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.domains import Hexagons, Quadtree
+from hazemap.atomic_write import whole
 from hazemap.errors import FileError
-from hazemap.releases.raster import COG, EQUATOR, Window, columns_and_rows
-from hazemap.releases.release import Release
-from hazemap.whole import whole
+from hazemap.releases.geotiff import COG, EQUATOR, Window, columns_and_rows
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+
+if TYPE_CHECKING:
+    from hazemap.releases.map_release import Release
 
 MOST_PIXELS = 10**9
 STRIP = 1 << 22
 """Pixels that are painted at a time."""
 
 
-def rasterise(release: Release, path: Path, pixel: float | None) -> None:
+def rasterise(release: "Release", path: Path, pixel: float | None) -> None:
     """One band, the best guess of how many are in each pixel, spread evenly over the ground of each cell.
 
     Pixels are the cells of one level: that of the finest cell, or the coarsest whose side is at most `pixel`
@@ -38,7 +41,7 @@ def rasterise(release: Release, path: Path, pixel: float | None) -> None:
             raise OSError(f"GDAL says: {error}") from error
 
 
-def _paint(painter: "_Painter", path: Path, release: Release) -> float:
+def _paint(painter: "_Painter", path: Path, release: "Release") -> float:
     """A plain GeoTIFF, strip by strip; the sum of its pixels."""
     import rasterio
     from rasterio.windows import Window as Place
@@ -75,7 +78,7 @@ def _optimise(plain: Path, path: Path, total: float) -> None:
         raise OSError(f"{found:g} of {total:g} could be read back")
 
 
-def _window(release: Release, pixel: float | None) -> tuple[Quadtree, Window]:
+def _window(release: "Release", pixel: float | None) -> tuple[Quadtree, Window]:
     leaves, places = release.map.cells, release.ground.places
     tree = leaves.tree
     if not isinstance(tree, Quadtree):
@@ -106,7 +109,7 @@ class _Painter:
     its pixel what its density differs from that of the leaf around it, times its area: so sums telescope.
     """
 
-    def __init__(self, release: Release, tree: Quadtree, window: Window) -> None:
+    def __init__(self, release: "Release", tree: Quadtree, window: Window) -> None:
         leaves = release.map.cells
         self.tree, self.window, self._leaves = tree, window, leaves
         areas, values = release.ground.km2, np.append(release.map.values, 0)

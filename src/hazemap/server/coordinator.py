@@ -13,19 +13,19 @@ from hazemap.cellmap import CellMap
 from hazemap.codec import Limits, dumps, loads
 from hazemap.errors import InputError
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.unit import DEVICE
+from hazemap.privacy.privacy_unit import DEVICE
+from hazemap.protocols.secure_aggregation.graph_degree import degree_and_threshold
 from hazemap.releases import Release
-from hazemap.server import status
-from hazemap.server.accounts import CampaignAccount
-from hazemap.server.campaigns import KNOWN, Campaign
-from hazemap.server.devices import Devices
-from hazemap.server.enrolment import Enrolled
-from hazemap.server.maps import so_far
-from hazemap.server.pace import Pace
-from hazemap.server.seating import Seating
-from hazemap.server.store import Store, Write
-from hazemap.server.workers import Worker, now
-from hazemap.wire.degrees import degree_and_threshold
+from hazemap.server import campaign_status as status
+from hazemap.server.campaign_charge import CampaignCharge
+from hazemap.server.campaign_spec import KNOWN, Campaign
+from hazemap.server.campaign_worker import Worker, now
+from hazemap.server.device_enrolment import Enrolled
+from hazemap.server.device_trust_model import DeviceTrustModel
+from hazemap.server.interim_map import so_far
+from hazemap.server.polling_interval import Pace
+from hazemap.server.shard_assignment import Seating
+from hazemap.server.store import CampaignStore, Write
 
 log = logging.getLogger("hazemap.server")
 
@@ -55,7 +55,9 @@ class _Running:
 class Coordinator:
     """Everything the server does, for one folder: campaigns go on where they were when it is started again."""
 
-    def __init__(self, store: Store, folder: Path, ledger: Ledger, token: str | None, pace: Pace | None = None) -> None:
+    def __init__(
+        self, store: CampaignStore, folder: Path, ledger: Ledger, token: str | None, pace: Pace | None = None
+    ) -> None:
         self.store, self.folder, self.ledger = store, folder, ledger
         self.pace = pace or Pace()
         self.enrolled = Enrolled(store, token)
@@ -115,8 +117,8 @@ class Coordinator:
         await running.worker.end("stopped", "stopped by the operator")
 
     def _run(self, campaign: Campaign, identifier: str) -> None:
-        devices = Devices(campaign, self.store, self.enrolled, self.seating, self.pool, self.pace)
-        account = CampaignAccount(self.ledger, campaign.dataset, f"campaign {campaign.name} {identifier}")
+        devices = DeviceTrustModel(campaign, self.store, self.enrolled, self.seating, self.pool, self.pace)
+        account = CampaignCharge(self.ledger, campaign.dataset, f"campaign {campaign.name} {identifier}")
         worker = Worker(devices, account, self.file(campaign.name))
         task = asyncio.get_running_loop().create_task(worker.run(), name=campaign.name)
         self._campaigns[campaign.name] = _Running(worker, task)

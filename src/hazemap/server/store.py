@@ -19,8 +19,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from hazemap.errors import StoreError
+from hazemap.server.database_schema import TABLES, VERSION
 from hazemap.server.databases import Connection, Database, Sqlite, database
-from hazemap.server.schema import TABLES, VERSION
 
 MOST, HEAVIEST = 2_000, 32 << 20
 """Jobs of one commit, and their bytes: a small message does not wait for hundreds of vectors."""
@@ -46,12 +46,12 @@ class _Job(NamedTuple):
         return sum(len(value) for write in self.writes for value in write.values if isinstance(value, bytes))
 
 
-class Store:
+class CampaignStore:
     """A database, and the thread that alone writes to it.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     store = Store(Path(folder) / "server.sqlite")
+    ...     store = CampaignStore(Path(folder) / "server.sqlite")
     ...     store.write_now(Write("INSERT INTO facts VALUES (?, ?)", ("colour", "green")))
     ...     found = store.read("SELECT value FROM facts WHERE name = ?", "colour")
     ...     store.close()

@@ -17,7 +17,6 @@ from hazemap.algorithms import (
     DensePyramid,
     FittedLevel,
     Flat,
-    FoundBox,
     Geometric,
     Hierarchical,
     HTFPlus,
@@ -25,6 +24,7 @@ from hazemap.algorithms import (
     LaplaceClip,
     National,
     PrefixTree,
+    PrivateBoundingBox,
     Privlet,
     PrivTree,
     PublishedPyramid,
@@ -32,18 +32,21 @@ from hazemap.algorithms import (
     TopCells,
     UniformGrid,
 )
-from hazemap.algorithms.found_box import Way, over
+from hazemap.algorithms.private_bounding_box import MethodOfBox, over
 from hazemap.cellmap import Reading
 from hazemap.cells import MOST_CELLS, Tree
-from hazemap.domains import Box, Districts, Hexagons, Parcels, Quadtree
-from hazemap.domains.hexagons import REACH
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.district_squares import DistrictSquares
+from hazemap.spatial.districts import Districts
+from hazemap.spatial.h3_hexagons import REACH, Hexagons
+from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.district_methods import way_in_districts
-from hazemap.specs.parsing import DistrictFiles, Hexes, Squares, refuse
-from hazemap.tables.bounding import Bounding
+from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells, refuse
+from hazemap.tables.contribution_bounding import Bounding
 
-WHOLE: dict[str, Callable[..., Way]] = {
+WHOLE: dict[str, Callable[..., MethodOfBox]] = {
     "auto": Adaptive,
     "adaptive": Adaptive,
     "adaptive-grid": AdaptiveGrid,
@@ -64,7 +67,7 @@ WHOLE: dict[str, Callable[..., Way]] = {
 }
 """Methods that find out themselves how fine their cells are: of a tree and a bounding rule."""
 
-LEVELLED: dict[str, Callable[..., Way]] = {
+LEVELLED: dict[str, Callable[..., MethodOfBox]] = {
     "flat": Flat,
     "hierarchical": Hierarchical,
     "geometric": Geometric,
@@ -101,13 +104,15 @@ METHODS = ", ".join(
 
 NOT_YET = Quadtree.world(depth=0)
 SPECK = Box(0.0, 0.0, 1e-5, 1e-5)
-"""Stand for the tree and the box that `FoundBox` will find."""
+"""Stand for the tree and the box that `PrivateBoundingBox` will find."""
 
 FINEST = 10
 """Metres: where nobody says how deep a quadtree is, its squares stay about this wide."""
 
 
-def way(method: str, cells: Squares | Hexes | DistrictFiles, box: Box | None, rule: Bounding) -> Way | FoundBox:
+def method_from_name(
+    method: str, cells: QuadtreeCells | HexagonCells | DistrictFiles, box: Box | None, rule: Bounding
+) -> MethodOfBox | PrivateBoundingBox:
     """The method that a text names, over these cells of the box; without one, over those of a box it finds.
 
     The level is a level of the quadtree, or a resolution of H3; by default the finest of `cells`.
@@ -117,9 +122,9 @@ def way(method: str, cells: Squares | Hexes | DistrictFiles, box: Box | None, ru
             raise InputError("districts say themselves where the map is: leave the box out")
         return way_in_districts(method, cells, rule)
     if keeping := KEEPING.fullmatch(method):
-        return _but(way(keeping[1], cells, box, rule), kept=int(keeping[2]))
+        return _but(method_from_name(keeping[1], cells, box, rule), kept=int(keeping[2]))
     if (top := TOP.fullmatch(method)) and top[1]:
-        return _but(way("top", cells, box, rule), kept=Fraction(top[1]) / 100)
+        return _but(method_from_name("top", cells, box, rule), kept=Fraction(top[1]) / 100)
     name, _, digits = method.partition(":")
     if not (method in WHOLE or top or (name in LEVELLED and re.fullmatch(r"[a-z-]+(:[0-9]{1,2})?", method))):
         refuse("a method", METHODS, method)
@@ -133,7 +138,7 @@ def way(method: str, cells: Squares | Hexes | DistrictFiles, box: Box | None, ru
     made = levelled[name](tree, level=level, bounding=rule) if name in levelled else WHOLE[name](tree, bounding=rule)
     if isinstance(tree, Hexagons) and not tree.depth:  # its first question may need cells inside of others
         next(iter(made.rounds(_Unit())), None)
-    return made if box else FoundBox(made, finest=FINEST)
+    return made if box else PrivateBoundingBox(made, finest=FINEST)
 
 
 class _Unit:
@@ -146,20 +151,20 @@ class _Unit:
         return Fraction(1, 100)
 
 
-def _but(chosen: Way | FoundBox, **changes: Any) -> Way | FoundBox:
+def _but(chosen: MethodOfBox | PrivateBoundingBox, **changes: Any) -> MethodOfBox | PrivateBoundingBox:
     """The same method with other parameters."""
-    if isinstance(chosen, FoundBox):
+    if isinstance(chosen, PrivateBoundingBox):
         return replace(chosen, method=replace(cast(Any, chosen.method), **changes))
-    return cast(Way, replace(cast(Any, chosen), **changes))
+    return cast(MethodOfBox, replace(cast(Any, chosen), **changes))
 
 
-def among_devices(chosen: Way | FoundBox, most_numbers: int) -> Way | FoundBox:
+def among_devices(chosen: MethodOfBox | PrivateBoundingBox, most_numbers: int) -> MethodOfBox | PrivateBoundingBox:
     """The same method, where people's devices answer: an adaptive one with the parameters for samples of people.
 
     No device is asked for more than `most_numbers` by it in all rounds, whatever the answers are: somebody who adds
     false millions makes cells finer, but not without end.
     """
-    inner = chosen.method if isinstance(chosen, FoundBox) else chosen
+    inner = chosen.method if isinstance(chosen, PrivateBoundingBox) else chosen
     if isinstance(inner, CURATOR_ONLY):
         raise InputError(
             f"{type(inner).__name__} asks what only somebody can answer who sees all rows: choose a method of sums, "
@@ -168,19 +173,19 @@ def among_devices(chosen: Way | FoundBox, most_numbers: int) -> Way | FoundBox:
     if not isinstance(inner, Adaptive):
         return chosen
     ours = Adaptive.for_devices(inner.tree, inner.bounding, most_numbers)
-    return replace(chosen, method=ours) if isinstance(chosen, FoundBox) else ours
+    return replace(chosen, method=ours) if isinstance(chosen, PrivateBoundingBox) else ours
 
 
-def reach(chosen: Way | FoundBox) -> Box | None:
+def reach(chosen: MethodOfBox | PrivateBoundingBox) -> Box | None:
     """A box that holds every cell of the method's tree; none where the method has yet to find one."""
-    return None if isinstance(chosen, FoundBox) else around(chosen.tree)
+    return None if isinstance(chosen, PrivateBoundingBox) else around(chosen.tree)
 
 
 def around(tree: Tree) -> Box | None:
     """A box that holds every cell of a tree; none for trees that are no squares, hexagons or districts."""
     if isinstance(tree, Quadtree):
         return Box(*(float(edge[0]) for edge in tree.bounds(tree.root)))
-    if isinstance(tree, Districts | Parcels):
+    if isinstance(tree, Districts | DistrictSquares):
         districts = tree if isinstance(tree, Districts) else tree.districts
         return Box(*districts.bounds(districts.root)[0].tolist())
     if not isinstance(tree, Hexagons):
@@ -193,8 +198,8 @@ def around(tree: Tree) -> Box | None:
     return Box(tree.box.west - widest, south, tree.box.east + widest, north)
 
 
-def _level(name: str, level: int | None, cells: Squares | Hexes) -> int:
-    if isinstance(cells, Hexes):
+def _level(name: str, level: int | None, cells: QuadtreeCells | HexagonCells) -> int:
+    if isinstance(cells, HexagonCells):
         level = cells.finest if level is None else level
         if not cells.coarsest <= level <= cells.finest:
             raise InputError(f"a {name} map of {cells} has one of these resolutions, not {level}")
@@ -214,9 +219,9 @@ def _levelled(name: str) -> str:
     return f"{name}:LEVEL" if name in LEVELLED else "quadtree:LEVEL"
 
 
-def domain(cells: Squares | Hexes, box: Box | None, level: int = 0) -> Quadtree | Hexagons:
+def domain(cells: QuadtreeCells | HexagonCells, box: Box | None, level: int = 0) -> Quadtree | Hexagons:
     """The tree of these cells over a box, at least `level` deep; a stand-in where there is no box yet."""
-    if isinstance(cells, Hexes):
+    if isinstance(cells, HexagonCells):
         return Hexagons(box or SPECK, cells.coarsest, cells.finest)
     if box is None and cells.depth not in (None, level):
         raise InputError(

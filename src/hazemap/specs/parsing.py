@@ -9,8 +9,8 @@ from typing import Any, NoReturn, cast
 
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, Number, PureDP
-from hazemap.privacy.unit import FULL, VALUES_ONLY
-from hazemap.tables.bounding import AtMostCells, AtMostRows, Bounding, OneVote, Outside, RowIsPerson
+from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Bounding, OneVote, Outside, RowIsPerson
 
 BOUNDINGS = "one row, rows:K, cells:K, one vote, rows are people"
 CELLS = "quadtree, quadtree:DEPTH, h3:COARSEST-FINEST, districts:FILE[:NAMES[:PARENTS]],FILE,… (coarse to fine)"
@@ -172,7 +172,7 @@ def bounding_text(rule: Bounding) -> str:
 
 
 @dataclass(frozen=True)
-class Squares:
+class QuadtreeCells:
     """Squares of a quadtree, the box cut so many times; where `depth` is None, as often as is sensible."""
 
     depth: int | None
@@ -187,7 +187,7 @@ class Squares:
 
 
 @dataclass(frozen=True)
-class Hexes:
+class HexagonCells:
     """H3 hexagons from one resolution to another."""
 
     coarsest: int
@@ -249,7 +249,7 @@ class DistrictFiles:
         return f"districts of {', '.join(Path(file).name for file, _, _ in self.layers)}"
 
 
-def cells(text: str) -> Squares | Hexes | DistrictFiles:
+def cells(text: str) -> QuadtreeCells | HexagonCells | DistrictFiles:
     """The cells that a text names.
 
     >>> cells("h3:7-10")
@@ -258,11 +258,11 @@ def cells(text: str) -> Squares | Hexes | DistrictFiles:
     ('counties.geojson', 'geo_id', 'state')
     """
     if text == "quadtree":
-        return Squares(None)
+        return QuadtreeCells(None)
     if found := re.fullmatch(r"quadtree:([0-9]{1,2})", text):
-        return Squares(int(found[1]))
+        return QuadtreeCells(int(found[1]))
     if found := re.fullmatch(r"h3:([0-9]{1,2})(?:-([0-9]{1,2}))?", text):
-        return Hexes(int(found[1]), int(found[2] or found[1]))
+        return HexagonCells(int(found[1]), int(found[2] or found[1]))
     if found := re.fullmatch(r"districts(?:@([0-9]{1,2}))?:(.+)", text):
         parts = [layer.split(":") for layer in found[2].split(",")]
         if all(layer[0] and len(layer) <= 3 for layer in parts):
@@ -271,7 +271,7 @@ def cells(text: str) -> Squares | Hexes | DistrictFiles:
     refuse("the cells of a map", CELLS, text)
 
 
-def cells_of_values(text: str) -> Squares | Hexes | HexagonList | DistrictFiles:
+def cells_of_values(text: str) -> QuadtreeCells | HexagonCells | HexagonList | DistrictFiles:
     """The cells that a text names, or the file that lists hexagons, of which a map has no use.
 
     >>> cells_of_values("hexagons:service_area.csv")

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
-from hazemap.tables.bounding import Bounding
-from hazemap.tables.drawn import Drawn
-from hazemap.tables.summed import Summed, rectangles_of, square_of
+from hazemap.tables.cell_votes_index import CellVotesIndex
+from hazemap.tables.contribution_bounding import Bounding
+from hazemap.tables.summed_area_table import SummedAreaTable, rectangles_of, square_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +27,11 @@ class Votes:
         np.add.at(sums, at, weights)
         return cls(unique, sums)
 
-    def drawn(self, tree: Redrawn) -> Drawn:
+    def drawn(self, tree: Redrawn) -> CellVotesIndex:
         """The same votes under a tree that is drawn over their cells; the last such tree is remembered."""
-        known: Drawn | None = self.__dict__.get("_drawn")
+        known: CellVotesIndex | None = self.__dict__.get("_drawn")
         if known is None or (known.tree is not tree and known.tree != tree):
-            known = Drawn(self, tree)
+            known = CellVotesIndex(self, tree)
             object.__setattr__(self, "_drawn", known)
         return known
 
@@ -56,19 +56,19 @@ class Votes:
         cells = np.concatenate([np.full(1, NOWHERE)[nowhere], leaves[kept]])
         return Votes(cells, np.concatenate([sums[-1:][nowhere], sums[kept]]))
 
-    def summed(self, tree: Redrawn) -> Summed | None:
+    def summed(self, tree: Redrawn) -> SummedAreaTable | None:
         """Their cumulative sums, if the tree's cells are rectangles and these are worth making; once for all trees."""
         square = square_of(tree, len(self.cells))
         if square is None:
             return None
-        known: Summed | None = self.__dict__.get("_summed")
+        known: SummedAreaTable | None = self.__dict__.get("_summed")
         if known is None:
-            known = Summed.of(self.cells, self.weights, square)
+            known = SummedAreaTable.of(self.cells, self.weights, square)
             object.__setattr__(self, "_summed", known)
         return known
 
 
-class Table(Protocol):
+class VotesTable(Protocol):
     """Rows of people. Only a trust model may hold one."""
 
     def votes(self, tree: Tree, bounding: Bounding) -> Votes:

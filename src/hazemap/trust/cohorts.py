@@ -6,9 +6,9 @@ from fractions import Fraction
 from math import floor
 
 from hazemap.errors import InputError
-from hazemap.typed import check_fields
-from hazemap.wire.degrees import degree_and_threshold, together
-from hazemap.wire.terms import Mode
+from hazemap.field_types import check_fields
+from hazemap.protocols.secure_aggregation.graph_degree import degree_and_threshold, together
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
 
 MOST_SHARDS = 1 << 17
 """Shards of a round at most: each is a session of its own."""
@@ -29,7 +29,8 @@ class Cohort:
     `dropout` of it may be missing. Of those, at most the part `corrupt` of the shard works with the server and may
     leave its noise out. What remains, `honest`, is the number N of people whose noise is certain to be in the sum:
     each adds a Pólya(1/N) share, and N shares are the noise that was paid for (Bagdasaryan et al. 2022, section 3). A
-    server that breaks the rules may open a sum over a part of a shard; then N is what `wire.degrees.together` proves.
+    server that breaks the rules may open a sum over a part of a shard; then N is what
+    `protocols.secure_aggregation.graph_degree.together` proves.
 
     >>> cohort = Cohort(people=25_000, shard=10_000, dropout=Fraction(1, 10), corrupt=Fraction(1, 20))
     >>> cohort.shards, cohort.survivors(8_333), cohort.honest(8_333)

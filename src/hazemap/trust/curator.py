@@ -7,16 +7,16 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.encoders import Encoder, Medians
+from hazemap.encoders import Encoder, MedianSplitScores
 from hazemap.errors import Unanswerable
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.mechanisms import noise_for, share_for
+from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers import permute_and_flip, permute_and_flip_each
 from hazemap.privacy.samplers.laplace import LARGEST_SCALE
-from hazemap.privacy.stream import Stream
-from hazemap.rounds import Answer, Choice, Growth, Measure, Query, Question
-from hazemap.tables import Table
-from hazemap.trust.growing import grown
+from hazemap.queries import Answer, Choice, Growth, Measure, Query, Question
+from hazemap.tables.votes import VotesTable
+from hazemap.trust.private_tree_growth import grown
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,11 @@ class Curator:
 
     Privacy: each answer is the discrete Laplace (pure ε) or discrete Gaussian (ρ) mechanism on sums that
     one person moves by at most `encoder.sensitivity`, and on costs likewise; a choice is permute-and-flip (McKenna and
-    Sheldon 2020); a tree is grown as `privacy.growth` proves. Whoever runs it sees every row, and is trusted to.
+    Sheldon 2020); a tree is grown as `privacy.private_splitting` proves. Whoever runs it sees every row, and is trusted
+    to.
     """
 
-    table: Table
+    table: VotesTable
     stream: Stream = field(default_factory=Stream.from_os)
 
     def prices(self, budget: Budget) -> CentralPrices:
@@ -84,7 +85,7 @@ class Curator:
 
     def _choose(self, question: Choice, price: Budget) -> Answer:
         scores = question.scores
-        if isinstance(scores, Medians):
+        if isinstance(scores, MedianSplitScores):
             lines, starts = scores.candidates
             found, by, epsilon = telling(scores.scores(self.table), scores.sensitivity, epsilon_of(price))
             each = permute_and_flip_each(self.stream, found, starts, by, epsilon)

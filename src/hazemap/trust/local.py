@@ -14,11 +14,11 @@ import numpy as np
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError, Unanswerable
 from hazemap.privacy.budget import Budget, PureDP
-from hazemap.privacy.stream import Stream
-from hazemap.rounds import Answer, Query, Question
-from hazemap.tables import Table
-from hazemap.trust.contribution import within
-from hazemap.trust.randomisers import Randomiser, Symmetric
+from hazemap.privacy.random_stream import Stream
+from hazemap.queries import Answer, Query, Question
+from hazemap.tables.votes import VotesTable
+from hazemap.trust.checked_contribution import within
+from hazemap.trust.local_randomizers import Randomiser, Symmetric
 
 _ROUNDING = 0.25  # the variance of rounding a number up or down at random, at most
 _STEP = 30  # shares are multiples of 2^−30
@@ -73,7 +73,7 @@ class LocalReports:
     array([91., 91.])
     """
 
-    table: Table
+    table: VotesTable
     people: int
     randomiser: Callable[[Fraction], Randomiser] = Symmetric
     stream: Stream = field(default_factory=Stream.from_os)

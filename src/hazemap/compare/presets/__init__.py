@@ -1,6 +1,7 @@
 """Comparisons that have names: one file for each paper."""
 
-from hazemap.compare.presets import heatmaps, htf, users
+from hazemap.compare.presets import heatmaps, htf
+from hazemap.compare.presets import user_level as users
 from hazemap.compare.presets.federated import FEDERATED
 from hazemap.compare.presets.gallery import GALLERY
 from hazemap.compare.presets.preset import Preset

@@ -3,12 +3,12 @@
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from hazemap.compare.charts import Curve, Panel, draw_curves
-from hazemap.compare.devices import Devices, Sample
+from hazemap.compare.charts import ChartPanel, Curve, draw_curves
+from hazemap.compare.compared_methods import ADAPTIVE, PREFIX, Method
+from hazemap.compare.device_trials import DeviceSample, DeviceSetting
 from hazemap.compare.figures import BANDS
-from hazemap.compare.marks import GREEN, RED, Mark
-from hazemap.compare.measures import MEASURES
-from hazemap.compare.methods import ADAPTIVE, PREFIX, Method
+from hazemap.compare.metric_labels import MEASURES
+from hazemap.compare.plot_styles import GREEN, RED, PlotStyle
 from hazemap.compare.presets.preset import Preset
 from hazemap.compare.results import Results
 
@@ -23,15 +23,15 @@ NO_PRIVACY = "a grid of one sample, no privacy"
 
 PUBLISHED = tuple(PREFIX.but(people=PEOPLE, c0=Fraction(c0)) for c0 in C0)
 OURS = tuple(ADAPTIVE.but(most_numbers=most) for most in NUMBERS)
-MILLION = Devices(people=1_000_000, lost=Fraction(12, 100), dropping=Fraction(1, 10))
+MILLION = DeviceSetting(people=1_000_000, lost=Fraction(12, 100), dropping=Fraction(1, 10))
 
 
 def draw_numbers(results: Results) -> "Figure":
     """MSE of the density of the city against the numbers that a device sends in all rounds."""
     here, curves = results.where(map="city", set_people=PEOPLE), []
     for name, column, mark in (
-        (PREFIX.name, "set_c0", Mark(RED, "o", "--")),
-        (ADAPTIVE.name, "set_most_numbers", Mark(GREEN, "s", "-", strong=True)),
+        (PREFIX.name, "set_c0", PlotStyle(RED, "o", "--")),
+        (ADAPTIVE.name, "set_most_numbers", PlotStyle(GREEN, "s", "-", strong=True)),
     ):
         own = here.where(method=name)
         parts = [own.where(**{column: value}) for value in (*own.named(column), None)]
@@ -39,7 +39,7 @@ def draw_numbers(results: Results) -> "Figure":
         curves.append(Curve(name, sorted(points), mark))
     grids = here.where(method=NO_PRIVACY)
     floor = min((grids.where(at=level).mean("mse") for level in grids.named("at")), key=lambda mean: mean.mean)
-    panel = Panel(
+    panel = ChartPanel(
         "100,000 people a round, shards of 10,000, ε = 1",
         curves,
         MEASURES["mse"],
@@ -67,14 +67,14 @@ FEDERATED = Preset(
     ("1",),
     10,
     _SCORES,
-    (Devices(people=PEOPLE),),
+    (DeviceSetting(people=PEOPLE),),
     (("federated", draw_numbers),),
     """In every round people are drawn afresh, in shards of 10,000. Numbers and bytes are what a device sends that is
     asked in every round. Errors are of the density against that of all people. The prefix tree is the published method
     (Bagdasaryan et al. 2022) with its calibration c₀; the adaptive tree is ours, with at most so many numbers; a grid
     of one sample has no privacy at all. New York is asked for a million people a round; one in ten falls silent.""",
     more=(
-        Preset("", "", ("city",), tuple(map(_grid, LEVELS)), ("1",), 3, (), (Sample(PEOPLE),)),
+        Preset("", "", ("city",), tuple(map(_grid, LEVELS)), ("1",), 3, (), (DeviceSample(PEOPLE),)),
         Preset("", "", ("new-york",), (ADAPTIVE,), ("1",), 1, (), (MILLION,)),
     ),
     title="Error against what a device sends",

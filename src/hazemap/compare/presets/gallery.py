@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from hazemap.compare.compared_methods import METHODS
 from hazemap.compare.figures import Draw
-from hazemap.compare.gallery import draw_gallery
-from hazemap.compare.methods import METHODS
+from hazemap.compare.map_gallery import draw_gallery
 from hazemap.compare.presets.preset import Preset
 from hazemap.compare.results import Results
-from hazemap.compare.settings import Everyone
+from hazemap.compare.trial_settings import Everyone
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

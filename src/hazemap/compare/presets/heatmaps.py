@@ -4,9 +4,9 @@ Our copy of the paper has lost its numbers (ε of figures 2 and 4 to 7, the numb
 11, the blur): what stands here instead is said on each page.
 """
 
-from hazemap.compare.crowds import Crowd, Dealt
-from hazemap.compare.figures import Draw, Part, along
-from hazemap.compare.methods import ADAPTIVE, LAPLACE, PYRAMID, PYRAMID_PUBLISHED, TOP, TOP_FEWER
+from hazemap.compare.compared_methods import ADAPTIVE, LAPLACE, PYRAMID, PYRAMID_PUBLISHED, TOP, TOP_FEWER
+from hazemap.compare.figures import Draw, FigurePart, along
+from hazemap.compare.multi_location_trials import Dealt, MultiLocationSetting
 from hazemap.compare.presets.preset import Preset
 
 METHODS = (LAPLACE, TOP, TOP_FEWER, PYRAMID_PUBLISHED, PYRAMID, ADAPTIVE)
@@ -25,13 +25,13 @@ data. The earth mover's distance is of distributions, on at most 256² pixels, i
 def _all(column: str, words: str, title: str, logarithmic: bool = True) -> Draw:
     """The four metrics of the paper."""
     heads = ("earth mover’s distance", "similarity", "Pearson’s correlation", "Kullback–Leibler divergence")
-    parts = [Part(head, score) for head, score in zip(heads, SCORES, strict=True)]
+    parts = [FigurePart(head, score) for head, score in zip(heads, SCORES, strict=True)]
     return along(column, words, parts, title, logarithmic=logarithmic, columns=2)
 
 
 def _moved(column: str, words: str, where: tuple[str, object], title: str) -> Draw:
     """The earth mover's distance alone."""
-    return along(column, words, [Part("ε = 10", "emd", (where,))], title, columns=2)
+    return along(column, words, [FigurePart("ε = 10", "emd", (where,))], title, columns=2)
 
 
 HEATMAPS_1 = Preset(
@@ -42,12 +42,15 @@ HEATMAPS_1 = Preset(
     EPSILONS,
     10,
     SCORES,
-    (Crowd(),),
+    (MultiLocationSetting(),),
     (("heatmaps-1", _all("epsilon", "ε", "Heatmaps of 200 people, 256 × 256")),),
     NOTE,
 )
 
-_BY_PEOPLE, _BY_SIDE = tuple(Crowd(people=people) for people in PEOPLE), tuple(Crowd(side=side) for side in SIDES)
+_BY_PEOPLE, _BY_SIDE = (
+    tuple(MultiLocationSetting(people=people) for people in PEOPLE),
+    tuple(MultiLocationSetting(side=side) for side in SIDES),
+)
 
 HEATMAPS_2 = Preset(
     "heatmaps-2",
@@ -104,7 +107,7 @@ HEATMAPS_8 = Preset(
     EPSILONS,
     4,
     SCORES,
-    (Crowd(people=50),),
+    (MultiLocationSetting(people=50),),
     (("heatmaps-8", _all("epsilon", "ε", "Where people look")),),
     f"{NOTE} The pictures are FIGRIM’s, with 11 to 22 people each; the paper’s have 50.",
 )

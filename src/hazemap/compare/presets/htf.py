@@ -5,9 +5,7 @@ The paper's maps are of phones in Los Angeles, which nobody else has: the city, 
 
 from dataclasses import replace
 
-from hazemap.compare.figures import Part, along, ranking
-from hazemap.compare.marks import HTF_HIGH, HTF_LOW
-from hazemap.compare.methods import (
+from hazemap.compare.compared_methods import (
     AG,
     HTF,
     HTF_PLUS,
@@ -20,6 +18,8 @@ from hazemap.compare.methods import (
     Epsilons,
     Method,
 )
+from hazemap.compare.figures import FigurePart, along, ranking
+from hazemap.compare.plot_styles import HTF_HIGH, HTF_LOW
 from hazemap.compare.presets.preset import Preset
 
 EPSILONS = ("0.1", "0.3", "0.5")
@@ -35,17 +35,20 @@ def _searching(name: str, amount: str) -> Method:
 LOW, HIGH = _searching(HTF_LOW, "0.0005"), _searching(HTF_HIGH, "0.001")
 
 
-def _by_epsilon(score: str = "mre") -> list[Part]:
+def _by_epsilon(score: str = "mre") -> list[FigurePart]:
     """Random rectangles, a panel for each ε."""
-    return [Part(f"rectangles, ε = {epsilon}", score, (("epsilon", float(epsilon)),)) for epsilon in EPSILONS]
+    return [FigurePart(f"rectangles, ε = {epsilon}", score, (("epsilon", float(epsilon)),)) for epsilon in EPSILONS]
 
 
-def _by_size(*where: tuple[str, object]) -> list[Part]:
+def _by_size(*where: tuple[str, object]) -> list[FigurePart]:
     """Squares, a panel for each size."""
-    return [Part(f"squares of {size} %", f"mre_{size}", where) for size in (2, 6, 10)]
+    return [FigurePart(f"squares of {size} %", f"mre_{size}", where) for size in (2, 6, 10)]
 
 
-_SIX = [*_by_epsilon(), *(Part(f"{part.heading}, ε = 0.1", part.score, (("epsilon", 0.1),)) for part in _by_size())]
+_SIX = [
+    *_by_epsilon(),
+    *(FigurePart(f"{part.heading}, ε = 0.1", part.score, (("epsilon", 0.1),)) for part in _by_size()),
+]
 
 HTF_4 = Preset(
     "htf-4",
@@ -65,7 +68,7 @@ HTF_4 = Preset(
 STOPS = (10, 50, 100)
 
 _FIVE = [
-    *(Part(f"rectangles, stop at {stop}", "mre", (("set_stop_at", [stop, None]),)) for stop in STOPS),
+    *(FigurePart(f"rectangles, stop at {stop}", "mre", (("set_stop_at", [stop, None]),)) for stop in STOPS),
     *_by_size(("set_stop_at", [50, None])),
 ]
 
@@ -143,7 +146,11 @@ def _for_height(height: int) -> int:
     return max(1, round(3_500_000 * 0.1 / 2 ** (height + 0.5)))
 
 
-_RANDOM = [Part("rectangles, ε = 0.1", "mre"), Part("squares of 2 %", "mre_2"), Part("the density", "l1")]
+_RANDOM = [
+    FigurePart("rectangles, ε = 0.1", "mre"),
+    FigurePart("squares of 2 %", "mre_2"),
+    FigurePart("the density", "l1"),
+]
 
 HTF_10A = _one(
     "10a",

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from hazemap.compare.compared_methods import method_named
 from hazemap.compare.figures import Draw
-from hazemap.compare.methods import method_named
+from hazemap.compare.result_tables import Table, hindsight
 from hazemap.compare.results import Results
-from hazemap.compare.settings import Everyone, Named, Setting
-from hazemap.compare.tables import Table, hindsight
+from hazemap.compare.trial_settings import Everyone, Named, Setting
 from hazemap.compare.trials import Trial
 from hazemap.errors import InputError
 
@@ -20,7 +20,7 @@ class Preset:
     known of it, on its page. `figures` are by the names of their files; `across` is what varies from column to column
     of a table, and `verdicts` are tables that stand before all others, if the results are such that there are any.
 
-    >>> from hazemap.compare.methods import AG
+    >>> from hazemap.compare.compared_methods import AG
     >>> one = Preset("one", "an example", ("city",), (AG,), ("1",), 3, scores=("mre",))
     >>> [trial.repetition for trial in one.trials()]
     [0, 1, 2]

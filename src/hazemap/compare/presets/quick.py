@@ -1,8 +1,8 @@
 """Every method on the city and on the histograms of DPBench, in ten minutes."""
 
-from hazemap.compare.atlas import HISTOGRAMS
+from hazemap.compare.compared_methods import METHODS
+from hazemap.compare.datasets import HISTOGRAMS
 from hazemap.compare.figures import against_epsilon, ranking
-from hazemap.compare.methods import METHODS
 from hazemap.compare.presets.preset import Preset
 
 QUICK = Preset(

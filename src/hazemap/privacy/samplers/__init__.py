@@ -4,7 +4,7 @@ from hazemap.privacy.samplers.gaussian import discrete_gaussian
 from hazemap.privacy.samplers.laplace import discrete_laplace, geometric
 from hazemap.privacy.samplers.poisson import poisson
 from hazemap.privacy.samplers.polya import polya_difference
-from hazemap.privacy.samplers.selection import permute_and_flip, permute_and_flip_each
+from hazemap.privacy.samplers.private_selection import permute_and_flip, permute_and_flip_each
 
 __all__ = [
     "discrete_gaussian",

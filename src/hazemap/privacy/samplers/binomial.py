@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
-from hazemap.privacy.samplers.coins import Coin
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.samplers.bernoulli import Coin
 
 _CHUNK = 1 << 18  # words at a time: 6 MB of temporary memory
 _KNOWN = 64

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
-from hazemap.privacy.samplers.coins import Coin, toss_once
+from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.samplers.bernoulli import Coin, toss_once
 from hazemap.privacy.samplers.laplace import LARGEST_SCALE, discrete_laplace, geometric, shown
-from hazemap.privacy.stream import Stream
 
 LARGEST_VARIANCE = (LARGEST_SCALE - 1) ** 2
 

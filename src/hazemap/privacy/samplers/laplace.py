@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
-from hazemap.privacy.samplers.coins import Coin, spread, toss
-from hazemap.privacy.stream import Stream
+from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.samplers.bernoulli import Coin, spread, toss
 
 LARGEST_SCALE = 1 << 50
 """Above it noise comes near the end of 64 bits. Below, a draw passes 2⁶³ with probability about e^(−8192) at most."""

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
-from hazemap.privacy.samplers.coins import exp_bounds
+from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.samplers.bernoulli import exp_bounds
 from hazemap.privacy.samplers.laplace import shown
-from hazemap.privacy.stream import Stream
 
 LARGEST_MEAN = 1 << 10
 

@@ -19,11 +19,12 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.arrays import Ints
 from hazemap.errors import InputError
-from hazemap.privacy.samplers.coins import exp_bounds
+from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.samplers.bernoulli import exp_bounds
 from hazemap.privacy.samplers.laplace import LARGEST_SCALE, discrete_laplace, shown
 from hazemap.privacy.samplers.poisson import poisson
-from hazemap.privacy.stream import Stream
 
 LEAST_SHAPE = Fraction(1, 1 << 40)
 
@@ -34,11 +35,10 @@ _POINT = 31  # binary digits of the bounds that are computed for everyone
 _FAST = 62  # lengths of more binary digits are left to Python's integers
 _RARE = 12  # levels from the Kth on that are computed for everyone: one point in 2¹² of the last cell is beyond
 
-Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 
-def polya_difference(stream: Stream, shape: Fraction, scale: Fraction, size: int) -> Integers:
+def polya_difference(stream: Stream, shape: Fraction, scale: Fraction, size: int) -> Ints:
     """`size` numbers X − Y, X and Y from Pólya(shape, e^(−1/scale)), modulo 2⁶⁴: exact (docs/concepts/noise-shares.md).
 
     The sum of numbers with shapes a and b has shape a + b, and shape 1 is discrete Laplace: ⌊shape⌋ of those are
@@ -70,7 +70,7 @@ def polya_difference(stream: Stream, shape: Fraction, scale: Fraction, size: int
     return drawn
 
 
-def _add_jumps(stream: Stream, shape: Fraction, scale: Fraction, drawn: Integers) -> None:
+def _add_jumps(stream: Stream, shape: Fraction, scale: Fraction, drawn: Ints) -> None:
     powers = _powers(scale)
     levels = powers.last + 1
     for cell in _points(stream, shape, 2 * levels * len(drawn)):
@@ -87,7 +87,7 @@ def _add_jumps(stream: Stream, shape: Fraction, scale: Fraction, drawn: Integers
         np.add.at(drawn, place[stays], sign[stays] * length[stays])
 
 
-def _points(stream: Stream, rate: Fraction, cells: int) -> Iterator[Integers]:
+def _points(stream: Stream, rate: Fraction, cells: int) -> Iterator[Ints]:
     """The cells of all points of a Poisson process of this rate on each cell, a piece at a time.
 
     Points fall on blocks of 2^m cells, each on any cell of its block; those beyond the last cell are dropped.
@@ -102,7 +102,7 @@ def _points(stream: Stream, rate: Fraction, cells: int) -> Iterator[Integers]:
         yield cell[cell < cells]
 
 
-def _heads(stream: Stream, n: int) -> Integers:
+def _heads(stream: Stream, n: int) -> Ints:
     """How often a fair coin shows heads before it first shows tails, n times."""
     heads = np.zeros(n, dtype=np.int64)
     going = np.arange(n)
@@ -139,7 +139,7 @@ def _powers(scale: Fraction) -> _Powers:
     return _Powers(scale, last, min(8 * octets, _FAST) - 1, table)
 
 
-def _stays(stream: Stream, powers: _Powers, level: Integers, length: Integers) -> NDArray[np.bool_]:
+def _stays(stream: Stream, powers: _Powers, level: Ints, length: Ints) -> NDArray[np.bool_]:
     """Which points stay: U < r^j · 2^i/j · 2^c, for U uniform, decided by integers around 2³¹ of both sides."""
     bonus = np.maximum(level - (powers.last - 1), 0)  # c: t + 1 in the last cell, else 0
     power = powers.octets[0][length & 255]

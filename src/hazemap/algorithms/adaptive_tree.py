@@ -1,0 +1,207 @@
+"""A tree whose cells all hold about as much as noise allows: the default method."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, sqrt
+
+import numpy as np
+
+from hazemap.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.algorithms.count_queries import with_nowhere
+from hazemap.cellmap import CellMap, Reading
+from hazemap.cells import NOWHERE, Cells, Leaves, Partition, Tree
+from hazemap.encoders import Counts
+from hazemap.errors import InputError
+from hazemap.estimate import Consistent, Measurement, consistent, measurements, read, roughness
+from hazemap.queries import Answer, Prices, Query, Question, Rounds
+from hazemap.spatial.whole_tree import WholeTree
+from hazemap.tables.contribution_bounding import AtMostRows, Bounding
+
+TO_THE_TOP = 64
+"""So many levels above any cell is everything, in any tree."""
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """First decide on the cells with a small part of the budget, then count them with the rest.
+
+    Deciding: ask a coarse grid; cut every cell until its parts hold no more than some standard errors of the next
+    round; ask again. Bagdasaryan et al. (2022) cut what stands out of the noise and end with cells of nearly equal
+    area. This aims at cells of equal count: a cell of count c is cut k times, b^k ≈ c/(fullness σ), where b is the
+    tree's fan-out and σ the noise that `Prices` tells for the next round. How full the last cells are depends on the
+    map: where neighbours tell little about each other, smaller cells show more (`contrast`; `estimate.roughness`).
+
+    Counting: ask the cells, then coarser cells made of them (`coarser`: how many levels up, with which share), which
+    are known better together than one by one. The last of them is everything, with 9.5 % of the budget: so the total of
+    one row a person is known to ± 15 people at ε = 1, however many cells there are. The cells are fixed by then, so
+    these answers give unbiased numbers and intervals for every union of cells, by exact least squares
+    (`estimate.postprocess`); the picture may use all rounds. The parameters were chosen on public maps
+    (docs/adaptive.md).
+
+    The first grid is the coarsest level with `first_cells` cells; `prior` replaces it by any disjoint cells: last
+    year's map, or one of the buildings.
+
+    `most_numbers` limits how many numbers are asked for in all rounds together: what each device sends. Then a round
+    asks at most about a third of what the next one may, and cells are fuller where they must be.
+
+    >>> from hazemap.spatial.quadtree import Quadtree
+    >>> tree = Quadtree.world(depth=10)
+    >>> Adaptive(tree).share, Adaptive.for_devices(tree, most_numbers=1_300).share
+    (Fraction(37, 50), Fraction(67, 100))
+    """
+
+    tree: Tree
+    bounding: Bounding = AtMostRows(1)
+    first_cells: int = 256
+    deciding: tuple[Fraction, ...] = (Fraction(15, 1000), Fraction(4, 100), Fraction(10, 100))
+    fullness: tuple[int, ...] = (20, 6, 6)
+    coarser: tuple[tuple[int, Fraction], ...] = ((4, Fraction(1, 100)), (TO_THE_TOP, Fraction(95, 1000)))
+    prior: Leaves | None = None
+    reading: Reading = Reading.LIKELY
+    most_numbers: int | None = None
+    contrast: Fraction | None = Fraction(3, 2)
+
+    @classmethod
+    def for_devices(
+        cls,
+        tree: Tree,
+        bounding: Bounding = AtMostRows(1),
+        most_numbers: int | None = None,
+        prior: Leaves | None = None,
+    ) -> "Adaptive":
+        """Parameters for a sample of people, drawn afresh in each round: smaller cells, decided on with more.
+
+        A cell of 4σ people is about as uncertain from sampling as from noise, and neighbours help (`estimate`). What
+        is spent on deciding is not lost: every round sees other people, so its numbers improve the picture.
+        """
+        shares, coarser = (Fraction(4, 100), Fraction(8, 100), Fraction(16, 100)), ((2, Fraction(5, 100)),)
+        return cls(tree, bounding, 64, shares, (4, 4, 4), coarser, prior, Reading.SHRUNK, most_numbers, None)
+
+    def __post_init__(self) -> None:
+        shares = (*self.deciding, *(share for _, share in self.coarser), self.share)
+        if len(self.deciding) != len(self.fullness) or min(shares) <= 0:
+            raise InputError(
+                "an adaptive tree has one fullness for each deciding share, and shares that add up to less than 1"
+            )
+        if self.contrast is not None and self.contrast <= 0:
+            raise InputError("cells of an adaptive tree are as full as `contrast` says, which is positive, or None")
+        if self.prior and (self.prior.tree != self.tree or self.prior.nested):
+            raise InputError("a prior is made of cells of the same tree, none inside another")
+
+    @property
+    def share(self) -> Fraction:
+        """What is left for the cells themselves."""
+        return 1 - sum(self.deciding, Fraction(0)) - sum((share for _, share in self.coarser), Fraction(0))
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        whole = any(levels >= self.tree.depth for levels, _ in self.coarser)
+        return counted(Learned.FINENESS, *((Learned.PEOPLE,) if whole else ()))
+
+    def rounds(self, prices: Prices) -> Rounds[CellMap]:
+        """One query for each deciding share, one for the cells, one for each coarser level."""
+        cells = with_nowhere(self.prior or coarsest(self.tree, self.first_cells), self.bounding)
+        left = self._checked(cells)
+        transcript: list[tuple[Question, Answer]] = []
+        for turn, (share, full) in enumerate(zip(self.deciding, self.fullness, strict=True)):
+            query = Query(Counts(cells, self.bounding), share)
+            transcript.append((query, (yield query)))
+            left -= cells.size
+            noise = prices.stddev(query.encoder, (*self.deciding, self.share)[turn + 1]) / self.bounding.unit
+            asked, later = measurements(transcript, cells), len(self.deciding) - 1 - turn
+            fullness = full if later else self._last(full, asked, cells, noise)
+            # Where noise is next to nothing, one person need not be cut.
+            cells = self._cut(consistent(asked, cells), max(fullness * noise, 1.0), left, later)
+        for levels, share in ((0, self.share), *self.coarser):
+            query = Query(Counts(self._above(cells, levels), self.bounding), share)
+            transcript.append((query, (yield query)))
+        return read(transcript, cells, self.reading)
+
+    def _above(self, cells: Leaves, levels: int) -> Partition:
+        """The cells so many levels up: above several roots there is everything."""
+        return WholeTree(self.tree) if levels > self.tree.depth and len(self.tree.root) > 1 else cells.above(levels)
+
+    def _last(self, fullness: float, asked: list[Measurement], cells: Leaves, noise: float) -> float:
+        """How full the last cells are, in standard errors: `contrast` by the roughness of cells well above the noise.
+
+        A part that differs from its neighbours by τ of its number shows where it is more than some noise/τ; so the
+        rougher a map, the smaller the cells that show something. At most `fullness`, at least `contrast` itself.
+        """
+        if self.contrast is None:
+            return fullness
+        rough = roughness(asked, cells, CLEAR[0] * noise, CLEAR[1] * noise)
+        return min(fullness, float(self.contrast) / max(min(rough, 1.0), 1e-9))
+
+    def _checked(self, first: Leaves) -> float:
+        """How many numbers may be asked for; `InputError` if the first cells alone, never cut, would be more."""
+        if self.most_numbers is None:
+            return inf
+        least = first.size * (len(self.deciding) + 1 + len(self.coarser))
+        if least > self.most_numbers:
+            raise InputError(
+                f"a device may be asked for {self.most_numbers} numbers, but {first.size} first cells need {least} in "
+                "all rounds: allow more numbers, or begin with fewer cells"
+            )
+        return self.most_numbers
+
+    def _cut(self, known: Consistent, fullness: float, left: float, later: int) -> Leaves:
+        """The next cells: as full as wanted, or fuller, so that numbers are left for the `later` rounds.
+
+        Rounds are to grow threefold: the next one gets 1/(1 + 3 + … + 3^later) of what is left, and never so much
+        that asking these cells again in all later rounds would be too much. Bisection, some 20 cuts.
+        """
+
+        def cells(fullness: float) -> Leaves:
+            return with_nowhere(cut(known, fullness), self.bounding)
+
+        def fits(cells: Leaves) -> bool:
+            above = 0 if later else sum(self._above(cells, levels).size for levels, _ in self.coarser)
+            return bool(cells.size + above <= room)
+
+        room = left / max((3 ** (later + 1) - 1) / 2, later + 1 + len(self.coarser) if later else 1)
+        found = cells(fullness)
+        if fits(found):
+            return found
+        low, high, found = fullness, max(fullness, float(known.numbers.max())), known.leaves
+        for _ in range(20):
+            middle = sqrt(low * high)
+            finer = cells(middle)
+            low, high, found = (low, middle, finer) if fits(finer) else (middle, high, found)
+        return found
+
+
+CLEAR = (4, 64)
+"""Standard errors that a cell holds whose roughness is looked at: those below do not show it, those above are cut."""
+
+
+def coarsest(tree: Tree, cells: int) -> Leaves:
+    """The coarsest level with at least so many cells (the finest level if none has)."""
+    level = 0
+    while (grid := Leaves.at_level(tree, level)).size < cells and level < tree.depth:
+        level += 1
+    return grid
+
+
+def cut(known: Consistent, fullness: float) -> Leaves:
+    """Each cell replaced by its descendants k levels down, k so that one of them holds about `fullness`."""
+    tree, places = known.leaves.tree, known.leaves.cells != NOWHERE
+    todo: Cells = known.leaves.cells[places]
+    fan_out = _fan_out(tree)
+    parts = np.maximum(known.numbers[places] / fullness, 1.0)
+    times = np.rint(np.log(parts) / np.log(fan_out)).astype(np.int64)
+    times = np.minimum(times, tree.depth - tree.level(todo))
+    done: list[Cells] = []
+    while len(todo):
+        done.append(todo[times <= 0])
+        todo, times = todo[times > 0], times[times > 0]
+        children = tree.children(todo)
+        order = np.argsort(todo)
+        times = times[order[np.searchsorted(todo[order], tree.parent(children))]] - 1
+        todo = children
+    return Leaves(tree, np.concatenate(done))
+
+
+def _fan_out(tree: Tree) -> int:
+    """How many children a cell has, most often."""
+    return round(len(tree.children(tree.root)) / len(tree.root)) if tree.depth else 2

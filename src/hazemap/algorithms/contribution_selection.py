@@ -1,0 +1,226 @@
+"""Which places are told, and who counts in which of them, where only values are private: chosen before anything is
+paid.
+
+A place that is told costs everybody who counts in it, so a table with many places has to leave out places, or people in
+places. Whereabouts are public here (VALUES ONLY), so all of this is decided from them and from the budget.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from hazemap.algorithms.published.chop_user import CellVisits, ChopUserQuery, chop_user
+from hazemap.arrays import Bools, Ints
+from hazemap.errors import InputError
+from hazemap.tables.public_locations import PublicLocations
+
+Choose = Callable[[Bools], Bools]
+"""Given the places that may be told, bool[places], the pairs that count, bool[pairs]."""
+
+TOO_WIDE = 0.5
+"""A place is told if its interval is no wider than this part of the bounds; it follows from the noise: it is public."""
+
+SPREAD = 1 / sqrt(12)
+"""The standard deviation of own means, in parts of the bounds, that is reckoned with: they lie anywhere, evenly."""
+
+ROUNDING = 1e-6
+"""Discrete noise has not quite the standard deviation that grows with the weight: 1 of 2²⁰ parts is far below this."""
+
+UNKNOWN = 0.5
+"""The error of a place that is not told: half of the bounds, as if their middle were guessed."""
+
+BEGINNINGS = (1.0, 1.5, 2.0, 3.0, 5.0)
+"""Of how many times the least number of people the smallest place has that is tried first."""
+
+CHOPPABLE = 1 << 19
+"""CHOP-USER is tried on so many pairs at most: it looks at every pair once for each place by which K falls. With more,
+only the first two beginnings are tried, too, and every other K."""
+
+
+@dataclass(frozen=True)
+class NoiseScale:
+    """The standard deviation of the noise of a sum of values, in parts of the bounds: `unit` times the most that a
+    person weighs in all places together, or (`rooted`, discrete Gaussian) times the root of their squares. An
+    interval of 95 % reaches so many (`reach`) of them to each side.
+
+    >>> NoiseScale(1.4, rooted=False, reach=2.2).stddev(4, 16), NoiseScale(1.4, rooted=True, reach=2.0).stddev(4, 16)
+    (5.6, 5.6)
+    """
+
+    unit: float
+    rooted: bool
+    reach: float
+
+    def stddev(self, most: int, squares: int) -> float:
+        """Of people who weigh at most so much, and whose weights' squares add up to at most so much."""
+        return self.unit * (sqrt(squares) if self.rooted else most)
+
+    def needed(self, most: int, squares: int) -> float:
+        """The weight from which a place can be told."""
+        return 2 * self.reach * self.stddev(most, squares) / TOO_WIDE * (1 + ROUNDING)
+
+
+@dataclass(frozen=True, eq=False)
+class ContributionSelection:
+    """Which pairs count, bool[pairs], and what follows: the weight in each place, int64[places] (0: it is not told),
+    the most that anybody weighs in all, and the most of its squares; how it was found, in how many places anybody
+    counts at most, and the expected error per place, averaged over people, in parts of the bounds.
+    """
+
+    kept: Bools
+    weight: Ints
+    most: int
+    squares: int
+    route: str
+    places: int
+    error: float
+
+
+def best_selection(
+    where: PublicLocations, records: int, noise_scale: NoiseScale, most_places: int | None = None
+) -> ContributionSelection:
+    """The keeping with the least expected error among all that are tried; `InputError` where no place can be told.
+
+    Expected error of a place that is told, in parts of the bounds: the root of noise² + SPREAD²·(1/k − 1/n), where k of
+    n people count. The second part is what leaving people out at random does to a mean; both routes look at nothing but
+    whereabouts, so it holds for them if values do not depend on how many places somebody is in. That is a public
+    measure, and no promise: in the worst case the error is 1 − k/n, but whoever reckons with it leaves nobody out and
+    tells nothing, for it assumes that the hash knows the values. A place that is not told has UNKNOWN. The objective
+    is the mean over places, weighted by their people: what somebody who looks up the places of a person drawn at
+    random can expect.
+
+    Routes:
+
+    * *drawn*: everybody counts in at most K of the places that are told, drawn by a keyed hash; K is 1, 2, 4, …, and
+      what nobody passes.
+    * *even*: the same, but one person after another, those with the least choice first, counts where the least weight
+      counts so far. Nobody is of use in a place beyond what it needs, so more places can be told.
+    * *chopped*: CHOP-USER (`algorithms.published.chop_user`) chooses who is left out where, at the price ε/K of one
+      place.
+
+    Each starts from the places with at least so much weight (`BEGINNINGS` times what a place needs under that K): a
+    place that cannot be told only costs. Then, as long as places keep too little to be told, some of the poorest of
+    them are given up (`_poorest`), and those who are free count elsewhere. So the least number of people that a place
+    has to have is a part of what is chosen. O(pairs) for each try, a hundred or so in all. At 95 % and pure ε a place
+    needs 12.3 K/ε people, so of n people at most n · ε/12.3 places can be told, whatever is chosen.
+
+    >>> where = PublicLocations(np.arange(0, 81, 2), np.tile([0, 1], 40).astype(np.int32), np.ones(80, dtype=int), 2)
+    >>> best = best_keeping(where, 1, NoiseScale(1.0, rooted=False, reach=2.0))
+    >>> best.places, best.weight, round(best.error, 3)
+    (2, array([40, 40]), 0.05)
+    """
+    best = min(selections(where, records, noise_scale, most_places), key=lambda each: each.error, default=None)
+    if best is None:
+        raise InputError(
+            "no place can be told: even if everybody counted in one place only, a place needs "
+            f"{noise_scale.needed(1, 1):,.0f} people, and none has enough; ask for coarser cells, fewer slots or a "
+            "larger "
+            "budget (nothing was paid)"
+        )
+    return best
+
+
+def selections(
+    where: PublicLocations, records: int, noise_scale: NoiseScale, most_places: int | None = None
+) -> Iterator[ContributionSelection]:
+    """All that are tried, each with its expected error; none where no place can be told."""
+    weights = where.weights(records)
+    whole = np.zeros(where.number, dtype=np.int64)
+    np.add.at(whole, where.place, weights)
+    top, small = int(where.counts.max()), len(where.place) <= CHOPPABLE
+    if most_places is None:
+        powers = range(0, top.bit_length(), 1 if small else 2)
+        caps = [*(1 << power for power in powers if 1 << power < top), top]
+    else:
+        caps = [min(most_places, top)]
+    for cap in caps:
+        least = noise_scale.needed(cap, cap)
+        if least > whole.max():
+            break
+        routes = {"drawn": _drawn(where, cap), "even": _even(where, cap, weights)}
+        before = -1
+        for times in BEGINNINGS if small else BEGINNINGS[:2]:
+            active = whole >= least * times
+            number = int(active.sum())
+            if number in (0, before):
+                continue
+            before = number
+            for route, choose in routes.items():
+                yield from _settled(where, weights, noise_scale, active, choose, route)
+        if small and cap < top:
+            active = whole >= least
+            choose = _chopped(where, weights, noise_scale, active, cap)
+            for found in _settled(where, weights, noise_scale, active, choose, "chopped"):
+                if most_places is None or found.places <= most_places:
+                    yield found
+
+
+def _settled(
+    where: PublicLocations, weights: Ints, noise_scale: NoiseScale, active: Bools, choose: Choose, route: str
+) -> Iterator[ContributionSelection]:
+    """Give up some of the places that cannot be told, and choose again, until there is none: one keeping or nothing."""
+    active = active.copy()
+    while active.any():
+        kept = choose(active)
+        weight, most, squares = _compiled().weigh(where.firsts, where.place, weights, kept, where.number)
+        few = np.flatnonzero(active & (weight < noise_scale.needed(most, squares)))
+        if not few.size:
+            places = int(np.add.reduceat(kept, where.firsts[:-1], dtype=np.int64).max())
+            error = _error(where, kept, weight, noise_scale.stddev(most, squares))
+            yield ContributionSelection(kept, weight, most, squares, route, places, error)
+            return
+        active[_poorest(few, weight, where.people, noise_scale.needed(most, squares))] = False
+
+
+def _drawn(where: PublicLocations, cap: int) -> Choose:
+    return lambda active: _compiled().draw(where.firsts, where.place, active, cap)
+
+
+def _even(where: PublicLocations, cap: int, weights: Ints) -> Choose:
+    def choose(active: Bools) -> Bools:
+        options = np.add.reduceat(active[where.place], where.firsts[:-1], dtype=np.int64)
+        order = np.argsort(options, kind="stable")
+        kept: Bools = _compiled().even(where.firsts, where.place, active, cap, weights, order)
+        return kept
+
+    return choose
+
+
+def _chopped(where: PublicLocations, weights: Ints, noise_scale: NoiseScale, active: Bools, cap: int) -> Choose:
+    """CHOP-USER on these places, with the budget of one in `cap`."""
+    some = np.flatnonzero(active[where.place])
+    epsilon = sqrt(2) / noise_scale.stddev(cap, cap)  # Laplace noise of that standard deviation has this ε
+    person, place = where.person[some].astype(np.int64), where.place[some].astype(np.int64)
+    chopped = chop_user(CellVisits(person, place, weights[some]), ChopUserQuery(1.0), epsilon)
+    order = np.lexsort((place, person))  # as `CellVisits` puts pairs
+    kept = np.zeros(len(where.place), dtype=np.bool_)
+    kept[some[order[chopped.kept]]] = True
+    return lambda still: kept & still[where.place]
+
+
+def _poorest(few: Ints, weight: Ints, people: Ints, needed: float) -> Ints:
+    """Those of these places to give up now: half of what has to be, if everybody in them is of use elsewhere."""
+    missing = float((needed - weight[few]).sum()) / needed
+    order = np.lexsort((people[few], weight[few]))
+    return few[order[: max(1, int(missing / 2))]]
+
+
+def _error(where: PublicLocations, kept: Bools, weight: Ints, stddev: float) -> float:
+    """The expected error per place, averaged over people, where the sum of each place has this noise."""
+    people, told = np.bincount(where.place[kept], minlength=where.number), weight > 0
+    error = np.full(where.number, UNKNOWN)
+    sampled = SPREAD**2 * (1 / people[told] - 1 / where.people[told])
+    error[told] = np.sqrt((stddev / weight[told]) ** 2 + sampled)
+    return float((np.minimum(error, UNKNOWN) * where.people).sum() / where.people.sum())
+
+
+@cache
+def _compiled() -> Any:
+    """The loops of `keeping_loops`, compiled (numba is loaded only when it is needed)."""
+    from hazemap.algorithms import contribution_selection_kernels as keeping_loops
+
+    return keeping_loops

@@ -1,0 +1,141 @@
+"""A tree whose cells are even inside: cut where both halves are, again and again (Shaham et al. 2022)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, log, log2
+
+from hazemap.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.algorithms.count_queries import laplace_epsilon
+from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower
+from hazemap.cellmap import CellMap, Reading
+from hazemap.cells import MOST_CELLS, Leaves, Tree
+from hazemap.encoders import Counts
+from hazemap.errors import InputError
+from hazemap.privacy.budget import Number, exact
+from hazemap.queries import Answer, Prices, Query, Question, Rounds
+from hazemap.spatial.binary_partition import BinaryPartition
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows, Bounding
+
+GRAIN = 1 << 40
+"""Shares that no rational is equal to are rounded down to whole parts of the budget, so many in all."""
+
+
+@dataclass(frozen=True)
+class HTF:
+    """HTF as published: a binary tree of height h = ⌊log₂(N'ε/10)⌋ over the pixels of a square.
+
+    `share_of_number` of the budget buys N', a noisy number of people; `share_a_level` the search for lines, in `turns`
+    turns (see `TreeGrower`); the rest counts cells, ε_i ∝ 2^((h−i)/3) at height i above the last level. A cell is a
+    leaf if its noisy count is `stop_at` or less, or it has `least_pixels` or fewer; a leaf is counted again with all
+    that is left of its way's budget, and that number alone is published. `stop_at=None` takes a threshold for each
+    height from equation 31 (see `thresholds`).
+
+    The paper fixes epsilons, not shares: `HTF.published` has them. Only a curator can answer, unless `turns` is 0: then
+    cells are halved. Numbers with intervals come from the second counts; the best guess of `Reading.UNBIASED` is the
+    published one, other readings use all answers.
+
+    >>> HTF.published(Quadtree.world(depth=10), epsilon="0.1").share_a_level
+    Fraction(1, 100)
+    """
+
+    tree: Tree
+    bounding: Bounding = AtMostRows(1)
+    share_of_number: Fraction = Fraction(1, 1000)
+    share_a_level: Fraction = Fraction(1, 100)
+    stop_at: int | None = 100
+    turns: int = 3
+    least_pixels: int = 5
+    people_a_cell: int = 10
+    reading: Reading = Reading.NONNEGATIVE
+
+    @classmethod
+    def published(
+        cls,
+        tree: Tree,
+        epsilon: Number,
+        bounding: Bounding = AtMostRows(1),
+        number: Number = "1e-4",
+        level: Number = "1e-3",
+    ) -> "HTF":
+        """The paper's absolute constants (ε_height, and ε'_prt: 1e-3 or 5e-4) where the whole budget is `epsilon`."""
+        total = exact(epsilon, "epsilon")
+        return cls(
+            tree,
+            bounding,
+            exact(number, "the epsilon of the number of people") / total,
+            exact(level, "the epsilon of a level") / total,
+            reading=Reading.UNBIASED,
+        )
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share_of_number < 1 or not 0 <= self.share_a_level < 1 or self.people_a_cell < 1:
+            raise InputError(
+                "a tree of even density gives its height and its cuts parts of the budget, below all of it"
+            )
+        self._square()
+        self._grower()
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        lines = (Learned.COSTS,) if self.turns and self.share_a_level else ()
+        return counted(Learned.PEOPLE, Learned.FINENESS, *lines)
+
+    def rounds(self, prices: Prices) -> Rounds[CellMap]:
+        """The number of people, then level after level."""
+        tree = BinaryPartition.uncut(self._square())
+        first = Query(Counts(Leaves(tree, tree.root), self.bounding), self.share_of_number)
+        transcript: list[tuple[Question, Answer]] = [(first, (yield first))]
+        people = float(transcript[0][1].sums[0]) / self.bounding.unit
+        epsilon = laplace_epsilon(prices, self.tree, self.bounding, Fraction(1))
+        allotment = self.allotment(people, epsilon, 1 - self.share_of_number)
+        grown = yield from self._grower().grown(tree, tree.root, [allotment])
+        return (yield from self._grower().mapped(grown, transcript, self.reading))
+
+    def allotment(self, people: float, epsilon: float, left: Fraction) -> BudgetAllotment:
+        """What is spent on each level where so many people are, of a run's epsilon, of which the part `left` is left.
+
+        Cuts get half of it at most, whatever a level costs.
+        """
+        most = min(2 * self._square().depth, MOST_CELLS.bit_length() - 1)
+        height = min(max(floor(log2(max(people * epsilon / self.people_a_cell, 1.0))), 0), most)
+        level = min(self.share_a_level, left / (2 * height)) if height and self.turns else Fraction(0)
+        data = left - level * height
+        weights = [2 ** ((height - i) / 3) for i in range(height, -1, -1)]  # from the root to height 0
+        shares = tuple(Fraction(floor(float(data) * weight / sum(weights) * GRAIN), GRAIN) for weight in weights)
+        return BudgetAllotment(left, shares[:-1], (level,) * height, self._fullness(people, epsilon, shares))
+
+    def _fullness(self, people: float, epsilon: float, shares: tuple[Fraction, ...]) -> tuple[float, ...]:
+        """A cell with so many people or fewer is a leaf, at every height above 0."""
+        if self.stop_at is not None:
+            return (float(self.stop_at),) * (len(shares) - 1)
+        return tuple(max(full, 0.0) for full in thresholds(people, [epsilon * float(share) for share in shares])[:-1])
+
+    def _grower(self) -> TreeGrower:
+        return TreeGrower(self.bounding, self.turns, self.least_pixels)
+
+    def _square(self) -> Quadtree:
+        if not isinstance(self.tree, Quadtree):
+            raise InputError("a tree of even density cuts a square into rectangles of its own: choose quadtree cells")
+        return self.tree
+
+
+def thresholds(people: float, epsilons: Sequence[float]) -> list[float]:
+    """How many people a leaf should have at each height, given the epsilon of its count; from the root down.
+
+    p_i that maximise Σ (1 − e^(−ε_i p_i)), the expected number of counts larger than their noise, where Σ p_i is the
+    number of people; sums are over the nodes of the whole tree, 2^d of them after d cuts. So ε_i e^(−ε_i p_i) is the
+    same for all: p_i = (ln ε_i + (N − Σ ln ε_j/ε_j)/Σ 1/ε_j)/ε_i. The paper's equation 31 has both logarithms with the
+    other sign, but its threshold of 62 in section 7.7 is what comes out of this.
+
+    >>> growing = [2 ** (d / 3) for d in range(16)]
+    >>> round(thresholds(3.5e6, [0.084 * e / sum(growing) for e in growing])[-1])
+    62
+    """
+    nodes = [2.0**depth for depth in range(len(epsilons))]
+    weighed = [number / epsilon for number, epsilon in zip(nodes, epsilons, strict=True)]
+    logarithms = sum(weight * log(epsilon) for weight, epsilon in zip(weighed, epsilons, strict=True))
+    level = (people - logarithms) / sum(weighed)
+    return [(log(epsilon) + level) / epsilon for epsilon in epsilons]

@@ -1,0 +1,50 @@
+"""A grid counted through its wavelet (Xiao, Wang and Gehrke, ICDE 2010)."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hazemap.algorithm_disclosure import Disclosure, counted
+from hazemap.cellmap import CellMap, Reading
+from hazemap.encoders import HaarWavelet
+from hazemap.errors import InputError
+from hazemap.estimate import read_wavelet
+from hazemap.queries import Prices, Query, Rounds
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows, Bounding
+
+
+@dataclass(frozen=True)
+class Privlet:
+    """Privlet: equal noise in all numbers of the weighted Haar wavelet of a grid (see `HaarWavelet`).
+
+    Pairs of blocks of every size get the same noise. A rectangle cuts through few pairs of each, so its variance grows
+    with the logarithm of the grid and not with its own area: O(log³ n) on one axis of n cells (theorem 3), squared on
+    two. A single cell of level L has (L + 1)²/3 times the noise of `Flat`.
+
+    The published map is the inverse of the noisy wavelet: `Reading.UNBIASED`.
+
+    >>> Privlet(Quadtree.world(depth=10), level=8).level
+    8
+    """
+
+    tree: Quadtree
+    level: int
+    bounding: Bounding = AtMostRows(1)
+    reading: Reading = Reading.NONNEGATIVE
+
+    def __post_init__(self) -> None:
+        if self.reading is Reading.SHRUNK:
+            raise InputError("a wavelet is read unbiased or without minus signs: no cells have a parent to be drawn to")
+        if not isinstance(self.tree, Quadtree) or self.level < 1:
+            raise InputError("a wavelet has rows and columns: choose quadtree cells, and a level from 1 on")
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted()
+
+    def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
+        """One query."""
+        wavelet = HaarWavelet(self.tree, self.level, self.bounding)
+        answer = yield Query(wavelet, Fraction(1))
+        return read_wavelet(wavelet, answer, self.reading)

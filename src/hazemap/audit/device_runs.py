@@ -1,0 +1,82 @@
+"""Runs where people's devices answer: their answers travel as the codec's text."""
+
+import csv
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hazemap import codec
+from hazemap.audit.audited_settings import SECURE_SUM, Setting
+from hazemap.audit.observed_output import Observation
+from hazemap.engines.memory import MemoryTable
+from hazemap.errors import HazemapError
+from hazemap.queries import Trust
+from hazemap.readers.open_table import open_table
+from hazemap.session import Exchange, Unrecorded, replay, run
+from hazemap.spatial.bounding_box import Box
+from hazemap.specs.method_names import among_devices, method_from_name
+from hazemap.specs.parsing import bounding, cells
+from hazemap.trust.cohorts import Cohort
+from hazemap.trust.local import LocalReports
+from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+
+DROPOUT = Fraction(1, 2)
+"""So much of a shard may be missing, where people drop out at all; and half of it has to bring all of the noise."""
+
+
+def answered(setting: Setting, source: str, people: int) -> tuple[str, list[float]]:
+    """The transcript of a run among the people of a file, and the map's numbers.
+
+    All stand in one shard; nobody cheats, and nobody drops out unless the setting says so. Under local privacy `people`
+    report, one by one.
+    """
+    if setting.dropping is not None:
+        table = _of_devices(source)
+        trust: Trust = SimulatedSecureAggregation(table, _cohort(setting, people), dropping=Fraction(setting.dropping))
+    else:
+        opened = open_table(source, person="user", lon="lon", lat="lat")
+        summed = setting.trust == SECURE_SUM
+        trust = SimulatedSecureAggregation(opened, _cohort(setting, people)) if summed else LocalReports(opened, people)
+    done = run(_algorithm(setting), trust, setting.budget, Unrecorded())
+    return codec.dumps(done.transcript), np.asarray(done.value.values).tolist()
+
+
+def followed(setting: Setting, people: int, seen: Observation) -> bool:
+    """Whether all questions and the map's numbers follow from the answers, without a table."""
+    nobody = MemoryTable(np.empty(0, dtype=np.int64), {"lon": np.empty(0), "lat": np.empty(0)})
+    trust: Trust = LocalReports(nobody, people)
+    if setting.trust == SECURE_SUM:
+        trust = SimulatedSecureAggregation(nobody, _cohort(setting, people))
+    try:
+        made = replay(_algorithm(setting), trust.prices(setting.budget), setting.budget, seen.transcript)
+    except HazemapError:
+        return False
+    ours, theirs = np.asarray(made.value.values), seen.columns["count"]
+    return ours.shape == theirs.shape and bool(np.allclose(ours, theirs, rtol=1e-9, atol=1e-9, equal_nan=True))
+
+
+def _of_devices(source: str) -> MemoryTable:
+    """A row a person, so that also those who are in no cell are people, and may drop out."""
+    with Path(source).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns = {name: np.array([float(row[name]) for row in rows]) for name in ("lon", "lat")}
+    return MemoryTable(np.arange(len(rows)), columns)
+
+
+def _cohort(setting: Setting, people: int) -> Cohort:
+    return Cohort(people, people, DROPOUT if setting.dropping else Fraction(0), Fraction(0))
+
+
+def _algorithm(setting: Setting) -> Any:
+    """The method, with the parameters for devices where they sum."""
+    box = None if setting.box is None else Box.parse(setting.box)
+    algorithm = method_from_name(setting.method, cells(setting.cells), box, bounding(setting.bounding))
+    return among_devices(algorithm, 1 << 16) if setting.trust == SECURE_SUM else algorithm
+
+
+def observed(raw: tuple[str, list[float]]) -> Observation:
+    """The same, as the public sees it."""
+    transcript = tuple(Exchange(question, answer) for question, answer in codec.loads(raw[0]))
+    return Observation(size=len(raw[0]), columns={"count": np.array(raw[1])}, transcript=transcript)

@@ -1,0 +1,140 @@
+"""Tables of people who do not exist, as the bytes of a CSV file: what an audit starts from.
+
+An audit writes its tables itself, so it knows what each line says of whom without reading it back.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+
+from hazemap.audit.synthetic_places import Square
+from hazemap.engines.memory import MemoryTable
+
+DAY, MIDNIGHT = "2026-03-01", 1_772_323_200.0
+"""When everything happens, in UTC; and when that day begins, in seconds since 1970."""
+
+HEADER = b"user,lon,lat,weight,time,note\n"
+
+
+@dataclass(frozen=True)
+class CsvLine:
+    """A line of a file: the bytes, and whose row it is and where, if the rules of CSV make a row of it."""
+
+    text: bytes
+    person: str
+    lon: float
+    lat: float
+    weight: float = 1.0
+    counts: bool = True
+    hour: int = 8
+
+
+@dataclass(frozen=True)
+class File:
+    """The bytes of a table, and its rows as the auditor means them; `sure` where the rules leave no doubt of them."""
+
+    lines: tuple[CsvLine, ...]
+    header: bytes = HEADER
+    encoding: str = "utf-8"
+    sure: bool = True
+
+    @property
+    def content(self) -> bytes:
+        """The file."""
+        return self.header + b"".join(line.text for line in self.lines)
+
+    @property
+    def table(self) -> MemoryTable:
+        """The rows, each person with a number of their own: what a release is about, read by nobody but the auditor."""
+        rows = [line for line in self.lines if line.counts]
+        codes = {name: code for code, name in enumerate(dict.fromkeys(row.person for row in rows))}
+        columns = {
+            "lon": np.array([row.lon for row in rows]),
+            "lat": np.array([row.lat for row in rows]),
+            "weight": np.array([row.weight for row in rows]),
+            "value": np.array([row.weight for row in rows]),
+            "time": np.array([MIDNIGHT + 3600.0 * row.hour for row in rows]),
+        }
+        return MemoryTable(np.array([codes[row.person] for row in rows], dtype=np.int64), columns, 0)
+
+    def but(self, lines: Iterable[CsvLine]) -> "File":
+        """The same file with other lines."""
+        return replace(self, lines=tuple(lines))
+
+
+@dataclass(frozen=True)
+class NeighbouringTables:
+    """Two files that differ in one person, made to be hard for a method: `there` has them, `gone` has not."""
+
+    name: str
+    there: File
+    gone: File
+
+
+def row(square: Square, person: str, place: int, weight: float = 1.0, note: str = "", hour: int = 8) -> CsvLine:
+    """A plain line."""
+    lon, lat = float(square.lon[place]), float(square.lat[place])
+    text = f"{person},{lon!r},{lat!r},{weight:g},{DAY}T{hour:02}:00:00,{note}\n"
+    return CsvLine(text.encode(), person, lon, lat, weight, hour=hour)
+
+
+def background(square: Square) -> list[CsvLine]:
+    """People who are there in any case: a town, a village, and some alone; none in the last quarter of the places."""
+    size = square.size
+    town, village, middle = size // 8, size // 3, size // 2
+    places = chain([town] * 90, [town + 1] * 25, [village] * 40, range(0, middle, max(1, middle // 24)))
+    return [row(square, f"b{number}", place) for number, place in enumerate(places)]
+
+
+def canary(square: Square, place: int, rows: int, weight: float = 1.0, name: str = "zz") -> list[CsvLine]:
+    """One person with so many rows in one place."""
+    return [row(square, name, place, weight) for _ in range(rows)]
+
+
+def alone(square: Square) -> NeighbouringTables:
+    """One person in all, who is in a place or far from all of them: what a report of one person has to hide."""
+    far = CsvLine(b"zz,-70.000000,-33.000000,1,2026-03-01T08:00:00,\n", "zz", -70.0, -33.0)
+    return NeighbouringTables("somebody, or nothing of them", File((row(square, "zz", square.size - 4),)), File((far,)))
+
+
+def values(square: Square) -> NeighbouringTables:
+    """Somebody whose values are all at one end of their bounds, or all at the other: neighbours for values-only."""
+    base = background(square)
+    ends = [canary(square, square.size - 4, 3, weight) for weight in (10.0, 0.0)]
+    there, gone = (File((*base, *added)) for added in ends)
+    return NeighbouringTables("somebody's values", there, gone)
+
+
+def outside(square: Square) -> NeighbouringTables:
+    """Somebody outside the map, who may be one of a number of people outside, and nothing else."""
+    base = tuple(background(square))
+    far = CsvLine(b"zz,-70.000000,-33.000000,1,2026-03-01T08:00:00,\n", "zz", -70.0, -33.0)
+    return NeighbouringTables("somebody outside", File((*base, far)), File(base))
+
+
+def among_absent(square: Square) -> NeighbouringTables:
+    """Somebody among two hundred people who are all far from the map: whoever of these drops out, sums are the same."""
+    far = tuple(
+        CsvLine(b"b%d,-70.000000,-33.000000,1,,\n" % number, f"b{number}", -70.0, -33.0) for number in range(200)
+    )
+    return NeighbouringTables(
+        "somebody among absent people", File((*far, row(square, "zz", square.size - 4))), File(far)
+    )
+
+
+def standard(square: Square, rule: str, most: int) -> list[NeighbouringTables]:
+    """The neighbours that every method is tried with: somebody alone, far from all; and somebody more in the town.
+
+    Each brings more rows than a rule leaves anybody (`most`), of a large weight; where cells are bounded, in as many
+    cells as the rule leaves, next to each other.
+    """
+    base = background(square)
+    found = []
+    for name, place in (("somebody alone", square.size - 4), ("somebody in the town", square.size // 8)):
+        places = [place + step for step in range(most)] if rule.startswith("cells") else [place]
+        rows = 1 if rule == "rows are people" else 3 * most
+        added = [line for at in places for line in canary(square, at, rows, weight=1000.0)]
+        found.append(NeighbouringTables(name, File((*base, *added)), File(tuple(base))))
+    return found

@@ -1,0 +1,222 @@
+"""Which trials an audit consists of: everything for one setting, and the fixed set of the short audit."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hazemap.audit.audited_settings import (
+    ALL_STATISTICS,
+    CURATOR,
+    DISTRICTS,
+    LOCAL,
+    SECURE_SUM,
+    STATISTICS,
+    Setting,
+    most_rows,
+)
+from hazemap.audit.csv_line_trials import OfSingleLine
+from hazemap.audit.random_canaries import KINDS, CanaryCrowd
+from hazemap.audit.sensitivity_trials import OfMovement
+from hazemap.audit.single_query_trials import QUESTIONS, OfQuestion
+from hazemap.audit.synthetic_people import alone, among_absent, outside, standard, values
+from hazemap.audit.synthetic_places import BOX, Square
+from hazemap.audit.table_formats import CSV, FORMS
+from hazemap.audit.trials import AuditTrial, OfBeginnings, OfCap, OfCrowd, OfNeighbours
+from hazemap.queries import Growth
+
+DEPTH = 5
+"""The square of places is cut so often: 1,024 places."""
+
+METHODS = (
+    *("auto", "adaptive", "adaptive-grid", "uniform-grid", "fitted-level", "kd-tree", "kd-tree-uniform", "kd-hybrid"),
+    *("privtree", "htf", "htf+", "prefix", "total", "sketch", "pyramid:64", "pyramid-published:64", "dense-pyramid"),
+    *("flat:5", "hierarchical:4", "geometric:4", "hb:4", "hb-least:4", "privlet:4", "singular:5", "laplace-clip:5"),
+    "top:10",
+)
+"""Every method of `hazemap release` that needs no districts, with levels that suit the square."""
+
+RULES = ("one row", "rows:3", "cells:3", "one vote", "rows are people")
+SUMS_ONLY = tuple(
+    method for method in METHODS
+    if method.partition(":")[0] not in ("kd-tree", "kd-tree-uniform", "kd-hybrid", "privtree", "htf", "htf+")
+)  # fmt: skip
+OF_REPORTS = ("auto", "fitted-level", "flat:3", "singular:3", "total")
+"""Methods that ask one level at a time: those that can be answered from reports that each person randomised."""
+
+CANARIES = ("flat:5", "singular:5", "laplace-clip:5")
+"""Methods whose published numbers are one for each place, so that canaries can be told by them."""
+
+
+FINE = 7
+"""So often the square is cut where many numbers are wanted: 16,384 places."""
+
+CROWDS = (1, 2, 3, 5)
+"""How many people stand in one place where a tree is grown, and one more or not."""
+
+REPORTS = 25
+"""So many reports of one person take about as long as one release."""
+
+
+def square(setting: Setting) -> Square:
+    """The places of a setting: those of its quadtree."""
+    name, _, depth = setting.cells.partition(":")
+    box = setting.box or BOX
+    return Square(int(depth), box) if name == "quadtree" and depth else Square(DEPTH, box)
+
+
+def of_setting(setting: Setting, runs: int) -> list[AuditTrial]:
+    """Everything that is tried with one setting: `runs` on either side of each pair of neighbours."""
+    places, most = square(setting), most_rows(setting.bounding)
+    if setting.method == f"{STATISTICS}:values-only":
+        return [OfNeighbours(setting, values(places), runs)]
+    pairs = standard(places, setting.bounding, most)
+    if setting.trust == LOCAL:
+        return [OfNeighbours(setting, alone(places), REPORTS * runs)]
+    trials: list[AuditTrial] = [OfNeighbours(setting, pair, runs) for pair in pairs]
+    trials += of_movement(setting, max(2, runs // 2))
+    if setting.method in CANARIES and setting.trust == CURATOR and setting.claim.measure == "ε":
+        crowd = CanaryCrowd(
+            places, KINDS[0 if setting.people_have_ids else 1], most, setting.bounding.startswith("cells")
+        )
+        trials.append(OfCrowd(crowd, setting, max(4, runs // 5)))
+    return trials
+
+
+def of_movement(setting: Setting, runs: int) -> list[AuditTrial]:
+    """How far people move numbers: where sums are asked for, and the same whoever's cells are drawn."""
+    drawn = setting.bounding.startswith("cells") and setting.method not in CANARIES
+    return [] if drawn or setting.trust == LOCAL else [OfMovement(square(setting), setting, runs)]
+
+
+def of_files(releases: int = 6) -> list[AuditTrial]:
+    """What lines of a file may do, whatever the method: all kinds of lines, alone and in crowds."""
+    plain, votes = Setting("flat:5"), Setting("flat:5", "one vote")
+    trials: list[AuditTrial] = []
+    for kind in KINDS:
+        setting = votes if kind.only == "one vote" else plain
+        trials.append(OfCrowd(CanaryCrowd(Square(DEPTH), kind, 1), setting, releases))
+        trials.append(OfSingleLine(Square(DEPTH), setting, kind, "first"))
+        if "quote" in kind.name or "bytes" in kind.name or "fields" in kind.name:
+            trials.append(OfSingleLine(Square(DEPTH), setting, kind, "last"))
+            trials.append(OfSingleLine(Square(DEPTH), setting, kind, "in the middle", late=True, runs=2))
+    return trials
+
+
+def of_questions(times: int) -> list[AuditTrial]:
+    """Every kind of question that is no sum, asked by itself."""
+    return [
+        OfQuestion(Setting(method, cells="quadtree:2"), times, crowd)
+        for method, kind in QUESTIONS.items()
+        for crowd in (CROWDS if kind is Growth else (0,))
+    ]
+
+
+def of_numbers(runs: int) -> list[AuditTrial]:
+    """What finite numbers may do: noise so wide that floats of 16 or of 32 bits would show."""
+    trials: list[AuditTrial] = []
+    for epsilon in ("1/4096", "1/268435456"):
+        setting = Setting("flat:5", epsilon=epsilon)
+        trials.append(OfNeighbours(setting, standard(square(setting), setting.bounding, 1)[0], runs))
+    return trials
+
+
+PENTAGON = "10.30,64.60,10.80,64.80"
+"""A box around one of the twelve pentagons among H3's hexagons: at resolution 5 a good part of the box is in it."""
+
+
+def of_width(runs: int = 12) -> list[AuditTrial]:
+    """Whether noise is as wide as it has to be, to a few parts of a hundred: hundreds of thousands of numbers."""
+    cells = f"quadtree:{FINE}"
+    settings = [
+        Setting(f"flat:{FINE}", cells=cells),
+        Setting(f"flat:{FINE}", epsilon=None, rho="0.5", cells=cells),
+        Setting(f"flat:{FINE}", delta="1e-6", cells=cells),
+    ]
+    return [OfNeighbours(each, standard(square(each), each.bounding, 1)[0], runs) for each in settings]
+
+
+def of_sources(runs: int = 4) -> list[AuditTrial]:
+    """How far people move numbers whose rows stand in other files than one of CSV, or on the edges of cells."""
+    trials: list[AuditTrial] = [
+        OfMovement(Square(DEPTH), Setting("flat:5", form=form), runs) for form in FORMS if form != CSV
+    ]
+    trials.append(OfMovement(Square(DEPTH, corners=True), Setting("flat:5"), runs))
+    return trials
+
+
+def of_places(runs: int = 4) -> list[AuditTrial]:
+    """Hexagons, the one of them that is none, and districts: the law of the noise, and how far people move numbers."""
+    trials: list[AuditTrial] = []
+    for setting in elsewhere():
+        trials += of_setting(replace(setting, epsilon="0.1"), 8)[:1]
+        trials += of_movement(setting, runs)
+    return trials
+
+
+def of_values(runs: int = 4) -> list[AuditTrial]:
+    """Statistics of all kinds: at a small ε, where what is exact shows; and how far people move counters."""
+    trials: list[AuditTrial] = []
+    for method in ALL_STATISTICS:
+        trials += of_setting(Setting(method, epsilon="1" if "values-only" in method else "0.1"), 10)[:1]
+        if "values-only" not in method:
+            trials += of_movement(Setting(method), runs)
+    return trials
+
+
+def of_devices() -> list[AuditTrial]:
+    """What only devices do: some drop out of a secure sum; a report is randomised by one person alone."""
+    dropping = Setting("flat:5", trust=SECURE_SUM, dropping="7/20")
+    report = Setting("flat:2", trust=LOCAL, cells="quadtree:2")
+    return [OfNeighbours(dropping, among_absent(Square(DEPTH)), 12), OfQuestion(report, 8000)]
+
+
+def elsewhere() -> list[Setting]:
+    """Methods over hexagons, one of them no hexagon, and over districts."""
+    found = [Setting(method, cells="h3:5-8") for method in ("auto", "fitted-level", "flat:8", "hierarchical:8")]
+    found += [Setting("flat:5", cells="h3:3-5", box=PENTAGON), Setting("adaptive", cells="h3:3-6", box=PENTAGON)]
+    return found + [Setting(method, cells=DISTRICTS, box=None) for method in ("national:20", "adaptive", "flat")]
+
+
+def short() -> list[AuditTrial]:
+    """The fixed set of five minutes: every method, rule and trust model once at least, and every kind of line.
+
+    Methods are tried at a small ε, where anything exact that is published shows in ten runs.
+    """
+    trials: list[AuditTrial] = []
+    for number, method in enumerate(METHODS):
+        trials += of_setting(Setting(method, RULES[number % len(RULES)], epsilon="0.1"), 10)[:1]
+    for rule in RULES:
+        trials += of_setting(Setting("flat:5", rule), 12)
+        trials += of_setting(Setting("auto", rule), 8)[:1]
+    trials += of_setting(Setting(STATISTICS), 10)[:1]
+    trials += of_setting(Setting("auto", "one row", box=None, cells="quadtree", epsilon="0.1"), 8)[:1]
+    trials += [OfNeighbours(Setting("auto", rule, epsilon="0.1"), outside(Square(DEPTH)), 10) for rule in RULES]
+    for method, rule in (("auto", "rows:3"), ("flat:5", "rows:3")):
+        trials += of_setting(Setting(method, rule, epsilon=None, rho="0.5"), 12)[:1]
+    for rule in RULES:
+        trials += of_movement(Setting("auto", rule), 3)
+    trials += [
+        *of_movement(Setting("flat:5", "rows:3", epsilon=None, rho="0.5"), 6),
+    ]
+    trials += of_movement(Setting("flat:5", trust=SECURE_SUM), 6)
+    trials += of_setting(Setting("flat:5", trust=SECURE_SUM), 12)[:1]
+    trials += of_setting(Setting("auto", trust=SECURE_SUM), 8)[:1]
+    trials += of_setting(Setting("flat:3", trust=LOCAL, cells="quadtree:3"), 40)
+    trials.append(OfCap(Setting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
+    trials.append(OfBeginnings(Setting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
+    trials += [*of_width(), *of_sources(), *of_places(), *of_values(), *of_devices()]
+    return [*trials, *of_questions(1500), *of_numbers(4), *of_files(4)]
+
+
+def thorough(
+    methods: Sequence[str], rules: Sequence[str], trusts: Sequence[str], epsilon: str | None, rho: str | None, runs: int
+) -> list[AuditTrial]:
+    """All these together; combinations that the trust model refuses are left out."""
+    trials: list[AuditTrial] = []
+    for trust in trusts:
+        for method in methods:
+            for rule in rules if trust == CURATOR else rules[:1]:
+                if trust == SECURE_SUM and method not in SUMS_ONLY:
+                    continue
+                cells = "quadtree:3" if trust == LOCAL else f"quadtree:{DEPTH}"
+                trials += of_setting(Setting(method, rule, trust, epsilon, rho, cells), runs)
+    return trials

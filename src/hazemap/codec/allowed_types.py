@@ -1,0 +1,117 @@
+"""What may travel: a closed list, and what stands behind each protocol on it."""
+
+from collections.abc import Mapping
+
+from hazemap.cellmap import Reading
+from hazemap.cells import Leaves, Partition, Tree
+from hazemap.encoders import (
+    CellPresence,
+    Concatenation,
+    CountMinSketch,
+    Counts,
+    Encoder,
+    HaarWavelet,
+    MedianSplitScores,
+    PublicLocationValues,
+    QuantileScores,
+    SplitCosts,
+    Values,
+)
+from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
+from hazemap.queries import Answer, Choice, Growth, Measure, Query
+from hazemap.spatial.binary_partition import BinaryPartition
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.district_squares import DistrictSquares
+from hazemap.spatial.districts import Districts
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.subdivided_districts import SubdividedDistricts
+from hazemap.spatial.two_level_grid import TwoLevelGrid
+from hazemap.spatial.whole_tree import WholeTree
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
+from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
+from hazemap.values.binary_attribute import AttributeCells, BinaryAttribute
+from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.float_grid import FloatGrid
+from hazemap.values.histogram_bins import HistogramBins
+from hazemap.values.log2_bins import Log2Bins
+from hazemap.values.rows_with_values import RowsWithValues
+from hazemap.values.value_encoding import ValueEncoding
+
+TREES: tuple[type, ...] = (
+    *(
+        Quadtree,
+        Hexagons,
+        TwoLevelGrid,
+        BinaryPartition,
+        Districts,
+        DistrictSquares,
+        SubdividedDistricts,
+        BinaryAttribute,
+        CellTimeSlots,
+        FloatGrid,
+        RowsWithValues,
+    ),
+)
+PARTITIONS: tuple[type, ...] = (Leaves, WholeTree, AttributeCells, Log2Bins, HistogramBins)
+ENCODERS: tuple[type, ...] = (
+    Counts,
+    Concatenation,
+    CountMinSketch,
+    HaarWavelet,
+    Values,
+    PublicLocationValues,
+    CellPresence,
+)
+
+CLOSED_LIST: tuple[type, ...] = (
+    *(Query, Choice, Growth, Measure, Answer, SplitCosts, MedianSplitScores, QuantileScores),
+    *(*TREES, *PARTITIONS, *ENCODERS),
+    *(Box, ValueEncoding, Always, Clock, Weekdays, Spans, Reading),
+    *(AtMostRows, AtMostCells, OneVote, RowIsPerson, OwnMeans, PureDP, ZCDP, ApproxDP),
+)
+"""Every type that may travel. Methods are added by whoever stores them (`known` of `from_json`)."""
+
+RENAMED: Mapping[str, str] = {"outside": "nowhere", "value_encoding": "gauge", "district_squares": "parcels"}
+"""Fields whose name in texts is older than the one in the code: their digests stay what they were."""
+
+UNIONS: Mapping[type, tuple[type, ...]] = {Tree: TREES, Partition: PARTITIONS, Encoder: ENCODERS}
+"""What may stand where a field is annotated with a protocol. For a protocol of methods it is those of `known`."""
+
+WRITTEN: Mapping[str, str] = {
+    "AttributeCells": "Sides",
+    "BinaryAttribute": "Marked",
+    "BinaryPartition": "Cuts",
+    "CellPresence": "Presences",
+    "CellStatistics": "CellValues",
+    "CellTimeSlots": "Measured",
+    "Concatenation": "Stack",
+    "CountMinSketch": "Sketch",
+    "DistrictSquares": "Parcels",
+    "FloatGrid": "Magnitudes",
+    "HaarWavelet": "Wavelet",
+    "HistogramBins": "Stretches",
+    "LocateBox": "Locate",
+    "Log2Bins": "Octaves",
+    "MedianSplitScores": "Medians",
+    "PartitionSelection": "SelectedCells",
+    "PrivateBoundingBox": "FoundBox",
+    "PrivateBoxStatistics": "FoundValues",
+    "PrivateValueBounds": "FoundBounds",
+    "PublicLocationStatistics": "ValuesOnly",
+    "PublicLocationValues": "KeptValues",
+    "QuantileScores": "Quantiles",
+    "RowsWithValues": "Valued",
+    "SplitCosts": "CutCosts",
+    "SubdividedDistricts": "CutDistricts",
+    "TwoLevelGrid": "Grids",
+    "TwoStageStatistics": "PreparedValues",
+    "ValueEncoding": "Gauge",
+    "WholeTree": "Everything",
+}
+"""Types whose name in texts is older than the one in the code, so that old texts are read and digests stay."""
+
+
+def written_name(type_: type) -> str:
+    """What a type is called in texts."""
+    return WRITTEN.get(type_.__name__, type_.__name__)

@@ -1,0 +1,72 @@
+"""Things as JSON: canonical, so equal things give equal text."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hazemap.codec.allowed_types import RENAMED, written_name
+from hazemap.errors import CodecError
+from hazemap.tables.contribution_bounding import Outside
+
+
+def to_json(thing: Any) -> Any:
+    """Anything on the closed list as JSON values.
+
+    >>> from hazemap.spatial.bounding_box import Box
+    >>> to_json(Fraction(1, 20)), to_json(Box(0, 0, 1, 1))
+    ({'fraction': '1/20'}, {'Box': {'east': 1, 'north': 1, 'south': 0, 'west': 0}})
+    """
+    return _write(thing, {})
+
+
+def _write(thing: Any, once: dict[Any, int]) -> Any:  # noqa: PLR0911 - one answer a kind
+    """`to_json`; `once` are the numbers of what need not be written again."""
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        large = getattr(thing, "travels_once", False)
+        if large and thing in once:
+            return {"again": once[thing]}
+        names = sorted(f.name for f in dataclasses.fields(thing))  # the order of the text, and of reading
+        fields = {RENAMED.get(name, name): _write(getattr(thing, name), once) for name in names}
+        written = {written_name(type(thing)): fields}
+        if large:
+            once[thing] = len(once)
+        return written
+    if isinstance(thing, np.ndarray):
+        return {"array": [str(thing.dtype), thing.tolist()]}
+    if isinstance(thing, Outside):
+        return thing.written
+    if isinstance(thing, Enum):
+        return {type(thing).__name__: thing.value}
+    if isinstance(thing, Fraction):
+        return {"fraction": str(thing)}
+    if isinstance(thing, tuple):
+        return [_write(item, once) for item in thing]
+    if thing is None or isinstance(thing, bool | int | float | str):
+        return thing
+    raise CodecError(f"a {type(thing).__name__} is not on the closed list of what may travel")
+
+
+def dumps(thing: Any) -> str:
+    """Canonical text: equal things give equal text."""
+    return json.dumps(to_json(thing), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def pieces(things: Iterable[Any]) -> Iterator[str]:
+    """`dumps` of a tuple, a piece at a time: what is large is never whole in memory."""
+    once: dict[Any, int] = {}
+    yield "["
+    for number, thing in enumerate(things):
+        text = json.dumps(_write(thing, once), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        yield f",{text}" if number else text
+    yield "]"
+
+
+def digest(thing: Any) -> str:
+    """SHA-256 of the canonical text: two queries are the same iff their digests are."""
+    return hashlib.sha256(dumps(thing).encode()).hexdigest()

@@ -1,0 +1,127 @@
+"""The earth mover's distance of two densities on the ground: how far mass must be carried to make one into the other.
+
+    EMD(p, q) = min Σ γ(x, y) · d(x, y)   over γ ≥ 0 with marginals p and q      (Rubner et al. 2000; Wasserstein 1)
+
+The ground metric d is **L1 between the centres of pixels**, which are squares; the unit of length is the longer side
+of the map. A square map is the unit square, and no distance on it exceeds 2.
+
+Exact: with L1 the cost of carrying is that of walking from pixel to pixel, so the distance is a flow of least cost
+over the 4-neighbour grid, without capacities (Ling and Okada 2007; Bassetti, Gualandi and Veneroni 2020). Its dual is
+to find a number f per pixel, neighbours differing by at most 1, with Σ f (p − q) greatest, and some f of whole numbers
+is best. A map of half the resolution, solved in the same way, gives an f that is nearly right when it is laid over
+the map by bilinear interpolation and rounded down: neighbours still differ by at most 1. From there few steps remain.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hazemap.arrays import Floats, Ints
+from hazemap.compare.density_metrics import comparable
+from hazemap.errors import InputError
+
+_PARTS = 1 << 60
+"""The whole numbers that a density is divided into."""
+_WALL = 1 << 40
+
+
+def emd(true: ArrayLike, estimate: ArrayLike) -> float:
+    """The exact earth mover's distance of two densities, float64[rows, columns]: L1, longer side = 1.
+
+    Masses are rounded to multiples of 2⁻⁶⁰; this and the rounding of the answer are all that is not exact, and
+    amount to less than (2 k + 1024) · 2⁻⁶⁰ for k pixels (2 · 10⁻¹² at 1024²) and 10⁻¹⁵ of the answer. The flow is
+    optimal, which its dual proves. On maps as they come: 0.05 to 1.2 s at 256², 0.3 to 6 s at 512², 17 s at 1024²; 110
+    bytes a pixel.
+
+    >>> emd([[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.5, 0.5]])
+    0.75
+    """
+    p, q = _maps(true, estimate)
+    east, south, _ = flow(_parts(p) - _parts(q))
+    carried = sum(float(np.abs(way).sum(dtype=np.float64)) for way in (east, south))
+    return carried / _PARTS / float(max(p.shape))
+
+
+def flow(supply: Ints) -> tuple[Ints, Ints, Ints]:
+    """The flow of least cost that carries supplies to lacks (negative), int64[rows, columns], which sum to 0.
+
+    What goes east over each border [rows, columns − 1] (negative: west), south [rows − 1, columns], and the potential
+    f of each pixel that proves it: neighbours differ by at most 1, and mass moves only where f falls by 1. Exact
+    integers; what is moved in all must be less than 2⁶².
+    """
+    from hazemap.compare.emd_kernels import cheapest
+
+    supply = np.ascontiguousarray(supply, np.int64)
+    if supply.ndim != 2 or supply.sum() != 0:
+        raise InputError("a flow needs a grid of rows and columns that lacks as much mass as it has to spare")
+    rows, columns = supply.shape
+    potential = np.zeros_like(supply)
+    if max(rows, columns) > 8:
+        even = np.pad(supply, ((0, rows % 2), (0, columns % 2)))
+        half = even.reshape(even.shape[0] // 2, 2, even.shape[1] // 2, 2).sum(axis=(1, 3))
+        potential = _finer(flow(half)[2])[:rows, :columns]
+    excess = np.pad(supply, 1)
+    height = np.pad(potential, 1, constant_values=_WALL)
+    east, south = np.zeros_like(excess), np.zeros_like(excess)
+    cheapest(excess.ravel(), height.ravel(), east.ravel(), south.ravel(), columns + 2)
+    return east[1:-1, 1:-2].copy(), south[1:-2, 1:-1].copy(), height[1:-1, 1:-1].copy()
+
+
+def tree_emd(true: ArrayLike, estimate: ArrayLike) -> float:
+    """The earth mover's distance along the quadtree instead of over the ground, in O(pixels): at least `emd`.
+
+    Σ over levels i ≥ 1 of 2⁻ⁱ · Σ over their cells |P − Q|: mass that differs goes from the centre of a cell to that
+    of its parent, a step of half a diagonal in L1, which is 2⁻ⁱ of the root's side (Indyk and Thaper 2003; Charikar
+    2002). The root is the least square of 2ⁿ pixels that holds the map, corner on corner. Not more than O(n) times
+    `emd` on average over where the root is laid; for one root, mass beside a border of cells may seem to go far.
+
+    >>> tree_emd([[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.5, 0.5]])
+    1.0
+    """
+    p, q = _maps(true, estimate)
+    depth = (max(p.shape) - 1).bit_length()
+    side = 1 << depth
+    apart = np.pad(p - q, ((0, side - p.shape[0]), (0, side - p.shape[1])))
+    total = 0.0
+    for level in range(depth, 0, -1):
+        total += float(np.abs(apart).sum()) / (1 << level)
+        half = 1 << (level - 1)
+        apart = apart.reshape(half, 2, half, 2).sum(axis=(1, 3))
+    return float(total * side / max(p.shape))
+
+
+def marginal_emd(true: ArrayLike, estimate: ArrayLike) -> float:
+    """The distance of the row sums plus that of the column sums, in O(pixels): at most `emd`.
+
+    Any way of carrying mass moves its shadow on either axis, and L1 is the sum of both (each by Vallender 1974).
+
+    >>> marginal_emd([[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.5, 0.5]])
+    0.75
+    """
+    p, q = _maps(true, estimate)
+    apart = p - q
+    return float(sum(np.abs(np.cumsum(apart.sum(axis=axis))[:-1]).sum() for axis in (0, 1)) / max(p.shape))
+
+
+def _maps(true: ArrayLike, estimate: ArrayLike) -> tuple[Floats, Floats]:
+    p, q = comparable(true, estimate)
+    if p.ndim != 2:
+        raise InputError(f"mass is carried over a grid of rows and columns, not over {p.ndim} axes")
+    return np.ascontiguousarray(p), np.ascontiguousarray(q)
+
+
+def _parts(density: Floats) -> Ints:
+    """A density in whole numbers that sum to `_PARTS`; what rounding leaves is given to the fullest pixel."""
+    parts = np.rint(density / density.sum() * _PARTS).astype(np.int64)
+    parts.ravel()[np.argmax(density)] += _PARTS - parts.sum()
+    return np.asarray(parts)
+
+
+def _finer(potential: Ints) -> Ints:
+    """Potentials of a map of twice the resolution, where a step costs half as much."""
+    once = np.pad(potential, 1, mode="edge")
+    rows, columns = potential.shape
+    down = np.empty((2 * rows, columns + 2), np.int64)  # in quarters, so that all is exact
+    down[0::2], down[1::2] = 3 * once[1:-1] + once[:-2], 3 * once[1:-1] + once[2:]
+    across = np.empty((2 * rows, 2 * columns), np.int64)
+    across[:, 0::2], across[:, 1::2] = 3 * down[:, 1:-1] + down[:, :-2], 3 * down[:, 1:-1] + down[:, 2:]
+    return np.asarray((2 * across + 8) // 16)

@@ -1,0 +1,108 @@
+"""A comparison: trials are measured that have not been yet, and the results of all are written."""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from hazemap.atomic_write import whole
+from hazemap.compare.datasets import Datasets
+from hazemap.compare.results_store import opened
+from hazemap.compare.trial_settings import Place, Row
+from hazemap.compare.trials import Trial
+from hazemap.compare.worker_processes import WorkerTask, measured
+from hazemap.errors import InputError
+
+RESULTS, PICTURES = "results.parquet", "pictures"
+Tell = Callable[[str, float | None], None]
+
+
+class ComparisonOutcome(NamedTuple):
+    """Rows of all finished trials, in the order of the trials; how many are new; and why others failed."""
+
+    rows: list[Row]
+    fresh: int
+    failures: list[str]
+
+
+def compared(
+    trials: Sequence[Trial],
+    atlas: Datasets,
+    folder: Path,
+    *,
+    jobs: int,
+    tell: Tell = lambda *_: None,
+    afresh: bool = False,
+) -> ComparisonOutcome:
+    """Measure trials with `jobs` processes, and write `results.parquet` into the folder.
+
+    What was finished there before is not measured again; a trial that is defined otherwise in anything is another
+    one. Ends early by any exception (Ctrl-C too) with all that was finished kept.
+    """
+    if jobs < 1:
+        raise InputError(f"at least one process has to work; found {jobs}")
+    with opened(folder, afresh) as store:
+        tasks, maps = tasked(trials, atlas, tell)
+        todo = list({task.key: task for task in tasks if task.key not in store.rows}.values())
+        failures, what = list[str](), f"{len(todo):,} trials"
+        with closing(measured(todo, maps, min(jobs, max(len(todo), 1)))) as found:
+            for number, done in enumerate(found, 1):
+                if done.row is None:
+                    trial = done.task.trial
+                    failures.append(f"{trial.method.name} on {trial.place}, ε = {trial.epsilon}: {done.failure}")
+                else:
+                    store.add(done.task.key, _filed(done.row, done.task.key, folder))
+                tell(what, number / len(todo))
+        rows = [task.trial.labels(maps[task.digest]) | store.rows[task.key] for task in tasks if task.key in store.rows]
+    write(rows, folder / RESULTS)
+    return ComparisonOutcome(rows, len(todo) - len(failures), failures)
+
+
+def _filed(row: Row, key: str, folder: Path) -> Row:
+    """Pictures go to files of their own, before the row that names them."""
+    kept = dict(row)
+    for name, value in row.items():
+        if isinstance(value, np.ndarray):
+            (folder / PICTURES).mkdir(exist_ok=True)
+            kept[name] = f"{PICTURES}/{key}.npy"
+            with whole(folder / kept[name]) as part:
+                np.save(part, value.astype(np.float32))
+    return kept
+
+
+def tasked(trials: Sequence[Trial], atlas: Datasets, tell: Tell) -> tuple[list[WorkerTask], dict[str, Place]]:
+    """The trials with their keys and the maps by their digests; what cannot be run is refused now.
+
+    No trial comes twice; two that differ in nothing but names have one key, and are measured once.
+    """
+    places, maps = dict[str, Place](), dict[str, Place]()
+    for name in dict.fromkeys(trial.place for trial in trials):
+        tell("maps", len(places) / len(trials))
+        places[name] = atlas.map(name)
+        maps[places[name].digest] = places[name]
+    tasks = [
+        WorkerTask(trial.key(places[trial.place]), trial, places[trial.place].digest) for trial in dict.fromkeys(trials)
+    ]
+    return tasks, maps
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    """Results as Parquet: a row a trial, a column for each score; what a trial was not scored by is null."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {}
+    for name in names:
+        values = [row.get(name) for row in rows]
+        known = [value for value in values if value is not None]
+        if any(isinstance(value, str) for value in known):
+            columns[name] = pa.array([None if value is None else str(value) for value in values])
+        elif all(isinstance(value, int) for value in known):
+            columns[name] = pa.array(values, pa.int64())
+        else:
+            columns[name] = pa.array([None if value is None else float(value) for value in values], pa.float64())
+    with whole(path) as part:
+        pq.write_table(pa.table(columns), part)

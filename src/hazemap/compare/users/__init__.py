@@ -1,4 +1,0 @@
-"""What the values of people with many records each are compared by: tables, methods for them, and ways to score them.
-
-Privacy model of all: VALUES ONLY (`hazemap.privacy.values_only`); the paper is Rameshwar, Tandon et al. (2024).
-"""

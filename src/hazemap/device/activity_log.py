@@ -1,0 +1,97 @@
+"""A person's own log: every question a device was asked, what it said, and what that cost.
+
+A line is written in the transaction that charges, before anything is sent: so it may tell of bytes that a crash
+kept from being sent, never the other way round. It is sealed like the rows, for it says which cells they touch.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+
+from hazemap.device.encrypted_store import EncryptedStore, Write
+from hazemap.device.privacy_account import shown
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """One session of a campaign, as the person may read it.
+
+    >>> LogEntry(datetime.now(UTC), "commuters", "a map", 1, "how many people").sending(100).sent
+    100
+    """
+
+    time: datetime
+    campaign: str
+    purpose: str
+    round: int
+    question: str
+    epsilon: Fraction = Fraction(0)
+    sent: int = 0
+    outcome: str = "going on"
+
+    def sending(self, size: int) -> "LogEntry":
+        """After so many more bytes."""
+        return replace(self, sent=self.sent + size)
+
+    def charged(self, epsilon: Fraction, question: str) -> "LogEntry":
+        """After a charge, and with what was really said."""
+        return replace(self, epsilon=self.epsilon + epsilon, question=question)
+
+    def ended(self, outcome: str) -> "LogEntry":
+        """With what became of it."""
+        return replace(self, outcome=outcome)
+
+    def __str__(self) -> str:
+        when = self.time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        price = f"ε = {shown(self.epsilon)} charged" if self.epsilon else "nothing charged"
+        return (
+            f"{when}  {self.campaign}, round {self.round} ({self.purpose})\n"
+            f"    asked: {self.question}\n"
+            f"    {price}, {self.sent:,} bytes sent; {self.outcome}"
+        )
+
+    def to_json(self) -> dict[str, str | int]:
+        """As it is sealed, and for machines."""
+        return {**vars(self), "time": self.time.isoformat(), "epsilon": str(self.epsilon)}
+
+
+@dataclass(frozen=True)
+class ActivityLog:
+    """The log of one device."""
+
+    store: EncryptedStore
+    device: int
+
+    def lines(self) -> list[LogEntry]:
+        """Every line, the oldest first."""
+        found = self.store.read("SELECT sequence, sealed FROM log WHERE device = ? ORDER BY sequence", self.device)
+        return [self._line(number, sealed) for number, sealed in found]
+
+    def line(self, number: int) -> LogEntry:
+        """One line."""
+        [(sealed,)] = self.store.read("SELECT sealed FROM log WHERE device = ? AND sequence = ?", self.device, number)
+        return self._line(number, sealed)
+
+    def next_number(self) -> int:
+        """The number of the next new line."""
+        return self.store.next_number("log", self.device)
+
+    def added(self, number: int, line: LogEntry) -> Write:
+        """The statement that writes a new line."""
+        return Write("INSERT INTO log VALUES (?, ?, ?)", (self.device, number, self._sealed(number, line)))
+
+    def changed(self, number: int, line: LogEntry) -> Write:
+        """The statement that writes what became of a session."""
+        return Write(
+            "UPDATE log SET sealed = ? WHERE device = ? AND sequence = ?",
+            (self._sealed(number, line), self.device, number),
+        )
+
+    def _sealed(self, number: int, line: LogEntry) -> bytes:
+        return self.store.seal("log", self.device, number, json.dumps(line.to_json()).encode())
+
+    def _line(self, number: int, sealed: bytes) -> LogEntry:
+        fields = json.loads(self.store.unseal("log", self.device, number, sealed))
+        exact = {"time": datetime.fromisoformat(fields["time"]), "epsilon": Fraction(fields["epsilon"])}
+        return LogEntry(**{**fields, **exact})

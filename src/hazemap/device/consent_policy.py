@@ -1,0 +1,248 @@
+"""What a device agrees to, whatever a server asks: a person's own rules, in a file they can read.
+
+A server that asks for more is refused with a reason in plain words, which it is told and which is logged.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from hazemap.device.query_description import described
+from hazemap.errors import FileError, InputError, Refused
+from hazemap.privacy.budget import exact
+from hazemap.protocols.secure_aggregation.minimum_parameters import MinimumParameters
+from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson
+from hazemap.trust.device_tasks import Task, check
+
+RULES: Mapping[type, str] = {
+    AtMostRows: "rows",
+    AtMostCells: "cells",
+    OneVote: "one vote",
+    RowIsPerson: "rows are people",
+}
+MODES: Mapping[Mode, str] = {Mode.SEMI_HONEST: "semi-honest", Mode.MALICIOUS: "malicious"}
+LONGEST_NAME, LONGEST_PURPOSE = 200, 2_000
+
+
+@dataclass(frozen=True)
+class Policy:
+    r"""A person's rules. ε's are exact rationals; `finest` is in metres; patterns are written as for file names.
+
+    >>> Policy().campaign, Policy.parse("[budget]\ncampaign = 0.5").campaign
+    (Fraction(1, 1), Fraction(1, 2))
+    """
+
+    campaign: Fraction = Fraction(1)
+    period: Fraction = Fraction(2)
+    days: int = 30
+    people: int = 100
+    survivors: int = 50
+    corrupt: Fraction = Fraction(1, 10)
+    modes: tuple[str, ...] = tuple(MODES.values())
+    longest: int = 1 << 20
+    finest: float = 5.0
+    rules: tuple[str, ...] = ("rows", "cells", "one vote")
+    marks: bool = True
+    campaigns: tuple[str, ...] = ("*",)
+    no_campaigns: tuple[str, ...] = ()
+    purposes: tuple[str, ...] = ("*",)
+    no_purposes: tuple[str, ...] = ()
+    keep: int = 365
+
+    def __post_init__(self) -> None:
+        for name in ("campaign", "period"):
+            value = exact(getattr(self, name), f"the most ε of a {name}")
+            if value < 0:
+                raise InputError(f"the most ε of a {name} is 0 or more, not {value}")
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "corrupt", exact(self.corrupt, "the part of a shard that works with the server"))
+        if not 0 <= self.corrupt < 1:
+            raise InputError(f"the part of a shard that works with the server is 0 to below 1, not {self.corrupt}")
+        for name in ("days", "people", "survivors", "longest", "keep"):
+            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
+                raise InputError(f"{name} is a whole number of at least 1, not {getattr(self, name)!r}")
+        if not isinstance(self.finest, int | float) or not self.finest >= 0:
+            raise InputError(f"the finest cell has a side in metres of 0 or more, not {self.finest!r}")
+        if not isinstance(self.marks, bool):
+            raise InputError(f"marks is true or false, not {self.marks!r}")
+        for name, known in (("modes", MODES.values()), ("rules", RULES.values())):
+            if strange := set(getattr(self, name)) - set(known):
+                raise InputError(f"{name} are some of {', '.join(known)}; found {', '.join(sorted(strange))}")
+
+    @classmethod
+    def read(cls, path: Path) -> "Policy":
+        """The rules in a file."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise FileError(f"the policy {path} cannot be read ({error}): `hazemap device policy` prints one") from None
+        return cls.parse(text)
+
+    @classmethod
+    def parse(cls, text: str) -> "Policy":
+        """The rules in a text (TOML); what it leaves out is as it is by default."""
+        try:
+            found = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"the policy is not TOML: {error}") from None
+        values: dict[str, Any] = {}
+        for section, content in found.items():
+            names = {key: field for key, field, _ in _PAGE.get(section, ())}
+            if not isinstance(content, dict) or (strange := set(content) - set(names)):
+                wrong = f"{section}.{sorted(strange)[0]}" if isinstance(content, dict) else section
+                raise InputError(
+                    f"a policy says nothing about {wrong!r}: `hazemap device policy` prints all it can say"
+                )
+            values |= {names[key]: _value(f"{section}.{key}", names[key], value) for key, value in content.items()}
+        return cls(**values)
+
+    def to_toml(self) -> str:
+        """As `parse` reads it, with a comment for every rule."""
+        lines = ["# What this device agrees to. A server that asks for more is refused, and told why."]
+        for section, rules in _PAGE.items():
+            lines += ["", f"[{section}]"]
+            for key, field, comment in rules:
+                lines += [f"# {comment}", f"{key} = {_written(getattr(self, field))}"]
+        return "\n".join(lines) + "\n"
+
+    def refusal(self, task: Task, terms: SessionParameters) -> str | None:
+        """Why a device does not answer this task in a session of these terms; None where it does.
+
+        What was spent is the account's to judge.
+        """
+        try:
+            for reason in (self._who(task), self._price(task), self._cohort(task, terms), self._question(task, terms)):
+                if reason:
+                    return reason
+            check(task, terms)
+        except Refused as error:
+            return str(error)
+        return None
+
+    def floors(self) -> MinimumParameters:
+        """What the wire client insists on."""
+        modes = frozenset(mode for mode, name in MODES.items() if name in self.modes)
+        return MinimumParameters(
+            clients=max(self.people, self.survivors),
+            survivors=self.survivors,
+            corrupt=self.corrupt,
+            longest=self.longest,
+            modes=modes,
+        )
+
+    def _who(self, task: Task) -> str | None:
+        if len(task.campaign) > LONGEST_NAME or len(task.purpose) > LONGEST_PURPOSE:
+            return f"a campaign's name has at most {LONGEST_NAME} letters, its purpose {LONGEST_PURPOSE}"
+        if not (task.campaign + task.purpose).isprintable():
+            return "the campaign's name or purpose holds characters that cannot be printed"
+        for name, what, yes, no in (
+            (task.campaign, "campaign", self.campaigns, self.no_campaigns),
+            (task.purpose, "purpose", self.purposes, self.no_purposes),
+        ):
+            if _fits(name, no) or not _fits(name, yes):
+                return f"this device does not answer the {what} {name!r}"
+        return None
+
+    def _price(self, task: Task) -> str | None:
+        if task.price.epsilon > task.budget.epsilon:
+            return f"this round costs {task.price}, more than its whole campaign ({task.budget})"
+        if task.price.epsilon > self.campaign:
+            return f"this round costs {task.price}, but one campaign may cost {float(self.campaign):.6g} in all"
+        return None
+
+    def _cohort(self, task: Task, terms: SessionParameters) -> str | None:
+        if MODES[task.cohort.mode] not in self.modes:
+            return f"the protocol's mode {MODES[task.cohort.mode]!r} is not one of {', '.join(self.modes)}"
+        if terms.clients < self.people:
+            return f"{terms.clients} people are asked together, but they must be at least {self.people}"
+        if terms.survivors < self.survivors:
+            return f"{terms.survivors} answers would be opened, but they must be at least {self.survivors}"
+        if task.cohort.corrupt < self.corrupt:
+            return (
+                f"the campaign assumes that at most {float(100 * task.cohort.corrupt):.3g} % of the others work with"
+                f" the server, but this device assumes {float(100 * self.corrupt):.3g} %"
+            )
+        return None
+
+    def _question(self, task: Task, terms: SessionParameters) -> str | None:
+        if terms.size > self.longest:
+            return f"{terms.size:,} numbers are asked for, but at most {self.longest:,} are given"
+        question = described(task)
+        for rule in question.rules:
+            if _name(rule) not in self.rules:
+                return f"the rule {str(rule)!r} is not one of: {', '.join(self.rules)}"
+        if not question.side >= self.finest:
+            return f"the smallest cell is {question.side:.3g} m wide, but cells must be at least {self.finest:g} m wide"
+        if question.marked and not self.marks:
+            return "this device does not tell its marks"
+        return None
+
+
+_PAGE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "budget": (
+        ("campaign", "campaign", "The most ε that one campaign may cost, all its rounds together."),
+        ("period", "period", "The most ε that all campaigns together may cost in so many days:"),
+        ("days", "days", "the length of that time."),
+    ),
+    "cohort": (
+        ("people", "people", "The least people that are asked together in one secure sum."),
+        ("survivors", "survivors", "The least answers that a sum is opened with."),
+        ("corrupt", "corrupt", "The part of the others that may work with the server: campaigns must assume as much."),
+        ("modes", "modes", "Protocols: 'semi-honest' (the server follows it), 'malicious' (it may not)."),
+    ),
+    "question": (
+        ("longest", "longest", "The most numbers in one answer."),
+        ("finest", "finest", "The side of the smallest cell, in metres."),
+        ("rules", "rules", "What one person may contribute: 'rows', 'cells', 'one vote' or 'rows are people'."),
+        ("marks", "marks", "Whether rows with a mark may be counted apart from those without."),
+    ),
+    "campaigns": (
+        ("allowed", "campaigns", "Campaigns by name; * stands for any letters."),
+        ("denied", "no_campaigns", "Campaigns that are refused although they are allowed."),
+        ("purposes", "purposes", "Purposes, as the campaign words them."),
+        ("denied_purposes", "no_purposes", "Purposes that are refused although they are allowed."),
+    ),
+    "rows": (("keep", "keep", "Days after which a row is deleted for good."),),
+}
+"""Every section of the file: its keys, the field each sets, and the comment above it."""
+
+
+def _name(rule: Bounding) -> str:
+    return RULES[type(rule)]
+
+
+def _fits(text: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(text, pattern) for pattern in patterns)
+
+
+def _value(key: str, field: str, value: Any) -> Any:
+    kind = {each.name: each.type for each in fields(Policy)}[field]
+    if kind == tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise InputError(f"{key} is a list of texts, not {value!r}")
+        return tuple(value)
+    if kind is bool and isinstance(value, bool):
+        return value
+    if isinstance(value, bool | list | dict):
+        raise InputError(f"{key} is a number, not {value!r}")
+    return value
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_quoted(item) for item in value) + "]"
+    if isinstance(value, Fraction):
+        decimal = f"{float(value):g}"
+        return decimal if Fraction(decimal) == value else _quoted(str(value))
+    return f"{value}"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

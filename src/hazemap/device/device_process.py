@@ -1,0 +1,178 @@
+"""The devices of a store at work, one or thousands, in one process: one event loop, one store, shared connections."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+from hazemap.device import enrolment, rows
+from hazemap.device.agent import Agent, Backoff, jittered
+from hazemap.device.consent_policy import Policy
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.enrolment import Enrolment
+from hazemap.device.enrolment_request import enrolled
+from hazemap.device.fleet_client import FleetClient
+from hazemap.device.group_commit import Commits
+from hazemap.device.http_client import HttpClient, HttpTransport, checked
+from hazemap.device.simulated_dropout import Absence
+from hazemap.errors import InputError, Unreachable
+from hazemap.privacy.random_stream import Stream
+
+logger = logging.getLogger("hazemap.device")
+
+HOUR = 3_600.0
+AT_ONCE = 64
+"""Enrolments on their way at one time."""
+TRIES = 6
+LOOK = 0.25
+
+
+@dataclass(frozen=True)
+class ReplyCounts:
+    """What devices did: sessions answered to the end, refusals, bytes of answers, and failures to reach a server."""
+
+    devices: int
+    finished: int
+    answers: int
+    refusals: int
+    sent: int
+    failures: int
+
+    @classmethod
+    def of(cls, agents: Iterable[Agent]) -> "ReplyCounts":
+        """The sums over devices."""
+        each = list(agents)
+        names = ("finished", "answers", "refusals", "sent", "failed")
+        return cls(len(each), *(sum(getattr(agent, name) for agent in each) for name in names))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.devices:,} devices: {self.answers:,} answers ({self.sent / 1e6:,.1f} MB) sent, {self.finished:,}"
+            f" sessions answered to the end, {self.refusals:,} refused, {self.failures:,} failures"
+        )
+
+
+@dataclass(frozen=True)
+class DeviceProcess:
+    """Everything of a store at work. `drop` is the part that falls silent in each session (for tests); with
+    `until_idle` it ends when no server has had work for so many seconds. `tell` is called now and then. `lean` is for
+    thousands of devices: without proxies, but cheap.
+    """
+
+    store: EncryptedStore
+    policy: Policy
+    certificate: Path | None = None
+    connections: int = 32
+    drop: Fraction = Fraction(0)
+    until_idle: float | None = None
+    tell: Callable[[ReplyCounts], None] = field(default=lambda _: None)
+    every: float = 10.0
+    lean: bool = False
+
+    async def enrol(self, server: str, token: str, http_transport: HttpTransport | None = None) -> int:
+        """Enrol every device of the store that is not yet known to this server; how many were."""
+        server = checked(server)
+        async with AsyncExitStack() as stack:
+            carrier: HttpTransport
+            carrier = (
+                await stack.enter_async_context(self._http_transport(server))
+                if http_transport is None
+                else http_transport
+            )
+            new = [(d, e) for d, e in self._enrolments() if e.server != server or e.ticket is None]
+            commits, turns = Commits(self.store), asyncio.Semaphore(AT_ONCE)
+
+            async def one(device: int, known: Enrolment) -> None:
+                async with turns:
+                    made = await _patiently(known, carrier, server, token)
+                    await commits.write((enrolment.saved(self.store, device, made),))
+
+            await asyncio.gather(*(one(device, known) for device, known in new))
+        return len(new)
+
+    async def run(self, http_transport: HttpTransport | None = None) -> ReplyCounts:
+        """Let every device ask and answer until nothing has been asked for long enough, or for good."""
+        async with AsyncExitStack() as stack:
+            agents = await self._agents(stack, http_transport)
+            tasks = [asyncio.create_task(self._started(agent, len(agents))) for agent in agents]
+            try:
+                await self._watch(agents, tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+        return ReplyCounts.of(agents)
+
+    async def _agents(self, stack: AsyncExitStack, http_transport: HttpTransport | None) -> list[Agent]:
+        http_transports: dict[str, HttpTransport] = {}
+        commits, stream, agents = Commits(self.store), Stream.from_os(), []
+        turns = asyncio.Semaphore(self.connections)
+        for device, known in self._enrolments():
+            if known.server is None:
+                raise InputError("a device of this store is not enrolled: use `hazemap device enrol` first")
+            if known.server not in http_transports and http_transport is not None:
+                http_transports[known.server] = http_transport
+            elif known.server not in http_transports:
+                http_transports[known.server] = await stack.enter_async_context(self._http_transport(known.server))
+            agents.append(
+                Agent(
+                    store=self.store,
+                    device=device,
+                    enrolment=known,
+                    policy=self.policy,
+                    http_transport=http_transports[known.server],
+                    commits=commits,
+                    stream=stream,
+                    turns=turns,
+                    there=Absence(self.drop, stream),
+                )
+            )
+        if not agents:
+            raise InputError("this store has no device: use `hazemap device enrol` first")
+        return agents
+
+    async def _started(self, agent: Agent, crowd: int) -> None:
+        """Not all at once: a thousand devices a second."""
+        await asyncio.sleep(jittered(crowd / 1_000) if crowd > 1 else 0)
+        await agent.run()
+
+    async def _watch(self, agents: list[Agent], tasks: list["asyncio.Task[None]"]) -> None:
+        """Look after everybody: old rows, a device that fails for good, the end."""
+        begun = told = time.monotonic()
+        expired = float("-inf")
+        while True:
+            now = time.monotonic()
+            if now - expired > HOUR:
+                rows.expire(self.store, time.time())
+                self.store.emptied()
+                expired = now
+            if now - told > self.every:
+                self.tell(ReplyCounts.of(agents))
+                told = now
+            idle = now - max(begun, *(agent.heard for agent in agents))
+            if self.until_idle is not None and idle > self.until_idle:
+                return
+            await asyncio.sleep(LOOK)
+            for task in tasks:
+                if task.done():
+                    task.result()  # a device never ends by itself, except by a bug
+
+    def _enrolments(self) -> list[tuple[int, Enrolment]]:
+        return [(device, enrolment.read(self.store, device)) for device in enrolment.devices(self.store)]
+
+    def _http_transport(self, server: str) -> HttpClient | FleetClient:
+        return (FleetClient if self.lean else HttpClient).to(server, self.certificate, self.connections)
+
+
+async def _patiently(known: Enrolment, http_transport: HttpTransport, server: str, token: str) -> Enrolment:
+    """Enrol, trying again where the server is busy or not there yet."""
+    for failures in range(1, TRIES):
+        try:
+            return await enrolled(known, http_transport, server, token)
+        except Unreachable as error:
+            await asyncio.sleep(max(Backoff(first=0.25).wait(failures), error.wait or 0.0))
+    return await enrolled(known, http_transport, server, token)

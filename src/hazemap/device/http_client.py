@@ -1,0 +1,169 @@
+"""How a device reaches its server: HTTPS, or plain HTTP to this same machine; one shared client for many devices."""
+
+import asyncio
+import ipaddress
+import logging
+import ssl
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from hazemap.errors import FileError, InputError, Unreachable
+
+if TYPE_CHECKING:
+    import httpx
+
+LARGEST = 64 << 20
+"""Bytes of a server's answer, at most."""
+TOO_LARGE = f"the server's answer is larger than {LARGEST:,} bytes"
+PATIENCE = 30.0
+"""Seconds for an answer."""
+
+
+class HttpReply(NamedTuple):
+    """A server's answer: its status, the seconds it asks to be left alone, and its content."""
+
+    status: int
+    wait: float | None
+    content: bytes
+
+
+class HttpTransport(Protocol):
+    """Who carries requests."""
+
+    async def send(self, method: str, path: str, ticket: str = "", content: bytes = b"", kind: str = "") -> HttpReply:
+        """One request, `kind` its content type; `Unreachable` where there is no answer."""
+        ...
+
+
+def checked(server: str) -> str:
+    """The address of a server without a slash at its end; `InputError` unless it is HTTPS, or this machine.
+
+    >>> checked("http://127.0.0.1:8000/")
+    'http://127.0.0.1:8000'
+    """
+    parts = urlsplit(server)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise InputError(f"a server is an address such as https://maps.example; found {server!r}")
+    if parts.scheme == "http" and not loopback(parts.hostname):
+        raise InputError(
+            f"{server} is not HTTPS, so anybody between could see and change what is sent: use https:// "
+            "(--trust-certificate names a certificate of your own)"
+        )
+    return server.rstrip("/")
+
+
+def loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@dataclass(eq=False)
+class HttpClient:
+    """Requests to one server over connections that are kept open. Use it as a context.
+
+    `connections` are open at once; devices beyond them wait for their turn.
+    """
+
+    client: "httpx.AsyncClient"
+    turns: asyncio.Semaphore
+    """The client's own queue is searched by each request: it is kept short."""
+
+    @classmethod
+    def to(cls, server: str, certificate: Path | None = None, connections: int = 32) -> "HttpClient":
+        """A transport to a server; `certificate` is a PEM file of authorities to trust beside the system's."""
+        try:
+            import httpx
+        except ImportError:
+            raise InputError("a device needs httpx: install hazemap with the extra 'server'") from None
+
+        address = checked(server)
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # it would tell of every poll
+        limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=60)
+        client = httpx.AsyncClient(
+            base_url=address,
+            limits=limits,
+            timeout=httpx.Timeout(PATIENCE, pool=None),
+            verify=trusting(certificate),
+            trust_env=not loopback(urlsplit(address).hostname or ""),
+            follow_redirects=False,
+            headers={"Accept-Encoding": "gzip"},
+        )
+        return cls(client, asyncio.Semaphore(connections))
+
+    async def send(self, method: str, path: str, ticket: str = "", content: bytes = b"", kind: str = "") -> HttpReply:
+        """One request; `Unreachable` where there is no answer, or one that means: not now."""
+        import httpx
+
+        headers = {"Authorization": f"Bearer {ticket}"} if ticket else {}
+        if kind:
+            headers["Content-Type"] = kind
+        try:
+            async with (
+                self.turns,
+                self.client.stream(method, path, headers=headers, content=content or None) as response,
+            ):
+                parts, size = [], 0
+                async for part in response.aiter_raw():
+                    parts.append(part)
+                    size += len(part)
+                    if size > LARGEST:
+                        raise Unreachable(TOO_LARGE)
+        except httpx.HTTPError as error:
+            raise Unreachable(f"the server cannot be reached ({type(error).__name__})") from error
+        wait, coding = (response.headers.get(name, "") for name in ("retry-after", "content-encoding"))
+        return answered(response.status_code, wait, coding, b"".join(parts))
+
+    async def __aenter__(self) -> "HttpClient":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.client.aclose()
+
+
+def answered(status: int, wait: str, coding: str, content: bytes) -> HttpReply:
+    """An answer from what HTTP says of it; `Unreachable` where it means: not now."""
+    seconds = _seconds(wait)
+    if status == 429 or status >= 500:
+        raise Unreachable(f"the server is busy or broken (HTTP {status})", seconds)
+    return HttpReply(status, seconds, _unsqueezed(content) if coding == "gzip" else content)
+
+
+def trusting(certificate: Path | None) -> ssl.SSLContext:
+    """What TLS goes by: the system's authorities, and perhaps one more."""
+    context = ssl.create_default_context()
+    if certificate is not None:
+        try:
+            context.load_verify_locations(certificate)
+        except (OSError, ssl.SSLError):
+            raise FileError(f"{certificate} is not a certificate in PEM: pass the authority's own file") from None
+    return context
+
+
+def _unsqueezed(content: bytes) -> bytes:
+    """The content of a gzip file, never more than the largest answer."""
+    reader = zlib.decompressobj(wbits=31)
+    try:
+        found = reader.decompress(content, LARGEST)
+    except zlib.error:
+        raise Unreachable("the server's answer is damaged") from None
+    if reader.unconsumed_tail:
+        raise Unreachable(TOO_LARGE)
+    return found
+
+
+def _seconds(text: str) -> float | None:
+    """Retry-After as a number of seconds; a date, or anything else, is ignored."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < float("inf") else None

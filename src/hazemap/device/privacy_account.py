@@ -1,0 +1,120 @@
+"""What a device has paid, in exact rationals, and what it may still pay.
+
+A masked vector is paid before it is sent. One charge is one answer to one round of one campaign: the charge and
+the record "this stage is answered" are written in one transaction, so a crash between the two cannot be, and after
+any crash the same bytes are sent again for the charge that stands. A session that fails before the device made its
+masked vector costs nothing, for nothing of it could have been opened. One that fails later is paid, and the same
+round in a new session is paid again: nobody can know that the first vector was not opened.
+
+Pure ε's add (Dwork et al. 2006). The policy's caps are over all that was charged, whatever a server says became of
+it. A campaign is also held to its own word, the budget of its task. A server that follows the protocol never opens a
+session that it begins again, so there such a round counts once; one that may break the rules could have opened every
+vector it was sent, so under the malicious mode all of them count, and what a statement promises holds against it.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fractions import Fraction
+
+from hazemap.device.consent_policy import Policy
+from hazemap.device.encrypted_store import EncryptedStore, Write
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.trust.device_tasks import Task
+
+
+@dataclass(frozen=True)
+class DeviceCharge:
+    """A price that was paid for one answer.
+
+    >>> DeviceCharge("commuters", 1, "00", Fraction(1, 20), datetime.fromisoformat("2026-01-02T03:04:05+00:00")).round
+    1
+    """
+
+    campaign: str
+    round: int
+    session: str
+    epsilon: Fraction
+    time: datetime
+
+
+@dataclass(frozen=True)
+class PrivacyAccount:
+    """The account of one device: O(charges) for every question, some microseconds each."""
+
+    store: EncryptedStore
+    device: int
+
+    def charges(self) -> list[DeviceCharge]:
+        """Every charge, the oldest first."""
+        sealed = self.store.read("SELECT sequence, sealed FROM charges WHERE device = ? ORDER BY sequence", self.device)
+        plain = (json.loads(self.store.unseal("charges", self.device, number, each)) for number, each in sealed)
+        return [
+            DeviceCharge(
+                each["campaign"],
+                each["round"],
+                each["session"],
+                Fraction(each["epsilon"]),
+                datetime.fromisoformat(each["time"]),
+            )
+            for each in plain
+        ]
+
+    def refusal(self, task: Task, policy: Policy, now: datetime) -> str | None:
+        """Why this round cannot be paid; None where it can."""
+        price, charges = task.price.epsilon, self.charges()
+        campaign = spent(charges, campaign=task.campaign)
+        if campaign + price > policy.campaign:
+            return (
+                f"this round costs ε = {shown(price)} and {shown(campaign)} is spent, but one campaign may cost"
+                f" {shown(policy.campaign)} in all"
+            )
+        others = campaign if task.cohort.mode is Mode.MALICIOUS else _rounds(charges, task)
+        if others + price > task.budget.epsilon:
+            return (
+                f"this round costs ε = {shown(price)} and the others cost {shown(others)}, but this campaign said it"
+                f" would cost {shown(task.budget.epsilon)} in all"
+            )
+        period = spent(charges, since=now - timedelta(days=policy.days))
+        if period + price > policy.period:
+            return (
+                f"this round costs ε = {shown(price)} and {shown(period)} was spent in {policy.days} days, but all"
+                f" campaigns together may cost {shown(policy.period)} in that time"
+            )
+        return None
+
+    def charge(self, task: Task, session: bytes, now: datetime) -> Write:
+        """The statement that charges a round; it fails where another process has charged this device meanwhile."""
+        number = self.store.next_number("charges", self.device)
+        charge = {
+            "campaign": task.campaign,
+            "round": task.round,
+            "session": session.hex(),
+            "epsilon": str(task.price.epsilon),
+            "time": now.isoformat(),
+        }
+        sealed = self.store.seal("charges", self.device, number, json.dumps(charge).encode())
+        return Write("INSERT INTO charges VALUES (?, ?, ?)", (self.device, number, sealed))
+
+
+def spent(charges: list[DeviceCharge], campaign: str | None = None, since: datetime | None = None) -> Fraction:
+    """The sum of charges, of one campaign and from a moment on where they are given.
+
+    A charge of the future, as a clock that was set back sees it, counts.
+    """
+    chosen = (c for c in charges if campaign in (None, c.campaign) and (since is None or c.time > since))
+    return sum((c.epsilon for c in chosen), Fraction(0))
+
+
+def _rounds(charges: list[DeviceCharge], task: Task) -> Fraction:
+    """What the other rounds of a campaign cost by its own account: a round that was begun again counts once."""
+    rounds: dict[int, Fraction] = {}
+    for charge in charges:
+        if charge.campaign == task.campaign and charge.round != task.round:
+            rounds[charge.round] = max(charge.epsilon, rounds.get(charge.round, Fraction(0)))
+    return sum(rounds.values(), Fraction(0))
+
+
+def shown(epsilon: Fraction) -> str:
+    """An ε for people."""
+    return f"{float(epsilon):.6g}"

@@ -1,0 +1,140 @@
+"""Rows of a table as devices keep them: a person's own file, or a table of which each person gets a device."""
+
+import os
+import time as clock
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.device.rows import COLUMNS, PersonRows
+from hazemap.engines.arrow_arrays import floats
+from hazemap.engines.duckdb_connection import DuckDBConnection
+from hazemap.engines.row_query import Layout, Roles
+from hazemap.engines.table_source import TableSource
+from hazemap.errors import TableError
+from hazemap.readers.column_names import TIME
+from hazemap.readers.open_table import layout_of, moment_of, named_columns, source_of
+
+MEMORY_LIMIT = 1 << 28
+
+Batch = tuple[NDArray[np.object_] | None, NDArray[np.float64]]
+"""The ids of some rows, where each is asked for, and their columns as float64[rows, len(COLUMNS)]."""
+
+
+def own(
+    table: Any,
+    lon: str | None = None,
+    lat: str | None = None,
+    time: str | None = None,
+    value: str | None = None,
+    mark: str | None = None,
+) -> PersonRows:
+    """All rows of a table, as those of one person; a row without a time is of now."""
+    each = [columns for _, columns in _batches(table, None, False, lon, lat, time, value, mark)]
+    return _places(np.concatenate([np.zeros((0, len(COLUMNS))), *each]))
+
+
+def people(
+    table: Any,
+    most: int,
+    person: str | None = None,
+    each_row: bool = False,
+    lon: str | None = None,
+    lat: str | None = None,
+    time: str | None = None,
+    value: str | None = None,
+    mark: str | None = None,
+) -> list[PersonRows]:
+    """The rows of the first `most` people of a table, in the order in which they come; of fewer if it has fewer.
+
+    With `each_row` every row is a person. Memory is O(rows of these people).
+
+    >>> import pyarrow
+    >>> rows = pyarrow.table({"user": ["b", "a", "b"], "lon": [2.0, 3.0, 4.0], "lat": [48.0, 48.0, 48.0]})
+    >>> [each.lon.tolist() for each in people(rows, most=10)]
+    [[2.0, 4.0], [3.0]]
+    """
+    codes: dict[Any, int] = {}
+    found = [(np.zeros(0, dtype=np.int64), np.zeros((0, len(COLUMNS))))]
+    for ids, columns in _batches(table, person, not each_row, lon, lat, time, value, mark):
+        names = range(len(codes), len(codes) + len(columns)) if ids is None else ids.tolist()
+        code = np.array([_code(codes, name, most) for name in names], dtype=np.int64)
+        found.append((code[code >= 0], columns[code >= 0]))
+        if each_row and len(codes) == most:
+            break
+    whose, columns = (np.concatenate(each) for each in zip(*found, strict=True))
+    order = np.argsort(whose, kind="stable")
+    ends = np.searchsorted(whose[order], np.arange(1, len(codes)))
+    return [_places(columns[rows]) for rows in np.split(order, ends)] if codes else []
+
+
+def _code(codes: dict[Any, int], name: Any, most: int) -> int:
+    """The number of a person; -1 for nobody, and for one too many."""
+    if name is None:
+        return -1
+    if name not in codes and len(codes) < most:
+        codes[name] = len(codes)
+    return codes.get(name, -1)
+
+
+def _places(columns: NDArray[np.float64]) -> PersonRows:
+    return PersonRows(*np.ascontiguousarray(columns.T))
+
+
+def _batches(
+    table: Any,
+    person: str | None,
+    with_ids: bool,
+    lon: str | None,
+    lat: str | None,
+    time: str | None,
+    value: str | None,
+    mark: str | None,
+) -> Iterator[Batch]:
+    """The rows of a table in its own order."""
+    connection = DuckDBConnection(MEMORY_LIMIT, os.cpu_count() or 1)
+    source = source_of(connection, table, named=named_columns(person, lon, lat, time, value, mark))
+    when = _time(source, time)
+    layout = layout_of(
+        source, person=person, lon=lon, lat=lat, time=when, value=value, mark=mark, timed=when is not None
+    )
+    if with_ids:
+        layout.need_ids()
+    for query in layout.selecting(lambda part: _wanted(part, with_ids)):
+        for batch in connection.stream(query, layout.name):
+            yield _columns(layout, batch.columns, with_ids)
+
+
+def _wanted(part: Roles, with_ids: bool) -> list[str]:
+    columns = [*part.places, part.weight or "CAST(1 AS DOUBLE)"]
+    return [*columns, f"CAST({part.need_person()} AS VARCHAR)"] if with_ids else columns
+
+
+def _columns(layout: Layout, batch: list[Any], with_ids: bool) -> Batch:
+    width = layout.width
+    known = layout.columns(batch[:width])
+    nothing = np.full(len(known["lon"]), np.nan)
+    when = known.get("time", nothing)
+    columns = {
+        "mark": nothing,
+        **known,
+        "time": np.where(np.isnan(when), clock.time(), when),
+        "weight": floats(batch[width]),
+    }
+    ids = batch[width + 1].to_numpy(zero_copy_only=False) if with_ids else None
+    return ids, np.column_stack([columns[name] for name in COLUMNS])
+
+
+def _time(source: TableSource, wanted: str | None) -> str | None:
+    """The column of the time; None where no column is named and none is found that holds times."""
+    try:
+        column = TIME.column(source.columns, wanted)
+        for part in source.parts:
+            moment_of(part, column)
+    except TableError:
+        if wanted is not None:
+            raise
+        return None
+    return column

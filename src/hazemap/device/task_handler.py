@@ -1,0 +1,230 @@
+"""From a server's message to a device's reply, without a network: judge, charge, answer, note.
+
+The store is the whole state: every message is handled as it would be after a crash. What a step changes comes as
+statements for one transaction, and whoever runs the step commits it before anything is sent. So
+
+* a crash before the transaction: nothing was sent, nothing was charged, the message comes again and is answered anew;
+* a crash after it: the message comes again and the same bytes are the answer, for the charge that stands.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.device.activity_log import ActivityLog, LogEntry
+from hazemap.device.consent_policy import Policy
+from hazemap.device.encrypted_store import EncryptedStore, Write
+from hazemap.device.enrolment import Enrolment
+from hazemap.device.privacy_account import PrivacyAccount
+from hazemap.device.query_description import described
+from hazemap.device.rows import Rows
+from hazemap.device.server_tasks import ServerTask, task_of
+from hazemap.device.session_records import Record, Sessions
+from hazemap.errors import FileError, HazemapError, Refused
+from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.secure_aggregation.client import Client
+from hazemap.protocols.secure_aggregation.messages import Invitation
+from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.protocols.secure_aggregation.stages import Stage
+from hazemap.trust.checked_contribution import contribution
+from hazemap.trust.device_tasks import Task
+
+logger = logging.getLogger("hazemap.device")
+
+GRACE = 86_400
+"""Seconds after its end for which a session is kept open, in case its server was started again."""
+
+CANNOT = "this device cannot deal with the message"
+
+NOTHING_LEFT = "this device has nothing left to spend on this round"
+
+SENT = {
+    Stage.KEYS: "sent its keys",
+    Stage.PICKS: "sent whom it drew",
+    Stage.SHARES: "sent shares of its keys",
+    Stage.MASKED: "sent its masked vector",
+    Stage.ASSENT: "signed who is in the sum",
+    Stage.UNMASK: "answered to the end",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to do about a message: commit the writes, then send the reply, or the refusal."""
+
+    writes: tuple[Write, ...] = ()
+    reply: bytes | None = field(default=None, repr=False)
+    refusal: str | None = None
+    last: bool = False
+
+
+class _Spent(Refused):
+    """A reason that names what other campaigns were told: for the person's own log, not for a server."""
+
+
+@dataclass
+class _Said:
+    """What a contribution noted while the client asked for it."""
+
+    line: LogEntry
+    writes: list[Write] = field(default_factory=list)
+
+
+class Answering:
+    """One device at its store. `now` is the time (UTC) of the message.
+
+    Costs per message: the protocol's own, and some 0.1 ms for the store.
+    """
+
+    def __init__(
+        self, store: EncryptedStore, device: int, enrolment: Enrolment, policy: Policy, stream: Stream
+    ) -> None:
+        self.store, self.device, self.policy, self.stream = store, device, policy, stream
+        self._identity, self._sampling = Identity.from_bytes(enrolment.identity), enrolment.sampling
+        self._sessions, self._log, self._account = (
+            Sessions(store, device),
+            ActivityLog(store, device),
+            PrivacyAccount(store, device),
+        )
+
+    def answer(self, work: ServerTask, now: datetime) -> Step:
+        """The next step of a session; a refusal is a step too, and the end of the session."""
+        record = self._sessions.find(work.session)
+        try:
+            return self._first(work, now) if record is None else self._next(work, record, now)
+        except FileError:
+            raise  # the store's trouble is not the server's
+        except _Spent as error:
+            return self._refused(work, record, str(error), now, told=NOTHING_LEFT)
+        except HazemapError as error:
+            return self._refused(work, record, str(error), now)
+        except Exception as error:  # nothing here has seen a row (`contribution`), and no message may stop a device
+            logger.exception("device %d: a message that it cannot deal with", self.device)
+            return self._refused(work, record, f"{CANNOT}: {type(error).__name__}", now, told=CANNOT)
+
+    def ended(self, session: bytes, outcome: str) -> tuple[Write, ...]:
+        """The statements that close a session with what became of it; none where it is closed."""
+        record = self._sessions.find(session)
+        return () if record is None else self._closed(session, record, outcome)
+
+    def noted(self, session: bytes, outcome: str) -> tuple[Write, ...]:
+        """The statements that note what became of an answer, in a session that may go on."""
+        record = self._sessions.find(session)
+        return () if record is None else (self._log.changed(record.number, self._line(record).ended(outcome)),)
+
+    def forsaken(self, now: datetime) -> tuple[Write, ...]:
+        """The statements that close the sessions to which no server came back."""
+        return tuple(
+            write
+            for record, closed in self._sessions.forsaken(now)
+            for write in (
+                closed,
+                self._log.changed(record.number, self._line(record).ended(f"{self._line(record).outcome}; left there")),
+            )
+        )
+
+    def _first(self, work: ServerTask, now: datetime) -> Step:
+        if self._sessions.over(work.session):
+            return Step(refusal="this device has left the session and does not come back")
+        if work.task is None:
+            raise Refused("a session begins with a task")
+        task, terms = task_of(work.task), Invitation.decode(work.message).terms
+        if terms.session != work.session:
+            raise Refused("the session is not the one that its terms name")
+        reason = _judged(self.policy, task, terms)
+        if reason:
+            raise Refused(reason)
+        self._can_pay(task, now)
+        said = _Said(LogEntry(now, task.campaign, task.purpose, task.round, str(described(task))))
+        saved: list[bytes] = []
+        client = Client(
+            self._identity,
+            self.policy.floors(),
+            lambda terms: self._contribution(task, terms, said, now),
+            saved.append,
+            stream=self.stream,
+        )
+        reply = client.receive(work.message)
+        number = self._log.next_number()
+        record = Record(number, 1, work.task, work.ends(now.timestamp()) + GRACE, saved[-1])
+        line = said.line.sending(len(reply)).ended(SENT[Stage.KEYS])
+        logger.info("device %d answers round %d of %s", self.device, task.round, task.campaign)
+        return Step((self._sessions.written(work.session, record), self._log.added(number, line)), reply)
+
+    def _next(self, work: ServerTask, record: Record, now: datetime) -> Step:
+        task, said, saved = task_of(record.task), _Said(self._line(record)), list[bytes]()
+        client = Client.resume(
+            record.state,
+            self._identity,
+            self.policy.floors(),
+            lambda terms: self._contribution(task, terms, said, now),
+            saved.append,
+            stream=self.stream,
+        )
+        reply = client.receive(work.message)
+        stage = client.stage or Stage.KEYS
+        last = stage is Stage.UNMASK
+        if not saved:  # the same message again
+            return Step((), reply, last=last)
+        record = record.next(saved[-1], work.ends(now.timestamp()) + GRACE)
+        line = said.line.sending(len(reply)).ended(SENT[stage])
+        writes = (*said.writes, self._sessions.written(work.session, record), self._log.changed(record.number, line))
+        return Step(writes, reply, last=last)
+
+    def _contribution(self, task: Task, terms: SessionParameters, said: _Said, now: datetime) -> NDArray[np.int64]:
+        """The device's own sums: charged here, in the transaction that keeps the masked vector.
+
+        Whatever can be refused is refused before rows are read. From then on there is an answer, whatever they are.
+        """
+        self._can_pay(task, now)
+        said.writes.append(self._account.charge(task, terms.session, now))
+        own = Rows(self.store, self.device)
+        sums, trouble = contribution(task.question.encoder, lambda: own.table(self._sampling, task.campaign))
+        noise = f"noise of scale {float(terms.noise.scale):.4g}, made by {terms.noise.parties:,} people or more"
+        touched = f"your rows touch {int(np.count_nonzero(sums)):,} of the {terms.size:,} numbers"
+        if trouble is not None:
+            logger.warning("device %d answers as if it had no rows: counting them failed (%s)", self.device, trouble)
+            touched = f"your rows could not be counted ({trouble}), so the answer is that of somebody without rows"
+        said.line = said.line.charged(task.price.epsilon, f"{described(task)}; {touched}; {noise}")
+        return sums
+
+    def _can_pay(self, task: Task, now: datetime) -> None:
+        reason = self._account.refusal(task, self.policy, now)
+        if reason:
+            raise _Spent(reason)
+
+    def _refused(
+        self, work: ServerTask, record: Record | None, reason: str, now: datetime, told: str | None = None
+    ) -> Step:
+        told = told or reason
+        logger.warning("device %d refuses a session: %s", self.device, told)
+        outcome = f"refused: {reason}"
+        if record is not None:
+            return Step(self._closed(work.session, record, outcome), refusal=told)
+        try:
+            task = task_of(work.task) if work.task else None
+            question = str(described(task)) if task else "nothing that can be understood"
+        except Exception:  # the message may be why it is refused
+            task, question = None, "nothing that can be understood"
+        whose = (task.campaign, task.purpose, task.round) if task else ("unknown", "unknown", 0)
+        line = LogEntry(now, *whose, question, outcome=outcome)
+        writes = (self._sessions.closed(work.session), self._log.added(self._log.next_number(), line))
+        return Step(writes, refusal=told)
+
+    def _closed(self, session: bytes, record: Record, outcome: str) -> tuple[Write, ...]:
+        line = self._line(record).ended(outcome)
+        return (self._sessions.closed(session), self._log.changed(record.number, line))
+
+    def _line(self, record: Record) -> LogEntry:
+        return self._log.line(record.number)
+
+
+@lru_cache(maxsize=64)
+def _judged(policy: Policy, task: Task, terms: SessionParameters) -> str | None:
+    """The policy's word, the same for all devices of a shard that share it."""
+    return policy.refusal(task, terms)

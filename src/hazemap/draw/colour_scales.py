@@ -1,0 +1,134 @@
+"""From numbers to colours: density in a perceptual scale, uncertainty in classes."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.draw.cell_shapes import Colours
+from hazemap.draw.density_surface import DensitySurface
+from hazemap.draw.viewport import Viewport
+
+# Even steps of lightness (OKLab L 0.98 to 0.20) from paper over orange and red to violet: the order is
+# readable in grey and with any colour blindness.
+DENSITY_COLOURS = (
+    *("#fcf9f0", "#eedeb6", "#eabe7a", "#e99846", "#e56e30", "#d54334"),
+    *("#b32b47", "#8d1d4e", "#631850", "#3c1346", "#1b0c31"),
+)
+ERROR_BREAKS = (0.05, 0.2, 0.5, 1.0)  # of relative standard error
+ERROR_COLOURS = ("#004654", "#1f7b87", "#5fb0b4", "#aed7d5", "#f3f1ea")  # sure … unsure
+MOST_DECADES = 3.0
+FEWEST_DECADES = 0.7
+
+
+@dataclass(frozen=True)
+class DensityScale:
+    """Colour at asinh(d / low) / asinh(high / low): proportional below `low`, logarithmic above.
+
+    Densities are per km²; up to `densest` all above `high` have the darkest colour.
+
+    >>> DensityScale(10, 10_000, 20_000).position(np.array([0, 10_000, 20_000])).tolist()
+    [0.0, 1.0, 1.0]
+    >>> [label for _, label in DensityScale(10, 10_000, 20_000).ticks()]
+    ['0', '20', '100', '1k', '10k']
+    """
+
+    low: float
+    high: float
+    densest: float
+
+    @classmethod
+    def of(cls, surfaces: Sequence[DensitySurface], view: Viewport) -> "DensityScale":
+        """One scale for what some surfaces show in a view.
+
+        People and ground count alike: each cell has weight √(people · area), or one crowded square would
+        leave a city pale, and one desert make it black. The darkest colour begins where 1 % of the weight is
+        denser; shades begin where 25 % is less dense, but above the noise of half of the ground.
+        """
+        density, values, noise, areas = (
+            np.concatenate([getattr(s, name)[view.touches(s.shapes.bounds)] for s in surfaces])
+            for name in ("density", "values", "noise", "areas")
+        )
+        if not density.any():
+            return cls(1.0, 10.0, 0.0)
+        weight = np.sqrt(values * areas)
+        high = quantile(density, weight, 0.99)
+        low = max(quantile(density, weight, 0.25), 2 * quantile(noise, areas, 0.5))
+        low = float(np.clip(low, high / 10**MOST_DECADES, high / 10**FEWEST_DECADES))
+        return cls(low, high, float(density.max()))
+
+    def position(self, density: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Where on the scale, 0 to 1."""
+        return np.clip(np.arcsinh(density / self.low) / math.asinh(self.high / self.low), 0, 1)
+
+    def colours(self, density: NDArray[np.float64]) -> Colours:
+        """Red, green, blue and alpha, 0 to 255."""
+        table = _table()
+        colours: Colours = table[np.rint(self.position(density) * (len(table) - 1)).astype(np.intp)]
+        return colours
+
+    def ticks(self, apart: float = 0.14) -> list[tuple[float, str]]:
+        """Round densities and their labels, powers of ten first, at least `apart` of the scale's length apart."""
+        chosen = {0.0: 0.0}
+        exponents = range(math.floor(math.log10(self.low)) - 1, math.floor(math.log10(self.high)) + 1)
+        for digit in (1, 5, 2):
+            for exponent in reversed(exponents):
+                value = digit * 10.0**exponent
+                place = float(self.position(np.array([value]))[0])
+                if value <= self.high * (1 + 1e-9) and all(abs(place - o) >= apart for o in chosen.values()):
+                    chosen[value] = place
+        return [(value, short(value)) for value in sorted(chosen)]
+
+
+def error_classes(relative: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The class of each relative standard error: 0 is the surest, `len(ERROR_BREAKS)` is over 100 %.
+
+    The classes are the same in all pictures, so that two pictures can be compared.
+
+    >>> error_classes(np.array([0.05, 0.1, np.inf])).tolist()
+    [0.0, 1.0, 4.0]
+    """
+    return np.searchsorted(np.array(ERROR_BREAKS), relative, side="left").astype(np.float64)
+
+
+def error_colours(classes: NDArray[np.float64]) -> Colours:
+    """The colour of each class; the mean of several classes is rounded."""
+    from matplotlib.colors import to_rgba_array
+
+    table = np.rint(to_rgba_array(ERROR_COLOURS) * 255).astype(np.uint8)
+    colours: Colours = table[np.rint(classes).astype(np.intp)]
+    return colours
+
+
+def error_labels() -> list[str]:
+    """What each class says."""
+    percent = [f"{100 * b:g}" for b in ERROR_BREAKS]
+    between = [f"± {low}–{high} %" for low, high in pairwise(percent)]
+    return [f"± {percent[0]} % or less", *between, f"over ± {percent[-1]} %"]
+
+
+def quantile(numbers: NDArray[np.float64], weights: NDArray[np.float64], share: float) -> float:
+    """The number below which this share of the weight lies."""
+    order = np.argsort(numbers, kind="stable")
+    below = np.cumsum(weights[order])
+    return float(numbers[order][np.searchsorted(below, share * below[-1])])
+
+
+def short(value: float) -> str:
+    """A number to two digits as a label: 0.5, 200, 1k, 53k, 2M."""
+    rounded = float(f"{value:.2g}")
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rounded >= size:
+            return f"{rounded / size:g}{letter}"
+    return f"{rounded:g}"
+
+
+def _table() -> Colours:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    steps = LinearSegmentedColormap.from_list("density", DENSITY_COLOURS, 1024)
+    table: Colours = np.rint(steps(np.linspace(0, 1, 1024)) * 255).astype(np.uint8)
+    return table

@@ -1,0 +1,100 @@
+"""Lines that help to find one's way: coasts, districts, streets, from a file of the user's."""
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.draw.map_projection import longitude, sheet
+from hazemap.draw.viewport import Viewport
+from hazemap.errors import FileError, HazemapWarning, InputError
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame
+    from matplotlib.axes import Axes
+
+LINE, HALO = "#1c2733", "white"
+FINEST = 1 / 4000  # of the view's width: bends smaller than this are not drawn
+
+
+def lines_in(outlines: "Path | str | GeoDataFrame", view: Viewport) -> list[NDArray[np.float64]]:
+    """The lines and the edges of the areas that lie in the view, each float64[points, 2] on the sheet.
+
+    Any coordinate system is turned into longitude and latitude; without one they must be that already.
+    Points are left out. `FileError` for a file that cannot be read, `InputError` for coordinates that
+    are not degrees, `HazemapWarning` where nothing lies in the view.
+    """
+    import shapely
+
+    geometries = _degrees(outlines)
+    kinds = shapely.get_dimensions(geometries)
+    edges = np.concatenate([shapely.boundary(geometries[kinds == 2]), geometries[kinds == 1]])
+    west, south, east, north = view.degrees
+    x, y = (east - west) / 50, (north - south) / 50
+    lines = []
+    for turn in (-360, 0, 360):  # a view may reach over the antimeridian
+        if west - x < 180 + turn and east + x > -180 + turn:
+            inside = shapely.clip_by_rect(edges, west - x - turn, south - y, east + x - turn, north + y)
+            simple = shapely.simplify(inside, longitude(view.width * FINEST), preserve_topology=False)
+            for line in shapely.get_parts(shapely.line_merge(simple)):
+                points = shapely.get_coordinates(line)
+                if len(points) > 1:
+                    lines.append(np.stack(sheet(points[:, 0] + turn, points[:, 1]), axis=1))
+    if not lines:
+        warnings.warn(
+            "no line of the outlines lies in the picture; check that they are of this place",
+            HazemapWarning,
+            stacklevel=3,
+        )
+    return lines
+
+
+def _degrees(outlines: "Path | str | GeoDataFrame") -> NDArray[Any]:
+    """The geometries in longitude and latitude, single ones, none of them empty."""
+    import geopandas
+    import shapely
+
+    frame: Any = outlines
+    if isinstance(outlines, str | Path):
+        try:
+            frame = geopandas.read_file(outlines)
+        except Exception as error:  # the reader's errors have no common type
+            raise FileError(
+                f"the outlines {outlines} cannot be read as GeoJSON or another vector file: {error}"
+            ) from error
+        if not isinstance(frame, geopandas.GeoDataFrame):
+            raise FileError(f"the outlines {outlines} hold no geometry")
+    if frame.crs is not None:
+        frame = frame.to_crs("OGC:CRS84")
+    geometries: NDArray[Any] = shapely.force_2d(np.asarray(frame.geometry.values, dtype=object))
+    geometries = shapely.get_parts(geometries[~(shapely.is_missing(geometries) | shapely.is_empty(geometries))])
+    while (shapely.get_type_id(geometries) >= 4).any():  # collections may hold multi-parts
+        geometries = shapely.get_parts(geometries)
+    if len(geometries):
+        west, south, east, north = shapely.total_bounds(geometries)
+        if max(-west, east) > 360 or max(-south, north) > 90.001:
+            raise InputError(
+                "outlines without a coordinate system must be in degrees of longitude and latitude;"
+                " found other numbers: store the coordinate system with them"
+            )
+    return geometries
+
+
+def draw_lines(axes: "Axes", lines: list[NDArray[np.float64]], width: float) -> None:
+    """Thin dark lines with a pale halo, so that they are seen on dark cells too (gid `outlines`)."""
+    from matplotlib.collections import LineCollection
+
+    for colour, points, alpha in ((HALO, 2.4 * width, 0.45), (LINE, width, 0.85)):
+        collection = LineCollection(
+            lines,
+            colors=colour,
+            linewidths=points,
+            alpha=alpha,
+            zorder=3,
+            gid="outlines",
+            capstyle="round",
+            joinstyle="round",
+        )
+        axes.add_collection(collection, autolim=False)

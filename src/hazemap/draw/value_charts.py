@@ -1,0 +1,295 @@
+"""Pictures of a value: a small map for every slot, and the profile of one cell over all slots."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.arrays import Floats
+from hazemap.draw.cell_shapes import CellShapes, Colours
+from hazemap.draw.colour_scales import DENSITY_COLOURS, quantile
+from hazemap.draw.figure_layout import MARGIN, FigureLayout
+from hazemap.draw.map_extent import MapExtent
+from hazemap.draw.overlay_lines import draw_lines, lines_in
+from hazemap.draw.polygon_cells import PolygonCells
+from hazemap.draw.scale_bar import degrees
+from hazemap.draw.square_cells import SquareCells
+from hazemap.draw.text_layout import GREY, INK, style
+from hazemap.draw.viewport import Viewport
+from hazemap.errors import InputError
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.values.cell_time_slots import CellTimeSlots
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from geopandas import GeoDataFrame
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+MOST_PANELS = 48
+LEGEND = 0.62  # inches, for the scale above the panels
+NAME = 0.2  # inches, for the name above each panel
+GAP = 0.12  # inches between panels
+WIDEST = 5.0  # inches, for one of several panels
+TALLEST = 0.85  # of the page's width, for a panel alone
+UNKNOWN = "#d7d9dc"
+PROFILE = 0.42  # of a profile's width
+BAND, LINE = "#e99846", "#8d1d4e"
+MOST_LABELS = 13
+ROOM = 0.06  # of the extent, around what is known
+
+
+@dataclass(frozen=True)
+class ValueScale:
+    """Even steps of colour from one value to another; NaN is grey.
+
+    >>> ValueScale(10, 30).colours(np.array([np.nan, 10.0]))[:, :3].tolist()
+    [[215, 217, 220], [252, 249, 240]]
+    """
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Floats, bounds: tuple[float, float] = (0.0, 1.0), noise: float = 0.0) -> "ValueScale":
+        """From the 1st to the 99th of a hundred of the values that are known; all that can be, where none is.
+
+        It is four times as wide as noise at least, so that what noise does is no difference of colours.
+        """
+        known = values[np.isfinite(values)]
+        if not known.size:
+            return cls(*bounds)
+        ends = [quantile(known, np.ones(known.size), share) for share in (0.01, 0.99)]
+        middle, half = sum(ends) / 2, max((ends[1] - ends[0]) / 2, 2 * noise, 1e-3 * abs(sum(ends)) / 2, 1e-12)
+        return cls(middle - half, middle + half)
+
+    def colours(self, values: Floats) -> Colours:
+        """Red, green, blue and alpha, 0 to 255."""
+        from matplotlib.colors import LinearSegmentedColormap, to_rgba
+
+        known = np.isfinite(values)
+        place = np.clip((np.where(known, values, self.low) - self.low) / (self.high - self.low), 0, 1)
+        found = LinearSegmentedColormap.from_list("value", DENSITY_COLOURS[:-1], 1024)(place)
+        found[~known] = to_rgba(UNKNOWN)
+        colours: Colours = np.rint(found * 255).astype(np.uint8)
+        return colours
+
+
+def draw_slots(
+    tree: CellTimeSlots,
+    values: Floats,
+    *,
+    unit: str = "",
+    few: str = "too few people to say",
+    bounds: tuple[float, float] = (0.0, 1.0),
+    noise: float = 0.0,
+    title: str | None = None,
+    caption: str = "",
+    outlines: "Path | str | GeoDataFrame | None" = None,
+    frame: MapExtent = MapExtent.MAP,
+    box: Box | None = None,
+    note: str = "",
+    width: float = 10.0,
+) -> "Figure":
+    """A map for every slot, all in one scale and one view; cells of which nothing is known (NaN) are grey.
+
+    `values` is float64[cells × slots], as `CellTimeSlots` orders places. The view is `box`, or all cells, or as `frame`
+    says those of which something is known; `note` is the place to say which (`extent_of`). `few` is said of grey cells,
+    and the scale is that of `bounds` where all are grey; `noise` is the usual error of a value. Looks at released
+    numbers alone. `InputError` for more than 48 slots.
+    """
+    slots, cells = tree.slots.names, tree.cells
+    if len(slots) > MOST_PANELS:
+        raise InputError(f"{len(slots):,} slots are too many for one page, which holds {MOST_PANELS}: ask for profiles")
+    if not 5 <= width <= 24:
+        raise InputError(f"a picture is 5 to 24 inches wide; found {width}")
+    by_slot = values.reshape(cells.size, len(slots))
+    view = _view(_shapes(tree), values, frame, box)
+    lines = [] if outlines is None else lines_in(outlines, view)
+    scale = ValueScale.of(values, bounds, noise)
+
+    inner = width - 2 * MARGIN
+    columns = min(len(slots), max(2, round(math.sqrt(len(slots) * 2.2 / view.aspect))))
+    widest = WIDEST if len(slots) > 1 else min(inner, TALLEST * width * view.aspect)
+    across = min((inner - GAP * (columns - 1)) / columns, widest)
+    high = across / view.aspect + NAME
+    rows = math.ceil(len(slots) / columns)
+    page = FigureLayout.ruled(width, LEGEND + rows * (high + GAP), title, caption, note)
+    _legend(page, min(2.8, inner / 2), scale, unit, few)
+    for number, name in enumerate(slots):
+        left = MARGIN + (number % columns) * (across + GAP)
+        top = page.top + LEGEND + (number // columns) * (high + GAP) + NAME
+        axes = page.panel(left, top, across, view, name)
+        page.write(left, top - 0.05, name, va="bottom", **style(7, weight="bold"))
+        _fill(axes, tree, by_slot[:, number], view, scale)
+        draw_lines(axes, lines, 0.35)
+    return page.figure
+
+
+def draw_profile(
+    slots: Sequence[str],
+    values: Floats,
+    low: Floats,
+    high: Floats,
+    *,
+    bounds: tuple[float, float],
+    unit: str = "",
+    title: str | None = None,
+    caption: str = "",
+    width: float = 8.0,
+) -> "Figure":
+    """One cell over all slots: values as dots on a line, intervals as a band; where too few people are, a grey one.
+
+    All float64[slots]; `values` may hold NaN. The axis runs over what the intervals of known values need, within
+    `bounds`. Looks at released numbers alone.
+    """
+    if not 4 <= width <= 24:
+        raise InputError(f"a picture is 4 to 24 inches wide; found {width}")
+    known, place = np.isfinite(values), np.arange(len(slots), dtype=np.float64)
+    left, above, below = MARGIN + 0.5, 0.3, 0.45 if known.all() else 0.75
+    across = width - left - MARGIN
+    page = FigureLayout.ruled(width, above + PROFILE * across + below, title, caption)
+    page.write(MARGIN, page.top + 0.1, unit, va="center", **style(8, weight="bold"))
+    axes = page.axes(left, page.top + above, across, PROFILE * across, "profile")
+    ends = (float(low[known].min()), float(high[known].max())) if known.any() else bounds
+    room = ROOM * (ends[1] - ends[0])
+    axes.set_ylim(max(bounds[0], ends[0] - room), min(bounds[1], ends[1] + room))
+    axes.set_xlim(-0.5, len(slots) - 0.5)
+    axes.bar(place, high - low, 1.0, low, color=np.where(known, BAND, UNKNOWN), alpha=0.45, linewidth=0, zorder=2)
+    axes.plot(place, values, "-o", color=LINE, linewidth=1.4, markersize=4, zorder=4, gid="profile")
+    every = math.ceil(len(slots) / MOST_LABELS)
+    axes.set_xticks(place[::every], [slots[int(at)] for at in place[::every]], **style(7))
+    if max(map(len, slots)) * len(slots) / every > 90:
+        axes.tick_params(axis="x", rotation=30)
+    ticks = _round_steps(*axes.get_ylim())
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks], **style(7))
+    axes.tick_params(length=2.5, width=0.5, color=GREY)
+    axes.grid(axis="y", linewidth=0.4, color=UNKNOWN, zorder=0)
+    for spine in axes.spines.values():
+        spine.set(linewidth=0.5, color=GREY)
+    if not known.all():
+        foot = page.top + above + PROFILE * across + below - 0.12
+        page.write(left, foot, "grey: too few people to say more than the interval", **style(7, colour=GREY))
+    return page.figure
+
+
+def draw_histogram(
+    edges: Floats,
+    people: Floats,
+    low: Floats,
+    high: Floats,
+    *,
+    unit: str = "",
+    title: str | None = None,
+    caption: str = "",
+    width: float = 8.0,
+) -> "Figure":
+    """People in each bin of a value as bars, with a line for each interval; noise may take them below 0.
+
+    `edges` are float64[bins + 1], the others float64[bins]. Looks at released numbers alone.
+    """
+    if not 4 <= width <= 24:
+        raise InputError(f"a picture is 4 to 24 inches wide; found {width}")
+    left, above, below = MARGIN + 0.5, 0.3, 0.55
+    across = width - left - MARGIN
+    page = FigureLayout.ruled(width, above + PROFILE * across + below, title, caption)
+    page.write(MARGIN, page.top + 0.1, "people", va="center", **style(8, weight="bold"))
+    axes = page.axes(left, page.top + above, across, PROFILE * across, "histogram")
+    middle = (edges[:-1] + edges[1:]) / 2
+    axes.bar(middle, people, np.diff(edges) * 0.94, color=BAND, linewidth=0, zorder=2)
+    axes.vlines(middle, low, high, color=LINE, linewidth=1.2, zorder=4)
+    room = ROOM * (high.max() - min(low.min(), 0.0))
+    axes.set_ylim(min(low.min(), 0.0) - room, high.max() + room)
+    axes.set_xlim(edges[0], edges[-1])
+    for ticks, put in (
+        (_round_steps(*axes.get_xlim()), axes.set_xticks),
+        (_round_steps(*axes.get_ylim()), axes.set_yticks),
+    ):
+        put(ticks, [f"{tick:g}" for tick in ticks], **style(7))
+    axes.tick_params(length=2.5, width=0.5, color=GREY)
+    axes.axhline(0, linewidth=0.5, color=GREY, zorder=3)
+    axes.grid(axis="y", linewidth=0.4, color=UNKNOWN, zorder=0)
+    for spine in axes.spines.values():
+        spine.set(linewidth=0.5, color=GREY)
+    page.write(left + across / 2, page.top + above + PROFILE * across + 0.38, unit, ha="center", **style(8))
+    return page.figure
+
+
+def _shapes(tree: CellTimeSlots, some: NDArray[np.bool_] | slice = slice(None)) -> CellShapes:
+    inner, cells = tree.cells.tree, tree.cells.cells[some]
+    return SquareCells(inner, cells, np.ones(len(cells))) if isinstance(inner, Quadtree) else PolygonCells(inner, cells)
+
+
+def _view(shapes: CellShapes, values: Floats, frame: MapExtent, box: Box | None) -> Viewport:
+    if box is not None:
+        return Viewport.of(box).shaped()
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(values.reshape(len(shapes.bounds[0]), -1)).any(axis=1))
+    return _around(shapes, known if frame is MapExtent.PEOPLE and known.any() else np.ones_like(known)).shaped()
+
+
+def extent_of(tree: CellTimeSlots, values: Floats, *, frame: MapExtent = MapExtent.MAP, box: Box | None = None) -> str:
+    """Which part of the world, and how many of the cells, `draw_slots` shows: a sentence."""
+    shapes = _shapes(tree)
+    view = _view(shapes, values, frame, box)
+    west, south, east, north = view.degrees
+    digits = max(0, 1 - math.floor(math.log10(min(east - west, north - south)) + 1e-6))
+    across = " to ".join(degrees(edge, "E", "W", digits) for edge in (west, east))
+    up = " to ".join(degrees(edge, "N", "S", digits) for edge in (south, north))
+    touched, whole, every = view.touches(shapes.bounds).sum(), view.contains(shapes.bounds).sum(), tree.cells.size
+    cells = f"all {every:,} cells" if whole == every else f"{whole:,} of {every:,} cells"
+    cells += f" and parts of {touched - whole:,} more" if touched > whole else ""
+    return f"Shown are {cells}, from {across} and from {up}."
+
+
+def _around(shapes: CellShapes, some: NDArray[np.bool_]) -> Viewport:
+    west, south, east, north = (edge[some] for edge in shapes.bounds)
+    across, up = ROOM * (east.max() - west.min()), ROOM * (north.max() - south.min())
+    return Viewport(west.min() - across, south.min() - up, east.max() + across, north.max() + up)
+
+
+def _fill(axes: "Axes", tree: CellTimeSlots, values: Floats, view: Viewport, scale: ValueScale) -> None:
+    """Cells without a value first, so that none of them is averaged with one that has one."""
+    known = np.isfinite(values)
+    for some, numbers, palette in ((~known, np.zeros(len(values)), _unknown), (known, values, scale.colours)):
+        if some.any():
+            _shapes(tree, some).fill(axes, view, numbers[some], palette)
+
+
+def _unknown(values: Floats) -> Colours:
+    return ValueScale(0.0, 1.0).colours(np.full(values.shape, np.nan))
+
+
+def _legend(page: FigureLayout, width: float, scale: ValueScale, unit: str, few: str) -> None:
+    from matplotlib.patches import Rectangle
+
+    page.write(MARGIN, page.top + 0.15, unit, va="baseline", gid="unit", **style(8, weight="bold"))
+    axes = page.axes(MARGIN, page.top + 0.22, width, 0.1, "value legend")
+    axes.imshow(
+        scale.colours(np.linspace(scale.low, scale.high, 512))[None],
+        extent=(scale.low, scale.high, 0, 1),
+        aspect="auto",
+        interpolation="nearest",
+    )
+    ticks = _round_steps(scale.low, scale.high)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], **style(7))
+    axes.tick_params(length=2, width=0.5, color=GREY, pad=1.5)
+    swatch = page.axes(MARGIN + width + 0.25, page.top + 0.22, 0.2, 0.1, "unknown legend")
+    swatch.add_patch(Rectangle((0, 0), 1, 1, facecolor=UNKNOWN, transform=swatch.transAxes))
+    page.write(MARGIN + width + 0.52, page.top + 0.27, few, va="center", **style(7, colour=INK))
+    for each in (axes, swatch):
+        for spine in each.spines.values():
+            spine.set(linewidth=0.4, color=GREY)
+
+
+def _round_steps(low: float, high: float) -> list[float]:
+    """Round numbers from one end to the other, three to eight of them."""
+    rough = (high - low) / 5
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(times * size for times in (1, 2, 5, 10) if times * size >= rough)
+    return [round(each * step, 12) for each in range(math.ceil(low / step), math.floor(high / step) + 1)]

@@ -1,0 +1,103 @@
+"""Scores of intervals and cuts of a value, by how many array means lie where. Only a curator can compute them."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.encoders.single_cell_sums import in_public
+from hazemap.errors import InputError
+from hazemap.tables.sample_arrays import Grouping
+from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.votes import VotesTable
+from hazemap.values.quantizer import Quantizer
+
+HALF = Fraction(1, 2)
+
+
+@dataclass(frozen=True)
+class ArrayQuantiles:
+    """For each rank, a reading with that part of all array means below it.
+
+    Candidates are the readings 0 … steps; the score of one is −|below − rank · all|, times the denominator of the rank
+    so that it is an integer (Smith 2011: an interval between two means is chosen ∝ its width, uniform inside).
+
+    VALUES ONLY: a person moves f means, each across a reading or not; `all` is public. So a score moves by f, times
+    the denominator.
+
+    >>> some = SampleCounts(np.array([3, 2, 9, 1]))
+    >>> from hazemap.tables.sample_arrays import BestFit
+    >>> ranks = Fraction(1, 10), Fraction(9, 10)
+    >>> ArrayQuantiles(Quantizer(0, 65), some, BestFit(4), ranks).sensitivity(Fraction(1, 10))
+    10
+    """
+
+    quantizer: Quantizer
+    contributions: SampleCounts
+    grouping: Grouping
+    ranks: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        if not self.ranks or not all(0 <= rank <= 1 for rank in self.ranks):
+            raise InputError("ranks are parts of 1, such as 1/10 and 9/10")
+
+    @property
+    def choices(self) -> int:
+        """One reading a rank."""
+        return len(self.ranks)
+
+    def sensitivity(self, rank: Fraction) -> int:
+        """How far one person's values can move a score."""
+        return self.grouping.spanned * rank.denominator
+
+    def scores(self, table: VotesTable, rank: Fraction) -> NDArray[np.int64]:
+        """The score of every reading, int64[steps + 1]. O(rows + steps)."""
+        means = in_public(table, self.contributions).array_means(self.grouping, self.quantizer)
+        below = np.cumsum(np.bincount(means + 1, minlength=self.quantizer.steps + 2))[:-1]
+        scores: NDArray[np.int64] = -np.abs(rank.denominator * below - rank.numerator * len(means))
+        return scores
+
+
+@dataclass(frozen=True)
+class ArrayBins:
+    """One of the bins of `width` readings, from 0 on, that holds a median of the array means (Levy et al. 2021).
+
+    The score of a bin is −max(means left of it, means right of it). VALUES ONLY: a person moves f means, so each of
+    the two numbers by f at most, and the score, too.
+
+    >>> some = SampleCounts(np.array([3, 2, 9, 1]))
+    >>> from hazemap.tables.sample_arrays import WrapAround
+    >>> bins = ArrayBins(Quantizer(0, 65, steps=650), some, WrapAround(4), width=100)
+    >>> bins.number, bins.sensitivity(Fraction(1, 2))
+    (7, 2)
+    """
+
+    quantizer: Quantizer
+    contributions: SampleCounts
+    grouping: Grouping
+    width: int
+    ranks: ClassVar[tuple[Fraction, ...]] = (HALF,)
+    choices: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.width <= self.quantizer.steps:
+            raise InputError(f"bins are 1 to {self.quantizer.steps} readings wide, not {self.width}")
+
+    @property
+    def number(self) -> int:
+        """How many bins: the last one may end beyond the quantizer."""
+        return self.quantizer.steps // self.width + 1
+
+    def sensitivity(self, rank: Fraction) -> int:  # noqa: ARG002 - of the one rank
+        """How far one person's values can move a score."""
+        return self.grouping.spanned
+
+    def scores(self, table: VotesTable, rank: Fraction) -> NDArray[np.int64]:  # noqa: ARG002 - of the one rank
+        """The score of every bin, int64[number]. O(rows + number)."""
+        means = in_public(table, self.contributions).array_means(self.grouping, self.quantizer)
+        inside = np.bincount(means // self.width, minlength=self.number)
+        upto = np.cumsum(inside)
+        scores: NDArray[np.int64] = -np.maximum(upto - inside, len(means) - upto)
+        return scores

@@ -1,0 +1,168 @@
+"""How people are told apart: ids become seeds, and for texts the texts travel along."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.engines.arrow_arrays import numbers, valid
+from hazemap.engines.table_source import SourcePart
+from hazemap.errors import TableError
+from hazemap.tables.keyed_hash import KeyWords
+
+if TYPE_CHECKING:
+    from hazemap.engines.streaming.person_index import PersonIndex, Texts
+
+
+class Coded(NamedTuple):
+    """The seed of the person of each row, whether the row has one, and the ids that are texts."""
+
+    seeds: NDArray[np.uint64]
+    known: NDArray[np.bool_]
+    texts: "Texts | None"
+
+
+@dataclass(frozen=True)
+class IdColumnReader:
+    """The column that tells people apart: its name, how ids are compared, and whether it was guessed by its name.
+
+    All of it is public: the name and the type of a column, and never a row.
+    """
+
+    name: str
+    read_as: str
+    guessed: bool
+
+
+class Ids(Protocol):
+    """A column of ids."""
+
+    @property
+    def read_as(self) -> str:
+        """How two ids are compared, for a statement."""
+        ...
+
+    def coded(self, column: Any, words: KeyWords) -> Coded:
+        """The seeds of the people in an Arrow array."""
+        ...
+
+    def places(self) -> "PersonIndex":
+        """An empty group of such people."""
+        ...
+
+
+@dataclass(frozen=True)
+class WholeNumbers:
+    """Ids that fit 64 bits: they are the codes of people as they are."""
+
+    read_as: str = "whole numbers"
+
+    def coded(self, column: Any, words: KeyWords) -> Coded:
+        """The seeds of the people in an Arrow array."""
+        from hazemap.engines.streaming.keyed_hash import seeds_of_numbers
+
+        return Coded(seeds_of_numbers(numbers(column, np.uint64), *words), valid(column), None)
+
+    def places(self) -> "PersonIndex":
+        """An empty group of such people."""
+        from hazemap.engines.streaming.person_index import NumberedPeople
+
+        return NumberedPeople()
+
+
+@dataclass(frozen=True)
+class TextIds:
+    """Everything else, as text or bytes: kept whole in an exact dictionary."""
+
+    read_as: str = "text, letter by letter"
+
+    def coded(self, column: Any, words: KeyWords) -> Coded:
+        """The seeds of the people in an Arrow array."""
+        from hazemap.engines.streaming.keyed_hash import seeds_of_texts
+        from hazemap.engines.streaming.person_index import Texts
+
+        texts = column.cast("binary")
+        _, ends, letters = texts.buffers()
+        offsets = np.frombuffer(ends, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
+        data = np.frombuffer(letters, dtype=np.uint8) if letters and letters.size else np.zeros(1, dtype=np.uint8)
+        return Coded(seeds_of_texts(data, offsets, *words), valid(column), Texts(data, offsets))
+
+    def places(self) -> "PersonIndex":
+        """An empty group of such people."""
+        from hazemap.engines.streaming.person_index import NamedPeople
+
+        return NamedPeople()
+
+
+WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+FLOATING = {"FLOAT": 24, "DOUBLE": 53}
+"""Binary digits of these types: from 2^digits on, whole numbers next to each other are the same."""
+
+_FAMILIES = {
+    "whole": WHOLE,
+    "wide": {"UBIGINT", "HUGEINT", "UHUGEINT"},
+    "floating": set(FLOATING),
+    "text": {"VARCHAR", "UUID"},
+    "bytes": {"BLOB"},
+    "alone": {"BOOLEAN", "DATE"},
+}
+
+
+def ids_of(column: str, quoted: str, parts: Sequence[SourcePart]) -> tuple[Ids, tuple[str, ...]]:
+    """How to read a column as ids of people, and its SQL in each part; `TableError` for types that cannot.
+
+    Decided from the types that the parts declare, never from rows. Equal ids are one person whatever their types: whole
+    numbers are compared as numbers, and as soon as one part holds text, every number is the text of its value, so that
+    the integer 7, the float 7.0, the decimal 7.00 and the text "7" are one person ("07" is another). A floating-point
+    id that is no whole number, or so large that two numbers could be the same, is nobody's: its row is dropped.
+    """
+    kinds = [part.kinds[column] for part in parts]
+    families = {_family(kind) for kind in kinds}
+    if None in families:
+        kind = next(kind for kind in kinds if _family(kind) is None)
+        raise TableError(f"the column {column!r} cannot tell people apart: it is {kind}; use whole numbers or text")
+    if not families <= {"whole", "wide", "floating", "decimal", "text", "bytes"} and len(set(kinds)) > 1:
+        raise TableError(
+            f"the column {column!r} cannot tell people apart: it is {' in one file and '.join(sorted(set(kinds)))} in"
+            " another, whose texts differ; store it as one type"
+        )
+    if families <= {"whole", "floating"}:
+        return WholeNumbers(), tuple(_number(quoted, kind) for kind in kinds)
+    if set(kinds) == {"UBIGINT"}:
+        return WholeNumbers(), (quoted,) * len(parts)
+    texts = tuple(_text(quoted, kind) for kind in kinds)
+    if "bytes" in families and len(families) > 1:
+        texts = tuple(quoted if kind == "BLOB" else f"encode({text})" for text, kind in zip(texts, kinds, strict=True))
+    return TextIds(), texts
+
+
+def _family(kind: str) -> str | None:
+    if kind.startswith("DECIMAL"):
+        return "decimal"
+    if kind.startswith("TIMESTAMP"):
+        return "alone"
+    if kind.startswith("ENUM"):
+        return "text"
+    return next((family for family, kinds in _FAMILIES.items() if kind in kinds), None)
+
+
+def _number(quoted: str, kind: str) -> str:
+    """A whole number of 64 bits; NULL for a floating-point number that may be another's."""
+    if kind in WHOLE:
+        return f"CAST({quoted} AS BIGINT)"
+    exact = f"{quoted} = floor({quoted}) AND abs({quoted}) < {2 ** FLOATING[kind]}"  # false for NaN, too
+    return f"CASE WHEN {exact} THEN TRY_CAST({quoted} AS BIGINT) END"
+
+
+def _text(quoted: str, kind: str) -> str:
+    """The text of an id: of a number that of its value, whatever its type."""
+    if kind in WHOLE or kind in FLOATING:
+        return f"CAST({_number(quoted, kind)} AS VARCHAR)"
+    if kind in {"TIMESTAMP_S", "TIMESTAMP_MS"}:
+        quoted = f"TRY_CAST({quoted} AS TIMESTAMP)"  # NULL where a time is beyond all calendars: their text is an error
+    text = quoted if kind in {"VARCHAR", "BLOB"} else f"TRY_CAST({quoted} AS VARCHAR)"
+    if kind.startswith("DECIMAL") and not kind.endswith((",0)", ", 0)")):
+        return f"rtrim(rtrim({text}, '0'), '.')"
+    return text

@@ -1,0 +1,131 @@
+"""What to read from a source, in SQL: whose rows, where they are, how much they weigh, and which of them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hazemap.engines.arrow_arrays import floats
+from hazemap.engines.duckdb_connection import SqlQuery, quoted
+from hazemap.engines.person_ids import IdColumnReader, Ids
+from hazemap.engines.point_columns import Points, TwoColumns
+from hazemap.engines.table_source import FED, Feed
+from hazemap.errors import TableError
+from hazemap.spatial.bounding_box import Box
+from hazemap.tables.contribution_bounding import Bounding, OneVote, Outside, RowIsPerson
+from hazemap.values.binary_attribute import MARK
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The SQL of each role in one part of a source."""
+
+    relation: str
+    feed: Feed | None
+    person: str | None
+    points: Points
+    weight: str | None
+    mark: str | None
+    value: str | None  # what is measured
+    moment: str | None  # in seconds since 1970
+    where: tuple[str, ...]
+    checked: frozenset[str] = frozenset()
+    checking: Feed | None = None
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """What a tree looks at beside coordinates, by the name that the tree knows."""
+        columns = {MARK: self.mark, "value": self.value, "time": self.moment}
+        return {name: column for name, column in columns.items() if column is not None}
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The columns that say in which cell a row is: its coordinates, perhaps its mark, its value, its time."""
+        return self.points.sql + tuple(self.beside.values())
+
+    def need_person(self) -> str:
+        """The ids."""
+        if self.person is None:
+            raise TypeError("whoever asks for ids has seen that there are some")
+        return self.person
+
+    def query(self, selected: Sequence[str], where: Sequence[str] = ()) -> SqlQuery:
+        """These columns of the rows asked for."""
+        conditions = (*self.where, *where)
+        named = ", ".join(f"{column} AS c{i}" for i, column in enumerate(selected))
+        filtered = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        feed, relation = self.feed, self.relation
+        if any(quoted(column) in f"{named}{filtered}" for column in self.checked):
+            feed, relation = self.checking, FED
+        sql = f"SELECT {named} FROM {relation}{filtered}"  # noqa: S608 - quoted
+        if feed is None:
+            return SqlQuery(sql)
+        fed = {quoted(column): column for column in feed.columns}
+        if not conditions and all(column in fed for column in selected):
+            return SqlQuery(None, feed, tuple(fed[column] for column in selected))
+        return SqlQuery(sql, feed, tuple(column for name, column in fed.items() if name in sql))  # none is missed
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The roles of the columns of a source, in each of its parts, and the rows asked for."""
+
+    name: str
+    rows: int | None  # where known without reading them
+    ids: Ids | str  # or why there are none
+    id_column: IdColumnReader | None  # where `ids` come from
+    parts: tuple[Roles, ...]
+    box: Box | None
+
+    def need_ids(self) -> Ids:
+        """The ids; `TableError` where there are none."""
+        if isinstance(self.ids, str):
+            raise TableError(self.ids)
+        return self.ids
+
+    @property
+    def width(self) -> int:
+        """How many columns say in which cell a row is."""
+        return len(self.parts[0].places)
+
+    def columns(self, places: list[Any]) -> dict[str, NDArray[Any]]:
+        """What a tree looks at, from the columns `places` as Arrow arrays."""
+        points, beside = self.parts[0].points, self.parts[0].beside
+        lon, lat = points.lonlat(places[: len(points.sql)])
+        others = zip(beside, places[len(points.sql) :], strict=True)
+        return {"lon": lon, "lat": lat} | {name: floats(column) for name, column in others}
+
+    def masked(self, bounding: Bounding) -> Box | None:
+        """The box, where the query does not leave out what lies outside: such rows are `NOWHERE`."""
+        return None if self._pushed(bounding) else self.box
+
+    def queries(self, bounding: Bounding) -> Iterator[SqlQuery]:
+        """The queries, one a part, for the rows that a rule weighs: perhaps ids, the places, perhaps weights."""
+        if not isinstance(bounding, RowIsPerson):
+            self.need_ids()
+        for part in self.parts:
+            columns = list(part.places)
+            if not isinstance(bounding, RowIsPerson):
+                columns.insert(0, part.need_person())
+            if isinstance(bounding, OneVote) and part.weight:
+                columns.append(part.weight)
+            yield part.query(columns, self._inside(part) if self._pushed(bounding) else ())
+
+    def selecting(self, columns: Callable[[Roles], Sequence[str]]) -> Iterator[SqlQuery]:
+        """The queries for columns that are told for each part."""
+        for part in self.parts:
+            yield part.query(columns(part))
+
+    def _pushed(self, bounding: Bounding) -> bool:
+        read_by_sql = all(isinstance(part.points, TwoColumns) and part.feed is None for part in self.parts)
+        return self.box is not None and read_by_sql and bounding.outside is Outside.DROP
+
+    def _inside(self, part: Roles) -> tuple[str, ...]:
+        if self.box is None:
+            return ()
+        sides = ((self.box.west, self.box.east), (self.box.south, self.box.north))
+        return tuple(
+            f"{column} BETWEEN CAST({low!r} AS DOUBLE) AND CAST({high!r} AS DOUBLE)"
+            for column, (low, high) in zip(part.points.sql, sides, strict=True)
+        )

@@ -1,0 +1,135 @@
+"""One vote a person, divided over their cells by weight. This module imports numba."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import Cells
+from hazemap.engines.streaming.cell_counter import CellCounter
+from hazemap.engines.streaming.keyed_hash import high_product, number
+from hazemap.engines.streaming.person_index import RowBatch
+from hazemap.engines.streaming.row_buffer import RowBuffer
+from hazemap.jit import compiled
+from hazemap.tables import contribution_bounding as bounding
+
+LARGEST_TOTAL = np.uint64(bounding.LARGEST_TOTAL)
+PLAIN = np.uint64(1 << 46)  # 2¹⁶ micro-votes times a total below this, plus a total, fits 64 bits
+
+
+class OneVotePerPerson:
+    """The weight of each person in each cell; in the end `scale` micro-votes for each person."""
+
+    valued = True
+
+    def __init__(self, scale: int) -> None:
+        self._scale = scale
+
+    def append(
+        self,
+        batch: RowBatch,
+        rows: NDArray[np.int64],
+        places: NDArray[np.int64],
+        count: int,  # noqa: ARG002 - nothing is remembered of a person
+        row_buffer: RowBuffer,
+    ) -> int:
+        """Put rows on the row buffer until it is full; how many were read."""
+        read, row_buffer.size = _append(
+            batch.cells,
+            batch.weights,
+            rows,
+            places,
+            row_buffer.place,
+            row_buffer.word,
+            row_buffer.value,
+            row_buffer.size,
+        )
+        return int(read)
+
+    def fold(self, row_buffer: RowBuffer) -> None:
+        """Add up what a person says of the same cell, in a row buffer in order."""
+        row_buffer.size = _fold(row_buffer.place, row_buffer.word, row_buffer.value, row_buffer.size)
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Nothing but the row buffer remembers people."""
+
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`."""
+        return self._scale * len(rows)
+
+    def count(self, row_buffer: RowBuffer, seeds: NDArray[np.uint64], tally: CellCounter) -> None:
+        """Divide each person's vote over a folded row buffer and count it."""
+        _divide(row_buffer.place, row_buffer.value, row_buffer.size, seeds, self._scale)
+        for piece in row_buffer.pieces():
+            some = row_buffer.value[piece] > 0
+            tally.add(row_buffer.word[piece][some], row_buffer.value[piece][some].view(np.int64))
+
+
+@compiled
+def _append(
+    cells: Cells,
+    weights: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+    place: NDArray[np.uint32],
+    word: NDArray[np.uint64],
+    value: NDArray[np.uint64],
+    size: int,
+) -> tuple[int, int]:
+    for i in range(rows.size):
+        if size == place.size:
+            return i, size
+        place[size], word[size], value[size] = places[i], cells[rows[i]], weights[rows[i]]
+        size += 1
+    return rows.size, size
+
+
+@compiled
+def _fold(place: NDArray[np.uint32], word: NDArray[np.uint64], value: NDArray[np.uint64], size: int) -> int:
+    kept = 0
+    for i in range(size):
+        if kept > 0 and place[kept - 1] == place[i] and word[kept - 1] == word[i]:
+            value[kept - 1] = min(value[kept - 1] + value[i], LARGEST_TOTAL)
+        else:
+            place[kept], word[kept], value[kept] = place[i], word[i], value[i]
+            kept += 1
+    return kept
+
+
+@compiled
+def _divide(
+    place: NDArray[np.uint32],
+    weight: NDArray[np.uint64],
+    size: int,
+    seeds: NDArray[np.uint64],
+    scale: int,
+) -> None:
+    """Put in the stead of each weight its part of the vote, person by person: the twin of `memory.divided`."""
+    begin = 0
+    while begin < size:
+        end, total = begin, np.uint64(0)
+        while end < size and place[end] == place[begin]:
+            total = min(total + weight[end], LARGEST_TOTAL)
+            end += 1
+        start = high_product(number(seeds[place[begin]], np.uint64(0)), total)
+        until, before = np.uint64(0), 0
+        for i in range(begin, end):
+            until = min(until + weight[i], LARGEST_TOTAL)
+            mark = _mark(scale, until, total, start)
+            weight[i] = mark - before
+            before = mark
+        begin = end
+
+
+@compiled
+def _mark(scale: int, until: np.uint64, total: np.uint64, start: np.uint64) -> int:
+    """⌊(scale·until + start) / total⌋, where until <= total < 2⁶² and start < total: never overflows."""
+    if total < PLAIN:
+        return int((np.uint64(scale) * until + start) // total)
+    quotient, rest = 0, np.uint64(0)
+    for bit in range(16, -1, -1):  # Horner's rule: rest < 3·2⁶²
+        quotient, rest = 2 * quotient, rest + rest
+        if scale >> bit & 1:
+            rest += until
+        while rest >= total:
+            rest -= total
+            quotient += 1
+    return quotient + 1 if rest + start >= total else quotient

@@ -1,0 +1,196 @@
+"""At most so many of what a person has: those that draw the smallest numbers (a bottom-k sketch).
+
+The k smallest of all numbers are the k smallest of the k smallest so far and the rest, so a row buffer can be
+folded at any time. This module imports numba.
+"""
+
+from abc import ABC, abstractmethod
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import Cells
+from hazemap.engines.streaming.cell_counter import CellCounter
+from hazemap.engines.streaming.keyed_hash import number
+from hazemap.engines.streaming.person_index import RowBatch
+from hazemap.engines.streaming.row_buffer import RowBuffer
+from hazemap.jit import compiled
+
+SEEN, LIMIT = 0, 1
+ANY = np.uint64(2**64 - 1)
+
+
+class BottomKSample(ABC):
+    """What every sample has in common: of each person, how much was seen and which numbers can still win."""
+
+    valued = True
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._people = _unseen(0)
+
+    @abstractmethod
+    def append(
+        self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer
+    ) -> int:
+        """Put rows on the row buffer until it is full; how many were read."""
+
+    def fold(self, row_buffer: RowBuffer) -> None:
+        """Leave of a row buffer in order what may still be kept."""
+        row_buffer.size = _fold(
+            row_buffer.place, row_buffer.word, row_buffer.value, row_buffer.size, self._people, self._most
+        )
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Forget everybody else."""
+        self._people = _enlarged(self._people, len(kept))[: len(kept)][kept]
+
+    @abstractmethod
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`."""
+
+    def count(self, row_buffer: RowBuffer, seeds: NDArray[np.uint64], tally: CellCounter) -> None:  # noqa: ARG002 - nothing is left to draw
+        """Count one vote for everything kept."""
+        for piece in row_buffer.pieces():
+            tally.count(row_buffer.value[piece])
+
+
+@final
+class RowSample(BottomKSample):
+    """At most `most` rows a person. A row draws for its rank among the rows of its person, in their order."""
+
+    def append(
+        self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer
+    ) -> int:
+        """Put rows on the row buffer until it is full; how many were read."""
+        self._people = _enlarged(self._people, count)
+        read, row_buffer.size = _append_rows(
+            batch.seeds,
+            batch.cells,
+            rows,
+            places,
+            self._people,
+            self._most,
+            row_buffer.place,
+            row_buffer.word,
+            row_buffer.value,
+            row_buffer.size,
+        )
+        return int(read)
+
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`."""
+        return int(np.minimum(rows.astype(np.int64), self._most).sum())
+
+
+@final
+class CellSample(BottomKSample):
+    """At most `most` distinct cells a person. A cell draws for itself, so a second row in it changes nothing."""
+
+    def append(
+        self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer
+    ) -> int:
+        """Put rows on the row buffer until it is full; how many were read."""
+        self._people = _enlarged(self._people, count)
+        read, row_buffer.size = _append_cells(
+            batch.seeds,
+            batch.cells,
+            rows,
+            places,
+            self._people,
+            row_buffer.place,
+            row_buffer.word,
+            row_buffer.value,
+            row_buffer.size,
+        )
+        return int(read)
+
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`: one cell."""
+        return len(rows)
+
+
+def _unseen(count: int) -> NDArray[np.uint64]:
+    people = np.zeros((count, 2), dtype=np.uint64)
+    people[:, LIMIT] = ANY
+    return people
+
+
+def _enlarged(people: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
+    if count <= len(people):
+        return people
+    return np.concatenate([people, _unseen(max(count, count // 2 * 3) - len(people))])
+
+
+@compiled
+def _append_rows(
+    seeds: NDArray[np.uint64],
+    cells: Cells,
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+    people: NDArray[np.uint64],
+    most: int,
+    place: NDArray[np.uint32],
+    word: NDArray[np.uint64],
+    value: NDArray[np.uint64],
+    size: int,
+) -> tuple[int, int]:
+    for i in range(rows.size):
+        if size == place.size:
+            return i, size
+        who = places[i]
+        drawn = number(seeds[rows[i]], people[who, SEEN])
+        people[who, SEEN] += np.uint64(1)
+        if drawn <= people[who, LIMIT]:
+            place[size], word[size], value[size] = who, drawn, cells[rows[i]]
+            size += 1
+            if most == 1:
+                people[who, LIMIT] = drawn
+    return rows.size, size
+
+
+@compiled
+def _append_cells(
+    seeds: NDArray[np.uint64],
+    cells: Cells,
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+    people: NDArray[np.uint64],
+    place: NDArray[np.uint32],
+    word: NDArray[np.uint64],
+    value: NDArray[np.uint64],
+    size: int,
+) -> tuple[int, int]:
+    for i in range(rows.size):
+        if size == place.size:
+            return i, size
+        drawn = number(seeds[rows[i]], cells[rows[i]])
+        if drawn <= people[places[i], LIMIT]:
+            place[size], word[size], value[size] = places[i], drawn, cells[rows[i]]
+            size += 1
+    return rows.size, size
+
+
+@compiled
+def _fold(
+    place: NDArray[np.uint32],
+    word: NDArray[np.uint64],
+    value: NDArray[np.uint64],
+    size: int,
+    people: NDArray[np.uint64],
+    most: int,
+) -> int:
+    """Keep the `most` smallest distinct words of each place, in a row buffer in order; its new size."""
+    kept, held = 0, 0
+    for i in range(size):
+        same = kept > 0 and place[kept - 1] == place[i]
+        if same and word[kept - 1] == word[i]:
+            continue
+        held = held + 1 if same else 1
+        if held <= most:
+            place[kept], word[kept], value[kept] = place[i], word[i], value[i]
+            kept += 1
+            if held == most:
+                people[place[i], LIMIT] = word[i]
+    return kept

@@ -1,0 +1,92 @@
+"""From the answers of a run to measurements of the regions that were asked for."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hazemap.cells import Growing, Leaves, Tree
+from hazemap.encoders import Concatenation, Counts, Encoder
+from hazemap.estimate.tree_least_squares import Measurement, MeasurementSample
+from hazemap.queries import Answer, Query, Question
+from hazemap.spatial.whole_tree import WholeTree
+
+LEAST_VARIANCE = 1e-9
+"""People²: less in a measurement is taken for so much. Doubles weigh no more certain numbers against others."""
+
+
+class MeasuredPart(NamedTuple):
+    """Counts that were asked for, where they begin in the vector, and how many times they were added to it."""
+
+    counts: Counts
+    start: int
+    weight: int
+
+
+def measurements(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -> list[Measurement]:
+    """What a transcript says about the tree of `cells`, or before it grew to that, oldest first.
+
+    Counts in a `Concatenation` are measurements of their own, in its order, each less noisy by its weight. Answers that
+    say over how many people they are (in every round other people answer) are scaled to the people of one of them: of
+    the first that is about `cells` themselves, or else of the last. So rounds can be combined, and the numbers of a
+    map are of the people who first answered for its cells.
+    """
+    found: list[tuple[Measurement, int | None, float]] = []
+    for question, answer in transcript:
+        if not isinstance(question, Query):
+            continue
+        for counts, start, weight in parts(question.encoder):
+            asked = counts.cells
+            if isinstance(asked, Leaves | WholeTree) and _same(asked.tree, cells.tree):
+                unit, own = weight * counts.bounding.unit, slice(start, start + counts.size)
+                numbers = answer.sums[own] / unit
+                variance = np.maximum((answer.stddev / unit) ** 2, LEAST_VARIANCE)
+                variances = np.broadcast_to(variance, answer.sums.shape)[own]
+                measurement = Measurement(_now(asked, cells.tree), numbers, variances, answer.kurtosis)
+                found.append((measurement, answer.people, counts.bounding.sensitivity.l1 / counts.bounding.unit))
+    reference = _reference(found, cells)
+    return [_scaled(*one, reference) for one in found]
+
+
+def _same(asked: Tree, now: Tree) -> bool:
+    """Whether cells of the one tree are the same cells of the other: it is the same, or has grown."""
+    return asked == now or (isinstance(now, Growing) and now.extends(asked))
+
+
+def _now(asked: Leaves | WholeTree, tree: Tree) -> Leaves | WholeTree:
+    """The same cells in the tree as it is now."""
+    if asked.tree == tree:
+        return asked
+    return Leaves(tree, asked.cells) if isinstance(asked, Leaves) else WholeTree(tree)
+
+
+def _reference(found: Sequence[tuple[Measurement, int | None, float]], cells: Leaves) -> int | None:
+    """The number of people that all are scaled to; None if none is known."""
+    known = [(measurement, people) for measurement, people, _ in found if people]
+    own = (people for measurement, people in known if _of_these(measurement, cells))
+    return next(own, known[-1][1] if known else None)
+
+
+def _of_these(measurement: Measurement, cells: Leaves) -> bool:
+    return isinstance(measurement.cells, Leaves) and measurement.cells.same_cells(cells)
+
+
+def _scaled(measurement: Measurement, people: int | None, most: float, reference: int | None) -> Measurement:
+    if not people or not reference:
+        return measurement
+    factor = reference / people
+    return measurement._replace(
+        numbers=measurement.numbers * factor,
+        variances=measurement.variances * factor**2,
+        sample=MeasurementSample(reference, most, factor),
+    )
+
+
+def parts(encoder: Encoder, start: int = 0, weight: int = 1) -> Iterator[MeasuredPart]:
+    """All counts in an encoder, those in stacks included."""
+    if isinstance(encoder, Counts):
+        yield MeasuredPart(encoder, start, weight)
+    if isinstance(encoder, Concatenation):
+        for part, times in zip(encoder.parts, encoder.weights, strict=True):
+            yield from parts(part, start, weight * times)
+            start += part.size

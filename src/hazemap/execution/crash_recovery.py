@@ -1,0 +1,254 @@
+"""What was paid for and is not there: after a crash, a full disk or a failed write.
+
+An answer that the journal holds is given to the algorithm again, at no price: it is post-processing of what was paid.
+A question that was not asked yet was paid with the charge of the run, so it is asked now, of the same table under the
+same sampling key. Only a question that was asked while no answer was kept is paid again (docs/how-to/recover.md).
+"""
+
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hazemap.codec import digest
+from hazemap.errors import FileError, HazemapError, InputError, LedgerError, TranscriptMismatch
+from hazemap.execution.input_table import Progress, fingerprint, opened
+from hazemap.execution.journal import Journal, RunningJournal, discard
+from hazemap.execution.output_lock import only_writer
+from hazemap.execution.release_assembly import Publication
+from hazemap.execution.run import asked_of, converse, ended, finish, folder_of, replayed
+from hazemap.privacy.ledger import Ledger, LedgerAccount
+from hazemap.privacy.ledger_records import LedgerCharge
+from hazemap.privacy.privacy_unit import VALUES_ONLY
+from hazemap.privacy.random_stream import Stream
+from hazemap.releases import Release, Statistics
+from hazemap.releases.file_metadata import pack
+from hazemap.session import Session
+from hazemap.specs.output_path import free_place
+from hazemap.specs.public_location_spec import PublicLocationSpec
+from hazemap.specs.statistics_spec import StatisticsSpec
+
+
+@dataclass(frozen=True)
+class Recoverable:
+    """A charge that is paid, and of which no file is known.
+
+    * `output`: where the file was to be, None for a release that was to stay in memory; `source`: the table's file.
+    * `answered`: how many answers are kept; `ended`: whether these are all, so that no table is needed.
+    * `running`: whether the run is still going on; `fault`: why its journal cannot be read, None where it can.
+    """
+
+    record: LedgerCharge
+    output: str | None
+    source: str | None
+    answered: int
+    ended: bool
+    running: bool
+    fault: str | None = None
+
+    @property
+    def state(self) -> str:
+        """What can be done, in a few words."""
+        if self.fault:
+            return self.fault
+        if self.running:
+            return "still running"
+        if self.ended:
+            return "all answers are kept"
+        return f"{self.answered} answers are kept, the rest is asked of {self.source or 'a table in memory'}"
+
+
+def recoverable(ledger: Ledger) -> list[Recoverable]:
+    """Every charge that was paid, has no file, and has a journal; the oldest first."""
+    found = []
+    for record in ledger.history():
+        path = _journal(ledger, record)
+        if record.released or path is None:
+            continue
+        with suppress(FileNotFoundError):  # it came to its end just now
+            try:
+                found.append(_seen(record, path))
+            except FileError as error:
+                found.append(Recoverable(record, None, None, 0, False, False, str(error)))
+    return found
+
+
+def _seen(record: LedgerCharge, path: Path) -> Recoverable:
+    running = False
+    try:
+        with Journal.reopened(path) as journal:
+            pass
+    except RunningJournal:
+        journal, running = Journal.seen(path), True
+    spec = _publication(journal).spec
+    return Recoverable(record, spec.output, spec.table.source, journal.answered, journal.ended, running)
+
+
+def recover(
+    charge: int,
+    *,
+    ledger: Ledger | None = None,
+    output: Any = None,
+    overwrite: bool = False,
+    source: Any = None,
+    same_table: bool = False,
+    memory_limit: int | None = None,
+    progress: Progress | None = None,
+) -> Release | Statistics:
+    """The release that a charge paid for and that is not there, after a crash, a full disk or a failed write.
+
+    It is made of the answers that the run's journal holds, at no price. Where the run was cut off before its last
+    question, the table is opened again: the file that was named, or `source` for one that lay in memory, and for no
+    other. A file that was changed since is refused, unless `same_table` says that its rows are the same. The file goes
+    to `output`, or where the run would have put it; with `overwrite` it may replace one.
+
+    A question that was being answered when the process died is paid again, on the same page of the ledger.
+
+    Raises `InputError` where nothing can be recovered, `FileError` where the file or the table is in the way or gone,
+    and `CapExceeded` where a question has to be paid again and the cap does not allow it.
+    """
+    book, say = ledger or Ledger.default(), progress or (lambda _what, _part: None)
+    record = _record(book, charge)
+    path = _journal(book, record)
+    if path is None:
+        raise InputError(
+            f"nothing of charge {charge} is kept: it was paid by hand, by an older hazemap or on devices, or its "
+            f"journal in {folder_of(book)} was removed"
+        )
+    with Journal.reopened(path) as journal:
+        publication = _publication(journal)
+        paid = record.charge
+        if (paid.dataset, paid.price, paid.unit) != (publication.dataset, publication.spec.budget, publication.unit):
+            raise FileError(
+                f"the journal {path} is about another charge than {charge}: it was renamed or changed by hand"
+            )
+        if source is not None and publication.spec.table.source is not None:
+            raise InputError(
+                f"charge {charge} is about the file {publication.spec.table.source}, and no table in memory: put it "
+                "back where it was, and leave out `source`"
+            )
+        spec = replace(publication.spec, overwrite=overwrite or publication.spec.overwrite)
+        chosen = output if output is not None else publication.spec.output
+        goal = None if chosen is None else Path(chosen)
+        session = replayed(publication, journal)
+        with nullcontext() if goal is None else only_writer(goal):
+            account = LedgerAccount(book, publication.dataset, journal.head["what"], publication.unit)
+            ours = goal is not None and _is_ours(goal, publication, session)
+            if goal is not None and not ours:
+                free_place(goal, spec)
+            if session.question is not None:
+                _go_on(publication, journal, session, account, record, source, same_table, memory_limit, say)
+                if goal is not None:
+                    free_place(goal, spec)  # another program may have written it since, without the lock
+            made = publication.made(ended(session))
+            finish(made, account, record.charge.id, tuple(journal.again), goal, say)
+        journal.remove()
+    return made
+
+
+def sweep(ledger: Ledger) -> None:
+    """Remove the journals of runs that never paid, or whose files the ledger knows: nothing is left to be recovered.
+
+    One of which the ledger knows nothing, and that holds a question, was paid in a ledger that was lost or not brought
+    back yet; it stays, and so does one that cannot be read.
+    """
+    released, needed = _runs(ledger)
+    for path in sorted(folder_of(ledger).glob("*.journal")):
+        if path.stem not in needed:
+            with suppress(FileError, FileNotFoundError), Journal.reopened(path) as journal:
+                if path.stem in released or not (journal.stored or journal.again or path.stem in _runs(ledger)[1]):
+                    journal.remove()  # it had not paid since the ledger was read
+    for part in folder_of(ledger).glob(".*.part"):
+        discard(part)
+
+
+def _publication(journal: Journal) -> Publication:
+    try:
+        return Publication.from_json(journal.head)
+    except (HazemapError, KeyError, TypeError, ValueError) as error:
+        raise FileError(
+            f"the journal {journal.path} is of another version of hazemap ({error}): recover it with that one"
+        ) from error
+
+
+def _runs(ledger: Ledger) -> tuple[set[str], set[str]]:
+    """The runs whose files the ledger knows, and those that were paid and have none yet."""
+    records = [(record.released, record.run) for record in ledger.history() if record.run]
+    return {run for released, run in records if released}, {run for released, run in records if not released}
+
+
+def _go_on(
+    publication: Publication,
+    journal: Journal,
+    session: Session[Any],
+    account: LedgerAccount,
+    record: LedgerCharge,
+    source: Any,
+    same_table: bool,
+    memory_limit: int | None,
+    say: Progress,
+) -> None:
+    """Ask what was not answered, of the same table under the same sampling key."""
+    spec, charge = publication.spec, record.charge.id
+    if spec.table.source is None and source is None:
+        raise InputError(
+            f"charge {charge} was cut off after {journal.answered} answers, and its table lay in memory: recover it "
+            "from Python, hazemap.recover(…, source=table), with the same table"
+        )
+    if source is None and not same_table and fingerprint(spec.table.source) != journal.head["source"]:
+        raise FileError(
+            f"charge {charge} was cut off after {journal.answered} answers, and {spec.table.source} is gone or was "
+            "changed since: put it back; or, if its rows are the same, say so (--same-table, same_table=True)"
+        )
+    only = None
+    if isinstance(spec, StatisticsSpec) and publication.unit.model == VALUES_ONLY:
+        only = PublicLocationSpec.of(spec)
+    table = opened(spec, source, bytes.fromhex(journal.head["key"]), memory_limit, say)
+    algorithm, trust = asked_of(spec, only, table, Stream.from_os())
+    if only is not None and digest(algorithm) != digest(publication.algorithm):
+        raise TranscriptMismatch("other people are in other places of this table than when it was paid for")
+    question = session.question
+    if question is not None and journal.open is not None:
+        trust.prepare(question)
+        journal.asks_again(_paid_again(account, journal, session, charge))
+    converse(session, trust, journal, say)
+
+
+def _paid_again(account: LedgerAccount, journal: Journal, session: Session[Any], charge: int) -> int:
+    """The charge for a question that was asked while no answer was kept; made once, however often this is killed."""
+    run = f"{journal.path.stem}:{len(journal.again) + 1}"
+    for record in account.ledger.history(account.dataset):
+        if record.run == run:
+            return record.charge.id
+    what = f"{account.what}: a question asked again after a crash (charge {charge})"
+    return account.ledger.charge(account.dataset, session.price, what, account.unit, run).id
+
+
+def _record(ledger: Ledger, charge: int) -> LedgerCharge:
+    for record in ledger.history():
+        if record.charge.id == charge:
+            if record.released:
+                raise InputError(f"charge {charge} is released already" + (f", in {record.file}" * bool(record.file)))
+            if record.run and ":" in record.run:
+                raise InputError(f"charge {charge} paid for a question of another run: {record.charge.what}")
+            return record
+    raise InputError(f"the ledger {ledger.path} holds no charge {charge}: see `hazemap recover` for what there is")
+
+
+def _journal(ledger: Ledger, record: LedgerCharge) -> Path | None:
+    if record.run is None or ":" in record.run:
+        return None
+    path = folder_of(ledger) / f"{record.run}.journal"
+    return path if path.exists() else None
+
+
+def _is_ours(goal: Path, publication: Publication, session: Session[Any]) -> bool:
+    """Whether a file is what this run made before it was cut off: then it may be made again, byte for byte."""
+    if session.question is not None:
+        return False  # a file is written after the last answer
+    try:
+        there = (Release if publication.to_json()["kind"] == "map" else Statistics).open(goal)
+    except (FileError, LedgerError, OSError):
+        return False
+    made = publication.made(ended(session))
+    return there.statement == made.statement and pack(there.transcript) == pack(made.transcript)

@@ -1,0 +1,132 @@
+"""What comes of a run: the release or the statistics that a specification asks for, made of its answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hazemap import codec
+from hazemap.algorithms import METHODS, OF_VALUES, PublicLocationStatistics
+from hazemap.algorithms.private_bounding_box import MethodOfBox, PrivateBoundingBox
+from hazemap.algorithms.private_box_statistics import CellMethod, PrivateBoxStatistics
+from hazemap.errors import CodecError, HazemapError, InputError
+from hazemap.privacy.privacy_unit import Unit
+from hazemap.privacy.statement import Statement
+from hazemap.privacy.statement_facts import Randomness, StatementFacts
+from hazemap.releases import Release, Statistics
+from hazemap.session import Result
+from hazemap.specs.parsing import DistrictFiles, HexagonList, cells_of_values
+from hazemap.specs.public_location_spec import PublicLocationSpec
+from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.specs.statistics_spec import StatisticsSpec
+
+KINDS: dict[str, type[ReleaseSpec] | type[StatisticsSpec]] = {"map": ReleaseSpec, "statistics": StatisticsSpec}
+
+
+LARGE = 1 << 16
+"""Questions about more numbers than this are not written and read again before they are asked."""
+
+
+def types_of(thing: object) -> set[str]:
+    """The names of all dataclasses that a thing is made of.
+
+    >>> from hazemap.privacy.budget import PureDP
+    >>> types_of((PureDP(1), 2))
+    {'PureDP'}
+    """
+    if isinstance(thing, tuple):
+        return set().union(*(types_of(item) for item in thing[:LARGE]))
+    if not is_dataclass(thing) or isinstance(thing, type):
+        return set()
+    inner = (types_of(getattr(thing, each.name)) for each in fields(thing))
+    return {type(thing).__name__}.union(*inner)
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A specification, who asks, who pays for whose privacy, and when: all that a file says beside the answers."""
+
+    spec: ReleaseSpec | StatisticsSpec
+    algorithm: MethodOfBox | PrivateBoundingBox | CellMethod | PrivateBoxStatistics | PublicLocationStatistics
+    dataset: str
+    unit: Unit
+    created: str
+    version: str
+    randomness: Randomness = Randomness.SYSTEM
+
+    def statement(self, done: Result[Any] | None = None) -> Statement:
+        """What is promised; without a result, all of it that is known before anything was asked."""
+        spec, circumstances = self.spec, StatementFacts(self.unit, self.randomness)
+        if isinstance(spec, ReleaseSpec):
+            stated = spec.statement(self.dataset, circumstances)
+        elif isinstance(self.algorithm, PublicLocationStatistics):
+            stated = PublicLocationSpec.of(spec).statement(self.dataset, self.algorithm, circumstances)
+        else:
+            stated = spec.statement(self.dataset, done, circumstances)
+        return replace(stated, created=self.created, version=self.version)
+
+    def made(self, done: Result[Any]) -> Release | Statistics:
+        """What is published."""
+        spec, stated = self.spec, self.statement(done)
+        if isinstance(spec, ReleaseSpec):
+            return Release(done.value, stated, self.algorithm, done.transcript)
+        return Statistics(done.value, spec.value, spec.quantiles, stated, self.algorithm, done.transcript)
+
+    def refuse_what_cannot_be_read_back(self, *questions: object) -> None:
+        """Raise `InputError` for a part that a file could hold but nobody could open: before anything is paid."""
+        known = (*METHODS, *OF_VALUES)
+        names = {each.__name__ for each in (*codec.CLOSED_LIST, *known)}
+        for thing in (self.algorithm, *questions):
+            try:
+                if strangers := types_of(thing) - names:
+                    raise CodecError(f"no {', '.join(sorted(strangers))} can be read")
+                if (getattr(thing, "size", 0) or 0) > LARGE:
+                    continue  # of the same types as a small one, and seconds of work
+                text = codec.dumps(thing)
+                if codec.dumps(codec.loads(text, known)) != text:
+                    raise CodecError("it is another thing when it is read")
+            except HazemapError as error:
+                raise InputError(
+                    f"a release of this {type(thing).__name__} could be written but never opened again ({error}), so "
+                    "it is not made, and nothing was paid"
+                ) from error
+        stated = self.statement()
+        if Statement.from_json(stated.to_json()) != stated or Publication.from_json(self.to_json()).spec != self.spec:
+            raise InputError("the statement of this release could not be read back, so nothing was paid")
+
+    def to_json(self) -> dict[str, Any]:
+        """What a journal keeps of it."""
+        kind = "map" if isinstance(self.spec, ReleaseSpec) else "statistics"
+        return {
+            "kind": kind,
+            "spec": self.spec.to_json(),
+            "algorithm": codec.to_json(self.algorithm),
+            "dataset": self.dataset,
+            "unit": self.unit.to_json(),
+            "created": self.created,
+            "version": self.version,
+            "randomness": self.randomness.value,
+        }
+
+    @property
+    def absolute(self) -> "Publication":
+        """The same with the whole paths of its files, so that it means the same in any folder."""
+        spec = self.spec
+        changed: dict[str, Any] = {} if spec.output is None else {"output": str(Path(spec.output).absolute())}
+        if spec.table.source is not None:
+            changed["table"] = replace(spec.table, source=str(Path(spec.table.source).absolute()))
+        if isinstance(spec, StatisticsSpec) and isinstance(spec.cells, DistrictFiles | HexagonList):
+            cells = spec.cells.absolute
+            if cells_of_values(cells.text) == cells:  # not where a folder's name has a sign in it that divides names
+                changed["cells"] = cells
+        return replace(self, spec=replace(spec, **changed))
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Publication":
+        """What `to_json` wrote."""
+        algorithm = codec.from_json(data["algorithm"], (*METHODS, *OF_VALUES))
+        known = None if isinstance(algorithm, PublicLocationStatistics) else algorithm
+        spec = KINDS[data["kind"]].from_json(data["spec"], known)
+        unit = Unit.from_json(data["unit"])
+        made = str(data["created"]), str(data["version"]), Randomness(data["randomness"])
+        return cls(spec, algorithm, str(data["dataset"]), unit, *made)

@@ -1,0 +1,203 @@
+"""One run, in the order that makes its promises true (docs/concepts/design.md, "A run, step by step").
+
+The output is locked; the table is opened and its rows are read inside the trust model; what could not be read back is
+refused; the journal is begun; the price is charged; every answer is in the journal before anybody sees it; the file
+appears whole; the ledger notes it; the journal is removed.
+"""
+
+import os
+import uuid
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hazemap import __version__
+from hazemap.engines.duckdb import EngineTable
+from hazemap.errors import HazemapError, HazemapWarning, LedgerError
+from hazemap.execution.input_table import Progress, fingerprint, opened
+from hazemap.execution.journal import Journal, check
+from hazemap.execution.output_lock import only_writer
+from hazemap.execution.release_assembly import Publication
+from hazemap.privacy.budget import Budget
+from hazemap.privacy.duplicate_tables import Fingerprints
+from hazemap.privacy.ledger import Ledger, LedgerAccount
+from hazemap.privacy.privacy_unit import FULL, ROW, VALUES_ONLY, Model, Unit
+from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.statement_facts import Randomness
+from hazemap.queries import Algorithm
+from hazemap.releases import Release, Statistics
+from hazemap.session import Result, Session, Unrecorded
+from hazemap.specs.output_path import free_place
+from hazemap.specs.parsing import values_only
+from hazemap.specs.public_location_spec import PublicLocationSpec
+from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.specs.statistics_spec import StatisticsSpec
+from hazemap.tables.contribution_bounding import RowIsPerson
+from hazemap.trust.curator import Curator
+
+
+def execute(
+    spec: ReleaseSpec | StatisticsSpec,
+    source: Any,
+    ledger: Ledger | None,
+    memory_limit: int | None,
+    progress: Progress | None,
+    stream: Stream | None,
+) -> Release | Statistics:
+    """Make what a specification asks for, and put it where it says."""
+    say: Progress = progress or (lambda _what, _part: None)
+    book = ledger or Ledger.default()
+    only = PublicLocationSpec.of(spec) if isinstance(spec, StatisticsSpec) and values_only(spec.model) else None
+    model: Model = VALUES_ONLY if only else FULL
+    goal = None if spec.output is None else free_place(Path(spec.output).absolute(), spec)
+    book.check(spec.dataset, spec.budget, model)  # said before hours of reading; the charge below decides
+    with nullcontext() if goal is None else only_writer(goal):
+        if goal is not None:
+            free_place(goal, spec)  # somebody may have written it until it was locked
+        key, found = os.urandom(16), fingerprint(spec.table.source and str(Path(spec.table.source).absolute()))
+        table, lookalikes = opened(spec, source, key, memory_limit, say), Fingerprints(book)
+        table.watch(lookalikes.key())
+        account = book.account(spec.dataset, _what(spec, goal), _whose(table, spec, model), uuid.uuid4().hex)
+        account.check(spec.budget)  # now that it is known by which column people are told apart
+        noise = stream or Stream.from_os()
+        algorithm, trust = asked_of(spec, only, table, noise)
+        made_now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", __version__
+        randomness = Randomness.TEST_STREAM if noise.is_fixed else Randomness.SYSTEM
+        publication = Publication(spec, algorithm, account.dataset, account.unit, *made_now, randomness).absolute
+        first = next(algorithm.rounds(trust.prices(spec.budget)))
+        publication.refuse_what_cannot_be_read_back(first)
+        trust.prepare(first)
+        lookalikes.warn(account.dataset, table.fingerprint)
+        head = {**publication.to_json(), "what": account.what, "source": found, "key": key.hex()}
+        with (
+            Journal.begun(folder_of(book), str(account.run), head) as journal,
+            _told_what_stands(account, spec.budget, journal),
+        ):
+            session = Session(algorithm, trust.prices(spec.budget), spec.budget, account, trust.answers)
+            lookalikes.remember(account.dataset, table.fingerprint)
+            made = publication.made(converse(session, trust, journal, say))
+            if isinstance(made, Release) and made.caution:
+                # before the journal goes: where warnings are errors, a release in memory can still be recovered
+                warnings.warn(made.caution, HazemapWarning, stacklevel=4)
+            if goal is not None:
+                free_place(goal, spec)  # another program may have written it since, without the lock
+            finish(made, account, account.receipt, (), goal, say)
+            journal.remove()
+    return made
+
+
+def asked_of(
+    spec: ReleaseSpec | StatisticsSpec, only: PublicLocationSpec | None, table: EngineTable, stream: Stream
+) -> tuple[Any, Curator]:
+    """Who asks and who answers; under values-only, both follow from the whereabouts in the table."""
+    if only is None:
+        return spec.algorithm, Curator(table, stream)
+    asked, counting = only.kept(table)
+    return asked, Curator(counting, stream)
+
+
+def converse(session: Session[Any], trust: Curator, journal: Journal, say: Progress) -> Result[Any]:
+    """Ask until the algorithm is done; every answer is in the journal before the algorithm sees it."""
+    number = len(session.transcript)
+    while session.question:
+        number += 1
+        say(f"answering query {number}", None)
+        trust.prepare(session.question)
+        journal.ask(session.question)
+        answer = trust.answer(session.question, session.price)
+        journal.answer(answer)
+        session.receive(answer)
+    journal.end()
+    return ended(session)
+
+
+def replayed(publication: Publication, journal: Journal) -> Session[Any]:
+    """A run as far as its journal goes; it asks what was not answered, and pays nothing."""
+    algorithm: Algorithm[Any] = publication.algorithm
+    trust = Curator(None)  # type: ignore[arg-type]  # prices need no table
+    budget = publication.spec.budget
+    session = Session(algorithm, trust.prices(budget), budget, Unrecorded(), trust.answers)
+    for stored in journal.stored:
+        if session.question is None:
+            raise LedgerError(f"the journal {journal.path} goes on after its method has ended: it was changed by hand")
+        answer = check(stored, session.question)
+        if answer is None:
+            break
+        session.receive(answer)
+    return session
+
+
+def ended(session: Session[Any]) -> Result[Any]:
+    """The result of a session that asks nothing more."""
+    if session.result is None:
+        raise LedgerError("a run ended without a result, so nothing must be published")
+    return session.result
+
+
+def finish(
+    made: Release | Statistics,
+    account: LedgerAccount,
+    charge: int | None,
+    again: tuple[int, ...],
+    goal: Path | None,
+    say: Progress,
+) -> None:
+    """Put the file in its place, then tell the ledger what the charge (and those of questions asked again) bought."""
+    if charge is None:
+        raise LedgerError("a run ended without having paid, so its result must not be published")
+    if goal is not None:
+        say("writing the file", None)
+        made.save(goal)
+    try:
+        account.ledger.released(charge, made.statement, None if goal is None else str(goal.absolute()), again)
+    except LedgerError as error:
+        raise LedgerError(f"{error}. The release is whole; only the ledger does not know of it") from error
+
+
+def folder_of(ledger: Ledger) -> Path:
+    """Where the journals of a ledger's runs are, by whichever link it is named, and apart from its neighbours'."""
+    path = Path(os.path.realpath(ledger.path))
+    return path.with_name(f"{path.name}.runs")
+
+
+def _what(spec: ReleaseSpec | StatisticsSpec, goal: Path | None) -> str:
+    what = f"{spec.method} map" if isinstance(spec, ReleaseSpec) else "statistics of a value"
+    return what + (f" in {goal.name}" if goal else "")
+
+
+def _whose(table: EngineTable, spec: ReleaseSpec | StatisticsSpec, model: Model) -> Unit:
+    """Whose privacy a run on a table costs; the table's own error where people are needed and no ids are there."""
+    rule = spec.bounding if isinstance(spec, ReleaseSpec) else spec.inner.bounding
+    return ROW if isinstance(rule, RowIsPerson) else Unit.of(table.need_id_column(), model)
+
+
+@contextmanager
+def _told_what_stands(account: LedgerAccount, price: Budget, journal: Journal) -> Iterator[None]:
+    """Have an error after the charge say what was paid, and how to get what it bought."""
+    try:
+        yield
+    except (HazemapError, OSError, MemoryError) as error:
+        if account.receipt is None:
+            if isinstance(error, HazemapError) and not isinstance(error, LedgerError):
+                journal.remove()  # nothing was paid; after an error of the ledger or the system nobody can be sure
+            raise
+        stands = _stands(account, price)
+        if isinstance(error, HazemapError):
+            raise type(error)(f"{error}. {stands}") from error
+        raise HazemapError(f"the system refused ({error or type(error).__name__}). {stands}") from error
+    except BaseException as error:  # whoever interrupts it is told too
+        error.add_note(_stands(account, price))
+        raise
+
+
+def _stands(account: LedgerAccount, price: Budget) -> str:
+    if account.receipt is None:
+        return f"The data set {account.dataset!r} has paid nothing for this"
+    return (
+        f"The data set {account.dataset!r} has paid {price} for this (charge {account.receipt}), and the charge "
+        f"stands; what was answered is kept: `hazemap recover {account.receipt}` makes the file of it (see `hazemap "
+        f"ledger history {account.dataset}`)"
+    )

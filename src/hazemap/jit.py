@@ -1,0 +1,52 @@
+"""Loops in machine code.
+
+Modules whose loops are compiled as they are imported call `compiled` at once, which imports numba; light paths import
+those modules lazily, or ask whether it is worth it.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FEW = 4000
+"""Numbers that a loop in Python has gone through in the time that it takes to load numba."""
+
+
+def compiled(function: F) -> F:
+    """The function in machine code that lets other threads run, kept on disk where a folder can be written.
+
+    >>> compiled(lambda x: x + 1)(2)
+    3
+    """
+    from hazemap.jit_cache import cached
+
+    return cached(function)
+
+
+def worth_compiling(size: int) -> bool:
+    """Whether a loop over so many numbers had better be compiled: not over a few, unless numba is loaded anyway."""
+    return size > FEW or "numba" in sys.modules
+
+
+def fitting(function: Any, size: int) -> Any:
+    """A loop over so many numbers, compiled if that is worth it. Either way it gives the same, to the last bit."""
+    return _once_compiled(function) if worth_compiling(size) else _quiet(function)
+
+
+@cache
+def _once_compiled(function: Any) -> Any:
+    return compiled(function)
+
+
+def _quiet(function: Any) -> Any:
+    """The loop in Python, in which overflows and infinities pass without a warning, as they do in machine code."""
+    import numpy as np
+
+    def run(*arguments: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*arguments)
+
+    return run

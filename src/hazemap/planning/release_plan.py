@@ -1,0 +1,178 @@
+"""What a release would be like, before any data is touched: how sure cells of each size can be.
+
+The error bars are exact, since noise is public. How people are spread is not known beforehand, so what hangs
+on that is tried on a city that does not exist (`synthetic_city.py`), with so many people and real prices; it is an
+expectation for a typical city, and says so.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hazemap.algorithms import Adaptive, FittedLevel
+from hazemap.cells import Leaves, Tree
+from hazemap.encoders import Counts
+from hazemap.errors import InputError
+from hazemap.estimate.confidence_margins import reach
+from hazemap.planning.synthetic_table import PlotLevel, SyntheticTable, median, middle
+from hazemap.privacy.budget import Budget, Number
+from hazemap.privacy.mechanisms import Noise, noise_for
+from hazemap.privacy.random_stream import Stream
+from hazemap.queries import Answer, Prices, Query, Question
+from hazemap.session import Unrecorded, run
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.specs.method_names import domain
+from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells
+from hazemap.specs.parsing import bounding as spelled_bounding
+from hazemap.specs.parsing import budget as spelled_budget
+from hazemap.specs.parsing import cells as spelled_cells
+from hazemap.tables.contribution_bounding import Bounding, Outside
+from hazemap.trust.curator import Curator
+
+FEWEST, MOST = 100, 10**10
+"""People that a plan is for."""
+
+SURE = 0.2
+"""A count is well known when its 95 % interval is at most this part of it to either side."""
+
+
+@dataclass(frozen=True)
+class PlannedLevel:
+    """A flat map of one level.
+
+    * `metres`: the side of a square of a cell's area, in the middle of the box; `cells`: how many.
+    * `stddev`: standard error of each count; `average`: the same as a part of an average cell's count.
+    * `least`: the smallest count that is well known.
+    * In a made-up city: `typical`, the standard error as a part of the count in whose cell half the people
+      or more live, and `misplaced`, the part of all people that the map puts in a wrong place.
+    """
+
+    level: int
+    name: str
+    metres: float
+    cells: int
+    stddev: float
+    average: float
+    least: float
+    typical: float
+    misplaced: float
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the adaptive method made of the made-up city: its cells, the size of the finest and of the one that a
+    typical person is in, the part of all people it puts in a wrong place, and the standard error of the total.
+    """
+
+    cells: int
+    finest: float
+    typical: float
+    misplaced: float
+    total: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What can be expected for a box, a budget, a bounding rule and a number of people.
+
+    `uniform` is the level that the uniform grid would choose, of those that were tried.
+
+    >>> plan("2.2,48.8,2.5,48.95", people=100_000, epsilon=1, cells="h3:6-8").levels[0].name
+    'resolution 6'
+    """
+
+    box: Box
+    people: int
+    budget: Budget
+    bounding: Bounding
+    cells: QuadtreeCells | HexagonCells
+    levels: tuple[PlannedLevel, ...]
+    uniform: PlannedLevel
+    adaptive: Expected
+
+    @property
+    def flat(self) -> PlannedLevel:
+        """The level that put the fewest people of the made-up city in a wrong place."""
+        return min(self.levels, key=lambda level: level.misplaced)
+
+
+def plan(
+    box: Box | str,
+    *,
+    people: int,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    cells: str = "quadtree",
+    bounding: Bounding | str = "one row",
+) -> Plan:
+    """What to expect of a release, without any data; everything in it is public and the same every time.
+
+    With a rule that lets a person give several rows or cells, everybody is taken to give all of them.
+    """
+    frame = Box.parse(box) if isinstance(box, str) else box
+    money = spelled_budget(epsilon, delta, rho)
+    rule = replace(spelled_bounding(bounding) if isinstance(bounding, str) else bounding, outside=Outside.DROP)
+    if not FEWEST <= people <= MOST:
+        raise InputError(f"a plan is for {FEWEST:,} to {MOST:,} people; found {people:,}")
+    kind = spelled_cells(cells)
+    if isinstance(kind, DistrictFiles):
+        raise InputError("a plan is for squares or hexagons: districts are as large as they are")
+    trial = SyntheticTable.of(domain(kind, frame), frame, people)
+    trust = Curator(trial, Stream.fixed(b"the noise of a plan"))
+    noise = noise_for(money, rule.sensitivity)
+    levels = tuple(_level(trial, layer, noise, rule, people, trust.stream) for layer in trial.layers())
+    made = run(Adaptive(trial.tree, rule), trust, money, Unrecorded()).value
+    at, sides = made.cells.locate(trial.base), np.sqrt(made.cells.areas)
+    expected = Expected(
+        made.cells.size,
+        float(sides.min()),
+        median(sides[at], trial.people),
+        trial.misplaced(at, made.values),
+        made.noise.of(made.places.astype(float)).stddev,
+    )
+    uniform = _uniform(FittedLevel(trial.tree, rule), trust.prices(money), people)
+    return Plan(frame, people, money, rule, kind, levels, levels[uniform], expected)
+
+
+def _level(
+    trial: SyntheticTable, layer: PlotLevel, noise: Noise, rule: Bounding, people: int, stream: Stream
+) -> PlannedLevel:
+    counts = np.bincount(layer.at, trial.people, layer.touched)
+    given = rule.sensitivity.l1 / rule.unit
+    stddev = noise.stddev / rule.unit
+    noisy = counts * given + noise.draw(stream, layer.touched) / rule.unit
+    cell = middle(trial.tree, trial.box, layer.level)
+    return PlannedLevel(
+        level=layer.level,
+        name=_name(trial.tree, layer.level),
+        metres=float(np.sqrt(trial.tree.area(cell)[0])),
+        cells=layer.cells,
+        stddev=stddev,
+        average=stddev * layer.cells / (given * people),
+        least=float(reach(0.95, noise.kurtosis)) * stddev / SURE,
+        typical=stddev / (given * median(counts.astype(np.float64), counts)),
+        misplaced=trial.misplaced(layer.at, noisy),
+    )
+
+
+def _name(tree: Tree, level: int) -> str:
+    return f"resolution {tree.coarsest + level}" if isinstance(tree, Hexagons) else f"level {level}"
+
+
+def _uniform(method: FittedLevel, prices: Prices, people: int) -> int:
+    """The level that the uniform grid would choose if it learned the number of people without noise."""
+    rounds = method.rounds(prices)
+    roots = np.zeros(_asked(next(rounds)).size, dtype=np.int64)
+    roots[0] = people * method.bounding.sensitivity.l1
+    return int(_asked(rounds.send(Answer(roots, np.zeros(1)))).levels.max())
+
+
+def _asked(question: Question) -> Leaves:
+    """The cells that a query counts."""
+    if isinstance(question, Query) and isinstance(question.encoder, Counts):
+        cells = question.encoder.cells
+        if isinstance(cells, Leaves):
+            return cells
+    raise InputError(f"a uniform grid asks for counts of cells, not for {type(question).__name__}")

@@ -1,0 +1,177 @@
+"""What statistics of a value would tell, before anything is read or paid: from public numbers alone, and exact.
+
+How much noise there is, is public; so is how many people a place needs, and how wide an interval is with so many of
+them. Only how many people are where is not known beforehand: a steward who knows about it reads it off.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from hazemap.algorithms import CellStatistics, PrivateBoxStatistics
+from hazemap.algorithms.partition_selection import first_level
+from hazemap.algorithms.two_stage_statistics import TwoStageStatistics
+from hazemap.cells import Leaves
+from hazemap.encoders import Values
+from hazemap.estimate.value_estimates import Measurements
+from hazemap.privacy.budget import Budget, Number
+from hazemap.privacy.mechanisms import noise_for
+from hazemap.spatial.bounding_box import Box
+from hazemap.specs.parsing import budget as parsed_budget
+from hazemap.specs.parsing import cells_of_values
+from hazemap.specs.statistics_spec import StatisticsSpec
+from hazemap.specs.table_spec import TableSpec
+from hazemap.values.cell_time_slots import CellTimeSlots
+
+PEOPLE = (100, 300, 1_000, 3_000, 10_000)
+"""With so many people in a place a plan says how wide an interval is."""
+
+UNKNOWN = 100_000
+"""For so many places a plan is made where the box is yet to be found."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What can be told with a cap on places a person.
+
+    `stddev` is the standard error of each counter, in people; a place needs `threshold` people to be told of;
+    `widths[i]` is half the 95 % interval of a mean with `PEOPLE[i]` there (None where it would not be told), in
+    the unit of the value, or where its bounds are yet to be found, as a part of their distance. A mean in the middle
+    of the bounds: at one of them, intervals are up to √2 times as wide.
+    """
+
+    max_cells_per_person: int
+    stddev: float
+    threshold: float
+    widths: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class StatsPlan:
+    """What an order would give; `reaches` are those of half the cap on places a person, of the cap, and of twice it.
+
+    `cells` and `places` are None where the box is yet to be found; with a selection they are what it selects from.
+    `share` is the least part of the budget that is left for the values. `bounds` are None where they are to be found.
+    """
+
+    budget: Budget
+    cells: int | None
+    slots: int
+    places: int | None
+    share: Fraction
+    bounds: tuple[float, float] | None
+    selected: bool
+    counted: str
+    max_cells_per_person: int
+    reaches: tuple[Reach, ...]
+
+    @property
+    def asked(self) -> Reach:
+        """With the cap that was asked for."""
+        return next(reach for reach in self.reaches if reach.max_cells_per_person == self.max_cells_per_person)
+
+
+def plan_stats(
+    *,
+    value: str = "value",
+    low: float | None = None,
+    high: float | None = None,
+    bounds: str | None = None,
+    time_zone: str = "UTC",
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    box: Box | str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    cells: str = "h3:7",
+    slots: str = "always",
+    variance: bool = False,
+    quantiles: Sequence[float] = (),
+    bins: int | None = None,
+    max_cells_per_person: int | None = None,
+    max_records_per_cell: int = 1,
+    select: bool = False,
+) -> StatsPlan:
+    """What `stats` with these options would tell. Nothing is read, and nothing is paid.
+
+    >>> made = plan_stats(low=0, high=65, epsilon=1, box="13.2,52.4,13.6,52.6", slots="hour-of-day")
+    >>> made.places, round(made.asked.threshold), [reach.max_cells_per_person for reach in made.reaches]
+    (3864, 342, [12, 24, 48])
+    """
+    spec = StatisticsSpec(
+        TableSpec(None, since=since, until=until),
+        parsed_budget(epsilon, delta, rho),
+        value,
+        low,
+        high,
+        bounds,
+        Box.parse(box) if isinstance(box, str) else box,
+        cells_of_values(cells),
+        slots,
+        time_zone,
+        variance,
+        tuple(float(rank) for rank in quantiles),
+        bins,
+        max_cells_per_person,
+        max_records_per_cell,
+        select,
+    )
+    return planned(spec)
+
+
+def planned(spec: StatisticsSpec) -> StatsPlan:
+    """What the statistics of a specification would tell. Nothing is read, and nothing is paid."""
+    money, select = spec.budget, spec.select
+    method = spec.inner.method if isinstance(spec.inner, TwoStageStatistics) else spec.inner
+    number = None if isinstance(spec.algorithm, PrivateBoxStatistics) else _cells(method, select)
+    share, cap = left_for_values(spec.algorithm), method.bounding.cells
+    many = len(spec.timeslots.names)
+    places = None if number is None else number * many
+    caps = sorted({max(1, cap // 2), cap, min(2 * cap, 1 << 16)})
+    width = 1.0 if spec.finding.bounds else method.value_encoding.high - method.value_encoding.low
+    reaches = tuple(_reach(method, each, money.part(share), places or UNKNOWN, width) for each in caps)
+    known = None if spec.finding.bounds else (method.value_encoding.low, method.value_encoding.high)
+    return StatsPlan(money, number, many, places, share, known, select, method.bounding.counted, cap, reaches)
+
+
+def left_for_values(method: CellStatistics | TwoStageStatistics | PrivateBoxStatistics) -> Fraction:
+    """The part of the budget that the values get, if all is found with the first share for it."""
+    if isinstance(method, PrivateBoxStatistics):
+        return (1 - method.shares[0]) * left_for_values(method.method)
+    left = Fraction(1)
+    if isinstance(method, TwoStageStatistics):
+        left -= method.bounds.shares[0] if method.bounds else 0
+        left -= method.selection.share if method.selection else 0
+    return left
+
+
+def _cells(method: CellStatistics, select: bool) -> int:
+    """How many cells the box has; about how many, where there are too many to list."""
+    if method.only:
+        return len(method.only)
+    level, cells = first_level(method.tree, method.level)
+    if level == method.level:
+        return method.measured.cells.size if not select else len(cells)
+    below = method.tree.children(cells[:1])
+    return int(len(cells) * len(below) ** (method.level - level))
+
+
+def _reach(method: CellStatistics, cap: int, budget: Budget, places: int, width: float) -> Reach:
+    value_encoding, rule = method.value_encoding, replace(method.bounding, cells=cap)
+    one = CellTimeSlots(Leaves(method.tree, method.tree.root[:1]), method.slots, value_encoding)
+    noise = noise_for(budget, Values(one, rule).sensitivity)
+    shape = np.zeros((len(PEOPLE), value_encoding.size))
+    moments = [0.5, 0.5] if value_encoding.degree == 1 else [0.25, 0.5, 0.25]
+    for row, people in enumerate(PEOPLE):
+        shape[row, : value_encoding.degree + 1] = (
+            people * np.array(moments) * value_encoding.scales[0] / value_encoding.scale
+        )
+    found = Measurements(one, shape, noise.stddev / value_encoding.scale, noise.kurtosis)
+    mean, needed = found.means(), found.threshold_of(places)
+    part = (mean.high - mean.low) / 2 / (value_encoding.high - value_encoding.low)
+    told = (np.array(PEOPLE) >= needed) & (2 * part <= 0.5)
+    widths = tuple(width * float(each) if fine else None for each, fine in zip(part, told, strict=True))
+    return Reach(cap, found.people_stddev / np.sqrt(value_encoding.degree + 1), needed, widths)

@@ -1,0 +1,211 @@
+"""The pages of a data set: what counts on each, and whether there is room for one more charge."""
+
+import json
+import shlex
+import sqlite3
+from decimal import localcontext
+from fractions import Fraction
+from typing import Literal
+
+from hazemap.errors import CapExceeded, CodecError, LedgerError, OtherUnit
+from hazemap.privacy.budget import ZCDP, Budget, PureDP
+from hazemap.privacy.ledger_file import RESTORE
+from hazemap.privacy.ledger_records import Amount, LedgerBalance, decimal
+from hazemap.privacy.ledger_units import ProtectedUnit
+from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
+from hazemap.privacy.replacement_neighbours import for_a_replacement
+from hazemap.privacy.statement import budget_from_json
+
+Paid = tuple[Budget, Fraction]
+"""A price, and the ρ it was booked with."""
+
+
+def read_budget(text: str) -> Budget:
+    """A price or a cap as the ledger holds it."""
+    try:
+        return budget_from_json(json.loads(text))
+    except (CodecError, ValueError, TypeError) as error:
+        raise LedgerError(f"the ledger holds a price that hazemap did not write ({error}): {RESTORE}") from error
+
+
+def read_unit(text: str | None) -> Unit | None:
+    """Whose a charge is, as the ledger holds it; `None` where an older hazemap did not note it."""
+    try:
+        return None if text is None else Unit.from_json(json.loads(text))
+    except (CodecError, ValueError, TypeError) as error:
+        raise LedgerError(f"the ledger holds a unit that hazemap did not write ({error}): {RESTORE}") from error
+
+
+def read_protected(text: str | None) -> ProtectedUnit | None:
+    """Whom a data set protects, as the ledger holds it."""
+    try:
+        return None if text is None else ProtectedUnit.from_json(json.loads(text))
+    except (CodecError, ValueError, TypeError) as error:
+        raise LedgerError(f"the ledger does not say whom a data set protects ({error}): {RESTORE}") from error
+
+
+def counted(db: sqlite3.Connection, name: str, model: Model) -> list[Paid]:
+    """All that counts on a page: its own charges, and on that of values-only those of the full model as well."""
+    own = _charged(db, name, model)
+    if model == FULL:
+        return own
+    return own + [(for_a_replacement(price, rho), 4 * rho) for price, rho in _charged(db, name, FULL)]
+
+
+def pure(paid: list[Paid]) -> bool:
+    """Whether all of it is in pure ε."""
+    return all(isinstance(price, PureDP) for price, _ in paid)
+
+
+def page_status(db: sqlite3.Connection, name: str, model: Model) -> LedgerBalance | None:
+    """A page, or `None` where the data set has no such page."""
+    row = db.execute(
+        "SELECT cap, cap_rho, pages.created, protects FROM pages JOIN datasets ON name = dataset "
+        "WHERE dataset = ? AND model = ?",
+        (name, model),
+    ).fetchone()
+    if row is None:
+        return None
+    text, rho, created, protects = row
+    cap = None if text is None else read_budget(text)
+    paid = counted(db, name, model)
+    own = _charged(db, name, model)
+    limit: Amount | None = None
+    if isinstance(cap, PureDP) and pure(own) and not pure(paid):
+        # of schema 1, where charges of the full model did not count here: no ε bounds what was paid
+        spent = Amount("ρ", sum((rho for _, rho in paid), Fraction(0)))
+        nothing = Amount("ε", Fraction(0))
+        return LedgerBalance(name, model, read_protected(protects), cap, spent, nothing, len(own), created)
+    if isinstance(cap, PureDP):
+        limit = Amount("ε", cap.epsilon)
+    elif cap is not None:
+        limit = Amount("ρ", _rho(rho))
+    measure = limit.measure if limit else "ε" if pure(paid) else "ρ"
+    spent = Amount(measure, sum((_cost(price, rho, measure) for price, rho in paid), Fraction(0)))
+    remaining = Amount(measure, max(limit.value - spent.value, Fraction(0))) if limit else None
+    return LedgerBalance(name, model, read_protected(protects), cap, spent, remaining, len(own), created)
+
+
+def check_room(db: sqlite3.Connection, name: str, price: Budget, model: Model) -> None:
+    """Raise `CapExceeded` unless every page that a charge counts on has room; filling a cap exactly is allowed."""
+    full, values = (page_status(db, name, each) for each in (FULL, VALUES_ONLY))
+    if model == VALUES_ONLY:
+        if full and full.cap and not (values and values.cap):
+            raise CapExceeded(
+                f"the data set {name!r} has a cap, {full.cap}, which is about whereabouts too: values-only tells these "
+                "exactly, so no cap of that kind covers it; if the people's agreement allows it, say how much may be "
+                f"spent on their values alone, with `hazemap ledger cap {shlex.quote(name)} … --values-only`"
+            )
+    elif full:
+        _check_page(full, price, model)
+    if values:
+        _check_page(values, price, model)
+
+
+def check_unit(db: sqlite3.Connection, name: str, unit: Unit) -> str | None:
+    """Raise `OtherUnit` where a charge of this unit does not add up with what a data set protects; a caution, or none.
+
+    A data set that protects nobody yet takes any unit.
+    """
+    row = db.execute("SELECT protects, earlier FROM datasets WHERE name = ?", (name,)).fetchone()
+    protected, earlier = (None, None) if row is None else (read_protected(row[0]), row[1])
+    if protected is not None:
+        if not protected.agrees(unit):
+            raise OtherUnit(protected.refusal(name, unit))
+        return protected.caution(name, unit)
+    if earlier is not None:
+        raise OtherUnit(unsettled(name, earlier))
+    if unit.kind != "person" and page_status(db, name, VALUES_ONLY):
+        raise OtherUnit(
+            f"the data set {name!r} has a values-only page, which is about people told apart by a column of ids, and "
+            f"this release is about {ProtectedUnit.of(unit)}: let another data set pay (--dataset, dataset=… in Python)"
+        )
+    return None
+
+
+def unsettled(name: str, earlier: str) -> str:
+    """What to say of a data set whose charges are older than the notes of whose they are."""
+    known = [kind for kind in earlier.split(",") if kind != "unknown"]
+    if len(known) > 1:
+        return (
+            f"to the data set {name!r} an older hazemap charged prices of several units ({', '.join(known)}), whose "
+            "sum holds for nobody: nothing more is added to it. See `hazemap ledger history`, and let another data "
+            "set pay (--dataset, dataset=… in Python) if the people's agreement allows it"
+        )
+    command = f"hazemap ledger unit {shlex.quote(name)}"
+    others = "" if known else f", or with `{command} --rows` or `{command} --devices` if these were its people"
+    return (
+        f"the data set {name!r} was charged by an older hazemap, which did not note by which column people were told "
+        f"apart: say it once, with `{command} --person COLUMN`{others}; it has to be what those charges were about"
+    )
+
+
+def _charged(db: sqlite3.Connection, name: str, model: Model) -> list[Paid]:
+    """A page's own charges."""
+    rows = db.execute("SELECT price, rho FROM charges WHERE dataset = ? AND model = ?", (name, model)).fetchall()
+    return [(read_budget(price), _rho(rho)) for price, rho in rows]
+
+
+def _check_page(status: LedgerBalance, price: Budget, model: Model) -> None:
+    left = status.remaining
+    if left is None:
+        return
+    option = " --values-only" if status.model == VALUES_ONLY else ""
+    advice = (
+        f"raise the cap with `hazemap ledger cap {shlex.quote(status.name)} …{option}` if the people's agreement "
+        "allows it"
+    )
+    has = f"{status.page} has {left} left of its cap {status.cap} (spent {status.spent})"
+    if left.measure != status.spent.measure:
+        raise CapExceeded(
+            f"{has}: charges of the full model count there too, and those in ρ imply no finite pure ε; give it a cap "
+            f"in ρ or in (ε, δ) with `hazemap ledger cap {shlex.quote(status.name)} …{option}` if the people's "
+            "agreement allows it"
+        )
+    if left.measure == "ε" and not isinstance(price, PureDP):
+        raise CapExceeded(
+            f"{has}; this release asks for {price}, which implies no finite pure ε: "
+            "ask for pure ε, or give the data set a cap in ρ or in (ε, δ) if the people's agreement allows it"
+        )
+    here = price if model == status.model else for_a_replacement(price)
+    cost = Amount(left.measure, _cost(here, here.rho, left.measure))
+    if cost.value <= left.value:
+        return
+    asked = str(price)
+    if here is not price:
+        asked += f", which costs {cost} there (who is removed and added has other values)"
+    elif left.measure == "ρ" and not isinstance(price, ZCDP):
+        asked += f", which costs {cost}"
+    ask = f"ask for at most {_most(left, price, converted=here is not price)}, or " if left.value else ""
+    raise CapExceeded(f"{has}; this release asks for {asked}: {ask}{advice}")
+
+
+def _most(left: Amount, price: Budget, converted: bool) -> Amount:
+    """What could be asked for instead, in the measure of what was asked for."""
+    if left.measure == "ε":
+        return Amount("ε", left.value / 2 if converted else left.value)
+    rho = left.value / 4 if converted else left.value
+    if not isinstance(price, PureDP):
+        return Amount("ρ", rho)
+    with localcontext(prec=30):
+        return Amount("ε", Fraction((2 * decimal(rho)).sqrt()))
+
+
+def _cost(price: Budget, rho: Fraction, measure: Literal["ε", "ρ"]) -> Fraction:
+    if measure == "ρ":
+        return rho
+    if isinstance(price, PureDP):
+        return price.epsilon
+    raise LedgerError(
+        f"the ledger holds a charge of {price} under a cap in pure ε, so it was changed by hand: {RESTORE}"
+    )
+
+
+def _rho(text: str) -> Fraction:
+    try:
+        rho = Fraction(text)
+    except (ValueError, TypeError, ZeroDivisionError):
+        rho = Fraction(0)
+    if rho <= 0:
+        raise LedgerError(f"the ledger holds a ρ that hazemap did not write: {RESTORE}")
+    return rho

@@ -1,0 +1,116 @@
+"""Coins whose probability is irrational, tossed exactly, 64 at a time.
+
+To toss a coin of probability p = 0.p₁p₂p₃… (binary): toss a fair coin until it shows tails; if that took G
+tosses, the answer is the digit p_G. As P(G = d) = 2^−d, P(heads) = Σ 2^−d p_d = p exactly. Two digits are
+read on average, and as many as it takes: nothing is cut off. The digits are certified with integers.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.privacy.random_stream import Stream
+
+Lanes = NDArray[np.uint64]  # 64 draws a word, one in each bit
+
+_DENSE = 8  # after this many digits 3 words of 4 have no undecided lane left
+_KNOWN = 64  # digits certified at first
+
+
+@dataclass(frozen=True)
+class Coin:
+    """Heads with probability top / (e^x + plus), for a rational x > 0 and integers top ≥ 1, plus ≥ 0.
+
+    x is rational and not 0, so e^x is irrational (Lambert 1761): the digits never end, and an interval
+    around p that is narrow enough always settles the next one.
+
+    >>> bin(Coin(Fraction(1)).digits(12)), 1 / 2.718281828459045 * 2**12 // 1
+    ('0b10111100010', 1506.0)
+    """
+
+    x: Fraction
+    top: int = 1
+    plus: int = 0
+
+    def digits(self, n: int) -> int:
+        """⌊p · 2ⁿ⌋: the first n binary digits of p."""
+        return _digits(self.x, self.top, self.plus, n)
+
+
+@lru_cache(maxsize=4096)
+def _digits(x: Fraction, top: int, plus: int, n: int) -> int:
+    bits = n + 32
+    while True:  # p = top·E / (1 + plus·E) grows with E = e^−x
+        low, high = ((top * e << n) // ((1 << bits) + plus * e) for e in exp_bounds(x, bits))
+        if low == high:
+            return low
+        bits *= 2
+
+
+def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
+    """Integers with low ≤ e^(−x) · 2^bits ≤ high, close together, for x > 0; rounding is outward throughout.
+
+    e^(−x) is the 2^m-th power of e^(−x/2^m), where m makes that argument at most 1: the partial sums of its
+    alternating series, whose terms then fall, lie on either side of it.
+    """
+    halvings = max(0, (x.numerator // x.denominator).bit_length())
+    guard = bits + halvings + 16  # squaring doubles the error
+    one = 1 << guard
+    over = x.denominator << halvings
+    term_low, term_high, low, high, k = one, one, one, one, 0
+    while term_high > 1:
+        k += 1
+        term_low = term_low * x.numerator // (over * k)
+        term_high = -(-term_high * x.numerator // (over * k))
+        low, high = (low - term_high, high - term_low) if k % 2 else (low + term_low, high + term_high)
+    low, high = max(low - term_high, 0), min(high + term_high, one)  # all further terms together
+    for _ in range(halvings):
+        low, high = low * low >> guard, -(-high * high >> guard)
+    return low >> guard - bits, -(-high >> guard - bits)
+
+
+def toss(stream: Stream, coin: Coin, words: int) -> Lanes:
+    """Toss the coin for 64 · words lanes: uint64[words], a bit 1 for heads."""
+    known = _KNOWN
+    digits = coin.digits(known)
+    # `going` are the lanes that have only tossed heads. A lane that stops at digit d leaves `going` between
+    # d − 1 and d, so adding (xor) what `going` was before and after every digit 1 leaves the winners.
+    fresh = stream.words(_DENSE * words).reshape(_DENSE, words)
+    going = np.full(words, np.iinfo(np.uint64).max)
+    heads = np.zeros(words, dtype=np.uint64)
+    last = 0
+    for d in range(_DENSE):
+        digit = digits >> (known - 1 - d) & 1
+        if digit != last:
+            heads ^= going
+        going = np.bitwise_and(going, fresh[d], out=fresh[d])
+        last = digit
+    if last:
+        heads ^= going
+    position = np.flatnonzero(going)
+    going = going[position]
+    d = _DENSE
+    while position.size:
+        if d == known:
+            known *= 2
+            digits = coin.digits(known)
+        still = going & stream.words(position.size)
+        if digits >> (known - 1 - d) & 1:
+            heads[position] ^= going ^ still
+        left = still != 0
+        position, going = position[left], still[left]
+        d += 1
+    return heads
+
+
+def toss_once(stream: Stream, coin: Coin) -> bool:
+    """Toss the coin once."""
+    return bool(toss(stream, coin, 1)[0] & np.uint64(1))
+
+
+def spread(lanes: Lanes) -> NDArray[np.uint8]:
+    """One byte, 0 or 1, for each lane: uint8[64 · words]."""
+    return np.unpackbits(lanes.astype("<u8", copy=False).view(np.uint8), bitorder="little")

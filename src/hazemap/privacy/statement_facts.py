@@ -1,0 +1,114 @@
+"""What a statement says to machines: whose rows, whose randomness, and who was asked. All of it is public."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from fractions import Fraction
+
+from hazemap.errors import CodecError, InputError
+from hazemap.field_types import check_fields
+from hazemap.privacy.privacy_unit import Unit
+
+
+class Randomness(Enum):
+    """Where noise comes from."""
+
+    SYSTEM = "system"
+    """a fresh key of the operating system"""
+    TEST_STREAM = "fixed test stream"
+    """one that repeats itself: whoever knows its seed can subtract the noise"""
+    DEVICES = "devices"
+    """each person's own device"""
+
+    @property
+    def assumption(self) -> str:
+        """What has to be believed of it."""
+        return {
+            Randomness.SYSTEM: "the system's randomness, of which the noise is made, cannot be guessed",
+            Randomness.TEST_STREAM: "NOBODY IS PROTECTED: the noise came from a fixed test stream, and whoever knows "
+            "its seed can subtract it",
+            Randomness.DEVICES: "a device's own rows are its person's, and its software and randomness are sound",
+        }[self]
+
+
+@dataclass(frozen=True)
+class CohortFacts:
+    """Who was asked among devices, and what is assumed of them: `trust.Cohort` for whoever reads a statement."""
+
+    people: int
+    shard: int
+    dropout: Fraction
+    corrupt: Fraction
+    sampling: str
+    mode: str
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if min(self.people, self.shard) < 1 or not (0 <= self.dropout < 1 and 0 <= self.corrupt < 1):
+            raise InputError("a cohort is 1 person or more, in shards of which parts below 1 are assumed")
+
+    def to_json(self) -> dict[str, object]:
+        """A plain dict for `json.dumps`."""
+        return asdict(self) | {"dropout": str(self.dropout), "corrupt": str(self.corrupt)}
+
+    @classmethod
+    def from_json(cls, data: object) -> "CohortFacts":
+        """What `to_json` wrote; `CodecError` for anything else."""
+        if not isinstance(data, Mapping) or data.keys() != cls.__dataclass_fields__.keys():
+            raise CodecError(f"a cohort in a statement has the fields {', '.join(cls.__dataclass_fields__)}")
+        parts = {name: data[name] for name in ("dropout", "corrupt")}
+        if not all(isinstance(part, str) and len(part) <= 100 for part in parts.values()):
+            raise CodecError("the parts of a cohort are rationals as text, like '1/10'")
+        try:
+            rationals = {name: Fraction(part) for name, part in parts.items() if "e" not in part.lower()}
+            return cls(**{**data, **rationals})
+        except (InputError, ValueError, ZeroDivisionError) as error:
+            raise CodecError(f"this is no cohort of a statement: {error}") from error
+
+
+@dataclass(frozen=True)
+class StatementFacts:
+    """How a release came about, beyond what was asked; None for what is not known, as in statements of version 1.
+
+    `unit` is whose loss was charged: by which column people are told apart, how it is read, and whether that column was
+    guessed by its name.
+    """
+
+    unit: Unit | None = None
+    randomness: Randomness | None = None
+    cohort: CohortFacts | None = None
+
+    @property
+    def told_apart(self) -> str | None:
+        """By what people are told apart, in words."""
+        if self.unit is None or self.unit.id_column is None:
+            return None
+        guessed = ", guessed by its name" if self.unit.guessed else ""
+        return f"told apart by the column {self.unit.id_column!r}, read as {self.unit.read_as}{guessed}"
+
+    def to_json(self) -> dict[str, object]:
+        """A plain dict for `json.dumps`."""
+        return {
+            "unit": None if self.unit is None else self.unit.to_json(),
+            "randomness": None if self.randomness is None else self.randomness.value,
+            "cohort": None if self.cohort is None else self.cohort.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: object) -> "StatementFacts":
+        """What `to_json` wrote; `CodecError` for anything else."""
+        if not isinstance(data, Mapping) or data.keys() != {"unit", "randomness", "cohort"}:
+            raise CodecError("the circumstances of a statement are a unit, a randomness and a cohort")
+        known = {each.value: each for each in Randomness}
+        said = data["randomness"]
+        if said is not None and (not isinstance(said, str) or said not in known):
+            raise CodecError(f"randomness is one of {', '.join(known)}, not {said!r:.40}")
+        return cls(
+            None if data["unit"] is None else Unit.from_json(data["unit"]),
+            None if said is None else known[said],
+            None if data["cohort"] is None else CohortFacts.from_json(data["cohort"]),
+        )
+
+
+UNSAID = StatementFacts()
+"""Nothing is known of them."""

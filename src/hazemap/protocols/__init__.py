@@ -1,0 +1,1 @@
+"""Protocols between parties: bytes in, bytes out, no socket and no file."""

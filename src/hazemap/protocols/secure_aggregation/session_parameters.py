@@ -1,0 +1,119 @@
+"""What a session is about: the public parameters that its name is the hash of."""
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import cached_property
+from hashlib import sha256
+
+from hazemap.errors import CodecError, InputError
+from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.protocols.secure_aggregation.tls_encoding import TlsReader, TlsWriter
+
+HASH = 32
+
+
+class Mode(Enum):
+    """What the server is trusted with.
+
+    >>> Mode.MALICIOUS.value
+    2
+    """
+
+    SEMI_HONEST = 1
+    """it follows the protocol and remembers everything"""
+    MALICIOUS = 2
+    """it may do anything, and the enrolled identities are what clients trust"""
+
+
+@dataclass(frozen=True)
+class SessionParameters:
+    """The parameters of one session, all public. Every message and key is bound to them through `session`.
+
+    Clients check them: against each other by the name of the session in every signature, against their own
+    `MinimumParameters`, and against the task. What cannot be a session at all is an InputError here.
+
+    >>> terms = SessionParameters(Mode.MALICIOUS, bytes(32), bytes(32), 50, 40, 30, 45, 16, 20,
+    ...               DistributedNoise(Fraction(10), 40), roster=bytes(32), graph=bytes(32))
+    >>> SessionParameters.from_bytes(terms.to_bytes()) == terms, len(terms.session)
+    (True, 32)
+    """
+
+    mode: Mode
+    task: bytes
+    """SHA-256 of the task: what is asked, at which price"""
+    nonce: bytes
+    """32 bytes never used before"""
+    clients: int
+    """how many are invited"""
+    degree: int
+    """how many peers hold shares of a client's secrets"""
+    threshold: int
+    """how many of them tell a secret"""
+    survivors: int
+    """the sum is never opened over fewer"""
+    size: int
+    """numbers in a vector"""
+    bits: int
+    """sums are modulo 2^bits"""
+    noise: DistributedNoise
+    """what each client adds"""
+    roster: bytes
+    """Merkle root of the identities that are invited, in order"""
+    graph: bytes
+    """semi-honest: commitment to the seed that orders the ring; malicious: zeros"""
+
+    def __post_init__(self) -> None:
+        if any(len(data) != HASH for data in (self.task, self.nonce, self.roster, self.graph)):
+            raise InputError(f"task, nonce, roster and graph are {HASH} bytes each")
+        if not 2 <= self.clients < 1 << 32 or not 1 <= self.size < 1 << 32 or not 1 <= self.bits <= 32:
+            raise InputError(
+                f"a session has 2 clients or more, 1 number or more of 1 … 32 bits, "
+                f"not {self.clients}, {self.size} and {self.bits}"
+            )
+        if not 1 <= self.threshold <= self.degree < self.clients or not 1 <= self.survivors <= self.clients:
+            raise InputError(
+                f"1 <= threshold <= degree < clients and 1 <= survivors <= clients, but threshold is "
+                f"{self.threshold}, degree {self.degree}, survivors {self.survivors} and clients {self.clients}"
+            )
+        if not 1 <= self.noise.parties <= self.survivors:
+            raise InputError(f"{self.survivors} survivors cannot be sure of {self.noise.parties} people's noise")
+        if self.mode is Mode.MALICIOUS and any(self.graph):
+            raise InputError("in malicious mode clients draw their neighbours: the server commits to no graph")
+        if self.mode is Mode.SEMI_HONEST and self.degree % 2 and self.degree != self.clients - 1:
+            raise InputError(f"on a ring a client has as many neighbours on either side: {self.degree} is odd")
+
+    @cached_property
+    def session(self) -> bytes:
+        """The name of the session, 32 bytes: SHA-256("hazemap secure sum 1" ‖ terms)."""
+        return sha256(b"hazemap secure sum 1" + self.to_bytes()).digest()
+
+    def to_bytes(self) -> bytes:
+        """The one encoding of these terms."""
+        writer = TlsWriter().number(self.mode.value, 1).fixed(self.task, HASH).fixed(self.nonce, HASH)
+        for number in (self.clients, self.degree, self.threshold, self.survivors, self.size):
+            writer.number(number, 4)
+        writer.number(self.bits, 1)
+        for number in (self.noise.scale.numerator, self.noise.scale.denominator):
+            writer.opaque(number.to_bytes((number.bit_length() + 7) // 8, "big"), 1)
+        return writer.number(self.noise.parties, 4).fixed(self.roster, HASH).fixed(self.graph, HASH).done()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "SessionParameters":
+        """What `to_bytes` wrote; CodecError for anything else."""
+        reader = TlsReader(data)
+        try:
+            mode = Mode(reader.number(1))
+            task, nonce = reader.fixed(HASH), reader.fixed(HASH)
+            clients, degree, threshold, survivors, size = (reader.number(4) for _ in range(5))
+            bits = reader.number(1)
+            scale = Fraction(int.from_bytes(reader.opaque(1), "big"), int.from_bytes(reader.opaque(1), "big"))
+            noise = DistributedNoise(scale, reader.number(4))
+            roster, graph = reader.fixed(HASH), reader.fixed(HASH)
+            reader.end()
+            terms = cls(mode, task, nonce, clients, degree, threshold, survivors, size, bits, noise, roster, graph)
+        except (InputError, ValueError, ZeroDivisionError) as error:
+            raise CodecError(f"these are nobody's terms: {error}") from error
+        if terms.to_bytes() != data:  # a scale that is not in lowest terms
+            raise CodecError("these terms are not written as they should be")
+        return terms

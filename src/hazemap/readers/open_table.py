@@ -1,0 +1,255 @@
+"""Opening whatever the user has: find the columns by their names and types, and refuse what they cannot serve.
+
+What is refused here follows from names, types and options, which are public, and never from rows: whether a table opens
+says nothing of anybody in it. Rows that do not serve are dropped one by one, each for what it is itself.
+"""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from hazemap.engines.duckdb import EngineTable, Progress
+from hazemap.engines.duckdb_connection import DuckDBConnection, quoted
+from hazemap.engines.person_ids import IdColumnReader, Ids, ids_of
+from hazemap.engines.point_columns import Points, Reprojected, TwoColumns, WellKnownBinary
+from hazemap.engines.row_query import Layout, Roles
+from hazemap.engines.table_source import Geometry, SourcePart, TableSource
+from hazemap.errors import InputError, TableError
+from hazemap.readers.column_names import LAT, LON, MARK, MEASURED, PERSON, TIME, VALUE, Role
+from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.readers.data_frames import open_frame
+from hazemap.readers.file_formats import open_files
+from hazemap.spatial.bounding_box import Box
+from hazemap.tables.keyed_hash import SamplingKey
+
+MEMORY_LIMIT = 1 << 30
+LEAST_MEMORY = 1 << 16
+LEAST_FOR_DUCKDB = 1 << 28
+PLAIN = CsvDialect()
+NUMBERS = {
+    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE"),
+    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"),
+}
+
+
+def open_table(
+    source: Any,
+    *,
+    person: str | None = None,
+    lon: str | None = None,
+    lat: str | None = None,
+    time: str | None = None,
+    value: str | None = None,
+    mark: str | None = None,
+    measured: str | None = None,
+    timed: bool = False,
+    box: Box | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+    dialect: CsvDialect = PLAIN,
+    key: SamplingKey | None = None,
+    memory_limit: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> EngineTable:
+    """A table from a path, a folder, a pattern or a data frame; columns that are not named are guessed.
+
+    `mark` is a column of yes or no, for proportions; `measured` one of numbers, for statistics of values; `timed`
+    says that the time of each row is needed too. `box` and the times `since <= t < until` (ISO 8601, UTC unless
+    they say otherwise) choose rows; `dialect` says how CSV files are written; without `key` each table draws samples of
+    its own; `memory_limit` is in bytes, 1 GiB unless given. Ids in CSV files are texts as they are written, so 7 and 07
+    are two people; rows without an id are dropped. Errors: `FileError` for a file that is missing or damaged,
+    `TableError` for columns that are missing, ambiguous or of a wrong type; never for what rows hold.
+
+    >>> import pyarrow
+    >>> open_table(pyarrow.table({"who": [1], "Longitude": [2.0], "Latitude": [48.0]}), person="who")
+    EngineTable('the table')
+    """
+    limit = MEMORY_LIMIT if memory_limit is None else memory_limit
+    workers = _processors() if threads is None else threads
+    if limit < LEAST_MEMORY:
+        raise InputError(f"the memory limit is at least {LEAST_MEMORY} bytes; found {limit}")
+    if workers < 1:
+        raise InputError(f"at least one thread has to work; found {workers}")
+    connection = DuckDBConnection(max(limit, LEAST_FOR_DUCKDB), workers)
+    layout = layout_of(
+        source_of(connection, source, dialect, named_columns(person, lon, lat, time, value, mark, measured)),
+        person=person,
+        lon=lon,
+        lat=lat,
+        time=time,
+        value=value,
+        mark=mark,
+        measured=measured,
+        timed=timed,
+        box=box,
+        since=since,
+        until=until,
+    )
+    return EngineTable(connection, layout, os.urandom(16) if key is None else key, limit, workers, progress)
+
+
+def source_of(
+    connection: DuckDBConnection, source: Any, dialect: CsvDialect = PLAIN, named: Sequence[str] = ()
+) -> TableSource:
+    """What a path, a folder, a pattern or a data frame holds.
+
+    The dialect is that of CSV files; `named` are columns to be looked for where files do not declare any.
+    """
+    if isinstance(source, str | os.PathLike):
+        return open_files(connection, source, dialect, named)
+    return open_frame(connection, source)
+
+
+def named_columns(*columns: str | None) -> list[str]:
+    """Those that are given."""
+    return [column for column in columns if column is not None]
+
+
+def layout_of(
+    source: TableSource,
+    *,
+    person: str | None = None,
+    lon: str | None = None,
+    lat: str | None = None,
+    time: str | None = None,
+    value: str | None = None,
+    mark: str | None = None,
+    measured: str | None = None,
+    timed: bool = False,
+    box: Box | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+) -> Layout:
+    """The roles of the columns of a source, as in `open_table`, from what its parts declare."""
+    columns = source.columns
+    geometry = source.geometry if lon is None and lat is None else None
+    where = None if geometry else (LON.column(columns, lon), LAT.column(columns, lat))
+    weight = None if value is None else VALUE.column(columns, value)
+    marks = None if mark is None else MARK.column(columns, mark)
+    measure = None if measured is None else MEASURED.column(columns, measured)
+    timely = timed or time is not None or since is not None or until is not None
+    when = TIME.column(columns, time) if timely else None
+    ids, id_column, texts = _ids(source, person)
+    parts = []
+    for i, part in enumerate(source.parts):
+        parts.append(
+            Roles(
+                relation=part.relation,
+                feed=part.feed,
+                person=texts[i] if texts else None,
+                points=_points(part, geometry, where),
+                weight=None if weight is None else _number(part, VALUE, weight),
+                mark=None if marks is None else _yes_or_no(part, marks),
+                value=None if measure is None else _number(part, MEASURED, measure),
+                moment=f"epoch({moment_of(part, when)[0]})" if timed and when is not None else None,
+                where=() if when is None else _times(part, when, since, until),
+                checked=part.checked,
+                checking=part.checking,
+            )
+        )
+    return Layout(source.name, source.rows, ids, id_column, tuple(parts), box)
+
+
+def _processors() -> int:
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _ids(source: TableSource, person: str | None) -> tuple[Ids | str, IdColumnReader | None, tuple[str, ...]]:
+    """How to read the ids; without any, why: it matters only to rules that need them."""
+    try:
+        column = PERSON.column(source.columns, person)
+        ids, texts = ids_of(column, quoted(column), source.parts)
+    except TableError as error:
+        if person is not None:
+            raise
+        return f"{error}; or say that each row is a person of its own", None, ()
+    return ids, IdColumnReader(column, ids.read_as, guessed=person is None), texts
+
+
+def _number(part: SourcePart, role: Role, column: str) -> str:
+    """A column of numbers, as DOUBLE; NULL for text that is none."""
+    kind, name = part.kinds[column], quoted(column)
+    if kind == "DOUBLE":
+        return name
+    if kind in NUMBERS or kind.startswith("DECIMAL"):
+        return f"TRY_CAST({name} AS DOUBLE)"
+    if column in part.written:
+        return quoted(part.written[column])
+    raise TableError(f"the {role.what} must be numbers; the column {column!r} is {kind}")
+
+
+def _yes_or_no(part: SourcePart, column: str) -> str:
+    """A column of marks, as DOUBLE: 1 for yes, 0 for no; rows with anything else have no mark."""
+    if part.kinds[column] == "BOOLEAN":
+        return f"CAST({quoted(column)} AS DOUBLE)"
+    if part.kinds[column] == "VARCHAR":
+        return f"CAST(TRY_CAST(trim({quoted(column)}) AS BOOLEAN) AS DOUBLE)"
+    return _number(part, MARK, column)
+
+
+def _points(part: SourcePart, geometry: Geometry | None, columns: tuple[str, str] | None) -> Points:
+    """The geometry, where there is one and no column is named; else two columns."""
+    if geometry is not None:
+        return _reprojected(_encoded(part, geometry), geometry.crs)
+    if columns is None:
+        raise TypeError("points are a geometry or two columns")
+    return TwoColumns((_number(part, LON, columns[0]), _number(part, LAT, columns[1])))
+
+
+def _encoded(part: SourcePart, geometry: Geometry) -> Points:
+    name, kind = quoted(geometry.column), part.kinds.get(geometry.column, "nothing")
+    if geometry.encoding == "point" and kind.startswith("STRUCT"):
+        return TwoColumns((f"CAST({name}.x AS DOUBLE)", f"CAST({name}.y AS DOUBLE)"))
+    if geometry.encoding == "WKB" and kind == "BLOB":
+        return WellKnownBinary((name,))
+    raise TableError(f"the points should be in the column {geometry.column!r} as {geometry.encoding}; found {kind}")
+
+
+def _reprojected(points: Points, crs: str) -> Points:
+    from pyproj import CRS
+    from pyproj.exceptions import CRSError
+
+    try:
+        system = CRS.from_user_input(json.loads(crs))
+    except CRSError:
+        raise TableError("the reference system of the points is not one that PROJ knows") from None
+    wgs84 = CRS.from_user_input("OGC:CRS84")
+    return points if system.equals(wgs84, ignore_axis_order=True) else Reprojected(points, system.to_wkt())
+
+
+def _times(
+    part: SourcePart, column: str, since: datetime | str | None, until: datetime | str | None
+) -> tuple[str, ...]:
+    """The conditions on the time, in SQL; a text that is no time fulfils none."""
+    moment, zoned = moment_of(part, column)
+    kind, zone = ("TIMESTAMPTZ", "+00") if zoned else ("TIMESTAMP", "")
+    return tuple(
+        f"{moment} {sign} {kind} '{_utc(limit):%Y-%m-%d %H:%M:%S.%f}{zone}'"
+        for sign, limit in ((">=", since), ("<", until))
+        if limit is not None
+    )
+
+
+def moment_of(part: SourcePart, column: str) -> tuple[str, bool]:
+    """The time of a row in SQL, and whether it is TIMESTAMPTZ; else it is TIMESTAMP, in UTC."""
+    kind, name = part.kinds[column], quoted(column)
+    if kind == "VARCHAR":
+        name, kind = f"TRY_CAST(trim({name}) AS TIMESTAMPTZ)", "TIMESTAMP WITH TIME ZONE"
+    if kind == "TIMESTAMPTZ_NS":  # which DuckDB compares with nothing else
+        name, kind = f"TRY_CAST({name} AS TIMESTAMPTZ)", "TIMESTAMP WITH TIME ZONE"
+    if not kind.startswith(("DATE", "TIMESTAMP")):
+        raise TableError(f"the time must be dates or timestamps; the column {column!r} is {kind}")
+    zoned = kind == "TIMESTAMP WITH TIME ZONE"
+    return (name if zoned else f"TRY_CAST({name} AS TIMESTAMP)"), zoned  # NULL where a time is beyond all calendars
+
+
+def _utc(text: datetime | str) -> datetime:
+    try:
+        moment = text if isinstance(text, datetime) else datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"a time is written as 2024-05-31 or 2024-05-31T18:00:00+02:00; found {text!r}") from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -1,0 +1,107 @@
+"""Points in GeoPackage and FlatGeobuf, read by GDAL batch after batch; each layer declares what its columns are."""
+
+import json
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
+from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource
+from hazemap.errors import FileError, TableError
+from hazemap.readers.invalid_values import sound
+
+VECTORS = (".gpkg", ".fgb")
+POINTS = {"Point", "Point Z", "Point M", "Point ZM", "2.5D Point", "3D Point", "Unknown", "Geometry", "3D Geometry"}
+"""Types of geometry that a layer may declare. In one of any type, what is no point is nowhere."""
+
+
+@dataclass(frozen=True)
+class VectorLayer:
+    """A layer of a file: the columns that it declares, and its points as well-known binary."""
+
+    file: str
+    layer: str | None
+    columns: tuple[str, ...]
+    geometry: str | None
+
+    def batches(self, columns: Sequence[str]) -> Generator[Any, None, None]:
+        """Arrow record batches of these columns. Memory is O(1): GDAL reads ahead by one batch."""
+        import pyarrow
+        from pyogrio.raw import open_arrow
+
+        others = [name for name in columns if name != self.geometry]
+        with open_arrow(
+            self.file,
+            layer=self.layer,
+            columns=others,
+            read_geometry=self.geometry in columns,
+            batch_size=BATCH,
+            use_pyarrow=True,
+        ) as (about, rows):
+            names = {about["geometry_name"] or "wkb_geometry": self.geometry}
+            for batch in rows:
+                found = {names.get(name, name): column for name, column in zip(batch.schema.names, batch, strict=True)}
+                yield pyarrow.RecordBatch.from_arrays([_plain(found[name]) for name in columns], names=list(columns))
+
+
+def open_layer(connection: DuckDBConnection, name: str, file: str, layer: str | None) -> TableSource:
+    """The points of a layer, which must be named where a file has several; errors are about what the file declares."""
+    import pyarrow
+    from pyogrio import list_layers
+    from pyogrio.errors import DataLayerError, DataSourceError
+    from pyogrio.raw import open_arrow
+
+    try:
+        layers = [str(found) for found, _ in list_layers(file)]
+        if layer is None and len(layers) > 1:
+            raise TableError(f"{file} has several layers; say which as in {file}:{layers[0]} ({', '.join(layers)})")
+        if layer is not None and layer not in layers:
+            raise TableError(f"{file} has no layer {layer!r}; it has {', '.join(layers)}")
+        with open_arrow(file, layer=layer, use_pyarrow=True) as (about, rows):
+            schema = rows.schema
+    except (DataSourceError, DataLayerError):
+        raise FileError(f"{file} cannot be read: it is damaged, or not of the kind that its name says") from None
+    declared, crs = about["geometry_type"], about["crs"]
+    if declared is not None and declared not in POINTS:
+        raise TableError(f"rows are counted where their point is; {name} declares that it holds {declared}")
+    if declared is not None and crs is None:
+        raise TableError(f"{name} does not say the reference system of its points; set it")
+    stored = about["geometry_name"] or "wkb_geometry"
+    column = None if declared is None else _free("geometry", schema.names)
+    kinds = connection.kinds_of(
+        pyarrow.schema([(field.name, _kind(field.type)) for field in schema if field.name != stored]), name
+    )
+    if column is not None:
+        kinds[column] = "BLOB"
+    geometry = None if column is None else Geometry(column, "WKB", json.dumps(crs))
+    feed = VectorLayer(file, layer, tuple(kinds), column)
+    return TableSource(name, (SourcePart(FED, kinds, feed),), None, geometry)
+
+
+def layer_of(path: str) -> tuple[str, str | None]:
+    """The file and the layer in `file.gpkg:layer`.
+
+    >>> layer_of("nowhere.gpkg:visits")
+    ('nowhere.gpkg', 'visits')
+    """
+    file, colon, layer = path.rpartition(":")
+    if colon and file.lower().endswith(VECTORS) and not Path(path).exists():
+        return file, layer
+    return path, None
+
+
+def _free(name: str, names: Sequence[str]) -> str:
+    while name in names:
+        name += "_"
+    return name
+
+
+def _kind(kind: Any) -> Any:
+    """The type that stores an extension type."""
+    return getattr(kind, "storage_type", kind)
+
+
+def _plain(column: Any) -> Any:
+    stored = getattr(column, "storage", column)
+    return sound(stored.dictionary_decode() if hasattr(stored, "dictionary_decode") else stored)

@@ -1,0 +1,169 @@
+"""What each cell of a map owns on the ground: its area, its outline, its place in an equal-area plane."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.arrays import Floats
+from hazemap.cells import NOWHERE, Cells, Leaves
+from hazemap.spatial.binary_partition import BinaryPartition
+from hazemap.spatial.geodesy import ECCENTRICITY, SEMI_MINOR
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.two_level_grid import TwoLevelGrid
+
+RECTANGULAR = (Quadtree, TwoLevelGrid, BinaryPartition)
+"""Trees whose cells are rectangles of longitude and latitude."""
+
+
+def equal_area(degrees: Floats) -> Floats:
+    """Points [n, 2] in longitude and latitude on a plane, in metres, where areas are true (WGS 84).
+
+    The cylindrical equal-area projection: x = b·λ, y = b/2 · (s/(1 − e²s²) + artanh(e·s)/e) with s the sine of
+    the latitude (Snyder 1987, equation 3-12). Meridians and parallels stay straight.
+
+    >>> equal_area(np.array([[0.0, 0.0], [180.0, 90.0]])).round(-3)
+    array([[       0.,        0.],
+           [19970000.,  6385000.]])
+    """
+    sine = np.sin(np.radians(degrees[:, 1]))
+    height = sine / (1 - ECCENTRICITY**2 * sine**2) + np.arctanh(ECCENTRICITY * sine) / ECCENTRICITY
+    return SEMI_MINOR * np.column_stack([np.radians(degrees[:, 0]), height / 2])
+
+
+class Pieces(NamedTuple):
+    """Disjoint cells that leaves own, and the position of the leaf that owns each."""
+
+    cells: Cells
+    owner: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CellGeometry:
+    """The cells of a map on the ground. Positions are positions in `leaves`; `NOWHERE` owns nothing.
+
+    >>> tree = Quadtree.world(depth=2)
+    >>> both = CellGeometry(Leaves(tree, np.concatenate([tree.root, tree.children(tree.root)[:3]])))
+    >>> both.pieces.owner, both.km2.round(-6)
+    (array([1, 2, 3, 0]), array([1.27e+08, 1.27e+08, 1.27e+08, 1.27e+08]))
+    """
+
+    leaves: Leaves
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """The positions of all cells but `NOWHERE`."""
+        return np.flatnonzero(self.leaves.cells != NOWHERE)
+
+    @cached_property
+    def km2(self) -> Floats:
+        """Square kilometres that each cell owns; exactly 0 where deeper cells fill it."""
+        return self.leaves.areas / 1e6
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """What each place owns, as the largest cells that nested places leave free in it.
+
+        A place that others fill owns nothing and holds nobody. It is its own piece, so that it goes with
+        the region that holds all of it, and the parts of a map sum to its total.
+        """
+        leaves, tree = self.leaves, self.leaves.tree
+        inside = leaves.holder >= 0
+        hollow = np.zeros(leaves.size, dtype=bool)
+        hollow[leaves.holder[inside]] = leaves.areas[leaves.holder[inside]] > 0
+        plain = self.places[~hollow[self.places]]
+        cells, owners = [leaves.cells[plain]], [plain]
+        # Climb from the nested cells: `taken` are cells with a place in them, `owner` is the place around.
+        taken, owner = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
+        for level in range(int(leaves.levels.max(initial=0)), 0, -1):
+            nested = np.flatnonzero(inside & (leaves.levels == level))
+            nested = nested[hollow[leaves.holder[nested]]]
+            taken = np.concatenate([taken, leaves.cells[nested]])
+            owner = np.concatenate([owner, leaves.holder[nested]])
+            around, which = np.unique(tree.parent(taken), return_index=True)
+            owner = owner[which]
+            children = tree.children(around)
+            free = children[~np.isin(children, taken)]
+            cells.append(free)
+            owners.append(owner[np.searchsorted(around, tree.parent(free))])
+            climb = leaves.cells[owner] != around
+            taken, owner = around[climb], owner[climb]
+        return Pieces(np.concatenate(cells), np.concatenate(owners))
+
+    @cached_property
+    def bounds(self) -> Floats:
+        """Least x, least y, greatest x, greatest y of the pieces in the equal-area plane; float64[4, pieces]."""
+        import shapely
+
+        tree = self.leaves.tree
+        if isinstance(tree, RECTANGULAR):
+            west, south, east, north = tree.bounds(self.pieces.cells)
+            corners = ([west, south], [east, north])
+            return np.vstack([equal_area(np.column_stack(corner)).T for corner in corners])
+        bounds: Floats = np.ascontiguousarray(shapely.bounds(self._flat).T)
+        return bounds
+
+    @cached_property
+    def areas(self) -> Floats:
+        """Square metres of each piece in the equal-area plane."""
+        import shapely
+
+        west, south, east, north = self.bounds
+        areas: Floats = (east - west) * (north - south) if self.rectangles else shapely.area(self._flat)
+        return areas
+
+    @cached_property
+    def owned(self) -> Floats:
+        """Square metres of all pieces of each cell in the equal-area plane."""
+        return np.bincount(self.pieces.owner, self.areas, self.leaves.size).astype(float)
+
+    def shapes(self, pieces: NDArray[np.int64]) -> NDArray[Any]:
+        """The outlines of some pieces in the equal-area plane."""
+        import shapely
+
+        shapes: NDArray[Any] = shapely.box(*self.bounds[:, pieces]) if self.rectangles else self._flat[pieces]
+        return shapes
+
+    @cached_property
+    def _flat(self) -> NDArray[Any]:
+        import shapely
+
+        flat: NDArray[Any] = shapely.transform(self.leaves.tree.outlines(self.pieces.cells), equal_area)
+        return flat
+
+    @property
+    def rectangles(self) -> bool:
+        """Whether every piece is a rectangle of longitude and latitude, so that its bounds are all of it."""
+        return isinstance(self.leaves.tree, RECTANGULAR)
+
+    def outlines(self, positions: NDArray[np.int64]) -> NDArray[Any]:
+        """What some of the places own, as shapely polygons in longitude and latitude; empty if nothing."""
+        import shapely
+
+        tree, (cells, owner) = self.leaves.tree, self.pieces
+        wanted = np.flatnonzero(np.isin(owner, positions))
+        wanted = wanted[np.argsort(owner[wanted], kind="stable")]
+        shapes = tree.outlines(cells[wanted])
+        starts = np.flatnonzero(np.diff(owner[wanted], prepend=-1))
+        several = np.diff(starts, append=len(wanted)) > 1
+        joined = shapes[starts]
+        for i in np.flatnonzero(several):
+            end = starts[i + 1] if i + 1 < len(starts) else len(wanted)
+            joined[i] = shapely.union_all(shapes[starts[i] : end])
+        joined[self.km2[owner[wanted[starts]]] == 0] = shapely.Polygon()
+        outlines: NDArray[Any] = joined[np.searchsorted(owner[wanted[starts]], positions)]
+        return outlines
+
+    @cached_property
+    def extent(self) -> tuple[float, float, float, float]:
+        """West, south, east and north of all places together, in degrees."""
+        import shapely
+
+        tree, cells = self.leaves.tree, self.leaves.cells[self.places]
+        if isinstance(tree, RECTANGULAR):
+            west, south, east, north = tree.bounds(cells)
+        else:
+            west, south, east, north = shapely.bounds(tree.outlines(cells)).T
+        return float(np.nanmin(west)), float(np.nanmin(south)), float(np.nanmax(east)), float(np.nanmax(north))

@@ -1,0 +1,178 @@
+"""A release as GeoParquet 1.1: one row a place, everything else in the metadata (docs/reference/files.md)."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap import codec
+from hazemap.atomic_write import whole
+from hazemap.errors import FileError
+from hazemap.releases.file_integrity import Digest, reading, understood
+from hazemap.releases.file_metadata import MapContents, assemble, describe, pack, parse
+from hazemap.releases.map_columns import columns, name_column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hazemap.releases.map_release import Release
+
+ROWS = 1 << 16
+"""Rows of a row group: what is in memory as polygons at one time."""
+
+PIECE = 1 << 25
+"""Bytes of one metadata value: readers refuse longer ones (100 MB), so a long transcript is several."""
+
+LABEL, TRANSCRIPT = b"hazemap", b"hazemap.transcript."
+
+OF_VALUES = "values"
+"""The kind of a file that holds statistics of a value (`statistics_file`); maps are of no kind."""
+
+
+def write(release: "Release", path: Path) -> None:
+    """One file, whole or not at all; the same release gives the same bytes."""
+    import pyarrow.parquet as pq
+
+    digest, edges, kinds = Digest(), [], set()
+    with (
+        whole(path) as part,
+        pq.ParquetWriter(
+            part, _schema(release), compression="zstd", write_page_checksum=True, store_schema=False
+        ) as writer,
+    ):
+        for table, shapes in _tables(release):
+            writer.write_table(table, row_group_size=ROWS)
+            digest.add(*parts(table))
+            edges.append(extent(shapes))
+            kinds |= {shape.geom_type for shape in shapes}
+        packed, geo = pack(release.transcript).encode(), geo_metadata(edges, kinds)
+        digest.add(geo, packed)
+        label = digest.seal(describe(release)).encode()
+        writer.add_key_value_metadata({b"geo": geo, LABEL: label, **pieces(packed)})
+
+
+def read(path: Path) -> MapContents:
+    """What `write` wrote; `FileError` for any other file, and for a damaged one."""
+    import pyarrow.parquet as pq
+
+    with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        metadata = file.metadata.metadata or {}
+        if LABEL not in metadata:
+            raise FileError(
+                f"{path} is Parquet, but no release of hazemap: its metadata has no key 'hazemap'."
+                " Tools that rewrite a file drop it; open the file that was published"
+            )
+        label = parse(path, metadata[LABEL])
+        if label.get("kind") == OF_VALUES:
+            raise FileError(f"{path} holds statistics of a value and no map: open it with hazemap.Statistics.open")
+        packed = joined(metadata)
+        digest, names, numbers = Digest(), [], []
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group)
+            digest.add(*parts(table))
+            names += table.column(0).to_pylist()
+            numbers.append([numbers_of(table[name]) for name in ("count", "unbiased", "stddev")])
+        digest.add(metadata[b"geo"], packed)
+        digest.check(label)
+        with understood(path, label):
+            cells = codec.from_json(label["tree"]).named(names)
+            columns = np.hstack(numbers) if numbers else np.empty((3, 0))
+            return assemble(label, packed.decode(), cells, columns)
+
+
+def pieces(packed: bytes) -> dict[bytes, bytes]:
+    """A packed transcript as metadata."""
+    starts = range(0, len(packed), PIECE)
+    return {TRANSCRIPT + b"%d" % number: packed[start : start + PIECE] for number, start in enumerate(starts)}
+
+
+def joined(metadata: dict[bytes, bytes]) -> bytes:
+    """What `pieces` took apart."""
+    number = sum(key.startswith(TRANSCRIPT) for key in metadata)
+    return b"".join(metadata[TRANSCRIPT + b"%d" % each] for each in range(number))
+
+
+def _schema(release: "Release") -> "pa.Schema":
+    import pyarrow as pa
+
+    numbers = ("count", "unbiased", "stddev", "low", "high", "area_km2", "per_km2")
+    corners = pa.struct([(corner, pa.float64()) for corner in ("xmin", "ymin", "xmax", "ymax")])
+    fields = [
+        pa.field(name_column(release.map.cells.tree), pa.string(), nullable=False),
+        pa.field("level", pa.int16(), nullable=False),
+        *(pa.field(name, pa.float64(), nullable=False) for name in numbers),
+        pa.field("bbox", corners, nullable=False),
+        pa.field("geometry", pa.binary(), nullable=False),
+    ]
+    return pa.schema(fields)
+
+
+def _tables(release: "Release") -> Iterator[tuple["pa.Table", NDArray[Any]]]:
+    """The rows of the file with their polygons, a row group at a time."""
+    import pyarrow as pa
+    import shapely
+
+    schema, places = _schema(release), release.ground.places
+    for start in range(0, len(places), ROWS):
+        positions = places[start : start + ROWS]
+        shapes = release.ground.outlines(positions)
+        corners = [pa.array(corner) for corner in shapely.bounds(shapes).T]
+        arrays = [pa.array(column) for column in columns(release, positions).values()]
+        arrays.append(pa.StructArray.from_arrays(corners, fields=list(schema.field("bbox").type)))
+        arrays.append(pa.array(shapely.to_wkb(shapes), pa.binary()))
+        yield pa.Table.from_arrays(arrays, schema=schema), shapes
+
+
+def parts(table: "pa.Table") -> Iterator[bytes]:
+    """Every name, type and value of a table as bytes, however its file was laid out."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    flat = table.flatten()
+    for name, column in zip(flat.column_names, flat.columns, strict=True):
+        yield f"{name} {column.type} {column.null_count} {len(column)}".encode()
+        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+            yield numbers_of(pc.binary_length(column)).astype("<i8").tobytes()
+            yield b"".join(column.cast(pa.binary()).to_pylist())
+        else:
+            values = numbers_of(column)
+            yield values.astype(values.dtype.newbyteorder("<")).tobytes()
+
+
+def numbers_of(column: "pa.ChunkedArray") -> NDArray[Any]:
+    """The numbers of a column; where none is missing from their memory, which does not load pandas."""
+    import pyarrow as pa
+
+    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if column.null_count or not number:
+        values: NDArray[Any] = column.to_numpy()
+        return values
+    kind = column.type.to_pandas_dtype()
+    parts_of = [np.frombuffer(c.buffers()[1], kind)[c.offset : c.offset + len(c)] for c in column.chunks if len(c)]
+    return np.concatenate([np.empty(0, kind), *parts_of])
+
+
+def extent(shapes: NDArray[Any]) -> list[float]:
+    """West, south, east and north of some polygons together."""
+    import shapely
+
+    return list(map(float, shapely.total_bounds(shapes)))
+
+
+def geo_metadata(extents: list[list[float]], kinds: set[str]) -> bytes:
+    """The metadata of GeoParquet 1.1: no `crs` means OGC:CRS84, longitude before latitude."""
+    corners = {corner: ["bbox", corner] for corner in ("xmin", "ymin", "xmax", "ymax")}
+    column: dict[str, Any] = {
+        "encoding": "WKB",
+        "geometry_types": sorted(kinds),
+        "edges": "planar",
+        "covering": {"bbox": corners},
+    }
+    if extents:
+        edges = np.array(extents)
+        column["bbox"] = [*np.nanmin(edges[:, :2], axis=0).tolist(), *np.nanmax(edges[:, 2:], axis=0).tolist()]
+    geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
+    return json.dumps(geo, sort_keys=True).encode()

@@ -1,0 +1,78 @@
+"""A release in a notebook: a picture of a few kilobytes and the numbers that matter, without any script."""
+
+import base64
+import html
+import struct
+import zlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.releases.people_outside import PeopleOutside
+
+if TYPE_CHECKING:
+    from hazemap.releases.map_release import Release
+
+SIDE = 176
+"""Pixels along the longer side. 4 bits each, so the picture is never above 16 kB, compressed or not."""
+
+COLOURS = bytes.fromhex(
+    "ffffff 440154 481467 482576 453781 404688 39558c 33638d 2d718e 287d8e 238a8d 1f968b 29af7f 55c667 94d840 fde725"
+)
+"""Nothing, then fifteen steps of viridis."""
+
+
+def card(release: "Release") -> str:
+    """HTML of less than 30 kB: thumbnail, statement, total, cells."""
+    lines = [release.statement.line(), f"Total {release.total()}", f"{len(release.ground.places):,} cells"]
+    lines.append(str(PeopleOutside.of(release)))
+    text = "".join(f"<div>{html.escape(line)}</div>" for line in lines)
+    picture = base64.b64encode(_png(thumbnail(release))).decode()
+    title = html.escape(release.statement.dataset[:200])
+    return (
+        '<div style="display:flex;gap:1em;align-items:flex-start">'
+        f'<img alt="density of {title}" style="image-rendering:pixelated;border:1px solid #ccc"'
+        f' src="data:image/png;base64,{picture}"><div><b>{title}</b>{text}</div></div>'
+    )
+
+
+def thumbnail(release: "Release") -> NDArray[np.uint8]:
+    """Steps 0 … 15 of log density on a Web-Mercator grid, north up; uint8[rows, columns]."""
+    leaves, (west, south, east, north) = release.map.cells, release.ground.extent
+    low, high = (np.arctanh(np.sin(np.radians(np.clip(edge, -85, 85)))) for edge in (south, north))
+    width, height = np.radians(east - west), high - low
+    columns, rows = (max(round(SIDE * side / max(width, height)), 1) for side in (width, height))
+    lon = west + (np.arange(columns) + 0.5) / columns * (east - west)
+    lat = np.degrees(np.arcsin(np.tanh(high - (np.arange(rows) + 0.5) / rows * height)))
+    points = {"lon": np.tile(lon, rows), "lat": np.repeat(lat, columns)}
+    owner = leaves.locate(leaves.tree.cell_at(points, leaves.tree.depth))
+    km2 = release.ground.km2
+    density = np.append(np.divide(release.map.values, km2, out=np.zeros(leaves.size), where=km2 > 0), 0)
+    seen = np.maximum(density[owner], 0)
+    if not seen.any():
+        return np.zeros((rows, columns), dtype=np.uint8)
+    top = np.log(seen.max())
+    floor = max(np.log(np.quantile(seen[seen > 0], 0.02)), top - 12)
+    scale = np.log(np.maximum(seen, 1e-300)) - floor
+    steps = np.where(seen > 0, np.clip(1 + 14 * scale / max(top - floor, 1e-9), 1, 15), 0)
+    return steps.round().astype(np.uint8).reshape(rows, columns)
+
+
+def _png(steps: NDArray[np.uint8]) -> bytes:
+    """A PNG of 16 colours, the first one transparent (ISO 15948)."""
+    rows, columns = steps.shape
+    even = np.pad(steps, ((0, 0), (0, columns % 2)))
+    packed = (even[:, ::2] << 4) | even[:, 1::2]
+    lines = np.pad(packed, ((0, 0), (1, 0)))  # each line begins with its filter: none
+    chunks = (
+        (b"IHDR", struct.pack(">IIBBBBB", columns, rows, 4, 3, 0, 0, 0)),
+        (b"PLTE", COLOURS),
+        (b"tRNS", b"\0"),
+        (b"IDAT", zlib.compress(lines.tobytes(), 9)),
+        (b"IEND", b""),
+    )
+    body = b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    )
+    return b"\x89PNG\r\n\x1a\n" + body

@@ -1,0 +1,115 @@
+"""What an operator orders: a campaign among devices, all of it public and checked before anything is paid."""
+
+import re
+from dataclasses import dataclass, fields
+
+from hazemap.algorithms import METHODS, LocateBox, PrivateBoundingBox
+from hazemap.cellmap import CellMap
+from hazemap.errors import InputError
+from hazemap.privacy.budget import PureDP
+from hazemap.queries import Algorithm
+from hazemap.tables.contribution_bounding import Bounding, RowIsPerson
+from hazemap.trust.cohorts import Cohort
+from hazemap.trust.device_tasks import KNOWN as OF_TASKS
+
+LONGEST = 7 * 24 * 3600
+"""Seconds that a device may be given for an answer, or a campaign for its people to come."""
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """Seconds that devices have to answer each stage of a secure sum.
+
+    A stage ends sooner when all have answered. A device must also have time to come: the server tells it to ask every
+    few seconds, but phones sleep. With `quiet` a stage also ends once as many have answered as must survive and nobody
+    more has for so many seconds: faster where devices that are silent have mostly gone.
+
+    >>> Deadlines.all(60).masked
+    60
+    """
+
+    keys: float = 120
+    picks: float = 120
+    shares: float = 120
+    masked: float = 300
+    assent: float = 120
+    unmask: float = 120
+    quiet: float | None = None
+
+    @classmethod
+    def all(cls, seconds: float, quiet: float | None = None) -> "Deadlines":
+        """The same for every stage."""
+        return cls(seconds, seconds, seconds, seconds, seconds, seconds, quiet)
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            seconds = getattr(self, field.name)
+            if field.name == "quiet" and seconds is None:
+                continue
+            if type(seconds) not in (int, float) or not 0.1 <= seconds <= LONGEST:
+                raise InputError(f"a deadline is 0.1 to {LONGEST:,} seconds, not {seconds!r:.40}")
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A map to be made by devices: who asks what, why, at which price, and whom.
+
+    `name` is the campaign's own, and is used once; `dataset` pays, in the ledger. `wait` is how many seconds each
+    round waits for enough devices to be there; `attempts` is how often a shard is begun that could not be opened,
+    as long as nobody had sent what could open it.
+
+    >>> from hazemap.algorithms import Flat
+    >>> from hazemap.spatial.quadtree import Quadtree
+    >>> campaign = Campaign(
+    ...     "commuters", "a map of where people live", "city", Flat(Quadtree.world(depth=6), 6), PureDP(1),
+    ...     Cohort(1_000, 1_000),
+    ... )
+    >>> campaign.attempts
+    2
+    """
+
+    name: str
+    purpose: str
+    dataset: str
+    algorithm: Algorithm[CellMap]
+    budget: PureDP
+    cohort: Cohort
+    deadlines: Deadlines = Deadlines()
+    wait: float = 3600
+    attempts: int = 2
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", self.name):
+            raise InputError(
+                "a campaign's name is 1 to 64 of a-z, 0-9, dot, dash and underscore, beginning with a-z, 0-9"
+            )
+        for text, what in ((self.purpose, "purpose"), (self.dataset, "data set")):
+            if not isinstance(text, str) or not 0 < len(text.strip()) <= 500 or not text.isprintable():
+                raise InputError(f"a campaign's {what} is one line of 1 to 500 printable characters")
+        if not isinstance(self.algorithm, METHODS) or isinstance(self.algorithm, LocateBox):
+            raise InputError("a campaign runs one of hazemap's methods that end in a map")
+        if not isinstance(self.budget, PureDP):
+            raise InputError(
+                f"devices add discrete Laplace noise, so a campaign spends pure ε: found {self.budget!s:.80}"
+            )
+        if isinstance(self.bounding, RowIsPerson):
+            raise InputError(
+                "a device is a person: bound the rows that each may give ('one row', rows:K, cells:K, 'one vote')"
+            )
+        if not isinstance(self.cohort, Cohort) or not isinstance(self.deadlines, Deadlines):
+            raise InputError("a campaign has a cohort and deadlines")
+        if type(self.wait) not in (int, float) or not 0 <= self.wait <= LONGEST:
+            raise InputError(f"a campaign waits 0 to {LONGEST:,} seconds for its people, not {self.wait!r:.40}")
+        if type(self.attempts) is not int or not 1 <= self.attempts <= 5:
+            raise InputError(f"a shard is begun 1 to 5 times, not {self.attempts!r:.40}")
+
+    @property
+    def bounding(self) -> Bounding:
+        """What one person may contribute."""
+        method = self.algorithm.method if isinstance(self.algorithm, PrivateBoundingBox) else self.algorithm
+        bounding: Bounding = method.bounding  # type: ignore[attr-defined]  # every method that ends in a map has one
+        return bounding
+
+
+KNOWN: tuple[type, ...] = (Campaign, Deadlines, *OF_TASKS, *METHODS)
+"""What a campaign adds to the codec's closed list."""

@@ -1,0 +1,126 @@
+"""How a campaign is getting on: numbers and reasons, and nobody's answer."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from hazemap import __version__
+from hazemap.codec import loads
+from hazemap.queries import Answer, Query
+from hazemap.server.campaign_spec import Campaign
+from hazemap.server.shard import Shard
+from hazemap.server.shard_outcomes import Summary
+from hazemap.server.store import CampaignStore
+
+_SHARDS = "SELECT round, number, state, people, summary FROM shards WHERE campaign = ? ORDER BY round, number, attempt"
+_EXCHANGES = "SELECT round, question, answer FROM exchanges WHERE campaign = ? ORDER BY round"
+
+
+def rounds(store: CampaignStore, campaign: Campaign) -> list[dict[str, Any]]:
+    """Every round that has begun: what was asked, who answered, and what became of its shards."""
+    shards: dict[int, list[tuple[int, str, int, Summary | None]]] = {}
+    for round_, number, state, people, summary in store.read(_SHARDS, campaign.name):
+        read = Summary.parse(summary) if summary else None
+        shards.setdefault(round_, []).append((number, state, people or 0, read))
+    answered = {}
+    for round_, question, answer in store.read(_EXCHANGES, campaign.name):
+        answered[round_] = _answered(campaign, loads(question), loads(answer))
+    return [
+        {"round": round_, **answered.get(round_, {"answered": False}), **_shards(shards.get(round_, []))}
+        for round_ in sorted({*shards, *answered})
+    ]
+
+
+def _answered(campaign: Campaign, question: Query, answer: Answer) -> dict[str, Any]:
+    return {
+        "answered": True,
+        "cells": len(answer.sums),
+        "share": float(question.share),
+        "price": str(campaign.budget.part(question.share)),
+        "stddev": float(answer.stddev.max()) / campaign.bounding.unit,
+        "people": answer.people,
+    }
+
+
+def _shards(shards: Iterable[tuple[int, str, int, Summary | None]]) -> dict[str, Any]:
+    """The last attempt of each shard counts; refusals, culprits and bytes are those of all attempts."""
+    every = list(shards)
+    last = {number: (state, people) for number, state, people, _ in every}
+    summaries = [summary for *_, summary in every if summary]
+    asked = sum(summary.clients for summary in summaries)
+    dropped, refusals = Counter[str](), Counter[str]()
+    culprits: dict[str, str] = {}
+    for summary in summaries:
+        dropped.update(summary.dropped)
+        refusals.update(summary.refusals)
+        culprits |= summary.culprits
+    up, down = sum(summary.up for summary in summaries), sum(summary.down for summary in summaries)
+    return {
+        "survivors": sum(people for state, people in last.values() if state == "opened"),
+        "shards": dict(Counter(state for state, _ in last.values())),
+        "attempts": len(every),
+        "lost": sorted({summary.reason for summary in summaries if summary.reason}),
+        "dropped": {stage: number for stage, number in dropped.items() if number},
+        "refusals": dict(refusals),
+        "culprits": culprits,
+        "bytes": {
+            "up": up,
+            "down": down,
+            "up_per_device": round(up / asked) if asked else 0,
+            "down_per_device": round(down / asked) if asked else 0,
+            "most_up": max((summary.most_up for summary in summaries), default=0),
+            "most_down": max((summary.most_down for summary in summaries), default=0),
+        },
+    }
+
+
+def running(shards: Iterable[Shard]) -> list[dict[str, Any]]:
+    """The secure sums that are going on."""
+    return [
+        {
+            "round": shard.plan.round,
+            "shard": shard.plan.number,
+            "attempt": shard.plan.attempt,
+            "clients": shard.plan.terms.clients,
+            "stage": shard.sum.stage.name.lower(),
+            "waiting": shard.waiting,
+            "until": instant(shard.until),
+            "dropped": shard.sum.dropped,
+            "refusals": dict(Counter(shard.sum.refusals.values())),
+        }
+        for shard in shards
+    ]
+
+
+def facts(campaign: Campaign) -> dict[str, Any]:
+    """What was ordered."""
+    cohort = campaign.cohort
+    return {
+        "name": campaign.name,
+        "purpose": campaign.purpose,
+        "dataset": campaign.dataset,
+        "method": type(campaign.algorithm).__name__,
+        "budget": {"epsilon": str(campaign.budget.epsilon), "text": str(campaign.budget)},
+        "counted": campaign.bounding.counted,
+        "cohort": {
+            "people": cohort.people,
+            "shard": cohort.shard,
+            "shards": len(cohort.shards),
+            "dropout": float(cohort.dropout),
+            "corrupt": float(cohort.corrupt),
+            "sampling": cohort.sampling.value,
+            "mode": cohort.mode.name.lower().replace("_", "-"),
+        },
+        "version": __version__,
+    }
+
+
+def spent(told: Iterable[Mapping[str, Any]]) -> float:
+    """The part of the budget that answered queries have used; all of it is charged when the campaign begins."""
+    return float(sum(each.get("share", 0.0) for each in told))
+
+
+def instant(time: datetime) -> str:
+    """UTC, ISO 8601."""
+    return f"{time:%Y-%m-%dT%H:%M:%S}Z"

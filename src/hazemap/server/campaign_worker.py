@@ -1,0 +1,103 @@
+"""A campaign from its charge to its release, and from wherever it was when the server stopped."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hazemap.cellmap import CellMap
+from hazemap.codec import loads
+from hazemap.errors import HazemapError, LedgerError, StoreError
+from hazemap.releases import Release
+from hazemap.server.campaign_charge import CampaignCharge
+from hazemap.server.device_trust_model import DeviceTrustModel
+from hazemap.server.privacy_statement import statement
+from hazemap.server.store import Write
+from hazemap.session import Exchange, Session
+
+log = logging.getLogger("hazemap.server")
+
+_END = "UPDATE campaigns SET state = ?, reason = ?, ended = ? WHERE name = ? AND state = 'running'"
+_LOST = "UPDATE shards SET state = 'lost', sums = NULL WHERE campaign = ? AND state = 'open'"
+_FORGET = "DELETE FROM events WHERE session IN (SELECT session FROM shards WHERE campaign = ?)"
+_EXCHANGES = "SELECT question, answer FROM exchanges WHERE campaign = ? ORDER BY round"
+
+
+@dataclass
+class Worker:
+    """Runs one campaign: it passes the algorithm's queries on to the devices, and their sums back.
+
+    The charge is in the ledger before the first query is made; answers are stored before the algorithm sees them. So
+    whenever the server is killed, the same algorithm and the same answers lead to the same next query.
+    """
+
+    devices: DeviceTrustModel
+    account: CampaignCharge
+    file: Path
+    session: Session[CellMap] | None = field(default=None, init=False)
+
+    async def run(self) -> None:
+        """To the end; the store says what became of it. A store or a ledger that cannot be used leaves it running."""
+        name = self.devices.campaign.name
+        try:
+            await self._rounds()
+            state, reason = "done", ""
+        except (StoreError, LedgerError) as error:
+            log.error("%s waits for the server to be started again: %s", name, error)
+            raise
+        except HazemapError as error:
+            state, reason = "failed", str(error)
+        except Exception as error:
+            log.exception("%s: a bug in hazemap", name)
+            state, reason = "failed", f"a bug in hazemap ({type(error).__name__}); the server's log says where"
+        await self.end(state, reason)
+
+    async def end(self, state: str, reason: str) -> None:
+        """Note what became of it, and forget what was not opened."""
+        name = self.devices.campaign.name
+        await self.devices.store.write(
+            Write(_END, (state, reason, now(), name)), Write(_FORGET, (name,)), Write(_LOST, (name,))
+        )
+        log.info("%s: %s %s", name, state, reason)
+
+    async def _rounds(self) -> None:
+        devices, campaign = self.devices, self.devices.campaign
+        stored = await asyncio.to_thread(self._transcript)
+        devices.rounds = len(stored)
+        session = await asyncio.to_thread(
+            Session,
+            campaign.algorithm,
+            devices.prices(campaign.budget),
+            campaign.budget,
+            self.account,
+            devices.answers,
+            stored,
+        )
+        self.session = session
+        while session.question:
+            answer = await devices.answer(session.question, session.price)
+            await asyncio.to_thread(session.receive, answer)
+        await asyncio.to_thread(self._release)
+
+    def _transcript(self) -> list[Exchange]:
+        rows = self.devices.store.read(_EXCHANGES, self.devices.campaign.name)
+        return [Exchange(loads(question), loads(answer)) for question, answer in rows]
+
+    def _release(self) -> None:
+        """The file, whole; then a note in the ledger. Both may be there already, from before a crash."""
+        session, campaign = self.session, self.devices.campaign
+        if session is None or session.result is None:
+            raise LedgerError("a campaign ended without a result, so nothing can be released")
+        paid = self.account.record
+        if paid and paid.released and self.file.exists():
+            return
+        said = statement(campaign)
+        Release(session.result.value, said, campaign.algorithm, session.transcript).save(self.file)
+        self.account.released(said, str(self.file.absolute()))
+
+
+def now() -> str:
+    """UTC, ISO 8601."""
+    from datetime import UTC, datetime
+
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,72 @@
+"""A secure sum that is about to begin: all that its server is made of, now and after a crash."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hazemap.protocols.secure_aggregation.merkle_roster import root
+from hazemap.protocols.secure_aggregation.neighbour_graph import commitment
+from hazemap.protocols.secure_aggregation.server import Server
+from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
+from hazemap.protocols.secure_aggregation.signing_identities import KEY
+from hazemap.server.shard_outcomes import ShardOutcome
+from hazemap.server.store import Write
+from hazemap.trust.device_tasks import Task, parameters_for
+
+COLUMNS = "campaign, round, number, attempt, terms, seed, roster"
+_BEGIN = f"INSERT INTO shards (session, state, {COLUMNS}) VALUES (?, 'open', ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_END = "UPDATE shards SET state = ?, sums = ?, people = ?, summary = ? WHERE session = ?"
+_FORGET = "DELETE FROM events WHERE session = ?"
+
+
+@dataclass(frozen=True)
+class SecureSumPlan:
+    """Shard `number` of a round, at its `attempt`, among the identities of a roster.
+
+    `task` is the codec's JSON, as devices are shown it; `seed` makes the graph in semi-honest mode and is empty in the
+    other.
+    """
+
+    campaign: str
+    round: int
+    number: int
+    attempt: int
+    terms: SessionParameters
+    seed: bytes
+    roster: tuple[bytes, ...]
+    task: str
+
+    @classmethod
+    def formed(cls, task: Task, text: str, number: int, attempt: int, roster: Sequence[bytes]) -> "SecureSumPlan":
+        """A new session among these, with a nonce and a graph of its own: O(people) hashes."""
+        seed = os.urandom(32) if task.cohort.mode is Mode.SEMI_HONEST else b""
+        graph = commitment(seed) if seed else bytes(32)
+        terms = parameters_for(task, root(roster), len(roster), graph, os.urandom(32))
+        return cls(task.campaign, task.round, number, attempt, terms, seed, tuple(roster), text)
+
+    @classmethod
+    def read(cls, row: Sequence[Any], task: str) -> "SecureSumPlan":
+        """From the store's `COLUMNS`."""
+        campaign, round_, number, attempt, terms, seed, roster = row
+        ids = bytes(roster)
+        identities = tuple(ids[at : at + KEY] for at in range(0, len(ids), KEY))
+        return cls(
+            campaign, round_, number, attempt, SessionParameters.from_bytes(bytes(terms)), bytes(seed), identities, task
+        )
+
+    def server(self) -> Server:
+        """The wire's server, before any message."""
+        return Server(self.terms, self.roster, self.seed or None)
+
+    def begin(self) -> Write:
+        """Store it."""
+        row = (self.campaign, self.round, self.number, self.attempt, self.terms.to_bytes(), self.seed)
+        return Write(_BEGIN, (self.terms.session, *row, b"".join(self.roster)))
+
+    def end(self, outcome: ShardOutcome) -> tuple[Write, ...]:
+        """Store what became of it, and forget every message."""
+        sums = None if outcome.sums is None else outcome.sums.astype("<i8").tobytes()
+        state = "lost" if sums is None else "opened"
+        row = (state, sums, outcome.people, outcome.summary.text(), self.terms.session)
+        return Write(_END, row), Write(_FORGET, (self.terms.session,))

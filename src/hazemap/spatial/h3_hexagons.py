@@ -1,0 +1,270 @@
+"""H3 hexagons: cells of much the same size, with the numbers that kepler.gl and deck.gl know."""
+
+import os
+import re
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import NOWHERE, Cells, Columns
+from hazemap.errors import InputError
+from hazemap.field_types import check_fields
+from hazemap.hash_index import HashIndex
+from hazemap.spatial.bounding_box import Box, coordinates
+from hazemap.spatial.h3_point_location import PENTAGONS, lattice
+
+FINEST = 15
+MOST_ROOTS = 1_000_000
+# No point of a cell of resolution r, or of its descendants, is further from its centre than REACH / √7^r
+# radians: 0.221 is the largest circumradius, 0.232 adds the wandering of all finer centres.
+REACH = 0.25
+CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Hexagons:
+    """The H3 cells that may hold a point of a box, from the coarsest to the finest resolution.
+
+    A cell is its H3 index: its digits are its path, so base cells inside a cell are one range of numbers.
+    H3 does not nest on the ground (6 to 7 % of points leave their cell's parent): the cell of a row at any
+    level is *defined* as the ancestor of its finest cell. `area` and `outlines` are those of the hexagon
+    itself. A box does not cross the antimeridian, but its outermost cells may. A point beside the box may lie
+    in a cell: who wants none of those filters the rows.
+
+    >>> tree = Hexagons(Box(2.2, 48.8, 2.5, 48.9), coarsest=5, finest=9)
+    >>> paris = tree.cell_at({"lon": np.array([2.35]), "lat": np.array([48.85])}, level=4)
+    >>> tree.depth, tree.names(paris), tree.names(tree.parent(paris))
+    (4, ['891fb46624bffff'], ['881fb46625fffff'])
+    """
+
+    box: Box
+    coarsest: int
+    finest: int
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not 0 <= self.coarsest <= self.finest <= FINEST:
+            raise InputError(
+                f"H3 resolutions are 0 to {FINEST}, the coarsest before the finest;"
+                f" found {self.coarsest} and {self.finest}"
+            )
+        roots = cells_about(self.box, self.coarsest)
+        if roots > MOST_ROOTS:
+            good = max(r for r in range(self.coarsest) if r == 0 or cells_about(self.box, r) <= MOST_ROOTS)
+            raise InputError(
+                f"resolution {self.coarsest} cuts the box {self.box} into about {roots:.2g} hexagons at once;"
+                f" start from resolution {good} or coarser (at most {MOST_ROOTS:,} hexagons)"
+            )
+
+    @staticmethod
+    def decoding_work(fields: Mapping[str, Any]) -> int:
+        """Bytes that finding the coarsest hexagons takes, about: see `codec.Limits`."""
+        coarsest = min(max(fields["coarsest"], 0), FINEST)
+        return 1_000 * int(cells_about(fields["box"], coarsest))
+
+    @property
+    def depth(self) -> int:
+        """Resolutions below the coarsest."""
+        return self.finest - self.coarsest
+
+    @cached_property
+    def root(self) -> Cells:
+        """The cells of the coarsest resolution with a descendant near the box, in ascending order."""
+        cells = _index(np.int64(0), np.arange(122, dtype=np.uint64) << np.uint64(45))
+        for resolution in range(self.coarsest + 1):
+            lon, lat = _centres(cells)
+            cells = cells[self.box.distance(lon, lat) <= REACH / 7 ** (resolution / 2)]
+            if resolution < self.coarsest:
+                cells = _children(cells)
+        cells.setflags(write=False)
+        return cells
+
+    @cached_property
+    def _roots(self) -> HashIndex:
+        return HashIndex(self.root)
+
+    def children(self, cells: Cells) -> Cells:
+        """The seven children of each cell, six of a pentagon, in ascending order."""
+        return _children(np.asarray(cells, dtype=np.uint64))
+
+    def parent(self, cells: Cells) -> Cells:
+        """The cell one resolution coarser, by the index."""
+        numbers = np.asarray(cells, dtype=np.uint64)
+        return _index(_resolution(numbers) - 1, numbers)
+
+    def neighbours(self, cells: Cells) -> Cells:
+        """The hexagons around each cell, uint64[cells, 6]; `NOWHERE` for a pentagon's sixth and beyond the roots."""
+        import pyarrow
+        from h3ronpy import grid_disk
+
+        numbers = np.asarray(cells, dtype=np.uint64)
+        disks = pyarrow.array(grid_disk(pyarrow.array(numbers), 1))
+        whose = np.repeat(np.arange(len(numbers)), np.diff(disks.offsets.to_numpy()))
+        near = disks.flatten().to_numpy()
+        real = (near != numbers[whose]) & np.isin(_index(np.int64(self.coarsest), near), self.root)
+        whose, near = whose[real], near[real]
+        found = np.full((len(numbers), 6), NOWHERE)
+        found[whose, np.arange(len(near)) - np.searchsorted(whose, whose)] = near
+        return found
+
+    def level(self, cells: Cells) -> NDArray[np.int64]:
+        """Resolutions below the coarsest."""
+        return _resolution(np.asarray(cells, dtype=np.uint64)) - self.coarsest
+
+    def span(self, cells: Cells) -> tuple[Cells, Cells]:
+        """The numbers of all descendants, and those beside them that name no cell, so that spans tile.
+
+        Numbers with a digit 7, or 1 in a pentagon, go to the sibling before. The bits beyond the finest digit are
+        1 in every base cell, so its span starts where they are 0.
+        """
+        numbers = np.asarray(cells, dtype=np.uint64)
+        finest = _index(np.int64(self.finest), numbers)
+        first = finest & ~_unused(_resolution(numbers))
+        last, open_ = finest.copy(), np.ones(len(numbers), dtype=np.bool_)
+        for resolution in range(self.finest, self.coarsest, -1):
+            here = open_ & (_resolution(numbers) >= resolution)
+            digit, sixth = _digit(numbers, resolution), here & (_digit(numbers, resolution) == 6)
+            centre = here & (digit == 0) & _pentagon(_index(np.int64(resolution - 1), numbers))
+            last[sixth] |= _one(resolution)  # 6 becomes 7, and so on with the digit before
+            last[centre] |= _one(resolution)  # 0 becomes 1
+            open_ &= ~here | sixth
+        return first, last
+
+    def cell_at(self, columns: Columns, level: int) -> Cells:
+        """The cell of each row at this level; `NOWHERE` far from the box, off the globe, or for NaN."""
+        if not 0 <= level <= self.depth:
+            raise InputError(f"these hexagons have levels 0 to {self.depth}; found {level}")
+        lon, lat = coordinates(columns)
+        cells = np.empty(len(lon), dtype=np.uint64)
+        self._roots  # noqa: B018 - made once, not in every thread
+
+        def fill(start: int) -> None:
+            rows = slice(start, start + CHUNK)
+            cells[rows] = self._locate(lon[rows], lat[rows], level)
+
+        starts = range(0, len(lon), CHUNK)
+        if len(starts) <= 1:
+            list(map(fill, starts))
+        else:
+            with ThreadPoolExecutor(
+                os.cpu_count()
+            ) as pool:  # compiled loops and h3ronpy release the interpreter's lock
+                list(pool.map(fill, starts))
+        return cells
+
+    def area(self, cells: Cells) -> NDArray[np.float64]:
+        """Square metres of each hexagon as H3 gives them: on the sphere of the earth's area."""
+        from h3ronpy import cells_area_m2
+
+        return np.asarray(cells_area_m2(np.asarray(cells, dtype=np.uint64)), dtype=np.float64)
+
+    def outlines(self, cells: Cells) -> NDArray[Any]:
+        """Each hexagon; one that crosses the antimeridian is a multipolygon."""
+        import shapely
+        from h3ronpy.vector import cells_to_wkb_polygons
+
+        from hazemap.spatial.antimeridian import cut
+
+        return cut(shapely.from_wkb(np.asarray(cells_to_wkb_polygons(np.asarray(cells, dtype=np.uint64)))))
+
+    def names(self, cells: Cells) -> list[str]:
+        """H3 indexes as everybody writes them: 15 hexadecimal digits."""
+        return [f"{cell:015x}" for cell in np.asarray(cells, dtype=np.uint64).tolist()]
+
+    def named(self, names: list[str]) -> Cells:
+        """The cells with these names, if they are cells of this tree."""
+        from h3ronpy import cells_valid
+
+        for name in names:
+            if not re.fullmatch("[0-9a-f]{15}", name):
+                raise InputError(f"an H3 cell is 15 hexadecimal digits in lower case; found {name!r}")
+        cells = np.array([int(name, 16) for name in names], dtype=np.uint64)
+        valid = np.asarray(cells_valid(cells, booleanarray=True), dtype=bool)
+        resolution = _resolution(cells)
+        valid &= (self.coarsest <= resolution) & (resolution <= self.finest)
+        valid &= np.isin(_index(np.int64(self.coarsest), cells), self.root)
+        if not valid.all():
+            raise InputError(
+                f"an H3 cell of this tree has resolution {self.coarsest} to {self.finest} and lies near the"
+                f" box {self.box}; found {names[int(np.argmin(valid))]!r}"
+            )
+        return cells
+
+    def _locate(self, lon: NDArray[np.float64], lat: NDArray[np.float64], level: int) -> Cells:
+        base = lattice(self.finest).locate(lon, lat)
+        ancestor = base if self.depth == 0 else _index(np.int64(self.coarsest), base)
+        inside = self._roots.of(ancestor) >= 0
+        cells = base if level == self.depth else _index(np.int64(self.coarsest + level), base)
+        return np.where(inside, cells, NOWHERE)
+
+
+def cells_about(box: Box, resolution: int) -> float:
+    """How many cells of a resolution a box takes: those inside and those along its edges."""
+    square = 4 * np.pi / (2 + 120 * 7.0**resolution)
+    width, height = np.radians(box.east - box.west), np.radians(box.north - box.south)
+    edges = np.radians([box.south, box.north])
+    inside = width * (np.sin(edges[1]) - np.sin(edges[0])) / square
+    along = (width * np.cos(edges).sum() + 2 * height) / np.sqrt(square)
+    return float(inside + along)
+
+
+# An H3 index: mode 1 in bits 59 to 62, the resolution in bits 52 to 55, the base cell in bits 45 to 51, then
+# fifteen digits of three bits each, coarse to fine; 7 stands for a digit that is not used.
+MODE = np.uint64(1 << 59)
+PATH = np.uint64((1 << 52) - 1)
+
+
+def _resolution(cells: Cells) -> NDArray[np.int64]:
+    return ((cells >> np.uint64(52)) & np.uint64(15)).astype(np.int64)
+
+
+def _unused(resolution: NDArray[np.int64] | np.int64) -> Cells:
+    """All bits of the digits finer than a resolution."""
+    bits = np.asarray(3 * (15 - resolution)).astype(np.uint64)
+    return (np.uint64(1) << bits) - np.uint64(1)
+
+
+def _index(resolution: NDArray[np.int64] | np.int64, cells: Cells) -> Cells:
+    """The same path at a coarser resolution, or at a finer one with the further digits left at 7."""
+    level = np.asarray(resolution).astype(np.uint64) << np.uint64(52)
+    return MODE | level | (cells & PATH) | _unused(resolution)
+
+
+def _children(cells: Cells) -> Cells:
+    finer = _resolution(cells) + 1
+    step = np.uint64(1) << (3 * (15 - finer)).astype(np.uint64)
+    path = _index(finer, cells) & ~(np.uint64(7) * step)
+    digits = np.arange(7, dtype=np.uint64)
+    born = path[:, None] | (digits * step[:, None])
+    kept: Cells = born[~(_pentagon(cells)[:, None] & (digits == 1))]  # a pentagon has no first child
+    return kept
+
+
+def _pentagon(cells: Cells) -> NDArray[np.bool_]:
+    """Which cells are pentagons: the centres, at every resolution, of twelve base cells."""
+    base = (cells >> np.uint64(45)) & np.uint64(127)
+    used = cells & PATH & ~_unused(_resolution(cells)) & ~np.uint64(127 << 45)
+    pentagons: NDArray[np.bool_] = np.isin(base, PENTAGONS) & (used == 0)
+    return pentagons
+
+
+def _one(resolution: int) -> np.uint64:
+    """The last bit of the digit of a resolution."""
+    return np.uint64(1 << 3 * (15 - resolution))
+
+
+def _digit(cells: Cells, resolution: int) -> Cells:
+    """The digit of a resolution."""
+    return (cells // _one(resolution)) & np.uint64(7)
+
+
+def _centres(cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    from h3ronpy.vector import cells_to_coordinates
+
+    centres = cells_to_coordinates(cells)
+    return np.asarray(centres["lng"]), np.asarray(centres["lat"])

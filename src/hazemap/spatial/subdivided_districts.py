@@ -1,0 +1,387 @@
+"""Districts, some of which are cut into rectangles: states and counties above, trees of even density below."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.arrays import Ints
+from hazemap.cells import NOWHERE, Cells, Columns
+from hazemap.errors import InputError
+from hazemap.field_types import check_fields
+from hazemap.spatial.binary_partition import DEEPEST, BinaryPartition
+from hazemap.spatial.district_hierarchy import BETWEEN
+from hazemap.spatial.district_squares import DistrictSquares
+from hazemap.spatial.districts import PATH_BITS
+from hazemap.spatial.pixel_rectangles import Rectangles, bounds
+
+_ONE, _PATHS = np.uint64(1), (np.uint64(1) << PATH_BITS) - np.uint64(1)
+
+
+@dataclass(frozen=True, eq=False)
+class SubdividedDistricts:
+    """A tree of districts, in which `dynamic` ones (ascending, none inside another) are roots of trees of cuts.
+
+    Frame f of `cuts` is the district dynamic[f], so its cells are district << 44 | path as well; None while none is
+    dynamic. Districts inside a dynamic one are no cells of this tree. Every district that could be cut but is not is
+    its own only child, again and again, down to level 42. The tree may grow: more districts may become dynamic as long
+    as none inside them was asked for, and more rectangles be cut; no number changes its meaning.
+
+    >>> import geopandas, shapely
+    >>> from hazemap.spatial.districts import Districts
+    >>> from hazemap.spatial.quadtree import Quadtree
+    >>> halves = [shapely.box(0, 0, 1, 1), shapely.box(1, 0, 2, 1)]
+    >>> states = geopandas.GeoDataFrame({"name": ["West", "East"]}, geometry=halves, crs="EPSG:4326")
+    >>> tree = SubdividedDistricts.uncut(DistrictSquares(Districts.of(states), Quadtree.world(depth=12)))
+    >>> east = tree.base.districts.named(["East"])
+    >>> cut = tree.turned(east).cut(east, np.array([1]), np.array([2045]))
+    >>> cut.names(cut.children(cut.children(cut.root)))
+    ['West > 0', 'East > 0', 'East > 1']
+    """
+
+    base: DistrictSquares
+    dynamic: Cells
+    cuts: BinaryPartition | None
+
+    travels_once = True  # see `codec`
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        dynamic = np.array(self.dynamic, dtype=np.uint64)
+        dynamic.setflags(write=False)
+        object.__setattr__(self, "dynamic", dynamic)
+        frames = 0 if self.cuts is None else len(self.cuts.frames)
+        if (self.cuts is not None and self.cuts.base != self.base.square) or frames != len(dynamic):
+            raise InputError(
+                "cuts of districts have one frame for each dynamic district, in the district squares' own square"
+            )
+        if (self.base.districts.level(dynamic) < 0).any():
+            raise InputError("a district that is to be cut is none of this tree")
+        if (dynamic[1:] <= self._last[:-1]).any():
+            raise InputError("districts that are cut ascend, and none lies inside another")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SubdividedDistricts):
+            return NotImplemented
+        return self.base == other.base and np.array_equal(self.dynamic, other.dynamic) and self.cuts == other.cuts
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.base, self.dynamic.tobytes(), self.cuts))
+
+    @classmethod
+    def uncut(cls, district_squares: DistrictSquares) -> "SubdividedDistricts":
+        """The districts, none of them dynamic."""
+        return cls(district_squares, np.zeros(0, dtype=np.uint64), None)
+
+    def turned(self, districts: Cells) -> "SubdividedDistricts":
+        """The same tree with more districts dynamic, not cut yet; their frames hold all of them."""
+        if not len(districts):
+            return self
+        dynamic = np.concatenate([self.dynamic, np.asarray(districts, dtype=np.uint64)])
+        order = np.argsort(dynamic)
+        frames = self.base.frames(districts)
+        if self.cuts is None:
+            none: NDArray[Any] = np.zeros(0, dtype=np.int64)
+            return SubdividedDistricts(
+                self.base, dynamic[order], BinaryPartition(self.base.square, frames[order], none, none, none)
+            )
+        place = np.argsort(order).astype(np.uint64)  # where each frame goes
+        cells = place[(self.cuts.cells >> PATH_BITS).astype(np.int64)] << PATH_BITS | self.cuts.cells & _PATHS
+        by = np.argsort(cells)
+        frames = np.concatenate([self.cuts.frames, frames])[order]
+        cuts = BinaryPartition(self.base.square, frames, cells[by], self.cuts.axis[by], self.cuts.at[by])
+        return SubdividedDistricts(self.base, dynamic[order], cuts)
+
+    def cut(self, cells: Cells, axis: NDArray[Any], at: NDArray[Any]) -> "SubdividedDistricts":
+        """The same tree with more cells of dynamic districts cut; see `BinaryPartition.cut`."""
+        return SubdividedDistricts(self.base, self.dynamic, self._forest.cut(self._inner(cells), axis, at))
+
+    def extends(self, other: object) -> bool:
+        """Whether this tree is the other one, with perhaps more districts dynamic and more cuts."""
+        if not isinstance(other, SubdividedDistricts):
+            return False
+        if id(other) not in self._before:  # who is asked about is kept, so its id stays its own
+            self._before[id(other)] = other, self._extends(other)
+        return self._before[id(other)][1]
+
+    def renumbered(self, other: "SubdividedDistricts") -> tuple[Cells, Cells]:
+        """The spans of the districts that became dynamic since; all of their points had and have numbers in these."""
+        return self.base.districts.span(self.dynamic[~_among(self.dynamic, other.dynamic)])
+
+    @cached_property
+    def _before(self) -> "dict[int, tuple[SubdividedDistricts, bool]]":
+        """Trees that somebody asked about: whether this one extends them."""
+        return {}
+
+    def _extends(self, other: "SubdividedDistricts") -> bool:
+        if self.base != other.base or not _among(other.dynamic, self.dynamic).all():
+            return False
+        return other.cuts is None or other._grown(self.dynamic, self._forest)
+
+    def _grown(self, dynamic: Cells, cuts: BinaryPartition) -> bool:
+        """Whether a forest, in which frame f is the district dynamic[f], has all the cuts of this tree."""
+        mine = self._outer(self._forest.cells)
+        theirs = dynamic[(cuts.cells >> PATH_BITS).astype(np.int64)] & ~_PATHS | cuts.cells & _PATHS
+        at = np.minimum(np.searchsorted(theirs, mine), max(len(theirs) - 1, 0))
+        if not len(mine):
+            return True
+        same = len(theirs) and np.array_equal(theirs[at], mine)
+        return bool(
+            same and np.array_equal(cuts.axis[at], self._forest.axis) and np.array_equal(cuts.at[at], self._forest.at)
+        )
+
+    @property
+    def depth(self) -> int:
+        """Always 42, so that numbers stay what they are while a tree grows."""
+        return DEEPEST
+
+    @property
+    def root(self) -> Cells:
+        """All districts together."""
+        return self.base.root
+
+    @cached_property
+    def ends(self) -> Cells:
+        """The cells that are not cut, in the order of their spans."""
+        finest, last = self.base.districts.finest, self._last
+        around = np.searchsorted(self.dynamic, finest, "right") - 1
+        found = finest[(around < 0) | (finest > np.append(last, 0)[around])]
+        if self.cuts is not None:
+            found = np.concatenate([found, self._outer(self.cuts.ends)])
+        return found[np.argsort(self._deep(found))]
+
+    @cached_property
+    def leaves(self) -> Cells:
+        """The base cells, in ascending order: what cells that are not cut are called at the deepest level."""
+        return self._deep(self.ends)
+
+    def positions(self, base: Cells) -> Ints:
+        """For each district square which of `leaves` holds it; -1 for `NOWHERE`: O(district squares · cuts above) or
+        less.
+        """
+        found = np.full(len(base), -1)
+        frame = self._frames_of(base)
+        held, others = np.flatnonzero(frame >= 0), np.flatnonzero((frame < 0) & (base != NOWHERE))
+        found[others] = np.searchsorted(self.leaves, self._deep((base[others] & ~_PATHS) | _ONE))
+        if self.cuts is not None:
+            from hazemap.spatial.pixel_kernels import descended
+
+            nodes = self.cuts.nodes
+            place = np.full(len(nodes.cells), -1)
+            uncut = np.flatnonzero(nodes.child < 0)
+            place[uncut] = np.searchsorted(self.leaves, self._deep(self._outer(nodes.cells[uncut])))
+            start = np.searchsorted(nodes.cells, self.cuts.root)
+            x, y = self.base.pixels(base[held])
+            found[held] = place[descended(x, y, start[frame[held]], nodes.child, nodes.axis, nodes.at)]
+        return found
+
+    def _frames_of(self, base: Cells) -> Ints:
+        """Which dynamic district each district square is in; -1 for none."""
+        found = np.full(len(base), -1)
+        if (base[1:] >= base[:-1]).all():
+            first, last = self.base.districts.span(self.dynamic)
+            runs = np.searchsorted(base, first).tolist(), np.searchsorted(base, last, "right").tolist()
+            for number, (begin, end) in enumerate(zip(*runs, strict=True)):
+                found[begin:end] = number
+            return found
+        frame: Ints = np.asarray(np.searchsorted(self.dynamic, (base & ~_PATHS) | _ONE, "right") - 1)
+        held = np.asarray(frame >= 0)
+        held[held] = base[held] <= self._last[frame[held]]
+        return np.where(held, frame, -1)
+
+    def children(self, cells: Cells) -> Cells:
+        """The districts in each, the halves of a cell that was cut, or the cell itself a level deeper."""
+        cells = np.asarray(cells, dtype=np.uint64)
+        halves = np.stack([cells & ~_PATHS | (cells & _PATHS) << _ONE] * 2, axis=1)
+        halves[:, 1] |= _ONE
+        upper = self._static(cells)
+        number = np.where(_among(cells, self._cut), 2, 1)
+        number[upper] = self.base.districts.fan_out(cells[upper])
+        ends = np.cumsum(number)
+        found = np.empty(ends[-1] if len(ends) else 0, dtype=np.uint64)
+        owner = np.repeat(np.arange(len(cells)), number)
+        inner = np.arange(len(found)) - np.repeat(ends - number, number)
+        found[upper[owner]] = self.base.districts.children(cells[upper])
+        lower = ~upper[owner]
+        found[lower] = halves[owner[lower], inner[lower]]
+        return found
+
+    def parent(self, cells: Cells) -> Cells:
+        """The cell that each is half of, or the district around."""
+        cells = np.asarray(cells, dtype=np.uint64)
+        found = cells & ~_PATHS | (cells & _PATHS) >> _ONE
+        upper = cells & _PATHS == _ONE
+        found[upper] = self.base.districts.parent(cells[upper])
+        return found
+
+    def level(self, cells: Cells) -> Ints:
+        """How many districts and cuts lie above; -1 for numbers that are no cells."""
+        cells = np.asarray(cells, dtype=np.uint64)
+        district, path = (cells & ~_PATHS) | _ONE, cells & _PATHS
+        above = self.base.districts.level(district)
+        around = np.searchsorted(self.dynamic, district, "right") - 1
+        hidden = (around >= 0) & (district <= np.append(self._last, NOWHERE)[around])
+        hidden &= district != np.append(self.dynamic, NOWHERE)[around]
+        known = (above >= 0) & ~hidden & (path > 0) & (above + _length(cells) <= DEEPEST)
+        end = self._end(np.where(known & (path != _ONE), cells, self.ends[0]))
+        apart = _length(cells) - _length(end)
+        up, down = np.maximum(-apart, 0).astype(np.uint64), np.maximum(apart, 0).astype(np.uint64)
+        same_way = (end & ~_PATHS == cells & ~_PATHS) & (((end & _PATHS) >> up) << down == path)
+        return np.where(known & ((path == _ONE) | same_way), above + _length(cells), -1)
+
+    def span(self, cells: Cells) -> tuple[Cells, Cells]:
+        """What its descendants would be if all were cut; at the ends of a district, all that is the district's."""
+        cells = np.asarray(cells, dtype=np.uint64)
+        district = (cells & ~_PATHS) | _ONE
+        begin, end = self.base.districts.span(district)
+        real = self._real(cells)
+        path, length = real & _PATHS, _length(real).astype(np.uint64)
+        rise = (DEEPEST - self.base.districts.level(district)).astype(np.uint64) - length
+        low = path << rise
+        leftmost, rightmost = path == _ONE << length, path + _ONE == _ONE << (length + _ONE)
+        first = np.where(leftmost, begin, cells & ~_PATHS | low)
+        last = np.where(rightmost, end, (cells & ~_PATHS | low) + (_ONE << rise) - _ONE)
+        return first, last
+
+    def cell_at(self, columns: Columns, level: int) -> Cells:
+        """The cell of each row at this level; `NOWHERE` in no district, or for NaN."""
+        if not 0 <= level <= DEEPEST:
+            raise InputError(f"districts that are cut have levels 0 to {DEEPEST}; found {level}")
+        found = self.positions(self.base.cell_at(columns, self.base.depth))
+        which, at = np.unique(found, return_inverse=True)
+        deep = np.append(self.leaves, NOWHERE)[which]
+        cells, upper = deep & ~_PATHS | (deep & _PATHS) >> np.uint64(DEEPEST - level), deep & _PATHS
+        upper = (upper >> np.uint64(DEEPEST - level) == 0) & (which >= 0)  # the district itself is deeper
+        cells[upper] = (deep[upper] & ~_PATHS) | _ONE
+        while (down := upper & (self.base.districts.level(cells) > level)).any():
+            cells[down] = self.base.districts.parent(cells[down])
+        return np.asarray(cells[at])
+
+    def rectangles(self, cells: Cells) -> Rectangles:
+        """The pixels of each cell of a dynamic district."""
+        return self._forest.rectangles(self._inner(cells))
+
+    def area(self, cells: Cells) -> NDArray[np.float64]:
+        """Square metres of each on the WGS 84 ellipsoid; 0 for a rectangle beside its district."""
+        real = self._real(np.asarray(cells, dtype=np.uint64))
+        found, inner = np.empty(len(cells)), real & _PATHS != _ONE
+        found[~inner] = self.base.districts.area(real[~inner])
+        found[inner] = self.base.districts.areas_inside((real[inner] & ~_PATHS) | _ONE, self._boxes(real[inner]))
+        return found
+
+    def outlines(self, cells: Cells) -> NDArray[Any]:
+        """The ground of each district, and what of each rectangle lies in its district."""
+        real = self._real(np.asarray(cells, dtype=np.uint64))
+        found, inner = np.empty(len(cells), dtype=object), real & _PATHS != _ONE
+        found[~inner] = self.base.districts.outlines(real[~inner])
+        found[inner] = self.base.districts.parts((real[inner] & ~_PATHS) | _ONE, self._boxes(real[inner]))
+        return found
+
+    def _boxes(self, cells: Cells) -> NDArray[np.float64]:
+        """West, south, east and north of rectangles, before they are cut at the border of their district."""
+        if not len(cells):
+            return np.empty((0, 4))
+        return np.column_stack(bounds(self.base.square, self.rectangles(cells)))
+
+    def names(self, cells: Cells) -> list[str]:
+        """The path to the district, then the way from its root, 0 and 1."""
+        cells = np.asarray(cells, dtype=np.uint64)
+        if (self.level(cells) < 0).any():
+            raise InputError("only cells of this tree have names; found other numbers")
+        paths = self.base.districts.names((cells & ~_PATHS) | _ONE)
+        ways = [bin(path)[3:] for path in (cells & _PATHS).tolist()]
+        return [path + BETWEEN + way if way else path for path, way in zip(paths, ways, strict=True)]
+
+    def named(self, names: list[str]) -> Cells:
+        """The cells with these names."""
+        numbers = []
+        for name, known in zip(names, self.base.districts.known(names), strict=True):
+            path, _, way = (name, "", "") if known else name.rpartition(BETWEEN)
+            whole = known or (len(way) <= DEEPEST and bool(way) and set(way) <= {"0", "1"})
+            cell = self.base.districts.named([path if whole else name])[0]
+            numbers.append((cell & ~_PATHS) | np.uint64(int("1" + way, 2)))
+        cells = np.array(numbers, dtype=np.uint64)
+        if len(cells) and (strange := self.level(cells) < 0).any():
+            raise InputError(f"this district is not cut so; found {names[int(np.argmax(strange))]!r}")
+        return cells
+
+    def place(self, name: str) -> tuple[Any, Cells] | None:
+        """The outline of a district inside a dynamic one, which is no cell, and that one; None for any other name."""
+        if not self.base.districts.known([name])[0]:
+            return None
+        district = self.base.districts.named([name])
+        if self.level(district)[0] >= 0:
+            return None
+        around = self.dynamic[np.searchsorted(self.dynamic, district, "right") - 1]  # one district
+        return self.base.districts.outlines(district)[0], around
+
+    @property
+    def _forest(self) -> BinaryPartition:
+        if self.cuts is None:
+            raise InputError("none of these districts is dynamic, so none is cut into rectangles")
+        return self.cuts
+
+    @cached_property
+    def _cut(self) -> Cells:
+        """The cells that were cut."""
+        return self._outer(self.cuts.cells) if self.cuts is not None else np.zeros(0, dtype=np.uint64)
+
+    @cached_property
+    def _last(self) -> Cells:
+        """The last number of each dynamic district."""
+        return self.base.districts.span(self.dynamic)[1]
+
+    def _static(self, cells: Cells) -> NDArray[np.bool_]:
+        """Which cells are districts with districts in them."""
+        upper = (cells & _PATHS == _ONE) & ~_among(cells, self.dynamic)
+        upper[upper] = self.base.districts.level(cells[upper]) < self.base.districts.depth
+        return np.asarray(upper)
+
+    def _inner(self, cells: Cells) -> Cells:
+        """Cells of dynamic districts as the forest calls them."""
+        district = (np.asarray(cells, dtype=np.uint64) & ~_PATHS) | _ONE
+        frame = np.searchsorted(self.dynamic, district)
+        if not _among(district, self.dynamic).all():
+            raise InputError("only dynamic districts are cut into rectangles; found cells of others")
+        return frame.astype(np.uint64) << PATH_BITS | np.asarray(cells, dtype=np.uint64) & _PATHS
+
+    def _outer(self, cells: Cells) -> Cells:
+        """Cells of the forest as this tree calls them."""
+        district = self.dynamic[(cells >> PATH_BITS).astype(np.int64)]
+        return district & ~_PATHS | cells & _PATHS
+
+    def _real(self, cells: Cells) -> Cells:
+        """The cell itself, or the uncut one that it is a deeper name of."""
+        real, inner = cells.copy(), cells & _PATHS != _ONE
+        end = self._end(cells[inner])
+        real[inner] = np.where(_length(cells[inner]) > _length(end), end, cells[inner])
+        return real
+
+    def _end(self, cells: Cells) -> Cells:
+        """The first uncut cell in each cell of a tree of cuts, or the one around it."""
+        return self.ends[np.clip(np.searchsorted(self.leaves, self._deep(cells), "right") - 1, 0, None)]
+
+    def _deep(self, cells: Cells) -> Cells:
+        """The first number at the deepest level below each cell."""
+        rise = DEEPEST - self.base.districts.level((cells & ~_PATHS) | _ONE) - _length(cells)
+        deep: Cells = cells & ~_PATHS | (cells & _PATHS) << rise.astype(np.uint64)
+        return deep
+
+
+def _length(cells: Cells) -> Ints:
+    """The place of the leading bit of each path: how many cuts lie above in its district."""
+    return np.frexp((cells & _PATHS).astype(np.float64))[1].astype(np.int64) - 1
+
+
+def _among(cells: Cells, ascending: Cells) -> NDArray[np.bool_]:
+    """Which cells are among these; `np.isin` sorts them first."""
+    if not len(ascending):
+        return np.zeros(len(cells), dtype=np.bool_)
+    found: NDArray[np.bool_] = ascending[np.minimum(np.searchsorted(ascending, cells), len(ascending) - 1)] == cells
+    return found

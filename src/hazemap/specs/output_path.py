@@ -1,0 +1,72 @@
+"""Where the file of a release will be; whatever would keep it from being there is found out before anything is paid."""
+
+import os
+from pathlib import Path
+
+from hazemap.algorithms import FittedLevel, PrivateBoundingBox
+from hazemap.algorithms.private_bounding_box import Grid
+from hazemap.errors import FileError
+from hazemap.readers.file_formats import belongs
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.specs.parsing import DistrictFiles, HexagonList
+from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.specs.statistics_spec import StatisticsSpec
+
+SUFFIXES = (".parquet", ".tif")
+
+LEAST_ROOM = 1 << 20
+"""Bytes that have to be free where the file goes. If it becomes larger than what is there, it can be recovered."""
+
+
+LONGEST_NAME, LONGEST_PATH, LONGER = 255, 4095, 40
+"""Bytes of a file's name and of its path, as systems take them, and those that the names of hidden files add."""
+
+
+def free_place(path: Path, spec: ReleaseSpec | StatisticsSpec) -> Path:
+    """The path of the file, if it can be written; else `FileError`."""
+    source, algorithm = spec.table.source, spec.algorithm
+    if path.suffix.lower() not in SUFFIXES:
+        raise FileError(f"a release is a file that ends in {' or '.join(SUFFIXES)}; found {path.name!r}")
+    inner = algorithm.method if isinstance(algorithm, PrivateBoundingBox) else algorithm
+    if path.suffix.lower() == ".tif" and not (
+        isinstance(inner, Grid | FittedLevel) and isinstance(inner.tree, Quadtree)
+    ):
+        raise FileError(
+            "a .tif holds a regular grid of squares: ask for the method flat, fitted-level, hierarchical or geometric, "
+            "or for a .parquet"
+        )
+    _refuse_unwritable_names(path)
+    if not path.parent.is_dir():
+        raise FileError(f"there is no folder {path.parent} to write {path.name} to: make it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK) or path.is_dir():
+        raise FileError(f"{path} cannot be written: choose a file in a folder that you may write to")
+    if source is not None and belongs(path, source):
+        raise FileError(f"{path} is the table itself, or would be read as a part of it: write the release elsewhere")
+    if path.exists() and any(Path(file).exists() and path.samefile(file) for file in _cells(spec)):
+        raise FileError(f"{path} says which cells the release is about: write the release elsewhere")
+    if path.exists() and not spec.overwrite:
+        raise FileError(
+            f"{path} is there already: choose another name, or allow it to be replaced (--force, overwrite=True)"
+        )
+    disk = os.statvfs(path.parent)
+    if disk.f_bavail * disk.f_frsize < LEAST_ROOM:
+        raise FileError(f"the disk of {path.parent} is full: make room for {path.name} first")
+    return path
+
+
+def _refuse_unwritable_names(path: Path) -> None:
+    """Raise `FileError` for a name that has no room for those of its lock and its part, or that writers cannot take."""
+    goal = Path(os.path.realpath(path))
+    try:
+        name, whole = goal.name.encode(), str(goal).encode()
+    except UnicodeEncodeError:
+        raise FileError(f"{str(path)!r} holds bytes that are no text: choose another name") from None
+    if len(name) + LONGER > LONGEST_NAME or len(whole) + LONGER > LONGEST_PATH:
+        raise FileError(f"the name of {path.name[:60]}… is too long to be written: choose a shorter one")
+
+
+def _cells(spec: ReleaseSpec | StatisticsSpec) -> list[str]:
+    """The files that the cells were read from."""
+    if isinstance(spec.cells, DistrictFiles):
+        return [file for file, _, _ in spec.cells.layers]
+    return [spec.cells.file] if isinstance(spec.cells, HexagonList) else []

@@ -1,0 +1,397 @@
+"""Statistics of a value that somebody asks for: typed, and found to be possible, before anything is read or paid."""
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from hazemap.algorithm_disclosure import Learned
+from hazemap.algorithms.cell_statistics import CellStatistics
+from hazemap.algorithms.private_box_statistics import CellMethod, PrivateBoxStatistics
+from hazemap.algorithms.two_stage_statistics import TwoStageStatistics
+from hazemap.errors import InputError
+from hazemap.estimate.value_estimates import Measurements
+from hazemap.privacy.budget import Budget
+from hazemap.privacy.mechanisms import noise_for
+from hazemap.privacy.privacy_unit import FULL
+from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.privacy.statement_facts import UNSAID, StatementFacts
+from hazemap.session import Result
+from hazemap.spatial.bounding_box import WORLD, Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.specs.district_methods import opened
+from hazemap.specs.h3_cell_list import listed
+from hazemap.specs.method_names import SPECK, around, domain
+from hazemap.specs.parsing import (
+    DistrictFiles,
+    HexagonCells,
+    HexagonList,
+    QuadtreeCells,
+    budget_texts,
+    cells_of_values,
+    refuse,
+    refuse_absurd,
+    values_only,
+)
+from hazemap.specs.parsing import budget as parsed_budget
+from hazemap.specs.release_spec import ASSUMPTIONS, refuse_other_types
+from hazemap.specs.table_spec import KINDS, TableSpec, named_after
+from hazemap.specs.toml_and_json import Value, checked, fields, from_toml, shortest, to_toml
+from hazemap.specs.two_stage_values import ValuePreparation, found_out
+from hazemap.statement_builder import Promise, stated
+from hazemap.tables.contribution_bounding import OwnMeans
+from hazemap.temporal.time_slots import Always, Clock, Slots, Spans, Weekdays
+from hazemap.values.value_encoding import ValueEncoding
+
+SLOTS = "always, hour-of-day, day-of-week, hour, day, clock:HH:MM,HH:MM,…, times:TIME,TIME,…"
+
+FEWEST_PLACES, MOST_PLACES = 8, 24
+"""In how many places a person counts, where nobody says it: one in every slot, but at least and at most so many.
+
+Where people are in more places than the cap, noise in pure ε and people grow with it alike, and more records are used;
+where they are in fewer, only the noise grows.
+"""
+
+LOUDEST = 2.0**48
+"""The widest noise, in micro-votes: the samplers' own limit is twice as wide, which leaves room for finding a box."""
+
+BINS = 16
+"""Into so many parts the range is cut for quantiles, where nobody says how many."""
+
+
+def slots(text: str, zone: str, since: str | None, until: str | None) -> Slots:
+    """The slots that a text names; hours and days one after another need the time from when until when.
+
+    >>> slots("clock:7:00,9:30,16:00", "Europe/Berlin", None, None).names
+    ('07:00-09:30', '09:30-16:00', '16:00-07:00')
+    """
+    if text == "always":
+        return Always()
+    if text == "hour-of-day":
+        return Clock.hours(zone)
+    if text == "day-of-week":
+        return Weekdays(zone)
+    if text in ("hour", "day"):
+        if since is None or until is None:
+            raise InputError(
+                f"{text}s one after another begin and end at declared times, not where the data does: give since and "
+                f"until (--since, --until); for a usual day or week say hour-of-day or day-of-week"
+            )
+        return Spans.every(3600, zone, since, until) if text == "hour" else Spans.days(zone, since, until)
+    if found := re.fullmatch(r"clock:([0-9:,]+)", text):
+        times = [re.fullmatch(r"([0-9]{1,2})(?::([0-9]{2}))?", part) for part in found[1].split(",")]
+        if all(times):
+            return Clock(zone, tuple(3600 * int(time[1]) + 60 * int(time[2] or 0) for time in times if time))
+    if found := re.fullmatch(r"times:(.+,.+)", text):
+        return Spans.between(zone, found[1].split(","))
+    refuse("a way to cut time", SLOTS, text)
+
+
+DOCUMENT: dict[str, type] = {
+    **KINDS,
+    **dict.fromkeys(("value", "bounds", "epsilon", "delta", "rho", "box", "cells", "slots", "time_zone"), str),
+    "low": float,
+    "high": float,
+    "variance": bool,
+    "quantiles": list,
+    "bins": int,
+    "max_cells_per_person": int,
+    "max_records_per_cell": int,
+    "select": bool,
+    "model": str,
+    "dataset": str,
+    "output": str,
+    "overwrite": bool,
+}
+"""The names of a specification as a document: those of `hazemap.stats` and of the command line."""
+
+
+USUAL_CELLS = HexagonCells(7, 7)
+
+
+@dataclass(frozen=True)
+class StatisticsSpec:
+    """Statistics of the column `value` that somebody asks for; all of it is public. The fields are `hazemap.stats`'s.
+
+    Whatever can be known to be wrong without looking at rows is found when this is made: `InputError`, or `FileError`
+    for files of districts and lists of cells.
+
+    >>> from hazemap.privacy.budget import PureDP
+    >>> spec = StatisticsSpec(TableSpec("rides.csv"), PureDP(1), "speed", 0, 65, slots="hour-of-day", quantiles=(0.5,))
+    >>> spec.dataset, StatisticsSpec.from_toml(spec.to_toml()) == spec
+    ('rides', True)
+    """
+
+    table: TableSpec
+    budget: Budget
+    value: str
+    low: float | None = None
+    high: float | None = None
+    bounds: str | None = None
+    box: Box | None = None
+    cells: QuadtreeCells | HexagonCells | HexagonList | DistrictFiles = USUAL_CELLS
+    slots: str = "always"
+    time_zone: str = "UTC"
+    variance: bool = False
+    quantiles: tuple[float, ...] = ()
+    bins: int | None = None
+    max_cells_per_person: int | None = None
+    max_records_per_cell: int = 1
+    select: bool = False
+    model: str = FULL
+    dataset: str = ""
+    output: str | None = None
+    overwrite: bool = False
+    known: CellMethod | PrivateBoxStatistics | None = field(default=None, repr=False, compare=False)
+    """The algorithm, where a journal holds it already; else it follows from the rest."""
+
+    def __post_init__(self) -> None:
+        number, plain = int | float, str | None
+        refuse_other_types(
+            self,
+            {
+                "table": TableSpec,
+                "budget": Budget,
+                "value": str,
+                "box": Box | None,
+                "quantiles": tuple,
+                "low": number | None,
+                "high": number | None,
+                "bounds": plain,
+                "output": plain,
+                "slots": str,
+                "time_zone": str,
+                "model": str,
+                "dataset": str,
+                "bins": int | None,
+                "max_cells_per_person": int | None,
+                "max_records_per_cell": int,
+                "variance": bool,
+                "select": bool,
+                "overwrite": bool,
+                "cells": QuadtreeCells | HexagonCells | HexagonList | DistrictFiles,
+            },
+        )
+        refuse_absurd(self.budget)
+        if not self.dataset:
+            object.__setattr__(self, "dataset", named_after(self.table.source))
+        values_only(self.model)
+        ranks = self.quantiles
+        if not all(isinstance(rank, float) and 0 < rank < 1 for rank in ranks) or len(set(ranks)) < len(ranks):
+            raise InputError(f"quantiles have ranks between 0 and 1, none twice, such as 0.1,0.5,0.9; found {ranks}")
+        _ = self.finding, self.timeslots, self.algorithm
+
+    @cached_property
+    def finding(self) -> ValuePreparation:
+        """What has to be found out at a price."""
+        return ValuePreparation.understood(self.bounds, self.low, self.high, self.select)
+
+    @cached_property
+    def timeslots(self) -> Slots:
+        """The slots that `slots` names."""
+        return slots(self.slots, self.time_zone, *self.table.window)
+
+    @cached_property
+    def algorithm(self) -> CellMethod | PrivateBoxStatistics:
+        """Who asks, under the full model."""
+        if self.known is not None:
+            return self.known
+        low, high = self.finding.stand_ins(self.low, self.high) if self.finding.bounds else (self.low, self.high)
+        if low is None or high is None:
+            raise InputError(
+                f"between which bounds do the values of {self.value!r} lie? Declare low and high (--low, --high): they "
+                "cannot be read from the data, where the largest value may be one person's; take what the instrument "
+                "or the law allows, values outside are clipped to it; or have a share of the budget find them "
+                "(--bounds private, bounds='private')"
+            )
+        bins = (self.bins or BINS) if self.quantiles or self.bins else 0
+        value_encoding = ValueEncoding(float(low), float(high), 1 + self.variance, bins)
+        usual = min(max(len(self.timeslots.names), FEWEST_PLACES), MOST_PLACES)
+        rule = OwnMeans(
+            usual if self.max_cells_per_person is None else self.max_cells_per_person,
+            self.max_records_per_cell,
+            scale=value_encoding.scale,
+        )
+        if noise_for(self.budget, rule.sensitivity).stddev > LOUDEST:
+            raise InputError(
+                "so little is spent, and a person may say so much, that the noise would not fit: spend more, or lower "
+                "--max-cells-per-person or --max-records-per-cell"
+            )
+        declared = (self.low, self.high)
+        return _method(self.cells, self.box, self.timeslots, value_encoding, rule, self.finding, declared, self.budget)
+
+    @classmethod
+    def from_json(cls, data: object, known: object = None) -> "StatisticsSpec":
+        """What `to_json` wrote; `InputError` for anything else."""
+        found: dict[str, Any] = fields(checked(data), DOCUMENT)
+        if "value" not in found:
+            raise InputError("statistics are of a value: name its column")
+        money = parsed_budget(*(found.pop(name, None) for name in ("epsilon", "delta", "rho")))
+        table = TableSpec.read(found)
+        if "box" in found:
+            found["box"] = Box.parse(found["box"])
+        if "cells" in found:
+            found["cells"] = cells_of_values(found["cells"])
+        if "quantiles" in found:
+            found["quantiles"] = tuple(float(rank) for rank in found["quantiles"])
+        return cls(table, money, known=cast(Any, known), **found)
+
+    def to_json(self) -> dict[str, Value]:
+        """A flat document with the names of `hazemap.stats`."""
+        document: dict[str, Value | None] = {**self.table.document, **budget_texts(self.budget)}
+        for name in DOCUMENT.keys() - document.keys() - {"epsilon", "delta", "rho", *KINDS}:
+            document[name] = getattr(self, name)
+        document |= {
+            "box": None if self.box is None else str(self.box),
+            "cells": self.cells.text,
+            "quantiles": list(self.quantiles),
+        }
+        for name in ("low", "high"):
+            bound = getattr(self, name)
+            document[name] = None if bound is None else float(bound)
+        return {name: value for name in DOCUMENT if (value := document.get(name)) is not None}
+
+    @classmethod
+    def from_toml(cls, text: str) -> "StatisticsSpec":
+        """What `to_toml` wrote, or somebody by hand."""
+        return cls.from_json(from_toml(text))
+
+    def to_toml(self) -> str:
+        """The specification as a file that people can read, keep and change."""
+        return to_toml(self.to_json())
+
+    @property
+    def inner(self) -> CellMethod:
+        """What asks for the values, in the box that may have to be found first."""
+        return self.algorithm.method if isinstance(self.algorithm, PrivateBoxStatistics) else self.algorithm
+
+    @property
+    def reach(self) -> Box | None:
+        """A box that holds every cell; none where one has to be found."""
+        return None if isinstance(self.algorithm, PrivateBoxStatistics) else around(self.algorithm.tree)
+
+    @property
+    def wanted(self) -> list[str]:
+        """What a statement says of the question: which statistics, and of when."""
+        spread = ["the variance"] if self.inner.value_encoding.degree > 1 else []
+        ranks = [f"quantiles {', '.join(map(shortest, self.quantiles))}"] if self.quantiles else []
+        return [
+            f"which statistics: {', '.join(['the mean', *spread, *ranks])}",
+            *([f"the time: {self.table.when}"] if self.table.when else []),
+            "the names and types of the table's columns",
+        ]
+
+    def statement(
+        self, dataset: str, done: Result[Measurements] | None = None, circumstances: StatementFacts = UNSAID
+    ) -> Statement:
+        """What statistics that are made now promise to the people in them."""
+        value_encoding, rule = self.inner.value_encoding, self.inner.bounding
+        borders = isinstance(self.cells, DistrictFiles | HexagonList)
+        which = "those selected" if self.finding.cells else "all"
+        where = "" if borders else f"{which} of the box" + ("" if self.box else " that was found")
+        public = [
+            f"the cells: {self.cells}" + (f", {where}" if where else ""),
+            f"the slots: {describe(self.timeslots)}",
+            self._bounds(value_encoding),
+            f"the caps: {rule}",
+            *self.wanted,
+        ]
+        details = found_out(self.algorithm, self.value, done) if done else {}
+        if isinstance(self.algorithm, PrivateBoxStatistics):
+            details[Learned.BOX] = f"{Learned.BOX.value} from one row a person"
+        promise = Promise(
+            dataset=dataset,
+            unit=A_PERSON,
+            neighbours="one of them added or removed (the full model: also how many records a person has, and where)",
+            budget=self.budget,
+            bounding=rule,
+            trust="curator",
+            assumptions=(*ASSUMPTIONS, *self.table.dialect.assumptions),
+            method=f"values of {self.value}, {self.cells}",
+        )
+        return stated(
+            promise,
+            self.algorithm.disclosure,
+            box=self.box,
+            public=public,
+            details=details,
+            circumstances=circumstances,
+        )
+
+    def _bounds(self, value_encoding: ValueEncoding) -> str:
+        """What was declared of the bounds."""
+        clipped = "values outside are clipped to "
+        if not self.finding.bounds:
+            ends = f"{shortest(value_encoding.low)} to {shortest(value_encoding.high)}"
+            return f"the bounds of {self.value!r}, {ends}, as declared: {clipped}them"
+        bounds = self.inner.bounds if isinstance(self.inner, TwoStageStatistics) else None
+        if bounds is None or bounds.low == bounds.high:
+            return ""
+        end, number = ("high", bounds.high) if bounds.low is None else ("low", bounds.low)
+        return f"the {end} bound of {self.value!r}, {shortest(number or 0)}, as declared: {clipped}it"
+
+
+def describe(slots: Slots) -> str:
+    """Slots in words.
+
+    >>> describe(Clock.hours("Europe/Berlin"))
+    'hours of the day, as clocks of Europe/Berlin show it'
+    """
+    if isinstance(slots, Always):
+        return "one, of all times"
+    if isinstance(slots, Weekdays):
+        return f"days of the week in {slots.zone}"
+    if isinstance(slots, Spans):
+        return f"{len(slots.names):,} stretches of time in {slots.zone}, the first from {slots.names[0]}"
+    what = "hours of the day" if len(slots.edges) == 24 else f"parts of the day ({', '.join(slots.names)})"
+    return f"{what}, as clocks of {slots.zone} show it"
+
+
+def _method(
+    cells: QuadtreeCells | HexagonCells | HexagonList | DistrictFiles,
+    box: Box | None,
+    slots: Slots,
+    value_encoding: ValueEncoding,
+    rule: OwnMeans,
+    finding: ValuePreparation,
+    bounds: tuple[float | None, float | None],
+    budget: Budget,
+) -> CellMethod | PrivateBoxStatistics:
+    """The method over these cells of the box; of a box that it finds, where there is none."""
+
+    def found(method: CellStatistics) -> CellMethod:
+        return finding.prepared(method, bounds, slots, budget)
+
+    if isinstance(cells, DistrictFiles):
+        if box is not None:
+            raise InputError("districts say themselves where the map is: leave the box out")
+        districts = opened(cells)
+        return found(CellStatistics(districts, districts.depth, slots, value_encoding, rule))
+    if isinstance(cells, QuadtreeCells):
+        if box is None or cells.depth is None:
+            raise InputError(
+                "squares for values are cut from a declared box, so many times: give both, such as "
+                "--box=west,south,east,north --cells quadtree:6; for hexagons (h3:7) a box can be found"
+            )
+        return found(CellStatistics(domain(cells, box), cells.depth, slots, value_encoding, rule))
+    if isinstance(cells, HexagonList):
+        if box is not None:
+            raise InputError("a list of hexagons says itself where the map is: leave the box out")
+        names = listed(Path(cells.file))
+        return found(
+            CellStatistics(
+                Hexagons(WORLD, 0, int(names[0][1], 16)), int(names[0][1], 16), slots, value_encoding, rule, names
+            )
+        )
+    if cells.coarsest != cells.finest:
+        raise InputError(f"values are told for hexagons of one resolution: say h3:{cells.finest}")
+    if box is None:
+        return PrivateBoxStatistics(
+            found(CellStatistics(Hexagons(SPECK, cells.finest, cells.finest), 0, slots, value_encoding, rule))
+        )
+    tree = finding.hexagons(box, cells.finest)
+    made = CellStatistics(tree, tree.depth, slots, value_encoding, rule)
+    if not finding.cells:
+        made.measured  # noqa: B018 - too many places are found out now
+    return found(made)

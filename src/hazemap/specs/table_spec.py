@@ -1,0 +1,88 @@
+"""Which table a specification is about, and how it is read."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hazemap.errors import InputError
+from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.specs.toml_and_json import Value
+
+COLUMNS = ("source", "person", "lon", "lat", "time", "since", "until")
+DIALECT = ("delimiter", "encoding", "decimal", "multiline")
+
+KINDS: dict[str, type] = dict.fromkeys((*COLUMNS, *DIALECT), str) | {"multiline": bool}
+"""The names of a document that are about the table."""
+
+USUAL_DIALECT = CsvDialect()
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A file, folder or pattern, the columns that were named, and from when until before when rows count.
+
+    `source` is None for a table in memory, which nobody can open again from here.
+
+    >>> TableSpec("visits.parquet", person="user").document
+    {'source': 'visits.parquet', 'person': 'user'}
+    """
+
+    source: str | None
+    person: str | None = None
+    lon: str | None = None
+    lat: str | None = None
+    time: str | None = None
+    since: str | None = None
+    until: str | None = None
+    dialect: CsvDialect = USUAL_DIALECT
+
+    def __post_init__(self) -> None:
+        for name in COLUMNS:
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str) or not value):
+                raise InputError(f"{name} is a text that is not empty; found {type(value).__name__}")
+        if not isinstance(self.dialect, CsvDialect):
+            raise InputError(f"the dialect of a table is a CsvDialect; found {type(self.dialect).__name__}")
+
+    @classmethod
+    def read(cls, document: dict[str, Any]) -> "TableSpec":
+        """Of the names of a document those about the table, which are taken out of it."""
+        columns = {"source": None} | {name: document.pop(name) for name in COLUMNS if name in document}
+        return cls(**columns, dialect=CsvDialect(**{name: document.pop(name) for name in DIALECT if name in document}))
+
+    @property
+    def document(self) -> dict[str, Value]:
+        """The names that are not left out, and how CSV files are written where that is not as usual."""
+        named = {name: value for name in COLUMNS if (value := getattr(self, name)) is not None}
+        told = {name: getattr(self.dialect, name) for name in DIALECT}
+        return named | {name: value for name, value in told.items() if value != getattr(USUAL_DIALECT, name)}
+
+    @property
+    def window(self) -> tuple[str | None, str | None]:
+        """From when, and until before when, rows count."""
+        return self.since, self.until
+
+    @property
+    def when(self) -> str:
+        """The window in words; empty without one."""
+        return " ".join(
+            f"{word} {time}" for word, time in zip(("from", "until before"), self.window, strict=True) if time
+        )
+
+
+def path_of(source: Any) -> str | None:
+    """A path as text, or None for a table in memory."""
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else None
+
+
+def named_after(source: Any) -> str:
+    """The data set that a source belongs to, unless somebody says otherwise: its file's or folder's name.
+
+    >>> named_after("data/nyc.csv.gz"), named_after("trips/*.parquet"), named_after(None)
+    ('nyc', 'trips', 'memory')
+    """
+    if not isinstance(source, str | os.PathLike):
+        return "memory"
+    parts = [part for part in Path(source).absolute().parts if not set("*?[") & set(part)]
+    return parts[-1].lstrip(".").partition(".")[0] or "memory"

@@ -1,0 +1,280 @@
+"""What one person may contribute: a closed list of rules, and the sensitivity each one proves.
+
+A rule looks at one person's rows alone, so adding or removing a person changes nothing about the others.
+What is left of a person is a short list of (base cell, integer weight); `Sensitivity` bounds its size.
+What becomes of rows in `NOWHERE`, outside every cell, says `Outside`; whichever it is, the sensitivity is the same.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.errors import InputError
+from hazemap.field_types import check_fields
+
+LARGEST_TOTAL = (1 << 62) - 1
+"""Where the total weight of a person ends: beyond it their further cells in order get nothing."""
+
+
+class Outside(Enum):
+    """What becomes of a person's rows in `NOWHERE`: those outside the map, and those without usable coordinates.
+
+    `DROP` forgets them before anything is weighed, so that they use up nobody's allowance. `COUNT` weighs them like
+    those of any other cell. `PEOPLE` drops them for a person who has some row in a cell, and counts, for a person who
+    has none, what the rule leaves of their rows in `NOWHERE`: who is on the map is counted as if there were no outside,
+    and everybody else is still counted once. Only rows that weigh something are rows here.
+
+    What is left of a person is, in each case, what the rule makes of a part of their own rows, and which part depends
+    on nobody else's: so whatever bounds the rule bounds it with all three, and `NOWHERE`, being one cell more that is
+    disjoint from the others, can be asked for at no further price.
+    """
+
+    DROP = "drop"
+    PEOPLE = "people"
+    COUNT = "count"
+
+    @property
+    def asked(self) -> bool:
+        """Whether anybody's votes may lie in `NOWHERE`, so that it is a cell to ask about."""
+        return self is not Outside.DROP
+
+    @property
+    def written(self) -> bool | str:
+        """In files, where the field is `nowhere`: false and true since before there was a third choice."""
+        return "people" if self is Outside.PEOPLE else self is Outside.COUNT
+
+    @classmethod
+    def read(cls, written: object) -> "Outside":
+        """What `written` was; `InputError` for anything else."""
+        for each in cls:
+            if type(written) is type(each.written) and written == each.written:
+                return each
+        raise InputError("'nowhere' of a bounding rule must be true, false or \"people\"")
+
+
+class Sensitivity(NamedTuple):
+    """How far one person can move a vector of sums: in L1, and in L2 squared. Both integers, so exact."""
+
+    l1: int
+    l2_squared: int
+
+
+def _at_least_one(number: int, what: str) -> None:
+    if number < 1:
+        raise InputError(f"{what} must be at least 1, not {number}")
+
+
+def whole_weights(weights: NDArray[Any]) -> NDArray[np.int64]:
+    """Each weight in whole 1024ths, so that sums do not depend on an order; 0 for a row that does not count.
+
+    NaN, infinity and negative weights do not count; 2⁴³ is the largest.
+
+    >>> whole_weights(np.array([1.0, 0.25, -1.0, np.nan]))
+    array([1024,  256,    0,    0])
+    """
+    usable = np.isfinite(weights) & (weights > 0)
+    scaled = np.minimum(np.where(usable, weights, 0).astype(np.float64), 2.0**43) * 1024
+    whole: NDArray[np.int64] = np.rint(scaled).astype(np.int64)
+    return whole
+
+
+@dataclass(frozen=True)
+class AtMostRows:
+    """At most `most` rows a person, each one vote; drawn at random, by a keyed hash, where there are more.
+
+    All of them may lie in one cell: L1 = most, L2² = most².
+
+    >>> AtMostRows(3).sensitivity
+    Sensitivity(l1=3, l2_squared=9)
+    """
+
+    most: int = 1
+    outside: Outside = Outside.DROP
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        _at_least_one(self.most, "the number of rows a person")
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person can move the votes."""
+        return Sensitivity(self.most, self.most**2)
+
+    @property
+    def unit(self) -> int:
+        """Votes that make one of what is counted."""
+        return 1
+
+    @property
+    def counted(self) -> str:
+        """What a count of 1 is."""
+        return "people" if self.most == 1 else "rows"
+
+    def __str__(self) -> str:
+        return "one row a person" if self.most == 1 else f"at most {self.most} rows a person"
+
+
+@dataclass(frozen=True)
+class AtMostCells:
+    """One vote in each of at most `most` distinct base cells a person; drawn by a keyed hash.
+
+    The votes lie in different base cells, but a coarser cell may hold them all: L2² = most² as well.
+
+    >>> AtMostCells(3).sensitivity
+    Sensitivity(l1=3, l2_squared=9)
+    """
+
+    most: int
+    outside: Outside = Outside.DROP
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        _at_least_one(self.most, "the number of cells a person")
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person can move the votes."""
+        return Sensitivity(self.most, self.most**2)
+
+    @property
+    def unit(self) -> int:
+        """Votes that make one of what is counted."""
+        return 1
+
+    @property
+    def counted(self) -> str:
+        """What a count of 1 is."""
+        return "visits"
+
+    def __str__(self) -> str:
+        return f"at most {self.most} cells a person"
+
+
+@dataclass(frozen=True)
+class OneVote:
+    """One vote a person, divided over all their rows by weight into `scale` integer micro-votes.
+
+    With cumulative weights C_j, total W and one keyed number u in [0, W), the cell j gets
+    ⌊(S·C_j + u)/W⌋ − ⌊(S·C_(j−1) + u)/W⌋: unbiased, and the sum is exactly S, so L1 = S and not S + k
+    (dependent rounding; METHODS.md 1, against Bagdasaryan et al. 2022, section 4.4).
+
+    >>> OneVote(1024).sensitivity
+    Sensitivity(l1=1024, l2_squared=1048576)
+    """
+
+    scale: int = 1 << 10
+    outside: Outside = Outside.DROP
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        _at_least_one(self.scale, "the number of micro-votes a person")
+        if self.scale > 1 << 16:
+            raise InputError(f"at most 65536 micro-votes a person, not {self.scale}: sums must fit 64 bits")
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person can move the votes."""
+        return Sensitivity(self.scale, self.scale**2)
+
+    @property
+    def unit(self) -> int:
+        """Votes that make one of what is counted."""
+        return self.scale
+
+    @property
+    def counted(self) -> str:
+        """What a count of 1 is."""
+        return "people"
+
+    def __str__(self) -> str:
+        return "one vote a person, shared out over their rows"
+
+
+@dataclass(frozen=True)
+class RowIsPerson:
+    """Every row is a person of its own. It protects rows, and says so in the statement.
+
+    >>> RowIsPerson().sensitivity
+    Sensitivity(l1=1, l2_squared=1)
+    """
+
+    outside: Outside = Outside.DROP
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one row can move the votes."""
+        return Sensitivity(1, 1)
+
+    @property
+    def unit(self) -> int:
+        """Votes that make one of what is counted."""
+        return 1
+
+    @property
+    def counted(self) -> str:
+        """What a count of 1 is."""
+        return "rows"
+
+    def __str__(self) -> str:
+        return "each row is a person of its own"
+
+
+@dataclass(frozen=True)
+class OwnMeans:
+    """For values: of each person at most `cells` cells and slots, drawn by a keyed hash where there are more; in each,
+    the mean of *all* their records there, with the weight of at most `records` of them.
+
+    A record is divided into `scale` micro-votes over the counters of a value encoding
+    (`hazemap.values.value_encoding.ValueEncoding`), the same number whatever its value. A person's records in one cell
+    and slot are averaged counter by counter, times their weight w = min(number, records), and rounded dependently, so
+    that they are exactly w · scale: L1 = cells · records · scale. No record is left out, so nothing is lost by a small
+    `records`: with 1, every person counts once in a cell.
+
+    >>> OwnMeans(24, scale=1 << 20).sensitivity.l1 == 24 << 20
+    True
+    """
+
+    cells: int
+    records: int = 1
+    scale: int = 1 << 20
+    outside: Outside = Outside.DROP
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        _at_least_one(self.cells, "the number of cells a person")
+        _at_least_one(self.records, "the number of records that a person counts for")
+        _at_least_one(self.scale, "the number of micro-votes a record")
+        if self.outside.asked:
+            raise InputError("values are measured in cells: rows outside them are dropped")
+        if max(self.cells, self.records) > 1 << 16 or self.cells * self.records * self.scale > 1 << 50:
+            raise InputError("a person counts in 65536 cells at most, for 65536 records at most: sums must fit 64 bits")
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person can move the votes."""
+        most = self.cells * self.records * self.scale
+        return Sensitivity(most, most**2)
+
+    @property
+    def unit(self) -> int:
+        """Votes that make one of what is counted."""
+        return self.scale
+
+    @property
+    def counted(self) -> str:
+        """What a count of 1 is."""
+        return "people" if self.records == 1 else "records"
+
+    def __str__(self) -> str:
+        where = "one cell and slot" if self.cells == 1 else f"at most {self.cells} cells and slots"
+        weight = "1" if self.records == 1 else f"at most {self.records} records"
+        return f"{where} a person, in each the mean of theirs with weight {weight}"
+
+
+Bounding = AtMostRows | AtMostCells | OneVote | RowIsPerson | OwnMeans

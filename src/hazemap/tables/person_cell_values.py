@@ -1,0 +1,107 @@
+"""What each person measured in each place, added up: what a curator keeps of the rows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.arrays import Ints
+from hazemap.cells import NOWHERE, Columns, Tree
+from hazemap.errors import TableError
+from hazemap.tables.contribution_bounding import Bounding
+from hazemap.tables.keyed_hash import KeyWords, SamplingKey, numbers, seeds
+from hazemap.tables.public_locations import PublicLocations
+from hazemap.tables.votes import Votes
+from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.known_count_encoding import KnownCountEncoding
+from hazemap.values.observed_cell_slots import ObservedCellSlots
+
+AT_ONCE = 1 << 20
+"""Of so many pairs counters are in memory at one time."""
+DRAWN_AS = "OwnMeans"
+"""Places of a person are drawn as that rule draws them."""
+
+
+@dataclass(frozen=True, eq=False)
+class PersonCellValues:
+    """Pairs of a person and a place, and Σ marks (`KnownCountEncoding.marks`) of their records, int64[pairs, marks].
+
+    Only a trust model may hold it, and `whereabouts`, which hold no value, are public under VALUES ONLY. A person who
+    is in a place with a million records is one pair: O(pairs), never O(rows).
+
+    >>> from hazemap.temporal.time_slots import Always
+    >>> from hazemap.values.value_encoding import ValueEncoding
+    >>> from hazemap.spatial.quadtree import Quadtree
+    >>> rows = {"lon": np.array([2.0, 2, 3]), "lat": np.array([48.0, 48, 49]), "value": np.array([0.0, 60, 15])}
+    >>> places = ObservedCellSlots(Quadtree.world(depth=1), Always(), ValueEncoding(0, 60))
+    >>> pairs = PersonCellValues.of_rows(places, np.array([7, 7, 8]), rows, key=0)
+    >>> pairs.whereabouts.records, pairs.sums[:, 0] / (1 << 20)
+    (array([2, 1]), array([1.  , 0.25]))
+    """
+
+    tree: CellTimeSlots
+    whereabouts: PublicLocations
+    sums: Ints
+
+    @classmethod
+    def of_rows(cls, places: ObservedCellSlots, person: Ints, columns: Columns, key: SamplingKey) -> "PersonCellValues":
+        """From rows in memory: the plain twin of what an engine does (`engines.streaming.person_cell_sums`)."""
+        found = places.rows(columns)
+        known = found.cells != NOWHERE
+        cells, at = np.unique(found.cells[known], return_inverse=True)
+        tree = places.occupied(cells)
+        place = at.astype(np.int64) * len(places.slots.names) + found.slots[known]
+        words = KeyWords.expanded(key, DRAWN_AS)
+        codes, who = np.unique(seeds(person[known].view(np.uint64), words), return_inverse=True)
+        both, pair, records = np.unique(
+            who.astype(np.int64) * tree.places + place, return_inverse=True, return_counts=True
+        )
+        marks = KnownCountEncoding(places.value_encoding).marks
+        sums = np.zeros((len(both), marks.shape[1]), dtype=np.int64)
+        np.add.at(sums, pair, marks[found.readings[known]])
+        whose, where = np.divmod(both, tree.places)
+        drawn = numbers(codes[whose], where.astype(np.uint64))
+        order = np.lexsort((drawn, whose))
+        firsts = np.concatenate([[0], np.cumsum(np.bincount(whose))])
+        public = PublicLocations(firsts, where[order].astype(np.int32), records[order].astype(np.int64), tree.places)
+        return cls(tree, public, sums[order])
+
+    def votes(self, tree: Tree, bounding: Bounding) -> Votes:
+        """`TableError`: these pairs answer for values whose numbers of people are public, and for nothing else."""
+        raise TableError(f"pairs of people and places answer no question about {type(tree).__name__} under {bounding}")
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedPersonCellValues:
+    """Those pairs that count in a release, bool[pairs], and for how many records at most.
+
+    Which these are was chosen from whereabouts alone, so it is public; the table holds values, so it is not.
+    """
+
+    pairs: PersonCellValues
+    kept: NDArray[np.bool_]
+    records: int
+
+    def counters(self) -> Iterator[tuple[Ints, Ints]]:
+        """Places, and the counters of one person each, some hundred thousand pairs at a time."""
+        known_encoding, public = KnownCountEncoding(self.pairs.tree.value_encoding), self.pairs.whereabouts
+        chosen = np.flatnonzero(self.kept)
+        for start in range(0, len(chosen), AT_ONCE):
+            some = chosen[start : start + AT_ONCE]
+            records = public.records[some]
+            shared = known_encoding.shared(self.pairs.sums[some], records, np.minimum(records, self.records))
+            yield public.place[some].astype(np.int64), shared
+
+    def weights(self) -> tuple[Ints, int, int]:
+        """The weight that counts in each place; the most of a person in all places, and of its squares. O(pairs)."""
+        public = self.pairs.whereabouts
+        weights = np.where(self.kept, public.weights(self.records), 0)
+        place = np.zeros(public.number, dtype=np.int64)
+        np.add.at(place, public.place, weights)
+        own = np.add.reduceat(weights, public.firsts[:-1])
+        return place, int(own.max()), int(np.add.reduceat(weights**2, public.firsts[:-1]).max())
+
+    def votes(self, tree: Tree, bounding: Bounding) -> Votes:
+        """`TableError`, as of `PersonCellValues`."""
+        return self.pairs.votes(tree, bounding)

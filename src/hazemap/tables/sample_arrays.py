@@ -1,0 +1,192 @@
+"""Arrays of equal length made of the samples of several people: public, for only public numbers of samples decide.
+
+Rameshwar et al. 2024 (after George et al. 2024): the first min(m_ℓ, m) samples of each person go into arrays of length
+m. How many arrays one person is in, f, is how many array means one person can move.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from hazemap.arrays import Ints
+from hazemap.errors import InputError
+from hazemap.tables.sample_counts import SampleCounts
+
+
+class Arrays(NamedTuple):
+    """Where samples go: of person ℓ the first `kept[ℓ]`; of these, the first `split[ℓ]` to array `first[ℓ]`, the others
+    to the one after it. `filled` are the samples in each array; all int64.
+    """
+
+    kept: Ints
+    first: Ints
+    split: Ints
+    filled: Ints
+
+    @property
+    def number(self) -> int:
+        """How many arrays there are, K̄."""
+        return len(self.filled)
+
+
+class Filling(Enum):
+    """What of a person goes into the arrays: their first samples (as the paper says), or their mean, as many times (as
+    its authors' code does). The mean is of all their samples, so none is lost. Either way it is theirs alone, and the
+    mean of an array is a mean of values.
+    """
+
+    SAMPLES = "samples"
+    MEANS = "means"
+
+
+@dataclass(frozen=True)
+class BestFit:
+    """Each person's first min(m_ℓ, most) samples go, whole, into the fullest array that still has room, else a new one.
+
+    A person is in one array, so f = 1: all samples of theirs that are kept are put there together, and which array it
+    is depends on numbers of samples alone, which are public and the same in neighbouring tables (VALUES ONLY).
+
+    >>> BestFit(4).arrays(SampleCounts(np.array([3, 2, 9, 1])))
+    Arrays(kept=array([3, 2, 4, 1]), first=array([0, 1, 2, 0]), split=array([3, 2, 4, 1]), filled=array([4, 2, 4]))
+    """
+
+    most: int
+    filling: Filling = Filling.SAMPLES
+    spanned: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        _at_least_one(self.most)
+
+    def arrays(self, contributions: SampleCounts) -> Arrays:
+        """In ascending order of codes; of equally full arrays, into the last that became so. O(people · log m)."""
+        kept = contributions.kept(self.most)
+        first, filled = _loops().best_fit(kept, min(self.most, int(kept.sum())))
+        return Arrays(kept, first, kept, filled)
+
+
+@dataclass(frozen=True)
+class WrapAround:
+    """Arrays are filled one after another; a person whose samples do not fit any more goes on in the next one.
+
+    A person is in two arrays at most, so f = 2: they have min(m_ℓ, most) ≤ most samples one after another, and these
+    touch at most two runs of `most` places. Only the last array may not be full.
+
+    >>> WrapAround(4).arrays(SampleCounts(np.array([3, 2, 9, 1])))
+    Arrays(kept=array([3, 2, 4, 1]), first=array([0, 0, 1, 2]), split=array([3, 1, 3, 1]), filled=array([4, 4, 2]))
+    """
+
+    most: int
+    filling: Filling = Filling.SAMPLES
+    spanned: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        _at_least_one(self.most)
+
+    def arrays(self, contributions: SampleCounts) -> Arrays:
+        """People in ascending order of their codes. O(people)."""
+        kept = contributions.kept(self.most)
+        starts = np.cumsum(kept) - kept
+        total = int(kept.sum())
+        filled = np.full(-(-total // self.most), self.most, dtype=np.int64)
+        filled[-1] = total - (len(filled) - 1) * self.most
+        return Arrays(kept, starts // self.most, np.minimum(kept, self.most - starts % self.most), filled)
+
+
+Grouping = BestFit | WrapAround
+
+
+def alone(contributions: SampleCounts, most: int) -> Arrays:
+    """An array for each person, of their first `most` samples.
+
+    >>> alone(SampleCounts(np.array([3, 9])), 4).filled
+    array([3, 4])
+    """
+    kept = contributions.kept(most)
+    return Arrays(kept, np.arange(len(kept)), kept, kept)
+
+
+def array_sums(arrays: Arrays, person: Ints, readings: Ints) -> Ints:
+    """The sum of the readings in each array; `person` is each row's place in the order of people. O(rows).
+
+    A person's first rows are those that come first in the table.
+    """
+    sums: Ints = _loops().add_up(arrays.kept, arrays.first, arrays.split, arrays.number, person, readings)
+    return sums
+
+
+def _at_least_one(most: int) -> None:
+    if most < 1:
+        raise InputError(f"an array holds 1 sample or more, not {most}")
+
+
+class _Loops(NamedTuple):
+    best_fit: Any
+    add_up: Any
+
+
+@cache
+def _loops() -> _Loops:
+    """The compiled loops below (numba is loaded only when it is needed)."""
+    from hazemap.jit import compiled
+
+    return _Loops(compiled(_best_fit), compiled(_add_up))
+
+
+def _best_fit(kept, most):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Stacks of arrays by the room they have left; a binary heap over rooms knows which stacks are not empty."""
+    side = 1
+    while side < most + 1:
+        side *= 2
+    some = np.zeros(2 * side, dtype=np.bool_)
+    top, under = np.full(side, -1), np.full(len(kept), -1)
+    first, filled = np.empty(len(kept), dtype=np.int64), np.empty(len(kept), dtype=np.int64)
+    number = 0
+    for person in range(len(kept)):
+        node = side + kept[person]
+        if not some[node]:  # up, until something lies to the right; node 0 and 1 mean that nothing does
+            while node > 1 and (node % 2 == 1 or not some[node + 1]):
+                node //= 2
+            node = node + 1 if node > 1 else 0
+        if node > 1:
+            while node < side:  # down, to the least room in it
+                node = 2 * node if some[2 * node] else 2 * node + 1
+            room = node - side
+            array = top[room]
+            top[room] = under[array]
+            if top[room] < 0:
+                some[node] = False
+                while node > 1 and not some[node ^ 1]:
+                    node //= 2
+                    some[node] = False
+        else:
+            array, room = number, most
+            filled[array] = 0
+            number += 1
+        first[person] = array
+        filled[array] += kept[person]
+        room -= kept[person]
+        if room > 0:
+            under[array] = top[room]
+            top[room] = array
+            node = side + room
+            while node > 0 and not some[node]:
+                some[node] = True
+                node //= 2
+    return first, filled[:number]
+
+
+def _add_up(kept, first, split, number, person, readings):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    seen, sums = np.zeros(len(kept), dtype=np.int64), np.zeros(number, dtype=np.int64)
+    for row in range(len(person)):
+        who = person[row]
+        before = seen[who]
+        if before < kept[who]:
+            seen[who] = before + 1
+            array = first[who]
+            if before >= split[who]:
+                array += 1
+            sums[array] += readings[row]
+    return sums

@@ -1,0 +1,1 @@
+"""When: timeslots, and the clocks of a place."""

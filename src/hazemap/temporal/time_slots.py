@@ -1,0 +1,200 @@
+"""Timeslots: a closed list of ways to cut time, all of them public."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from hazemap.arrays import Floats, Ints
+from hazemap.errors import InputError
+from hazemap.field_types import check_fields
+from hazemap.temporal.utc_offsets import clocks, local, moment, shown
+
+DAY, HOUR = 86400, 3600
+MOST_SLOTS = 1 << 16
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True)
+class Always:
+    """One slot, of all times; rows need no time.
+
+    >>> Always().names
+    ('always',)
+    """
+
+    @property
+    def timed(self) -> bool:
+        """Whether rows need a time."""
+        return False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the slot is called."""
+        return ("always",)
+
+    def at(self, moments: Floats) -> Ints:
+        """The slot of each row: 0."""
+        return np.zeros(len(moments), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Parts of the day as clocks of a time zone show it: slot i begins `edges[i]` seconds after midnight.
+
+    The last one goes on over midnight until the first begins. Where clocks are put back, an hour comes twice and both
+    are in its slot; where they are put forward, one day gives nothing to the hour that is left out.
+
+    >>> Clock.hours("Europe/Berlin").names[2]
+    '02:00'
+    >>> Clock("UTC", (7 * 3600, 10 * 3600, 19 * 3600)).names
+    ('07:00-10:00', '10:00-19:00', '19:00-07:00')
+    """
+
+    zone: str
+    edges: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        clocks(self.zone)
+        rising = all(a < b for a, b in pairwise(self.edges))
+        if not self.edges or not rising or not self.edges[0] >= 0 or not self.edges[-1] < DAY:
+            raise InputError("parts of a day begin at rising times between 00:00 and 23:59")
+
+    @classmethod
+    def hours(cls, zone: str) -> "Clock":
+        """The 24 hours of a day."""
+        return cls(zone, tuple(range(0, DAY, HOUR)))
+
+    @property
+    def timed(self) -> bool:
+        """Whether rows need a time."""
+        return True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Where each begins; from where to where, unless they are hours."""
+        begin = [f"{edge // HOUR:02}:{edge % HOUR // 60:02}" for edge in self.edges]
+        if self.edges == tuple(range(0, DAY, HOUR)):
+            return tuple(begin)
+        return tuple(f"{a}-{b}" for a, b in zip(begin, begin[1:] + begin[:1], strict=True))
+
+    def at(self, moments: Floats) -> Ints:
+        """The slot of each moment (seconds since 1970, UTC); −1 for NaN."""
+        known = np.isfinite(moments)
+        seconds = np.floor(local(self.zone, moments if known.all() else np.where(known, moments, 0.0))).astype(np.int64)
+        slot: Ints = self._of_seconds[seconds % DAY]
+        if not known.all():
+            slot[~known] = -1
+        return slot
+
+    @cached_property
+    def _of_seconds(self) -> Ints:
+        """The slot of each second of a day."""
+        slot = np.searchsorted(np.array(self.edges), np.arange(DAY), "right") - 1
+        return slot % len(self.edges)
+
+
+@dataclass(frozen=True)
+class Weekdays:
+    """The seven days of the week in a time zone, from Monday.
+
+    >>> Weekdays("UTC").at(np.array([0.0]))  # 1970 began on a Thursday
+    array([3])
+    """
+
+    zone: str
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        clocks(self.zone)
+
+    @property
+    def timed(self) -> bool:
+        """Whether rows need a time."""
+        return True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Monday to Sunday."""
+        return WEEKDAYS
+
+    def at(self, moments: Floats) -> Ints:
+        """The slot of each moment (seconds since 1970, UTC); −1 for NaN."""
+        known = np.isfinite(moments)
+        days = np.floor(local(self.zone, np.where(known, moments, 0.0)) / DAY).astype(np.int64)
+        return np.where(known, (days + 3) % 7, -1)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Stretches of time one after another: slot i is from `edges[i]` until before `edges[i + 1]`, seconds since 1970.
+
+    Moments before the first and after the last are in none. Names are the beginnings, as clocks of the zone show them,
+    with their offset, so an hour that comes twice is two slots.
+
+    >>> Spans.every(3600, "Europe/Berlin", "2015-10-25T02:00", "2015-10-25T04:00").names
+    ('2015-10-25T02:00+02:00', '2015-10-25T02:00+01:00', '2015-10-25T03:00+01:00')
+    """
+
+    zone: str
+    edges: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        clocks(self.zone)
+        if not all(a < b for a, b in pairwise(self.edges)) or not 2 <= len(self.edges) <= MOST_SLOTS + 1:
+            raise InputError(f"stretches of time have 2 to {MOST_SLOTS + 1:,} rising times, found {len(self.edges):,}")
+
+    @classmethod
+    def every(cls, seconds: int, zone: str, since: str, until: str) -> "Spans":
+        """From `since` on, as many of so many seconds as reach `until`."""
+        first, last = seconds_of(zone, since), seconds_of(zone, until)
+        if not first < last or (last - first) / seconds > MOST_SLOTS:
+            raise InputError(f"the time from {since} until {until} must hold 1 to {MOST_SLOTS:,} slots")
+        return cls(zone, tuple(range(first, last + seconds, seconds)))
+
+    @classmethod
+    def between(cls, zone: str, times: Sequence[str]) -> "Spans":
+        """From each of these times until the next."""
+        return cls(zone, tuple(seconds_of(zone, time.strip()) for time in times))
+
+    @classmethod
+    def days(cls, zone: str, since: str, until: str) -> "Spans":
+        """The days of a time zone, from midnight to midnight: 23 or 25 hours where clocks are changed.
+
+        >>> np.diff(Spans.days("Europe/Berlin", "2015-10-24", "2015-10-27").edges) / 3600
+        array([24., 25., 24.])
+        """
+        first, last = (moment(zone, time).astimezone(clocks(zone)).date() for time in (since, until))
+        days = (last - first).days
+        if not 1 <= days <= MOST_SLOTS:
+            raise InputError(f"the time from {since} until {until} must hold 1 to {MOST_SLOTS:,} days")
+        return cls(zone, tuple(seconds_of(zone, f"{first + timedelta(day)}") for day in range(days + 1)))
+
+    @property
+    def timed(self) -> bool:
+        """Whether rows need a time."""
+        return True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Where each begins."""
+        return tuple(shown(self.zone, edge) for edge in self.edges[:-1])
+
+    def at(self, moments: Floats) -> Ints:
+        """The slot of each moment; −1 for NaN and for moments in none."""
+        slot = np.searchsorted(np.array(self.edges, dtype=np.float64), moments, "right") - 1
+        return np.where(np.isfinite(moments) & (slot < len(self.edges) - 1), slot, -1)
+
+
+Slots = Always | Clock | Weekdays | Spans
+"""The closed list of ways to cut time."""
+
+
+def seconds_of(zone: str, text: str) -> int:
+    """Whole seconds since 1970 of a time as clocks of a zone show it."""
+    return round(moment(zone, text).timestamp())

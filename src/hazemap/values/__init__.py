@@ -1,0 +1,1 @@
+"""What: how a value is quantized, binned and shared out over counters, in cells and timeslots."""

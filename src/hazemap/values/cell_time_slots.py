@@ -1,0 +1,130 @@
+"""Cells times slots, where something is measured: the public list of all of them, whether anybody is there or not."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import NOWHERE, Cells, Columns, Leaves
+from hazemap.errors import InputError
+from hazemap.field_types import check_fields
+from hazemap.temporal.time_slots import Slots
+from hazemap.values.rows_with_values import values_and_slots
+from hazemap.values.value_encoding import STEPS, ValueEncoding
+
+MOST_PLACES = 1 << 26
+RUN = STEPS + 1
+"""How many readings there are: rows of one cell and slot have as many numbers one after another."""
+
+
+@dataclass(frozen=True)
+class CellTimeSlots:
+    """The counters of a value encoding, in every slot of every cell: a tree of one level, numbered from 1 in that
+    order.
+
+    A row lies in one cell and one slot, but in all counters of its value encoding in parts, so only a rule that divides
+    rows (`tables.contribution_bounding.OwnMeans`) can bound what a person says here. The cells are disjoint and
+    declared (all cells of a box, the districts of a file), never those that happen to hold data.
+
+    >>> from hazemap.spatial.quadtree import Quadtree
+    >>> from hazemap.temporal.time_slots import Clock
+    >>> quarters = Leaves.at_level(Quadtree.world(depth=1), 1)
+    >>> CellTimeSlots(quarters, Clock.hours("UTC"), ValueEncoding(0, 65)).size
+    192
+    """
+
+    cells: Leaves
+    slots: Slots
+    value_encoding: ValueEncoding
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if (self.cells.cells == NOWHERE).any() or not self.cells.size:
+            raise InputError("values are measured in one cell or more, and not in NOWHERE")
+        if self.size > MOST_PLACES:
+            raise InputError(
+                f"{self.cells.size:,} cells × {len(self.slots.names):,} slots × {self.value_encoding.size} counters "
+                "are more "
+                f"than {MOST_PLACES:,}: choose coarser cells or fewer slots, or have cells "
+                "with many people selected (--select)"
+            )
+
+    @property
+    def places(self) -> int:
+        """How many cells times slots: place i is slot i mod slots of cell i ÷ slots."""
+        return self.cells.size * len(self.slots.names)
+
+    @property
+    def size(self) -> int:
+        """How many counters in all."""
+        return self.places * self.value_encoding.size
+
+    def rows(self, columns: Columns) -> Cells:
+        """For each row 1 + 1025 · its place + its reading; `NOWHERE` outside cells and slots, and without a value."""
+        value, slot, known = values_and_slots(columns, self.slots)
+        cell = self.cells.locate(self.cells.tree.cell_at(columns, self.cells.tree.depth))
+        known &= cell >= 0
+        reading = self.value_encoding.quantizer.read(np.where(known, value, self.value_encoding.low))
+        place = cell * len(self.slots.names) + slot
+        return np.where(known, (1 + place * RUN + reading).astype(np.uint64), NOWHERE)
+
+    @property
+    def depth(self) -> int:
+        """No levels below the root."""
+        return 0
+
+    @cached_property
+    def root(self) -> Cells:
+        """All counters."""
+        return np.arange(1, self.size + 1, dtype=np.uint64)
+
+    def children(self, cells: Cells) -> Cells:
+        """`InputError`: counters are not cut any further."""
+        raise InputError(f"{len(cells)} counters of a value encoding are not cut any further")
+
+    def parent(self, cells: Cells) -> Cells:
+        """`InputError`: counters are the root."""
+        raise InputError(f"{len(cells)} counters of a value encoding have no parent")
+
+    def level(self, cells: Cells) -> NDArray[np.int64]:
+        """0; −1 for what is no counter."""
+        return np.where((cells >= 1) & (cells <= np.uint64(self.size)), 0, -1)
+
+    def span(self, cells: Cells) -> tuple[Cells, Cells]:
+        """Each stands for itself."""
+        return cells, cells
+
+    def cell_at(self, columns: Columns, level: int) -> Cells:
+        """`InputError`: a row lies in several counters."""
+        raise InputError(
+            f"{len(columns)} columns of rows lie in several counters of level {level}: bound them with OwnMeans"
+        )
+
+    def area(self, cells: Cells) -> NDArray[np.float64]:
+        """That of the cell."""
+        return self.cells.tree.area(self._inner(cells))
+
+    def outlines(self, cells: Cells) -> NDArray[Any]:
+        """That of the cell."""
+        return self.cells.tree.outlines(self._inner(cells))
+
+    def names(self, cells: Cells) -> list[str]:
+        """Cell, slot and number of the counter."""
+        place, counter = np.divmod(cells.astype(np.int64) - 1, self.value_encoding.size)
+        slots = self.slots.names
+        inner = self.cells.tree.names(self._inner(cells))
+        which = zip(inner, (place % len(slots)).tolist(), counter.tolist(), strict=True)
+        return [f"{name} {slots[slot]} {number}" for name, slot, number in which]
+
+    def named(self, names: list[str]) -> Cells:
+        """The counters with these names: O(all counters)."""
+        known = {name: number for number, name in enumerate(self.names(self.root), 1)}
+        if not set(names) <= set(known):
+            raise InputError("a counter is named by its cell, its slot and its number")
+        return np.array([known[name] for name in names], dtype=np.uint64)
+
+    def _inner(self, cells: Cells) -> Cells:
+        each = len(self.slots.names) * self.value_encoding.size
+        return self.cells.cells[(cells.astype(np.int64) - 1) // each]

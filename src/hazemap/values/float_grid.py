@@ -1,0 +1,129 @@
+"""Values by their sign and size, whatever their unit: what is known of a column of numbers before anything is known."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import NOWHERE, Cells, Columns
+from hazemap.errors import InputError
+from hazemap.field_types import check_fields
+from hazemap.spatial.bounding_box import Box, coordinates
+from hazemap.temporal.time_slots import Always, Slots
+from hazemap.values.rows_with_values import values_and_slots
+
+LEAST, MOST = -30, 40
+"""Smaller numbers than 2^LEAST are 0 here, and those of 2^MOST and more are the largest there is."""
+
+EVER = Always()
+PARTS = 1 << 8
+"""Into so many equal parts every octave, from a power of two to the next, is cut."""
+
+HALF = (MOST - LEAST) * PARTS
+"""How many cells there are for each sign."""
+
+
+@dataclass(frozen=True)
+class FloatGrid:
+    """All numbers as a line of base cells, 1 to 35,841 in ascending order: each octave of each sign in 256 equal parts.
+
+    A public list, the same for every table: 0 is in the middle; what lies outside of ±2⁴⁰ is in the outermost cells. A
+    row without a number, outside the `box` (where there is one) or in no slot lies `NOWHERE`. So the rules that bound
+    people in space bound them here: with one vote a person, every person spreads theirs as their values are spread.
+
+    >>> line = FloatGrid()
+    >>> cells = line.cell_at({"value": np.array([-3.0, 0.0, 20.0, np.nan])}, 0)
+    >>> cells, [(float(line.below(cell)), float(line.below(cell + 1))) for cell in cells[[0, 2]]]
+    (array([ 9856, 17921, 26690,     0], dtype=uint64), [(-3.0078125, -3.0), (20.0, 20.0625)])
+    """
+
+    box: Box | None = None
+    slots: Slots = EVER
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def depth(self) -> int:
+        """No levels below the root."""
+        return 0
+
+    @property
+    def size(self) -> int:
+        """How many base cells."""
+        return 2 * HALF + 1
+
+    @cached_property
+    def root(self) -> Cells:
+        """All cells."""
+        return np.arange(1, self.size + 1, dtype=np.uint64)
+
+    def children(self, cells: Cells) -> Cells:
+        """`InputError`: they are not cut any further."""
+        raise InputError(f"{len(cells)} parts of a line of numbers are not cut any further")
+
+    def parent(self, cells: Cells) -> Cells:
+        """`InputError`: they are the root."""
+        raise InputError(f"{len(cells)} parts of a line of numbers have no parent")
+
+    def level(self, cells: Cells) -> NDArray[np.int64]:
+        """0; −1 for what is no cell."""
+        return np.where((cells >= 1) & (cells <= np.uint64(self.size)), 0, -1)
+
+    def span(self, cells: Cells) -> tuple[Cells, Cells]:
+        """Each stands for itself."""
+        return cells, cells
+
+    def cell_at(self, columns: Columns, level: int) -> Cells:
+        """The cell of each row's value: O(rows)."""
+        if level != 0:
+            raise InputError(f"a line of numbers has level 0, not {level}")
+        value, _, known = values_and_slots(columns, self.slots)
+        if self.box is not None:
+            lon, lat = coordinates(columns)
+            known &= (self.box.west <= lon) & (lon <= self.box.east)
+            known &= (self.box.south <= lat) & (lat <= self.box.north)
+        return np.where(known, self.cells_of(np.where(known, value, 0.0)), NOWHERE)
+
+    def cells_of(self, values: NDArray[np.float64]) -> Cells:
+        """The cells of numbers, infinite ones perhaps: O(values)."""
+        size = np.minimum(np.abs(values), 2.0**MOST * (1 - 2.0**-50))
+        mantissa, exponent = np.frexp(np.maximum(size, 2.0**LEAST))
+        within = np.minimum(((2 * mantissa - 1) * PARTS).astype(np.int64), PARTS - 1)
+        number = np.where(size < 2.0**LEAST, 0, 1 + (exponent.astype(np.int64) - 1 - LEAST) * PARTS + within)
+        return (HALF + 1 + np.where(values < 0, -number, number)).astype(np.uint64)
+
+    def below(self, cell: int) -> float:
+        """The number at which a cell begins, 1 to size + 1; that of 0 begins at 0."""
+        number = int(cell) - (HALF + 1)
+        sign, steps = (1, number - 1) if number > 0 else (-1, -number)
+        octave, part = divmod(steps, PARTS)
+        return sign * 2.0 ** (LEAST + octave) * (1 + part / PARTS) if number else 0.0
+
+    def area(self, cells: Cells) -> NDArray[np.float64]:
+        """The width of each."""
+        return np.array([self.below(cell + 1) - self.below(cell) for cell in cells.tolist()])
+
+    def outlines(self, cells: Cells) -> NDArray[Any]:
+        """`InputError`: numbers are no places."""
+        raise InputError(f"{len(cells)} parts of a line of numbers cannot be drawn on a map: they are no places")
+
+    def names(self, cells: Cells) -> list[str]:
+        """From where each is."""
+        return [f"{self.below(cell)!r}" for cell in cells.tolist()]
+
+    def named(self, names: list[str]) -> Cells:
+        """The cells with these names."""
+        known = {name: cell for cell, name in enumerate(self.names(self.root), 1)}
+        if not set(names) <= set(known):
+            raise InputError("a part of a line of numbers is named by the number at which it begins")
+        return np.array([known[name] for name in names], dtype=np.uint64)
+
+
+def added(at: NDArray[np.int64], weights: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The weight at each position, int64[size]; what is at −1 is left out. O(weights)."""
+    sums = np.zeros(size, dtype=np.int64)
+    np.add.at(sums, at[at >= 0], weights[at >= 0])
+    return sums

@@ -1,0 +1,51 @@
+"""The public whole-number grid that values are read on: speeds, delays, doses."""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.errors import InputError
+
+
+@dataclass(frozen=True)
+class Quantizer:
+    """Values from `low` to `high`, read as whole numbers 0 … `steps`; what lies outside is clipped to the ends.
+
+    The bounds are declared, never read from the data: the largest value may be one person's. Sums of readings are
+    exact, so their sensitivity is, too; a reading is off by half a step at most.
+
+    >>> quantizer = Quantizer(0, 65, steps=650)
+    >>> quantizer.read(np.array([20.04, -3, 99])), quantizer.value(200)
+    (array([200,   0, 650]), 20.0)
+    """
+
+    low: float
+    high: float
+    steps: int = 1 << 12
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.low) and isfinite(self.high) and self.low < self.high):
+            raise InputError(f"values lie between two numbers, the lower one first, not {self.low} and {self.high}")
+        if not 1 <= self.steps <= 1 << 16:
+            raise InputError(f"values are read on 1 to 65536 steps, not {self.steps}: sums must fit 64 bits")
+
+    def read(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Readings 0 … steps of any values but NaN (`InputError`); infinite ones are clipped. O(values)."""
+        scaled = np.clip(np.asarray(values, dtype=np.float64), self.low, self.high)
+        if np.isnan(scaled).any():
+            raise InputError("a value that is not a number cannot be read: leave such rows out first")
+        scaled -= self.low
+        scaled *= self.steps / (self.high - self.low)
+        readings: NDArray[np.int64] = np.rint(scaled, out=scaled).astype(np.int64)
+        return readings
+
+    def value(self, reading: float) -> float:
+        """The value of a reading, which may be a mean of readings."""
+        return self.low + self.width(reading)
+
+    def width(self, readings: float) -> float:
+        """The difference of values that is so many readings."""
+        return readings * (self.high - self.low) / self.steps

@@ -1,0 +1,65 @@
+"""Tables become devices: each person gets their own rows, and nobody else's."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hazemap.device import rows_per_person as people
+from hazemap.errors import TableError
+
+
+@pytest.fixture
+def table():
+    return pa.table(
+        {
+            "user": ["b", "a", None, "b", "c"],
+            "lon": [1.0, 2, 3, 4, 5],
+            "lat": [10.0, 20, 30, 40, 50],
+            "ts": pa.array([86_400 * i for i in range(5)]).cast(pa.timestamp("s", "UTC")),
+            "ill": [True, False, True, None, True],
+            "much": [1.0, 2.0, 3.0, None, 5.0],
+        }
+    )
+
+
+def test_each_person_gets_their_own_rows_in_the_order_of_the_table(table):
+    b, a, c = people.people(table, most=10)
+    assert (b.lon.tolist(), a.lon.tolist(), c.lon.tolist()) == ([1, 4], [2], [5])
+    assert b.time.tolist() == [0, 3 * 86_400]
+    assert b.weight.tolist() == [1, 1]
+    assert np.isnan(b.mark).all()
+
+
+def test_only_so_many_people_are_taken(table):
+    assert [each.lon.tolist() for each in people.people(table, most=2)] == [[1, 4], [2]]
+
+
+def test_a_row_may_be_a_person(table):
+    assert [each.lon.tolist() for each in people.people(table, most=4, each_row=True)] == [[1], [2], [3], [4]]
+
+
+def test_weights_and_marks_come_along(table):
+    b, *_ = people.people(table, most=3, value="much", mark="ill")
+    assert b.weight[0] == 1 and np.isnan(b.weight[1])
+    assert b.mark[0] == 1 and np.isnan(b.mark[1])
+
+
+def test_ones_own_table_needs_no_person(table, tmp_path):
+    pq.write_table(table.drop(["user"]), tmp_path / "own.parquet")
+    assert people.own(tmp_path / "own.parquet").lon.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_rows_without_a_time_are_of_now(table):
+    now = people.own(table.drop(["ts"])).time
+    assert (now > 1_700_000_000).all()
+
+
+def test_a_time_that_is_named_must_be_there(table):
+    with pytest.raises(TableError, match="time"):
+        people.own(table, time="when")
+
+
+def test_a_table_without_people_is_refused_unless_rows_are_people(table):
+    with pytest.raises(TableError, match="person"):
+        people.people(table.drop(["user"]), most=2)

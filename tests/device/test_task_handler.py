@@ -1,0 +1,379 @@
+"""What a device says to a server, and what it does not."""
+
+import logging
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hazemap import codec
+from hazemap.cells import Leaves
+from hazemap.device import enrolment, rows
+from hazemap.device.activity_log import ActivityLog
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.privacy_account import PrivacyAccount
+from hazemap.encoders import Concatenation, Counts, HaarWavelet
+from hazemap.encoders.encoder import Entries
+from hazemap.privacy.budget import PureDP
+from hazemap.protocols.secure_aggregation.messages import Masked
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.protocols.secure_aggregation.stages import Stage
+from hazemap.queries import Query
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows
+from hazemap.trust.checked_contribution import contribution
+
+from .room import FEW, NOW, TREE, UNTIL, Room, settle, task
+
+
+@pytest.fixture
+def store(tmp_path):
+    with EncryptedStore.opened(tmp_path / "devices.sqlite", create=True) as store:
+        yield store
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_devices_answer_to_the_end_and_the_sum_is_theirs_and_some_noise(store, mode):
+    settle(store, 20)
+    room = Room(store, task(mode=mode))
+    opened = room.run(silent={3})
+    assert opened.people == 19
+    noise = opened.sums - room.exact(set(range(20)) - {3})
+    # The noise has scale 10 and 16 cells; a shift by 400 has probability below 16·e^-40
+    assert np.abs(noise).max() < 400
+    for device in room.devices[:3]:
+        [charge] = PrivacyAccount(store, device).charges()
+        assert (charge.campaign, charge.round, charge.epsilon) == ("homes", 1, Fraction(1, 10))
+        [line] = ActivityLog(store, device).lines()
+        assert line.epsilon == charge.epsilon
+        assert line.sent > 1_000
+        assert "your rows touch 1 of the 16 numbers" in line.question
+        assert "noise of scale 10" in line.question
+        assert line.outcome == "answered to the end"
+    assert PrivacyAccount(store, room.devices[3]).charges() == []
+    assert store.read("SELECT 1 FROM sessions WHERE sealed IS NOT NULL") == [], "keys are gone when it is over"
+
+
+def test_a_device_without_rows_answers_with_zeros_for_silence_would_tell(store):
+    settle(store, 19)
+    [empty] = enrolment.add(store)
+    room = Room(store, task())
+    opened = room.run()
+    assert opened.people == 20
+    [line] = ActivityLog(store, empty).lines()
+    assert "touch 0 of the 16" in line.question
+    assert line.epsilon == Fraction(1, 10), "who has no rows pays like everybody"
+
+
+def test_the_same_message_again_gets_the_same_bytes_and_no_second_charge(store):
+    [first, *_] = settle(store, 20)
+    room = Room(store, task())
+    while room.server.stage < 7:
+        work = room.work(0)
+        step = room.answering(0).answer(work, NOW)
+        store.commit([step.writes])
+        again = room.answering(0).answer(work, NOW)
+        assert again.reply == step.reply and again.writes == ()
+        room.server.receive(0, step.reply)
+        for position in range(1, 20):
+            room.turn(position)
+        room.server.advance()
+    assert len(PrivacyAccount(store, first).charges()) == 1
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_round_begun_again_passes_the_campaigns_budget_only_where_the_server_is_believed(store, mode):
+    """A lying server may have opened both vectors: then both count toward what the campaign said it would cost."""
+    rich = replace(FEW, campaign=Fraction(10), period=Fraction(10))
+    first, *_ = settle(store, 20)
+    for nonce in (b"1" * 32, b"2" * 32):
+        room = Room(store, task(share=Fraction(3, 5), mode=mode), policy=rich, nonce=nonce)
+        while room.server.stage < Stage.MASKED:
+            room.turn(0)
+            if room.told:
+                break
+            for position in range(1, 20):
+                room.turn(position)
+            room.server.advance()
+        room.turn(0)
+    spent = sum(charge.epsilon for charge in PrivacyAccount(store, first).charges())
+    if mode is Mode.SEMI_HONEST:
+        assert spent == Fraction(6, 5)
+    else:
+        assert spent == Fraction(3, 5)
+        assert "but this campaign said it would cost 1 in all" in ActivityLog(store, first).lines()[-1].outcome
+
+
+def test_a_second_session_of_the_same_round_is_charged_again_if_a_vector_was_sent(store):
+    [first, *_] = settle(store, 20)
+    Room(store, task()).run()
+    Room(store, task(), nonce=b"2" * 32).run()
+    assert [charge.epsilon for charge in PrivacyAccount(store, first).charges()] == [Fraction(1, 10)] * 2
+
+
+def test_a_session_that_failed_before_the_vector_costs_nothing(store):
+    [first, *_] = settle(store, 20)
+    room = Room(store, task())
+    for _ in range(2):  # keys and shares
+        for position in range(20):
+            room.turn(position)
+        room.server.advance()
+    assert PrivacyAccount(store, first).charges() == []
+
+
+def test_a_campaign_is_refused_where_its_budget_or_the_devices_is_spent(store):
+    [first, *_] = settle(store, 20)
+    asked = task(share=Fraction(2, 5))
+    for nonce in (b"1" * 32, b"2" * 32):
+        assert Room(store, asked, nonce=nonce).run().people == 20
+    room = Room(store, asked, nonce=b"3" * 32)
+    room.turn(0)
+    assert room.told == {0: "this device has nothing left to spend on this round"}
+    assert "0.8 is spent, but one campaign may cost 1 in all" in ActivityLog(store, first).lines()[-1].outcome
+    other = Room(store, replace(asked, campaign="another"), policy=replace(FEW, period=Fraction(1)), nonce=b"4" * 32)
+    other.turn(0)
+    assert other.told == {0: "this device has nothing left to spend on this round"}, "what others were told is private"
+    assert "0.8 was spent in 30 days" in ActivityLog(store, first).lines()[-1].outcome
+    promised = task(share=Fraction(1), budget=PureDP("0.1"), round=2)
+    room = Room(store, promised, nonce=b"5" * 32)
+    room.turn(0)
+    assert (
+        "the others cost 0.4, but this campaign said it would cost 0.1" in ActivityLog(store, first).lines()[-1].outcome
+    )
+
+
+def test_two_sessions_at_once_cannot_both_spend_the_last_of_a_budget(store):
+    [first, *_] = settle(store, 20)
+    asked = task(share=Fraction(3, 5))
+    one, other = Room(store, asked, nonce=b"1" * 32), Room(store, asked, nonce=b"2" * 32)
+    for room in (one, other):
+        for _ in range(2):
+            for position in range(20):
+                room.turn(position)
+            room.server.advance()
+    one.turn(0)
+    other.turn(0)
+    assert other.told == {0: "this device has nothing left to spend on this round"}
+    assert [charge.epsilon for charge in PrivacyAccount(store, first).charges()] == [Fraction(3, 5)]
+
+
+def test_a_session_that_was_left_is_never_answered_again(store):
+    [first, *_] = settle(store, 20)
+    room = Room(store, task(), policy=replace(FEW, people=1_000))
+    work = room.work(0)
+    assert "at least 1000" in room.turn(0).refusal
+    room.policy = FEW
+    step = room.answering(0).answer(work, NOW)
+    assert step.refusal and "does not come back" in step.refusal and step.writes == ()
+    assert len(ActivityLog(store, first).lines()) == 1
+
+
+def test_a_finished_session_is_never_answered_again(store):
+    settle(store, 20)
+    room = Room(store, task())
+    invitation = room.work(0)
+    room.run()
+    assert "does not come back" in room.answering(0).answer(invitation, NOW).refusal
+
+
+def test_another_task_than_the_session_was_formed_for_is_refused(store):
+    settle(store, 20)
+    room = Room(store, task())
+    work = room.work(0)
+    for text, reason in (
+        (codec.dumps(task(share=Fraction(1, 20))), "does not follow from its task"),
+        (None, "begins with a task"),
+        ('{"Box": {"west": 0, "south": 0, "east": 1, "north": 1}}', "is to be Task"),
+        ("no JSON", "not JSON"),
+    ):
+        step = room.answering(1).answer(replace(work, task=text, session=work.session), NOW)
+        assert reason in step.refusal
+        assert step.reply is None
+
+
+def test_a_session_under_another_name_is_refused(store):
+    settle(store, 20)
+    room = Room(store, task())
+    step = room.answering(0).answer(replace(room.work(0), session=bytes(32)), NOW)
+    assert "not the one that its terms name" in step.refusal
+
+
+def test_a_message_that_is_none_of_the_protocol_ends_the_session(store):
+    [first, *_] = settle(store, 20)
+    room = Room(store, task())
+    for position in range(20):
+        room.turn(position)
+    room.server.advance()
+    step = room.answering(0).answer(replace(room.work(0), message=b"\x01\x63nothing"), NOW)
+    assert step.refusal
+    store.commit([step.writes])
+    assert "refused" in ActivityLog(store, first).lines()[-1].outcome
+
+
+def test_what_a_server_never_came_back_to_is_closed_a_day_after_its_end(store):
+    [first, *_] = settle(store, 20)
+    room = Room(store, task())
+    room.turn(0)
+    answering = room.answering(0)
+    assert answering.forsaken(NOW) == ()
+    later = NOW.fromtimestamp(UNTIL + 86_401, tz=NOW.tzinfo)
+    assert store.commit([answering.forsaken(later)]) == [None]
+    assert ActivityLog(store, first).lines()[-1].outcome == "sent its keys; left there"
+    assert store.read("SELECT 1 FROM sessions WHERE sealed IS NOT NULL") == []
+
+
+def test_each_campaign_draws_its_own_sample_of_a_person_and_keeps_it(store):
+    devices = settle(store, 20)
+    own = enrolment.read(store, devices[0])
+    keys = [rows.Rows(store, devices[0]).table(own.sampling, name).key for name in ("a", "a", "b")]
+    assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize("crash", ["before the transaction", "after it, before the reply", "after the reply"])
+@pytest.mark.parametrize("stage", range(5))
+def test_a_crash_at_any_point_costs_nothing_twice_and_says_nothing_else(tmp_path, stage, crash):
+    path = tmp_path / "devices.sqlite"
+    store = EncryptedStore.opened(path, create=True)
+    devices = settle(store, 20)
+    room = Room(store, task())
+    sent = []
+    for number in range(5):
+        work = room.work(0)
+        step = room.answering(0).answer(work, NOW)
+        if number == stage:
+            if crash != "before the transaction":
+                store.commit([step.writes])
+            if crash == "after the reply":
+                room.server.receive(0, step.reply)
+            store.close()  # the process is gone, and with it every object
+            room.store = store = EncryptedStore.opened(path)
+            again = room.answering(0).answer(work, NOW)
+            if crash == "before the transaction":
+                assert again.reply != step.reply or number > 2, "it is made anew; signatures are the same"
+                assert store.commit([again.writes]) == [None]
+            else:
+                assert (again.reply, again.writes) == (step.reply, ()), "what may have been sent is sent again"
+            step = again
+        else:
+            store.commit([step.writes])
+        if number != stage or crash != "after the reply":
+            room.server.receive(0, step.reply)
+        sent.append(step.reply)
+        for position in range(1, 20):
+            room.turn(position)
+        room.server.advance()
+    assert room.server.result.people == 20 and not room.server.culprits
+    assert [charge.epsilon for charge in PrivacyAccount(store, devices[0]).charges()] == [Fraction(1, 10)]
+    [line] = ActivityLog(store, devices[0]).lines()
+    assert line.sent == sum(map(len, sent))
+    store.close()
+
+
+def test_two_processes_that_answer_for_one_device_never_both_charge(store, tmp_path):
+    devices = settle(store, 20)
+    room = Room(store, task())
+    for _ in range(2):
+        for position in range(20):
+            room.turn(position)
+        room.server.advance()
+    work = room.work(0)
+    with EncryptedStore.opened(store.path) as other:
+        steps = [room.answering(0, each).answer(work, NOW) for each in (store, other)]
+        outcomes = [each.commit([step.writes])[0] for each, step in zip((store, other), steps, strict=True)]
+    assert outcomes[0] is None and "another process" in str(outcomes[1])
+    assert Masked.decode(steps[0].reply) != Masked.decode(steps[1].reply)
+    assert len(PrivacyAccount(store, devices[0]).charges()) == 1
+
+
+def test_no_row_no_key_and_no_share_is_in_any_process_log(store, caplog):
+    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="hazemap.device")
+    devices = settle(store, 20)
+    room = Room(store, task())
+    opened = room.run(silent={7})
+    assert opened.people == 19
+    refused = Room(store, task(), policy=replace(FEW, people=1_000), nonce=b"2" * 32)
+    refused.turn(0)
+    text = caplog.text
+    assert "answers round 1 of homes" in text and "refuses a session" in text
+    for position, device in enumerate(devices):
+        own = enrolment.read(store, device)
+        for secret in (own.identity, own.sampling):
+            assert secret.hex() not in text and repr(secret) not in text
+        for coordinate in (3.6 * position - 170, 60 - position):
+            assert f"{coordinate:.1f}" not in text.replace("0.1", "")
+    assert "touch" not in text
+
+
+def test_a_question_that_puts_a_vote_past_the_vectors_end_is_no_question(store):
+    """`nowhere=-1` made the vector one shorter: who was in the last cell stopped, who was elsewhere answered."""
+    settle(store, 20)
+    room = Room(store, replace(task(), question=Query(HaarWavelet(TREE, 2, AtMostCells(100)), Fraction(1, 10))))
+    work = room.work(0)
+    assert room.answering(0).answer(work, NOW).reply is not None
+    for lie in ("-1", "1", "0", "1.0", '"no"'):
+        hostile = replace(work, task=work.task.replace('"nowhere":false', f'"nowhere":{lie}'), session=bytes(32))
+        assert hostile.task != work.task
+        step = room.answering(0).answer(hostile, NOW)
+        assert "'nowhere' of a bounding rule must be" in step.refusal
+        assert step.reply is None
+
+
+TROUBLE = {
+    "past the end": lambda entries, size: entries._replace(position=entries.position + size),
+    "before the beginning": lambda entries, size: entries._replace(position=entries.position - size),
+    "more than a person may": lambda entries, _: entries._replace(value=entries.value * 2),
+    "not a number": lambda *_: 1 / 0,
+    "out of memory": lambda *_: (each for each in ()).throw(MemoryError),
+}
+
+
+@pytest.mark.parametrize("name", TROUBLE)
+def test_whatever_goes_wrong_with_somebodys_rows_they_answer_and_pay_like_everybody(store, monkeypatch, name):
+    """From outside it is an answer like any other, of somebody without rows; the owner's log says what happened."""
+    settle(store, 20)
+    room = Room(store, task())
+    encode = Counts.encode
+
+    def wrong(self, table):
+        entries = encode(self, table)
+        return TROUBLE[name](entries, self.size) if len(entries.position) else entries
+
+    monkeypatch.setattr(Counts, "encode", wrong)
+    opened = room.run()
+    assert opened.people == 20
+    assert np.abs(opened.sums).max() < 400, "noise alone"
+    for device in room.devices:
+        assert len(PrivacyAccount(store, device).charges()) == 1
+        [line] = ActivityLog(store, device).lines()
+        assert line.epsilon == Fraction(1, 10)
+        assert "could not be counted" in line.question
+        assert line.outcome == "answered to the end"
+
+
+def test_damaged_rows_are_no_reason_to_fall_silent(store, monkeypatch):
+    settle(store, 20)
+    room = Room(store, task())
+    monkeypatch.setattr(rows.PersonRows, "from_bytes", classmethod(lambda cls, _: cls(*np.zeros((5, 2, 2)))))
+    assert room.run().people == 20
+
+
+def test_the_parts_of_a_stack_are_bounded_one_by_one(monkeypatch):
+    """A vote past the end of the first part would stand in the second, within the vector."""
+    from hazemap.engines.memory import MemoryTable
+
+    cells = Leaves.at_level(TREE, 1)
+    stack = Concatenation((Counts(cells, AtMostRows(1)), Counts(cells, AtMostRows(1))), (1, 3))
+    table = MemoryTable(np.zeros(1, dtype=np.int64), {"lon": np.array([2.0]), "lat": np.array([48.0])})
+    assert contribution(stack, lambda: table).sums.sum() == 4
+    monkeypatch.setattr(Counts, "encode", lambda *_: Entries(*np.array([[0], [4], [1]])))
+    found = contribution(stack, lambda: table)
+    assert (found.sums.tolist(), found.trouble) == ([0] * 8, "Refused")
+
+
+def test_a_message_that_nobody_thought_of_is_refused_and_stops_no_device(store, monkeypatch):
+    settle(store, 20)
+    room = Room(store, task())
+    monkeypatch.setattr("hazemap.device.task_handler._judged", lambda *_: 1 / 0)
+    step = room.answering(0).answer(room.work(0), NOW)
+    assert (step.reply, step.refusal) == (None, "this device cannot deal with the message")

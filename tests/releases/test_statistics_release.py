@@ -1,0 +1,158 @@
+"""Statistics as a file: what is written, what is read back, what is refused."""
+
+import json
+
+import geopandas as gpd
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from hazemap.algorithms import CellStatistics
+from hazemap.cells import Leaves
+from hazemap.engines.memory import MemoryTable
+from hazemap.errors import FileError, InputError
+from hazemap.privacy.budget import PureDP
+from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.releases import Release, Statistics
+from hazemap.releases.open_file import holds_values
+from hazemap.session import Unrecorded, run
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.specs.release_spec import ASSUMPTIONS
+from hazemap.tables.contribution_bounding import OwnMeans
+from hazemap.temporal.time_slots import Clock
+from hazemap.trust.curator import Curator
+from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.value_encoding import ValueEncoding
+
+SQUARE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 2)
+VALUE_ENCODING = ValueEncoding(0, 60, 2, 8)
+SLOTS = Clock("Europe/Berlin", (0, 43200))
+
+
+@pytest.fixture
+def made() -> Statistics:
+    rng = np.random.default_rng(3)
+    columns = {"lon": rng.normal(13.4, 0.05, 5000), "lat": rng.normal(52.5, 0.02, 5000)}
+    values = {"value": rng.normal(30, 8, 5000), "time": rng.uniform(0, 1e8, 5000)}
+    method = CellStatistics(SQUARE, 2, SLOTS, VALUE_ENCODING, OwnMeans(2, scale=VALUE_ENCODING.scale))
+    trust = Curator(MemoryTable(np.arange(5000) % 2500, columns | values), Stream.fixed(b"file"))
+    done = run(method, trust, PureDP(2), Unrecorded())
+    statement = Statement(
+        *("town", A_PERSON, "one of them added or removed", PureDP(2), method.bounding, "curator", ASSUMPTIONS),
+        *("discrete Laplace", ("the box",), ("every number",), "values", "2026-01-02T03:04:05Z", "0.1.0"),
+    )
+    return Statistics(done.value, "speed", (0.1, 0.5), statement, method, done.transcript)
+
+
+def test_what_was_written_is_read_back(made, tmp_path):
+    made.save(tmp_path / "speed.parquet")
+    back = Statistics.open(tmp_path / "speed.parquet")
+    assert back.to_dataframe().equals(made.to_dataframe())
+    assert (back.statement, back.algorithm, back.ranks, back.value) == (
+        made.statement,
+        made.algorithm,
+        made.ranks,
+        made.value,
+    )
+    assert back.transcript == made.transcript
+    back.save(tmp_path / "again.parquet")
+    assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "speed.parquet").read_bytes()
+
+
+def test_other_tools_read_a_row_for_every_cell_and_slot_with_its_polygon(made, tmp_path):
+    made.save(tmp_path / "speed.parquet")
+    frame = gpd.read_parquet(tmp_path / "speed.parquet")
+    assert len(frame) == 32
+    assert {"cell", "slot", "people", "value", "stddev", "low", "high", "too_few", "variance", "q0.5_low"} <= set(frame)
+    assert frame.too_few.dtype == bool and frame.too_few.any() and not frame.too_few.all()
+    assert frame.value.isna().equals(frame.too_few)
+    assert (frame.low <= frame.high).all()
+    assert frame.geometry.iloc[3].equals(SQUARE.outlines(made.measurements.tree.cells.cells[1:2])[0])
+    table = made.to_geodataframe()
+    assert all(a.equals(b) for a, b in zip(table.geometry, frame.geometry, strict=True))
+
+
+def test_a_place_is_asked_for_by_name_and_slot(made):
+    known = made.to_dataframe().query("not too_few").iloc[0]
+    told = made.ask(known.cell, known.slot)
+    assert [each.statistic for each in told] == ["mean", "variance", "q0.1", "q0.5"]
+    assert told[0].value == known.value and told[0].low == known.low
+    assert made.ask(known.cell, str(made.slots.index(known.slot))) == told
+    assert len(made.ask(known.cell)) == 8
+    wider = made.ask(known.cell, known.slot, confidence=0.999)[0]
+    assert wider.low < told[0].low and wider.high > told[0].high
+
+
+def test_too_few_people_is_said(made):
+    unknown = made.to_dataframe().query("too_few").iloc[0]
+    told = made.ask(unknown.cell, unknown.slot)[0]
+    assert told.value is None and told.stddev is None
+    assert "too few people to say" in str(told)
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (("nonsense",), "no cell of this file"),
+        (("root-00", "25:00"), "no slot of this file is called '25:00'"),
+        (("root-00", "2"), "0 to 1"),
+    ],
+)
+def test_questions_about_what_is_not_there_are_refused(ask, words, made):
+    name = made.names[0] if ask[0] != "nonsense" else ask[0]
+    with pytest.raises(InputError, match=words):
+        made.ask(name, *ask[1:])
+    with pytest.raises(InputError, match="a statistic is"):
+        made.found("median")
+
+
+def test_a_changed_file_is_noticed(made, tmp_path):
+    path = tmp_path / "speed.parquet"
+    made.save(path)
+    table = pq.read_table(path)
+    forged = table.set_column(3, "value", [np.full(len(table), 20.0)])
+    pq.write_table(forged, path)
+    with pytest.raises(FileError, match="damaged"):
+        Statistics.open(path)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(FileError):
+        Statistics.open(path)
+
+
+def test_files_of_another_kind_are_told_apart(made, tmp_path):
+    made.save(tmp_path / "speed.parquet")
+    assert holds_values(tmp_path / "speed.parquet")
+    with pytest.raises(FileError, match=r"Statistics\.open"):
+        Release.open(tmp_path / "speed.parquet")
+    (tmp_path / "text.parquet").write_text("no parquet")
+    assert not holds_values(tmp_path / "text.parquet")
+    with pytest.raises(FileError, match="is no Parquet"):
+        Statistics.open(tmp_path / "text.parquet")
+    made.to_dataframe().to_parquet(tmp_path / "foreign.parquet")
+    with pytest.raises(FileError, match="no statistics"):
+        Statistics.open(tmp_path / "foreign.parquet")
+    with pytest.raises(FileError, match="no file"):
+        Statistics.open(tmp_path / "none.parquet")
+    with pytest.raises(FileError, match=r"saved as \.parquet"):
+        made.save(tmp_path / "speed.csv")
+
+
+def test_a_file_of_a_newer_format_says_so(made, tmp_path):
+    from hazemap.releases.map_geoparquet import LABEL
+
+    path = tmp_path / "speed.parquet"
+    made.save(path)
+    table = pq.read_table(path)
+    label = json.loads(table.schema.metadata[LABEL]) | {"format": 3}
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, LABEL: json.dumps(label)}), path)
+    with pytest.raises(FileError, match="newer hazemap"):
+        Statistics.open(path)
+
+
+def test_measured_cells_may_be_any_leaves(made):
+    """The places of a file are those of the question, in its order."""
+    tree = made.measurements.tree
+    assert isinstance(tree, CellTimeSlots) and isinstance(tree.cells, Leaves)
+    assert made.to_dataframe().slot.tolist()[:3] == ["00:00-12:00", "12:00-00:00", "00:00-12:00"]
