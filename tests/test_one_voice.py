@@ -147,7 +147,7 @@ def test_every_method_that_a_release_may_name_says_what_it_learns():
         if method.__name__ not in (
             "PrivateValueBounds",
             "PartitionSelection",
-        ):  # parts of `PreparedValues`, which speaks for them
+        ):  # parts of `TwoStageStatistics`, which speaks for them
             assert isinstance(method.disclosure, property), method
     assert LocateBox().disclosure.learned == (Learned.BOX,)
 

@@ -134,7 +134,7 @@ def test_a_trial_that_fails_is_told_and_tried_again(here, atlas, tmp_path):
     for fresh in (1, 0):
         outcome = compared(wanted, atlas, out, jobs=2)
         assert (outcome.fresh, len(outcome.rows), len(outcome.failures)) == (fresh, 1, 2)
-    assert "InputError: not this one" in outcome.failures[0] and "test_running.py, line" in outcome.failures[1]
+    assert "InputError: not this one" in outcome.failures[0] and "test_run_comparison.py, line" in outcome.failures[1]
     assert len(keys(out)) == 1
 
 

@@ -109,7 +109,7 @@ def best_selection(
     needs 12.3 K/ε people, so of n people at most n · ε/12.3 places can be told, whatever is chosen.
 
     >>> where = PublicLocations(np.arange(0, 81, 2), np.tile([0, 1], 40).astype(np.int32), np.ones(80, dtype=int), 2)
-    >>> best = best_keeping(where, 1, NoiseScale(1.0, rooted=False, reach=2.0))
+    >>> best = best_selection(where, 1, NoiseScale(1.0, rooted=False, reach=2.0))
     >>> best.places, best.weight, round(best.error, 3)
     (2, array([40, 40]), 0.05)
     """

@@ -14,7 +14,7 @@ class PublicLocationStatistics:
     """All places that are told, asked once with the whole budget; `route` says how those who count were chosen.
 
     VALUES ONLY: who is where with how many records is public, and everything in here follows from that
-    (`algorithms.contribution_selection.best_keeping`). Numbers of people are exact and cost nothing.
+    (`algorithms.contribution_selection.best_selection`). Numbers of people are exact and cost nothing.
     """
 
     asked: PublicLocationValues

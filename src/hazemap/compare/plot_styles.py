@@ -61,7 +61,7 @@ _ROUND = (SKY, GREY, ORANGE, PINK, BLUE, RED)
 def plot_style(name: str) -> PlotStyle:
     """The mark of a method; one that is not in a family gets one by the letters of its name, always the same.
 
-    >>> mark_of("AG").colour == mark_of("UG").colour, mark_of("AG").marker == mark_of("UG").marker
+    >>> plot_style("AG").colour == plot_style("UG").colour, plot_style("AG").marker == plot_style("UG").marker
     (True, False)
     """
     for colour, strong, names in FAMILIES:

@@ -68,7 +68,7 @@ class Agent:
 
     Of all that share `turns` so many at a time hold messages in memory. `there` says whether it answers a message:
     tests let devices fall silent. `heard` is the time (monotonic) at which the server last had work for it, and the
-    counters are for `running.Tally`.
+    counters are for `device_process.ReplyCounts`.
     """
 
     store: EncryptedStore

@@ -28,8 +28,8 @@ class PublicLocationValues:
     person of weight w in a place moves its counters by w · l1 of the known-count encoding at most, since w · mean lies
     between the readings of single records; so L1 = most · l1 and L2² = squares · l2². Both are reached, by somebody
     whose values all go from one end of the bounds to the other. The table has to say who counts
-    (`tables.person_cell_values.KeptPairs`), and it has to fit these numbers: otherwise `TableError`, before anything is
-    added up.
+    (`tables.person_cell_values.SelectedPersonCellValues`), and it has to fit these numbers: otherwise `TableError`,
+    before anything is added up.
 
     >>> from hazemap.cells import Leaves
     >>> from hazemap.temporal.time_slots import Always

@@ -40,7 +40,7 @@ class SplittingNoise:
     """The noise and the bias with which a tree is grown.
 
     >>> SplittingNoise.within(Fraction(1, 2), most=1, fan=4, depth=10)
-    GrowthNoise(scale=Fraction(2291763, 524288), decay=7)
+    SplittingNoise(scale=Fraction(2291763, 524288), decay=7)
     """
 
     scale: Fraction

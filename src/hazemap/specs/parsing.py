@@ -253,7 +253,7 @@ def cells(text: str) -> QuadtreeCells | HexagonCells | DistrictFiles:
     """The cells that a text names.
 
     >>> cells("h3:7-10")
-    Hexes(coarsest=7, finest=10)
+    HexagonCells(coarsest=7, finest=10)
     >>> cells("districts@12:states.geojson,counties.geojson:geo_id:state").layers[1]
     ('counties.geojson', 'geo_id', 'state')
     """

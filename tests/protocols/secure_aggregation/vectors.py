@@ -36,7 +36,7 @@ from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.stages import Stage
 from hazemap.protocols.secure_aggregation.tls_encoding import TlsWriter
 
-FOLDER = Path(__file__).parents[1] / "vectors" / "wire"
+FOLDER = Path(__file__).parents[2] / "vectors" / "secure_aggregation"
 SEED = sha256(b"the seed of a ring").digest()
 Json = dict[str, object]
 

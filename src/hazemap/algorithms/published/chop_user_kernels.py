@@ -10,7 +10,7 @@ from hazemap.jit import compiled
 def error_of(
     samples: int, kept: int, most: int, width: float, variance: bool, epsilon: float
 ) -> float:  # pragma: no cover - compiled
-    """`Asked.error` in floats; infinite where nobody is left."""
+    """`ChopUserQuery.error` in floats; infinite where nobody is left."""
     if kept == 0:
         return np.inf
     parts = 2.0 if variance else 1.0
