@@ -144,15 +144,15 @@ def test_the_few_and_the_many_are_the_same_to_the_last_bit(monkeypatch):
     missing, numbers = rng.random(300) < 0.2, rng.normal(0, 9, 300)
     measured = np.where(rng.random(300) < 0.2, np.inf, rng.random(300))
     slow = compiled._quiet(passes.solve)(parent, missing, numbers, measured)
-    fast = compiled._once_compiled(passes.solve)(parent, missing, numbers, measured)
+    fast = compiled.once_compiled(passes.solve)(parent, missing, numbers, measured)
     assert all(np.array_equal(one, other, equal_nan=True) for one, other in zip(slow, fast, strict=True))
     pull, turn, kurtosis = rng.normal(size=300), rng.integers(0, 2, 300).astype(np.int16), np.array([3.0, 0.0])
     order = (parent, pull, slow[1], slow[0], measured, kurtosis, turn)
-    assert compiled._quiet(passes.spread)(*order) == compiled._once_compiled(passes.spread)(*order)
+    assert compiled._quiet(passes.spread)(*order) == compiled.once_compiled(passes.spread)(*order)
     cells = [np.arange(4**level, 2 * 4**level, dtype=np.uint64) for level in range(4)]
     spans = [(run << np.uint64(2 * (3 - i)), ((run + np.uint64(1)) << np.uint64(2 * (3 - i))) - np.uint64(1))
              for i, run in enumerate(cells)]  # fmt: skip
     stops = np.cumsum([len(run) for run in cells])
     order = (*map(np.concatenate, zip(*spans, strict=True)), np.append(0, stops[:-1]), stops, np.uint64(64))
-    slow, fast = (kind(forest._walk_loop)(*order) for kind in (compiled._quiet, compiled._once_compiled))
+    slow, fast = (kind(forest._walk_loop)(*order) for kind in (compiled._quiet, compiled.once_compiled))
     assert all(np.array_equal(one, other) for one, other in zip(slow, fast, strict=True))

@@ -7,7 +7,7 @@ a tree numbers them so that the base cells inside any cell are one contiguous ra
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hazemap.errors import InputError
 from hazemap.hash_index import HashIndex
+from hazemap.jit import once_compiled
 
 Cells = NDArray[np.uint64]
 Columns = Mapping[str, NDArray[Any]]  # "lon" and "lat" in degrees
@@ -357,7 +358,7 @@ class Leaves:
     def total(self, base: Cells, weights: NDArray[np.int64]) -> NDArray[np.int64]:
         """The weight in each cell, given sorted base cells with weights: O(size + base) where cells are in order."""
         if self.in_order:
-            sums: NDArray[np.int64] = _walk()(*self.spans, base, weights)
+            sums: NDArray[np.int64] = once_compiled(_walk_loop)(*self.spans, base, weights)
             return sums
         cumulative = np.concatenate([[0], np.cumsum(weights)])
         first, last = self.spans
@@ -378,14 +379,6 @@ class Leaves:
             found[outside] = self.holder[found[outside]]
             outside = outside[base[outside] > last[found[outside]]]
         return found
-
-
-@cache
-def _walk() -> Any:
-    """The compiled loop below (numba is loaded only when it is needed)."""
-    from hazemap.jit import compiled
-
-    return compiled(_walk_loop)
 
 
 def _walk_loop(first, last, base, weights):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled

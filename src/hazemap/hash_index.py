@@ -1,10 +1,9 @@
 """Where numbers stand in an array, by hashing: for looking up millions of rows in thousands of cells."""
 
-from functools import cache
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
+
+from hazemap.jit import once_compiled
 
 Numbers = NDArray[np.uint64]
 
@@ -19,20 +18,12 @@ class HashIndex:
     def __init__(self, numbers: Numbers) -> None:
         self.numbers = numbers
         self._table = np.zeros((1 << (2 * len(numbers)).bit_length(), 2), dtype=np.uint64)
-        _compiled(_fill)(numbers, self._table)
+        once_compiled(_fill)(numbers, self._table)
 
     def of(self, numbers: Numbers) -> NDArray[np.int64]:
         """Where each number stands, int64[len(numbers)]; −1 for those that are not there. O(1) for each."""
-        found: NDArray[np.int64] = _compiled(_look_up)(numbers, self._table)
+        found: NDArray[np.int64] = once_compiled(_look_up)(numbers, self._table)
         return found
-
-
-@cache
-def _compiled(loop: Any) -> Any:
-    """A loop below, compiled (numba is loaded only when it is needed)."""
-    from hazemap.jit import compiled
-
-    return compiled(loop)
 
 
 # A row of the table is a number and its position + 1, or zeros; a number stands at its hash or after it.

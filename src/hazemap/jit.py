@@ -1,7 +1,7 @@
 """Loops in machine code.
 
-Modules whose loops are compiled as they are imported call `compiled` at once, which imports numba; light paths import
-those modules lazily, or ask whether it is worth it.
+`compiled` imports numba, and decorates loops that call each other: light paths import such modules lazily. A loop that
+stands alone is compiled when it first runs: by `once_compiled(loop)(...)`, or by `fitting` if that is worth it.
 """
 
 import sys
@@ -33,11 +33,12 @@ def worth_compiling(size: int) -> bool:
 
 def fitting(function: Any, size: int) -> Any:
     """A loop over so many numbers, compiled if that is worth it. Either way it gives the same, to the last bit."""
-    return _once_compiled(function) if worth_compiling(size) else _quiet(function)
+    return once_compiled(function) if worth_compiling(size) else _quiet(function)
 
 
 @cache
-def _once_compiled(function: Any) -> Any:
+def once_compiled(function: Any) -> Any:
+    """A loop in machine code, the same at every call: numba is loaded by the first one."""
     return compiled(function)
 
 

@@ -6,7 +6,8 @@ import pytest
 from h3ronpy.vector import cells_to_coordinates, coordinates_to_cells
 
 from hazemap.hash_index import HashIndex
-from hazemap.spatial.h3_point_location import PENTAGONS, TURN, H3Lattice, _faces, _places
+from hazemap.jit import once_compiled
+from hazemap.spatial.h3_point_location import PENTAGONS, TURN, H3Lattice, _faces, _places_loop
 
 ALL = range(16)
 
@@ -47,7 +48,7 @@ def test_points_everywhere_are_in_the_cells_that_h3_says(resolution):
     assert np.array_equal(lattice.locate(lon, lat), want)
     for few in np.array_split(np.arange(20_000), 20):  # so few are remembered in any case
         assert np.array_equal(lattice.locate(lon[few], lat[few]), want[few])
-    known = lattice._known.keys.of(_places()(lon, lat, lattice._axes)) >= 0
+    known = lattice._known.keys.of(once_compiled(_places_loop)(lon, lat, lattice._axes)) >= 0
     assert known.mean() > 0.6
     assert np.array_equal(lattice.locate(lon, lat), want)
 
@@ -72,7 +73,7 @@ def test_other_points_of_cells_that_were_met_are_in_them(resolution):
 def test_most_points_are_found_without_asking():
     lattice, (lon, lat) = H3Lattice(9), about(13.4, 52.5, 9)
     lattice.locate(lon[:2000], lat[:2000])
-    keys = _places()(lon[2000:], lat[2000:], lattice._axes)
+    keys = once_compiled(_places_loop)(lon[2000:], lat[2000:], lattice._axes)
     assert (lattice._known.keys.of(keys) >= 0).mean() > 0.95
 
 

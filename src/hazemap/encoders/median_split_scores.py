@@ -1,8 +1,8 @@
 """Scores of the lines that could cut cells in two halves with equally many votes."""
 
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
+from hazemap.jit import once_compiled
 from hazemap.spatial.binary_partition import ACROSS, DOWN, BinaryPartition
 from hazemap.spatial.pixel_rectangles import Rectangles
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
@@ -105,7 +106,7 @@ class MedianSplitScores:
 
         x, y = columns_and_rows(votes.cells, tree.base.depth)
         first, width = self._edges
-        scores: Ints = _compiled()(
+        scores: Ints = once_compiled(_scores_loop)(
             *(self.cells.locate(tree.leaves), votes.drawn(tree).positions, x, y, votes.weights),
             *(self.axis, first, width, np.minimum(width, self.lines), starts),
         )
@@ -127,14 +128,6 @@ class MedianSplitScores:
         west, north, east, south = self._rectangles
         down = self.axis == DOWN
         return np.where(down, north, west), np.where(down, south - north, east - west)
-
-
-@cache
-def _compiled() -> Any:
-    """The compiled loop below (numba is loaded only when it is needed)."""
-    from hazemap.jit import compiled
-
-    return compiled(_scores_loop)
 
 
 def _scores_loop(  # type: ignore[no-untyped-def]

@@ -1,8 +1,7 @@
 """The rows of one cell: a value each, and the person it is of."""
 
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from hazemap.arrays import Ints
 from hazemap.cells import Tree
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import TableError
+from hazemap.jit import once_compiled
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.tables.keyed_hash import SamplingKey
 from hazemap.tables.sample_arrays import Filling, Grouping, alone, array_sums
@@ -53,7 +53,7 @@ class Samples:
         low, high = int(self.person.min()), int(self.person.max())
         if high - low >= _SPARSE * len(self.person) + (1 << 16):
             return np.unique(self.person, return_inverse=True)[1].astype(np.int64, copy=False)
-        places: Ints = _compiled()(self.person, low, high)
+        places: Ints = once_compiled(_places)(self.person, low, high)
         return places
 
     @cached_property
@@ -93,14 +93,6 @@ def _rounded(sums: Ints, counts: Ints) -> Ints:
     """Quotients rounded to whole numbers, halves up: of sums of `counts` readings 0 … steps, again 0 … steps."""
     quotients: Ints = (2 * sums + counts) // (2 * counts)
     return quotients
-
-
-@cache
-def _compiled() -> Any:
-    """The compiled loop below (numba is loaded only when it is needed)."""
-    from hazemap.jit import compiled
-
-    return compiled(_places)
 
 
 def _places(person, low, high):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled

@@ -1,11 +1,9 @@
 """Numbers that do not fall: the nearest ones to given numbers."""
 
-from functools import cache
-from typing import Any
-
 import numpy as np
 
 from hazemap.arrays import Floats
+from hazemap.jit import once_compiled
 
 
 def monotone(numbers: Floats, low: float = 0.0, high: float = 1.0) -> Floats:
@@ -17,16 +15,8 @@ def monotone(numbers: Floats, low: float = 0.0, high: float = 1.0) -> Floats:
     >>> monotone(np.array([0.1, 0.4, 0.2, 1.3]))
     array([0.1, 0.3, 0.3, 1. ])
     """
-    nearest: Floats = np.clip(_compiled()(np.asarray(numbers, dtype=np.float64)), low, high)
+    nearest: Floats = np.clip(once_compiled(_pooled)(np.asarray(numbers, dtype=np.float64)), low, high)
     return nearest
-
-
-@cache
-def _compiled() -> Any:
-    """The compiled loop below (numba is loaded only when it is needed)."""
-    from hazemap.jit import compiled
-
-    return compiled(_pooled)
 
 
 def _pooled(numbers):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled

@@ -1,14 +1,12 @@
 """Numbers without minus signs, and without the bias that clamping brings."""
 
-from functools import cache
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.arrays import Floats, Ints
 from hazemap.cells import Cells, Leaves
 from hazemap.estimate.region_forest import forest
+from hazemap.jit import once_compiled
 
 
 def nonnegative(cells: Leaves, values: Floats) -> Floats:
@@ -24,7 +22,7 @@ def nonnegative(cells: Leaves, values: Floats) -> Floats:
     places = above[: cells.size] >= 0
     none_left = values[places].sum() <= 0  # only then is anything shared out by area, which is dear to work out
     areas = cells.areas if none_left else np.zeros(0)
-    result: Floats = _compiled()(above, values.astype(np.float64), areas)
+    result: Floats = once_compiled(_project_loop)(above, values.astype(np.float64), areas)
     return result
 
 
@@ -72,14 +70,6 @@ def _grouped(cells: Cells) -> tuple[Cells, Ints]:
         return distinct, part
     first: NDArray[np.bool_] = np.concatenate([[True], cells[1:] != cells[:-1]])[: len(cells)]
     return cells[first], np.cumsum(first) - 1
-
-
-@cache
-def _compiled() -> Any:
-    """The compiled loop below (numba is loaded only when it is needed)."""
-    from hazemap.jit import compiled
-
-    return compiled(_project_loop)
 
 
 def _project_loop(around, values, areas):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled

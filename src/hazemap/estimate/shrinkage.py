@@ -1,12 +1,10 @@
 """Cells drawn toward the density of what surrounds them, by as much as noise explains their difference."""
 
-from functools import cache
-from typing import Any
-
 import numpy as np
 
 from hazemap.arrays import Floats
 from hazemap.estimate.tree_least_squares import Consistent
+from hazemap.jit import once_compiled
 
 
 def shrunk(estimate: Consistent) -> Floats:
@@ -18,16 +16,10 @@ def shrunk(estimate: Consistent) -> Floats:
     """
     areas = np.zeros(len(estimate.whole))
     areas[estimate.regions.at] = estimate.leaves.areas
-    whole: Floats = _compiled()(estimate.regions.forest.parent, estimate.whole, estimate.below, estimate.given, areas)
+    whole: Floats = once_compiled(_shrink_loop)(
+        estimate.regions.forest.parent, estimate.whole, estimate.below, estimate.given, areas
+    )
     return whole[estimate.regions.at]
-
-
-@cache
-def _compiled() -> Any:
-    """The compiled loop below (numba is loaded only when it is needed)."""
-    from hazemap.jit import compiled
-
-    return compiled(_shrink_loop)
 
 
 def _shrink_loop(parent, whole, below, given, areas):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled

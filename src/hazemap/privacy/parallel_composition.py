@@ -13,13 +13,13 @@ within each of these everybody is taken to have paid what anybody there has paid
 """
 
 from fractions import Fraction
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import Cells, Growing, Leaves, Tree
+from hazemap.jit import once_compiled
 from hazemap.tables.contribution_bounding import Bounding
 
 _ZERO = Fraction(0)
@@ -39,13 +39,13 @@ class Steps(NamedTuple):
 
     def most(self, first: Cells, last: Cells) -> Fraction:
         """The largest value in some stretches, which ascend: O(steps + stretches)."""
-        met = _loops().met(self.starts, self.which, first, last, len(self.paid))
+        met = once_compiled(_met_loop)(self.starts, self.which, first, last, len(self.paid))
         return max((self.paid[i] for i in np.flatnonzero(met)), default=_ZERO)
 
     def raised(self, first: Cells, last: Cells, by: Fraction) -> "Steps":
         """With so much more in these stretches: O(steps + stretches)."""
         paid = len(self.paid)
-        starts, which = _loops().stepped(self.starts, self.which, first, last, paid)
+        starts, which = once_compiled(_stepped_loop)(self.starts, self.which, first, last, paid)
         used = np.flatnonzero(np.bincount(which))
         renamed = np.zeros(2 * paid, dtype=np.int64)
         renamed[used] = np.arange(len(used))
@@ -64,7 +64,7 @@ class Steps(NamedTuple):
 
     def _filled(self, first: Cells, last: Cells, value: Fraction) -> "Steps":
         """With this value in one stretch."""
-        starts, which = _loops().stepped(self.starts, self.which, first, last, len(self.paid))
+        starts, which = once_compiled(_stepped_loop)(self.starts, self.which, first, last, len(self.paid))
         return Steps(starts, np.minimum(which, len(self.paid)), (*self.paid, value))
 
 
@@ -115,19 +115,6 @@ class ParallelComposition:
         if rule == self._rule and isinstance(tree, Growing) and tree.extends(before):
             return self._steps.levelled(*tree.renumbered(before))
         return None
-
-
-class _Loops(NamedTuple):
-    met: Any
-    stepped: Any
-
-
-@cache
-def _loops() -> _Loops:
-    """The compiled loops below (numba is loaded only when it is needed)."""
-    from hazemap.jit import compiled
-
-    return _Loops(compiled(_met_loop), compiled(_stepped_loop))
 
 
 def _met_loop(starts, which, first, last, kinds):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled

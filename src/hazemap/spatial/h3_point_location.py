@@ -10,13 +10,14 @@ from functools import cache
 from itertools import combinations
 from math import asin, cos, pi, radians, sin, sqrt
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hazemap.arrays import Floats
 from hazemap.cells import NOWHERE, Cells
 from hazemap.hash_index import HashIndex
+from hazemap.jit import once_compiled
 
 PENTAGONS = np.array([4, 14, 24, 38, 49, 58, 63, 72, 83, 97, 107, 117])  # base cells (H3 specification)
 TURN = asin(sqrt(3 / 28))  # by which every second resolution is turned against the one before
@@ -57,7 +58,7 @@ class H3Lattice:
         known = self._known
         if not self._of_use(known, lon, lat):
             return _named(lon, lat, self._resolution)
-        keys = _places()(lon, lat, self._axes)
+        keys = once_compiled(_places_loop)(lon, lat, self._axes)
         at = known.keys.of(keys)
         cells = known.cells[at]
         asked = np.flatnonzero((at < 0) & (keys != OFF))
@@ -70,7 +71,7 @@ class H3Lattice:
         """Whether the first of many points are in places that are known, or in some more than once."""
         if len(lon) <= FEW:
             return True
-        keys = _places()(lon[:FEW], lat[:FEW], self._axes)
+        keys = once_compiled(_places_loop)(lon[:FEW], lat[:FEW], self._axes)
         new = keys[known.keys.of(keys) < 0]
         return 2 * len(new) < FEW or (len(known.cells) <= MOST and len(np.unique(new)) < len(new) - 1)
 
@@ -142,14 +143,6 @@ def _axes(resolution: int) -> Floats:
     x = steps * (cos(angle) * along + sin(angle) * across)
     y = steps * (cos(angle) * across - sin(angle) * along)
     return np.stack([centres, x, y], axis=1)
-
-
-@cache
-def _places() -> Any:
-    """The compiled loop below (numba is loaded only when it is needed)."""
-    from hazemap.jit import compiled
-
-    return compiled(_places_loop)
 
 
 DEGREE = pi / 180

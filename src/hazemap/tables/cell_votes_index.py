@@ -1,14 +1,15 @@
 """Votes under a tree that is drawn over their base cells: looked up once, whoever asks and how often."""
 
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.arrays import Ints
 from hazemap.cells import Redrawn
+from hazemap.jit import once_compiled
 
 if TYPE_CHECKING:
     from hazemap.tables.votes import Votes
@@ -50,15 +51,7 @@ class CellVotesIndex:
         """The votes that lie in a leaf, with column and row of their pixels: O(votes + leaves)."""
         base = self.tree.base
         x, y = base.pixels(self.votes.cells)  # type: ignore[attr-defined]  # whoever asks knows what the tree is
-        return Groups(*_compiled()(self.positions, len(self.tree.leaves), x, y, self.votes.weights))
-
-
-@cache
-def _compiled() -> Any:
-    """The compiled loop below (numba is loaded only when it is needed)."""
-    from hazemap.jit import compiled
-
-    return compiled(_group_loop)
+        return Groups(*once_compiled(_group_loop)(self.positions, len(self.tree.leaves), x, y, self.votes.weights))
 
 
 def _group_loop(leaf, leaves, x, y, weights):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled

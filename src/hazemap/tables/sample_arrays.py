@@ -6,13 +6,13 @@ m. How many arrays one person is in, f, is how many array means one person can m
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from hazemap.arrays import Ints
 from hazemap.errors import InputError
+from hazemap.jit import once_compiled
 from hazemap.tables.sample_counts import SampleCounts
 
 
@@ -63,7 +63,7 @@ class BestFit:
     def arrays(self, contributions: SampleCounts) -> Arrays:
         """In ascending order of codes; of equally full arrays, into the last that became so. O(people · log m)."""
         kept = contributions.kept(self.most)
-        first, filled = _loops().best_fit(kept, min(self.most, int(kept.sum())))
+        first, filled = once_compiled(_best_fit)(kept, min(self.most, int(kept.sum())))
         return Arrays(kept, first, kept, filled)
 
 
@@ -113,26 +113,13 @@ def array_sums(arrays: Arrays, person: Ints, readings: Ints) -> Ints:
 
     A person's first rows are those that come first in the table.
     """
-    sums: Ints = _loops().add_up(arrays.kept, arrays.first, arrays.split, arrays.number, person, readings)
+    sums: Ints = once_compiled(_add_up)(arrays.kept, arrays.first, arrays.split, arrays.number, person, readings)
     return sums
 
 
 def _at_least_one(most: int) -> None:
     if most < 1:
         raise InputError(f"an array holds 1 sample or more, not {most}")
-
-
-class _Loops(NamedTuple):
-    best_fit: Any
-    add_up: Any
-
-
-@cache
-def _loops() -> _Loops:
-    """The compiled loops below (numba is loaded only when it is needed)."""
-    from hazemap.jit import compiled
-
-    return _Loops(compiled(_best_fit), compiled(_add_up))
 
 
 def _best_fit(kept, most):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
