@@ -6,62 +6,107 @@ Exit codes: 0 done · 1 the system refused, or a bug · 2 wrong options or data 
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from hazemap.cli import (
-    ask,
-    audit,
-    campaign,
-    compare,
-    demo,
-    demo_devices,
-    device,
-    export,
-    inspect,
-    ledger,
-    plan,
-    recover,
-    release,
-    server,
-    show,
-    stats,
-)
 from hazemap.cli.console_output import complain, warned
 from hazemap.errors import HazemapError
 
 INTERRUPTED = 130
 BUG = "this is a bug in hazemap, not in what you asked; please report it with the lines above"
 
+COMMANDS = {
+    "demo": (
+        "Make a city up, release a map of it, draw it, ask it three questions, and show the truth beside the answers."
+    ),
+    "demo-devices": (
+        "Start a coordinator and many devices, make a map by secure aggregation, and show the truth beside it."
+    ),
+    "release": "Publish where the people of a table are, under differential privacy per person.",
+    "stats": (
+        "Publish the mean of a value per cell and timeslot, under differential privacy per person with all "
+        "their records."
+    ),
+    "recover": "Make the file of a charge that was paid for, after a crash, a full disk or a failed write.",
+    "ask": "Ask a release for a number: in a box, a polygon, a cell, at a point, or by default in all.",
+    "show": "Draw a release as a map, with a legend, a scale bar, its uncertainty and its privacy statement.",
+    "plan": "Plan a release without touching any data: how certain cells of each size can be, and which to choose.",
+    "compare": "Compare methods on maps whose truth is known: errors, times, figures and a page.",
+    "audit": "Measure what releases give away of one person, and compare it with the stated ε.",
+    "inspect": "Show the privacy statement of a release and a summary of its transcript.",
+    "export": "Write the numbers of a release for other tools. The statement goes with them.",
+    "server": "Serve devices and campaigns until Ctrl-C; start it again, and everything goes on where it was.",
+    "campaign": "Order a map from people's devices, watch it being made, fetch it.",
+    "device": "Keep a person's rows, and answer campaigns without showing one.",
+    "ledger": "Show and set what data sets have paid, and may pay.",
+}
+"""Every command, with the first sentences of its help. Its module is loaded when it is used."""
+
+
+class Commands(TyperGroup):
+    """All commands, of which only the one that is used is loaded: so the list of them appears at once, without rich."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = LazyCommands(dict.fromkeys(COMMANDS))
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the same in every context
+        """Their names, in the order of the help."""
+        return list(self.commands)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The list of commands, in plain text."""
+        super(TyperGroup, self).format_help(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as above
+        """A line for each command."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+class LazyCommands(dict[str, Any]):
+    """Commands by their names; one is loaded when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        if super().__getitem__(name) is None:
+            self[name] = _loaded(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The command of a name."""
+        return self[name] if name in self else default
+
+    def items(self) -> Any:
+        """All of them, loaded."""
+        return {name: self[name] for name in self}.items()
+
+
+def _loaded(name: str) -> Any:
+    """A command, or a group of them, of the module that is called like it."""
+    module = import_module(f"hazemap.cli.{name.replace('-', '_')}")
+    holder = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    if hasattr(module, "app"):
+        holder.add_typer(module.app)
+        return get_command(holder).commands[name]  # type: ignore[attr-defined]  # a group has them
+    holder.command(name, epilog=module.EXAMPLE)(getattr(module, name.replace("-", "_")))
+    return get_command(holder)
+
+
 app = typer.Typer(
     name="hazemap",
+    cls=Commands,
     help="Publish where people are without publishing anyone: differentially private maps.",
-    epilog="Example: [bold]hazemap release visits.parquet --person user --epsilon 1 -o map.parquet[/bold]",
-    no_args_is_help=True,
+    epilog="Example: hazemap release visits.parquet --person user --epsilon 1 -o map.parquet",
+    invoke_without_command=True,
     add_completion=False,
-    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-app.command(epilog=demo.EXAMPLE)(demo.demo)
-app.command(epilog=demo_devices.EXAMPLE)(demo_devices.demo_devices)
-app.command(epilog=release.EXAMPLE)(release.release)
-app.command(epilog=stats.EXAMPLE)(stats.stats)
-app.command(epilog=recover.EXAMPLE)(recover.recover)
-app.command(epilog=ask.EXAMPLE)(ask.ask)
-app.command(epilog=show.EXAMPLE)(show.show)
-app.command(epilog=plan.EXAMPLE)(plan.plan)
-app.command(epilog=compare.EXAMPLE)(compare.compare)
-app.command(epilog=audit.EXAMPLE)(audit.audit)
-app.command(epilog=inspect.EXAMPLE)(inspect.inspect)
-app.command(epilog=export.EXAMPLE)(export.export)
-app.command(epilog=server.EXAMPLE)(server.server)
-app.add_typer(campaign.app)
-app.add_typer(device.app)
-app.add_typer(ledger.app)
 
 
 def _version(wanted: bool) -> None:
@@ -74,11 +119,15 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def hazemap(
+    ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
     """Publish where people are without publishing anyone: differentially private maps."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+        raise typer.Exit(2)
 
 
 def main(arguments: Sequence[str]) -> int:
