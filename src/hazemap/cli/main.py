@@ -79,7 +79,9 @@ class LazyCommands(dict[str, Any]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """The command of a name."""
-        return self[name] if name in self else default
+        if name not in self:
+            return default
+        return self[name]
 
     def items(self) -> Any:
         """All of them, loaded."""
@@ -109,22 +111,17 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+@app.callback()
+def hazemap(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    """Publish where people are without publishing anyone: differentially private maps."""
+    if version:
         from hazemap import __version__
 
         typer.echo(f"hazemap {__version__}")
         raise typer.Exit
-
-
-@app.callback()
-def hazemap(
-    ctx: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
-    ] = False,
-) -> None:
-    """Publish where people are without publishing anyone: differentially private maps."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
         raise typer.Exit(2)
