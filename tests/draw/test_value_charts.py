@@ -5,7 +5,8 @@ import pytest
 
 from hazemap.cells import Leaves
 from hazemap.draw import encode
-from hazemap.draw.value_charts import UNKNOWN, ValueScale, draw_profile, draw_slots
+from hazemap.draw.colour_scales import UNKNOWN, ValueScale
+from hazemap.draw.value_charts import draw_profile, draw_slots
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
@@ -85,3 +86,18 @@ def test_differences_that_noise_explains_are_no_differences_of_colour():
     assert ValueScale.of(values, noise=1.0) == ValueScale(pytest.approx(18.2), pytest.approx(22.2))
     assert ValueScale.of(values).high - ValueScale.of(values).low < 0.41
     assert ValueScale.of(values[2:], (0.0, 30.0), noise=1.0) == ValueScale(0.0, 30.0)
+
+
+@pytest.mark.parametrize("slots", [Always(), Clock("UTC", (0, 21600, 43200, 64800))], ids=["one slot", "four slots"])
+def test_with_errors_a_last_map_shows_how_sure_each_cell_is(slots):
+    tree = CellTimeSlots(TREES["squares"], slots, ValueEncoding(0, 60))
+    values = np.linspace(10, 30, tree.places)
+    errors = np.where(np.arange(tree.places) % 7 == 0, np.nan, 4.0)
+    values[np.isnan(errors)] = np.nan
+    figure = draw_slots(tree, values, errors=errors)
+    names = [axes.get_label() for axes in figure.axes if "legend" not in axes.get_label()]
+    assert names == [*tree.slots.names, "uncertainty"]
+    assert any("share of the colour scale" in text.get_text().replace("\n", " ") for text in figure.texts)
+    assert len(encode(figure)) > 5000
+    plain = draw_slots(tree, values, errors=errors, uncertainty=False)
+    assert [axes.get_label() for axes in plain.axes if "legend" not in axes.get_label()] == list(tree.slots.names)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hazemap.compare.metric_labels import MetricLabel
 from hazemap.compare.plot_styles import PlotStyle, plot_style
 from hazemap.compare.results import ResultMean
-from hazemap.draw.figure_layout import MARGIN, FigureLayout
-from hazemap.draw.text_layout import GREY, INK, style, width
+from hazemap.draw.figure_layout import GREY, INK, MARGIN, FigureLayout, style, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from hazemap.compare.presets import Preset, preset_named
 from hazemap.compare.report_page import page
 from hazemap.compare.results import Results
 from hazemap.compare.run_comparison import RESULTS
-from hazemap.draw.image_files import save
+from hazemap.draw.figure_layout import save
 
 SHOWN = {"gallery": ("city",)}
 """Of these comparisons only these figures: pictures of the evaluation data may not be passed on."""

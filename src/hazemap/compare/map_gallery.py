@@ -13,9 +13,8 @@ from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.compare.map_scores import seen_at
 from hazemap.compare.results import Results
 from hazemap.draw.colour_scales import DensityScale, quantile, short
-from hazemap.draw.figure_layout import MARGIN, FigureLayout
+from hazemap.draw.figure_layout import GREY, MARGIN, FigureLayout, style
 from hazemap.draw.legends import BAR, draw_densities
-from hazemap.draw.text_layout import GREY, style
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:

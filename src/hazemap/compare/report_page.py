@@ -9,7 +9,7 @@ from hazemap.atomic_write import write_whole
 from hazemap.compare.presets import Preset
 from hazemap.compare.result_tables import by_map
 from hazemap.compare.results import Results
-from hazemap.draw.image_files import save
+from hazemap.draw.figure_layout import save
 
 PAGE, FIGURES = "page.md", "figures"
 

@@ -1,9 +1,10 @@
 """Pictures of cell maps and of plans. Nothing here sees a row."""
 
+from hazemap.draw.density_surface import shown_part
 from hazemap.draw.error_curves import ErrorCurve, draw_plan
-from hazemap.draw.image_files import encode, save
-from hazemap.draw.map_extent import MapExtent, shown_part
+from hazemap.draw.figure_layout import encode, save
 from hazemap.draw.maps import MapPanel, draw_map, draw_side_by_side
+from hazemap.draw.viewport import MapExtent
 
 __all__ = [
     "ErrorCurve",

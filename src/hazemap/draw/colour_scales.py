@@ -1,4 +1,4 @@
-"""From numbers to colours: density in a perceptual scale, uncertainty in classes."""
+"""From numbers to colours: density and values in perceptual scales, uncertainty in classes."""
 
 import math
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.arrays import Floats
 from hazemap.draw.cell_shapes import Colours
 from hazemap.draw.density_surface import DensitySurface
 from hazemap.draw.viewport import Viewport
@@ -22,6 +23,7 @@ ERROR_BREAKS = (0.05, 0.2, 0.5, 1.0)  # of relative standard error
 ERROR_COLOURS = ("#004654", "#1f7b87", "#5fb0b4", "#aed7d5", "#f3f1ea")  # sure … unsure
 MOST_DECADES = 3.0
 FEWEST_DECADES = 0.7
+UNKNOWN = "#d7d9dc"  # a cell of which no value is published
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,42 @@ class DensityScale:
                 if value <= self.high * (1 + 1e-9) and all(abs(place - o) >= apart for o in chosen.values()):
                     chosen[value] = place
         return [(value, short(value)) for value in sorted(chosen)]
+
+
+@dataclass(frozen=True)
+class ValueScale:
+    """Even steps of colour from one value to another; NaN is grey.
+
+    >>> ValueScale(10, 30).colours(np.array([np.nan, 10.0]))[:, :3].tolist()
+    [[215, 217, 220], [252, 249, 240]]
+    """
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Floats, bounds: tuple[float, float] = (0.0, 1.0), noise: float = 0.0) -> "ValueScale":
+        """From the 1st to the 99th percentile of the values that are known; where none is, the `bounds`.
+
+        It is at least four times as wide as the noise, so that noise alone makes no difference in colour.
+        """
+        known = values[np.isfinite(values)]
+        if not known.size:
+            return cls(*bounds)
+        ends = [quantile(known, np.ones(known.size), share) for share in (0.01, 0.99)]
+        middle, half = sum(ends) / 2, max((ends[1] - ends[0]) / 2, 2 * noise, 1e-3 * abs(sum(ends)) / 2, 1e-12)
+        return cls(middle - half, middle + half)
+
+    def colours(self, values: Floats) -> Colours:
+        """Red, green, blue and alpha, 0 to 255."""
+        from matplotlib.colors import LinearSegmentedColormap, to_rgba
+
+        known = np.isfinite(values)
+        place = np.clip((np.where(known, values, self.low) - self.low) / (self.high - self.low), 0, 1)
+        found = LinearSegmentedColormap.from_list("value", DENSITY_COLOURS[:-1], 1024)(place)
+        found[~known] = to_rgba(UNKNOWN)
+        colours: Colours = np.rint(found * 255).astype(np.uint8)
+        return colours
 
 
 def error_classes(relative: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,20 +1,22 @@
-"""What a picture needs of a cell map: how dense each place is, and how sure that is."""
+"""What a picture needs of a cell map: how dense each place is, how sure that is, and which part the picture shows."""
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import copysign
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cellmap import CellMap
-from hazemap.draw.cell_shapes import CellShapes
-from hazemap.draw.polygon_cells import PolygonCells
-from hazemap.draw.square_cells import SquareCells
-from hazemap.draw.viewport import Viewport
+from hazemap.draw.cell_shapes import CellShapes, SquareCells, shapes_of
+from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
-from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box
 
 OWNS_NOTHING = 1e-6  # of its area: what rounding leaves of a cell that nested cells cover
+ROUNDING = 1e-6  # of a picture's sides: what sticks out of it by less is not cut off
+ROOM = 0.02  # of the extent, on each side, around cells that are no squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +46,7 @@ class DensitySurface:
         cells, owned = leaves.cells[places], leaves.areas[places]
         share = np.clip(owned / leaves.tree.area(cells), 0, 1) if leaves.nested else np.ones(len(cells))
         areas = np.where(share > OWNS_NOTHING, owned, 0) / 1e6
-        shapes = (
-            SquareCells(leaves.tree, cells, share)
-            if isinstance(leaves.tree, Quadtree)
-            else PolygonCells(leaves.tree, cells)
-        )
+        shapes = shapes_of(leaves.tree, cells, share)
         values = np.maximum(cellmap.values[places], 0)
         density, noise = (
             np.divide(number, areas, out=np.zeros(len(cells)), where=areas > 0)
@@ -69,9 +67,40 @@ class DensitySurface:
         """Where people are: see `Viewport.around`."""
         return Viewport.around(self.shapes.bounds, self.found, self.error)
 
+    def framed(self, frame: MapExtent, box: Box | None) -> Viewport:
+        """What a picture shows; a ribbon or a tower is widened, because legends need room."""
+        if box is not None:
+            return Viewport.of(box).shaped()
+        if frame is MapExtent.PEOPLE:
+            return self.crowded.shaped()
+        return (self.whole if isinstance(self.shapes, SquareCells) else self.whole.padded(ROOM)).shaped()
+
     @property
     def relative(self) -> NDArray[np.float64]:
         """Standard error over number: 0 where both are exactly 0, infinite for a number of 0 with noise."""
         exact = self.noise == 0
         found = self.density > 0
         return np.divide(self.noise, self.density, out=np.where(exact, 0.0, np.inf), where=found)
+
+
+def shown_part(cellmap: CellMap, frame: MapExtent = MapExtent.MAP, box: Box | None = None) -> Any:
+    """The region that a picture shows, a box or a polygon in degrees; None where it shows all of the map.
+
+    A picture has to say how many people lie outside of it. O(cells).
+    """
+    if box is None and frame is MapExtent.MAP:
+        return None
+    surface = DensitySurface.of(cellmap)
+    view, whole = surface.framed(frame, box), surface.whole
+    if view.holds(whole, ROUNDING):
+        return None
+    west, south, east, north = view.degrees
+    south, north = (copysign(90, edge) if abs(edge) > MERCATOR_LATITUDE - ROUNDING else edge for edge in (south, north))
+    if east - west >= 360:
+        return Box(-180, south, 180, north)
+    if west >= -180 and east <= 180:
+        return Box(west, south, east, north)
+    import shapely
+
+    turned = [shapely.box(west + turn, south, east + turn, north) for turn in (-360, 0, 360)]
+    return shapely.union_all(turned).intersection(shapely.box(-180, -90, 180, 90))

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.draw.colour_scales import ERROR_BREAKS, ERROR_COLOURS, error_labels
-from hazemap.draw.figure_layout import MARGIN, FigureLayout
-from hazemap.draw.text_layout import GREY, INK, style
+from hazemap.draw.figure_layout import GREY, INK, MARGIN, FigureLayout, style
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
@@ -129,8 +128,6 @@ def _frame(axes: "Axes", curves: Sequence[ErrorCurve], chosen: float | None) -> 
     axes.set_xlabel("side of a cell", labelpad=4, **style(8, weight="bold"))
     axes.minorticks_off()
     axes.tick_params(length=2.5, width=0.5, color=GREY)
-    for spine in axes.spines.values():
-        spine.set(linewidth=0.5, color=GREY)
 
 
 def _mark(axes: "Axes", curve: ErrorCurve, chosen: float) -> None:

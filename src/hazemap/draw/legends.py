@@ -1,12 +1,13 @@
-"""What the colours mean."""
+"""What the colours, lengths and edges of a map mean: legends, scale bar, graticule."""
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hazemap.draw.colour_scales import ERROR_BREAKS, ERROR_COLOURS, DensityScale, error_labels, short
-from hazemap.draw.figure_layout import FigureLayout
-from hazemap.draw.text_layout import GREY, height, style, wrapped
+from hazemap.draw.figure_layout import GREY, INK, FigureLayout, height, style, wrapped
+from hazemap.draw.viewport import Viewport, ground, latitude, sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,12 +15,17 @@ if TYPE_CHECKING:
 BAR = 0.1  # inches, the height of the bar of densities
 ROW = 0.17  # inches, from one class of errors to the next
 ERROR_LEGEND_HEIGHT = (len(ERROR_BREAKS) + 1) * ROW + 0.05
+LONGEST_BAR = 0.25  # of the panel's width
+VARIES = 1.05  # scale between the northern and the southern edge above which the bar names its latitude
+STEPS = (1, 2, 5)
+DEGREES = 6.0  # points
+CORNER = 0.03  # of the panel: no label so near to a corner
 
 
 def draw_densities(page: FigureLayout, left: float, top: float, width: float, scale: DensityScale, unit: str) -> "Axes":
     """A bar of all colours with round densities below it and the unit above; 0.5 inches high."""
     page.write(left, top + 0.15, unit, va="baseline", gid="unit", **style(8, weight="bold"))
-    axes = page.axes(left, top + 0.22, width, BAR, label="density legend")
+    axes = page.axes(left, top + 0.22, width, BAR, label="density legend", line=0.4)
     # The picture is even in colour, so the densities of its steps are those at even places of the scale.
     place = np.linspace(0, 1, 512)
     density = scale.low * np.sinh(place * np.arcsinh(scale.high / scale.low))
@@ -29,8 +35,6 @@ def draw_densities(page: FigureLayout, left: float, top: float, width: float, sc
     if scale.densest > scale.high:
         page.write(left + width + 0.08, top + 0.22 + BAR / 2, f"up to {short(scale.densest)}", va="center", **style(7))
     axes.tick_params(length=2, width=0.5, color=GREY, pad=1.5)
-    for spine in axes.spines.values():
-        spine.set(linewidth=0.4, color=GREY)
     return axes
 
 
@@ -55,3 +59,84 @@ def draw_errors(page: FigureLayout, left: float, top: float, width: float) -> "A
         axes.add_patch(Rectangle((0.01, y), 0.24, 0.12, facecolor=colour, edgecolor=GREY, linewidth=0.4))
         axes.text(0.33, y + 0.06, label, va="center_baseline", **style(7))
     return axes
+
+
+def bar(view: Viewport) -> tuple[float, str]:
+    """A round length in metres on the ground, at the latitude of the view's middle, and its label.
+
+    >>> from hazemap.spatial.bounding_box import Box
+    >>> bar(Viewport.of(Box(-74.1, 40.6, -73.9, 40.8)))
+    (2000.0, '2 km')
+    """
+    most = LONGEST_BAR * view.width * ground(view.latitude)
+    unit = 10.0 ** math.floor(math.log10(most))
+    length = max(digit * unit for digit in (1, 2, 5) if digit * unit <= most)
+    label = f"{length / 1000:,.0f} km" if length >= 1000 else f"{length:g} m"
+    scales = [ground(latitude(y)) for y in (view.south, view.north, (view.south + view.north) / 2)]
+    if max(scales) > VARIES * min(scales):
+        label += f" at {degrees(view.latitude, 'N', 'S', 0)}"
+    return length, label
+
+
+def draw_bar(axes: "Axes", view: Viewport, height: float, lift: float = 0.0) -> None:
+    """The bar, `lift` inches over the right end of a panel of this height in inches (gid `scalebar`)."""
+    length, label = bar(view)
+    west, east = view.east - length / ground(view.latitude), view.east
+    above = axes.get_xaxis_transform()  # metres across, shares of the panel's height up
+    foot, tip, words = (1 + (lift + inches) / height for inches in (0.09, 0.14, 0.16))
+    axes.plot(
+        [west, west, east, east],
+        [tip, foot, foot, tip],
+        transform=above,
+        clip_on=False,
+        color=INK,
+        linewidth=0.9,
+        solid_joinstyle="miter",
+        solid_capstyle="butt",
+        gid="scalebar",
+    )
+    axes.text((west + east) / 2, words, label, transform=above, ha="center", va="bottom", **style(7))
+
+
+def degrees(value: float, positive: str, negative: str, decimals: int) -> str:
+    """A latitude or longitude as maps write it: 40.7° N."""
+    rounded = round(value, decimals)
+    side = "" if rounded == 0 else f" {positive}" if rounded > 0 else f" {negative}"
+    return f"{abs(rounded):.{decimals}f}°{side}"
+
+
+def rounds(low: float, high: float, most: int) -> tuple[list[float], int]:
+    """At most this many round degrees between two, and the decimals they need.
+
+    >>> rounds(40.52, 40.97, 3)
+    ([40.6, 40.8], 1)
+    """
+    finest = math.floor(math.log10((high - low) / most))
+    for exponent in (finest, finest + 1):
+        for digit in STEPS:
+            step = digit * 10.0**exponent
+            first, last = math.ceil(low / step), math.floor(high / step)
+            if last - first + 1 <= most:
+                decimals = max(0, -exponent)
+                return [round(n * step, decimals) for n in range(first, last + 1)], decimals
+    raise AssertionError("a step of ten times the finest leaves few enough")
+
+
+def draw_graticule(axes: "Axes", view: Viewport, most: int = 5) -> None:
+    """Short ticks and labels: longitudes below the panel, latitudes left of it."""
+    west, south, east, north = view.degrees
+    across, up = CORNER * (east - west), CORNER * (north - south)
+    turn = 360.0 if west + east > 360 else 0.0  # most of it lies beyond the antimeridian
+    lons, lon_decimals = rounds(max(west - turn + across, -180), min(east - turn - across, 180), most)
+    lats, lat_decimals = rounds(south + up, north - up, most)
+    x, _ = sheet(np.array(lons) + turn, np.zeros(len(lons)))
+    _, y = sheet(np.zeros(len(lats)), np.array(lats))
+    axes.set_xticks(x, [degrees(lon, "E", "W", lon_decimals) for lon in lons], **style(DEGREES, colour=GREY))
+    axes.set_yticks(
+        y,
+        [degrees(lat, "N", "S", lat_decimals) for lat in lats],
+        rotation=90,
+        va="center",
+        **style(DEGREES, colour=GREY),
+    )
+    axes.tick_params(length=2.5, width=0.5, color=GREY, pad=1.5, direction="out")

@@ -12,14 +12,10 @@ from hazemap.cellmap import CellMap
 from hazemap.draw.cell_shapes import points_across
 from hazemap.draw.colour_scales import DensityScale, error_classes, error_colours
 from hazemap.draw.density_surface import DensitySurface
-from hazemap.draw.figure_layout import DPI, MARGIN, FigureLayout
-from hazemap.draw.graticule import draw_graticule
-from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, draw_densities, draw_errors, head_errors
-from hazemap.draw.map_extent import MapExtent, framed
+from hazemap.draw.figure_layout import DPI, MARGIN, FigureLayout, height, style, wrapped
+from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, draw_bar, draw_densities, draw_errors, draw_graticule, head_errors
 from hazemap.draw.overlay_lines import draw_lines, lines_in
-from hazemap.draw.scale_bar import draw_bar
-from hazemap.draw.text_layout import height, style, wrapped
-from hazemap.draw.viewport import Viewport
+from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
 from hazemap.estimate import shown
 from hazemap.spatial.bounding_box import Box
@@ -77,7 +73,7 @@ def draw_map(
         raise InputError("a map needs at least one panel: density, uncertainty")
     _check(width, cell_lines)
     surface, fine = _surfaces(cellmap)
-    view = framed(surface, frame, box)
+    view = surface.framed(frame, box)
     lines = [] if outlines is None else lines_in(outlines, view)
 
     several = len(panels) > 1
@@ -132,7 +128,7 @@ def draw_side_by_side(
         raise InputError(f"a comparison shows 1 to {MOST_PANELS} cell maps; found {len(maps)}")
     _check(width, cell_lines)
     surfaces, fines = zip(*(_surfaces(cellmap) for _, cellmap in maps), strict=True)
-    view = reduce(Viewport.joined, (framed(surface, frame, box) for surface in surfaces)).shaped()
+    view = reduce(Viewport.joined, (surface.framed(frame, box) for surface in surfaces)).shaped()
     lines = [] if outlines is None else lines_in(outlines, view)
     scale = DensityScale.of(fines, view)
 

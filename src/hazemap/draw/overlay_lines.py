@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.draw.map_projection import longitude, sheet
-from hazemap.draw.viewport import Viewport
+from hazemap.draw.viewport import Viewport, longitude, sheet
 from hazemap.errors import FileError, HazemapWarning, InputError
 
 if TYPE_CHECKING:

@@ -1,27 +1,20 @@
-"""Pictures of a value: a small map for every slot, and the profile of one cell over all slots."""
+"""Pictures of a value: a small map for every slot, the profile of one cell over all slots, and histograms."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
-from hazemap.draw.cell_shapes import CellShapes, Colours
-from hazemap.draw.colour_scales import DENSITY_COLOURS, quantile
-from hazemap.draw.figure_layout import MARGIN, FigureLayout
-from hazemap.draw.map_extent import MapExtent
+from hazemap.arrays import Bools, Floats
+from hazemap.draw.cell_shapes import CellShapes, Colours, Palette, shapes_of
+from hazemap.draw.colour_scales import UNKNOWN, ValueScale, error_classes, error_colours
+from hazemap.draw.figure_layout import GREY, INK, MARGIN, FigureLayout, height, style, wrapped
+from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, degrees, draw_errors
 from hazemap.draw.overlay_lines import draw_lines, lines_in
-from hazemap.draw.polygon_cells import PolygonCells
-from hazemap.draw.scale_bar import degrees
-from hazemap.draw.square_cells import SquareCells
-from hazemap.draw.text_layout import GREY, INK, style
-from hazemap.draw.viewport import Viewport
+from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
-from hazemap.spatial.quadtree import Quadtree
 from hazemap.values.cell_time_slots import CellTimeSlots
 
 if TYPE_CHECKING:
@@ -38,57 +31,21 @@ NAME = 0.2  # inches, for the name above each panel
 GAP = 0.12  # inches between panels
 WIDEST = 5.0  # inches, for one of several panels
 TALLEST = 0.85  # of the page's width, for a panel alone
-UNKNOWN = "#d7d9dc"
+CLASSES = 1.1  # inches across, for the legend of the uncertainty
 PROFILE = 0.42  # of a profile's width
 BAND, LINE = "#e99846", "#8d1d4e"
 MOST_LABELS = 13
 ROOM = 0.06  # of the extent, around what is known
 
 
-@dataclass(frozen=True)
-class ValueScale:
-    """Even steps of colour from one value to another; NaN is grey.
-
-    >>> ValueScale(10, 30).colours(np.array([np.nan, 10.0]))[:, :3].tolist()
-    [[215, 217, 220], [252, 249, 240]]
-    """
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Floats, bounds: tuple[float, float] = (0.0, 1.0), noise: float = 0.0) -> "ValueScale":
-        """From the 1st to the 99th of a hundred of the values that are known; all that can be, where none is.
-
-        It is four times as wide as noise at least, so that what noise does is no difference of colours.
-        """
-        known = values[np.isfinite(values)]
-        if not known.size:
-            return cls(*bounds)
-        ends = [quantile(known, np.ones(known.size), share) for share in (0.01, 0.99)]
-        middle, half = sum(ends) / 2, max((ends[1] - ends[0]) / 2, 2 * noise, 1e-3 * abs(sum(ends)) / 2, 1e-12)
-        return cls(middle - half, middle + half)
-
-    def colours(self, values: Floats) -> Colours:
-        """Red, green, blue and alpha, 0 to 255."""
-        from matplotlib.colors import LinearSegmentedColormap, to_rgba
-
-        known = np.isfinite(values)
-        place = np.clip((np.where(known, values, self.low) - self.low) / (self.high - self.low), 0, 1)
-        found = LinearSegmentedColormap.from_list("value", DENSITY_COLOURS[:-1], 1024)(place)
-        found[~known] = to_rgba(UNKNOWN)
-        colours: Colours = np.rint(found * 255).astype(np.uint8)
-        return colours
-
-
 def draw_slots(
     tree: CellTimeSlots,
     values: Floats,
     *,
+    errors: Floats | None = None,
     unit: str = "",
     few: str = "too few people to say",
     bounds: tuple[float, float] = (0.0, 1.0),
-    noise: float = 0.0,
     title: str | None = None,
     caption: str = "",
     outlines: "Path | str | GeoDataFrame | None" = None,
@@ -96,39 +53,54 @@ def draw_slots(
     box: Box | None = None,
     note: str = "",
     width: float = 10.0,
+    uncertainty: bool = True,
 ) -> "Figure":
     """A map for every slot, all in one scale and one view; cells of which nothing is known (NaN) are grey.
 
-    `values` is float64[cells × slots], as `CellTimeSlots` orders places. The view is `box`, or all cells, or as `frame`
-    says those of which something is known; `note` is the place to say which (`extent_of`). `few` is said of grey cells,
-    and the scale is that of `bounds` where all are grey; `noise` is the usual error of a value. Looks at released
-    numbers alone. `InputError` for more than 48 slots.
+    `values` and their standard `errors` are float64[cells × slots], as `CellTimeSlots` orders places. The colour scale
+    is at least four times as wide as the usual error, and that of `bounds` where all is grey. With errors, and unless
+    `uncertainty` is False, a last map shows how sure each cell is: its median error over the slots, as a share of the
+    colour scale. The view is `box`, or all cells, or as `frame` says those of which something is known; `note` is the
+    place to say which (`extent_of`), and `few` is said of grey cells. Looks at released numbers alone. `InputError`
+    for more than 48 slots.
     """
     slots, cells = tree.slots.names, tree.cells
     if len(slots) > MOST_PANELS:
         raise InputError(f"{len(slots):,} slots are too many for one page, which holds {MOST_PANELS}: ask for profiles")
-    if not 5 <= width <= 24:
-        raise InputError(f"a picture is 5 to 24 inches wide; found {width}")
+    _check(width, 5)
     by_slot = values.reshape(cells.size, len(slots))
     view = _view(_shapes(tree), values, frame, box)
     lines = [] if outlines is None else lines_in(outlines, view)
-    scale = ValueScale.of(values, bounds, noise)
+    known = np.array([]) if errors is None else errors[np.isfinite(errors)]
+    scale = ValueScale.of(values, bounds, float(np.median(known)) if known.size else 0.0)
+    panels: list[tuple[str, Floats, Palette]] = [(name, by_slot[:, at], scale.colours) for at, name in enumerate(slots)]
+    sure = errors is not None and uncertainty
+    if errors is not None and sure:
+        share = _medians(errors.reshape(by_slot.shape)) / (scale.high - scale.low)
+        panels.append(("uncertainty", np.where(np.isnan(share), np.nan, error_classes(share)), error_colours))
 
     inner = width - 2 * MARGIN
-    columns = min(len(slots), max(2, round(math.sqrt(len(slots) * 2.2 / view.aspect))))
-    widest = WIDEST if len(slots) > 1 else min(inner, TALLEST * width * view.aspect)
+    columns = min(len(panels), max(2, round(math.sqrt(len(panels) * 2.2 / view.aspect))))
+    widest = WIDEST if len(panels) > 1 else min(inner, TALLEST * width * view.aspect)
     across = min((inner - GAP * (columns - 1)) / columns, widest)
     high = across / view.aspect + NAME
-    rows = math.ceil(len(slots) / columns)
-    page = FigureLayout.ruled(width, LEGEND + rows * (high + GAP), title, caption, note)
+    rows = math.ceil(len(panels) / columns)
+    words = "standard error, as a share of the colour scale" + ("; median of the slots" if len(slots) > 1 else "")
+    said = wrapped(words, max(across, CLASSES), 7) if sure else []
+    foot = height(len(said), 7) + 0.05 + ERROR_LEGEND_HEIGHT if sure else 0.0
+    page = FigureLayout.ruled(width, LEGEND + rows * (high + GAP) + foot, title, caption, note)
     _legend(page, min(2.8, inner / 2), scale, unit, few)
-    for number, name in enumerate(slots):
+    for number, (name, numbers, palette) in enumerate(panels):
         left = MARGIN + (number % columns) * (across + GAP)
         top = page.top + LEGEND + (number // columns) * (high + GAP) + NAME
         axes = page.panel(left, top, across, view, name)
         page.write(left, top - 0.05, name, va="bottom", **style(7, weight="bold"))
-        _fill(axes, tree, by_slot[:, number], view, scale)
+        _fill(axes, tree, numbers, view, palette)
         draw_lines(axes, lines, 0.35)
+    if sure:
+        left, under = min(left, width - MARGIN - CLASSES), top + across / view.aspect + 0.05
+        page.write(left, under, "\n".join(said), va="top", **style(7))
+        draw_errors(page, left, under + height(len(said), 7), max(across, CLASSES))
     return page.figure
 
 
@@ -149,14 +121,9 @@ def draw_profile(
     All float64[slots]; `values` may hold NaN. The axis runs over what the intervals of known values need, within
     `bounds`. Looks at released numbers alone.
     """
-    if not 4 <= width <= 24:
-        raise InputError(f"a picture is 4 to 24 inches wide; found {width}")
     known, place = np.isfinite(values), np.arange(len(slots), dtype=np.float64)
-    left, above, below = MARGIN + 0.5, 0.3, 0.45 if known.all() else 0.75
-    across = width - left - MARGIN
-    page = FigureLayout.ruled(width, above + PROFILE * across + below, title, caption)
-    page.write(MARGIN, page.top + 0.1, unit, va="center", **style(8, weight="bold"))
-    axes = page.axes(left, page.top + above, across, PROFILE * across, "profile")
+    below = 0.45 if known.all() else 0.75
+    page, axes, left, foot = _chart(width, below, title, caption, unit, "profile")
     ends = (float(low[known].min()), float(high[known].max())) if known.any() else bounds
     room = ROOM * (ends[1] - ends[0])
     axes.set_ylim(max(bounds[0], ends[0] - room), min(bounds[1], ends[1] + room))
@@ -169,13 +136,9 @@ def draw_profile(
         axes.tick_params(axis="x", rotation=30)
     ticks = _round_steps(*axes.get_ylim())
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks], **style(7))
-    axes.tick_params(length=2.5, width=0.5, color=GREY)
-    axes.grid(axis="y", linewidth=0.4, color=UNKNOWN, zorder=0)
-    for spine in axes.spines.values():
-        spine.set(linewidth=0.5, color=GREY)
     if not known.all():
-        foot = page.top + above + PROFILE * across + below - 0.12
-        page.write(left, foot, "grey: too few people to say more than the interval", **style(7, colour=GREY))
+        words = "grey: too few people to say more than the interval"
+        page.write(left, foot + below - 0.12, words, **style(7, colour=GREY))
     return page.figure
 
 
@@ -194,13 +157,7 @@ def draw_histogram(
 
     `edges` are float64[bins + 1], the others float64[bins]. Looks at released numbers alone.
     """
-    if not 4 <= width <= 24:
-        raise InputError(f"a picture is 4 to 24 inches wide; found {width}")
-    left, above, below = MARGIN + 0.5, 0.3, 0.55
-    across = width - left - MARGIN
-    page = FigureLayout.ruled(width, above + PROFILE * across + below, title, caption)
-    page.write(MARGIN, page.top + 0.1, "people", va="center", **style(8, weight="bold"))
-    axes = page.axes(left, page.top + above, across, PROFILE * across, "histogram")
+    page, axes, _, foot = _chart(width, 0.55, title, caption, "people", "histogram")
     middle = (edges[:-1] + edges[1:]) / 2
     axes.bar(middle, people, np.diff(edges) * 0.94, color=BAND, linewidth=0, zorder=2)
     axes.vlines(middle, low, high, color=LINE, linewidth=1.2, zorder=4)
@@ -212,25 +169,50 @@ def draw_histogram(
         (_round_steps(*axes.get_ylim()), axes.set_yticks),
     ):
         put(ticks, [f"{tick:g}" for tick in ticks], **style(7))
-    axes.tick_params(length=2.5, width=0.5, color=GREY)
     axes.axhline(0, linewidth=0.5, color=GREY, zorder=3)
-    axes.grid(axis="y", linewidth=0.4, color=UNKNOWN, zorder=0)
-    for spine in axes.spines.values():
-        spine.set(linewidth=0.5, color=GREY)
-    page.write(left + across / 2, page.top + above + PROFILE * across + 0.38, unit, ha="center", **style(8))
+    page.write((width + 0.5) / 2, foot + 0.38, unit, ha="center", **style(8))
     return page.figure
 
 
-def _shapes(tree: CellTimeSlots, some: NDArray[np.bool_] | slice = slice(None)) -> CellShapes:
-    inner, cells = tree.cells.tree, tree.cells.cells[some]
-    return SquareCells(inner, cells, np.ones(len(cells))) if isinstance(inner, Quadtree) else PolygonCells(inner, cells)
+def _chart(
+    width: float, below: float, title: str | None, caption: str, heading: str, label: str
+) -> tuple[FigureLayout, "Axes", float, float]:
+    """A page with one chart: its axes, and where on the page they begin and end."""
+    _check(width, 4)
+    left, above = MARGIN + 0.5, 0.3
+    across = width - left - MARGIN
+    page = FigureLayout.ruled(width, above + PROFILE * across + below, title, caption)
+    page.write(MARGIN, page.top + 0.1, heading, va="center", **style(8, weight="bold"))
+    axes = page.axes(left, page.top + above, across, PROFILE * across, label)
+    axes.tick_params(length=2.5, width=0.5, color=GREY)
+    axes.grid(axis="y", linewidth=0.4, color=UNKNOWN, zorder=0)
+    return page, axes, left, page.top + above + PROFILE * across
+
+
+def _check(width: float, least: float) -> None:
+    if not least <= width <= 24:
+        raise InputError(f"a picture is {least:g} to 24 inches wide; found {width}")
+
+
+def _shapes(tree: CellTimeSlots, some: Bools | slice = slice(None)) -> CellShapes:
+    return shapes_of(tree.cells.tree, tree.cells.cells[some])
+
+
+def _medians(errors: Floats) -> Floats:
+    """The median of each row's known numbers, NaN where none is known."""
+    medians, some = np.full(len(errors), np.nan), np.isfinite(errors).any(axis=1)
+    medians[some] = np.nanmedian(np.where(np.isfinite(errors), errors, np.nan)[some], axis=1)
+    return medians
 
 
 def _view(shapes: CellShapes, values: Floats, frame: MapExtent, box: Box | None) -> Viewport:
     if box is not None:
         return Viewport.of(box).shaped()
-    known: NDArray[np.bool_] = np.asarray(np.isfinite(values.reshape(len(shapes.bounds[0]), -1)).any(axis=1))
-    return _around(shapes, known if frame is MapExtent.PEOPLE and known.any() else np.ones_like(known)).shaped()
+    known: Bools = np.asarray(np.isfinite(values.reshape(len(shapes.bounds[0]), -1)).any(axis=1))
+    some = known if frame is MapExtent.PEOPLE and known.any() else np.ones_like(known)
+    west, south, east, north = (edge[some] for edge in shapes.bounds)
+    across, up = ROOM * (east.max() - west.min()), ROOM * (north.max() - south.min())
+    return Viewport(west.min() - across, south.min() - up, east.max() + across, north.max() + up).shaped()
 
 
 def extent_of(tree: CellTimeSlots, values: Floats, *, frame: MapExtent = MapExtent.MAP, box: Box | None = None) -> str:
@@ -247,18 +229,12 @@ def extent_of(tree: CellTimeSlots, values: Floats, *, frame: MapExtent = MapExte
     return f"Shown are {cells}, from {across} and from {up}."
 
 
-def _around(shapes: CellShapes, some: NDArray[np.bool_]) -> Viewport:
-    west, south, east, north = (edge[some] for edge in shapes.bounds)
-    across, up = ROOM * (east.max() - west.min()), ROOM * (north.max() - south.min())
-    return Viewport(west.min() - across, south.min() - up, east.max() + across, north.max() + up)
-
-
-def _fill(axes: "Axes", tree: CellTimeSlots, values: Floats, view: Viewport, scale: ValueScale) -> None:
-    """Cells without a value first, so that none of them is averaged with one that has one."""
-    known = np.isfinite(values)
-    for some, numbers, palette in ((~known, np.zeros(len(values)), _unknown), (known, values, scale.colours)):
+def _fill(axes: "Axes", tree: CellTimeSlots, numbers: Floats, view: Viewport, palette: Palette) -> None:
+    """Cells without a number first, so that none of them is averaged with one that has one."""
+    known = np.isfinite(numbers)
+    for some, colours in ((~known, _unknown), (known, palette)):
         if some.any():
-            _shapes(tree, some).fill(axes, view, numbers[some], palette)
+            _shapes(tree, some).fill(axes, view, np.where(known, numbers, 0)[some], colours)
 
 
 def _unknown(values: Floats) -> Colours:
@@ -269,7 +245,7 @@ def _legend(page: FigureLayout, width: float, scale: ValueScale, unit: str, few:
     from matplotlib.patches import Rectangle
 
     page.write(MARGIN, page.top + 0.15, unit, va="baseline", gid="unit", **style(8, weight="bold"))
-    axes = page.axes(MARGIN, page.top + 0.22, width, 0.1, "value legend")
+    axes = page.axes(MARGIN, page.top + 0.22, width, 0.1, "value legend", 0.4)
     axes.imshow(
         scale.colours(np.linspace(scale.low, scale.high, 512))[None],
         extent=(scale.low, scale.high, 0, 1),
@@ -279,12 +255,9 @@ def _legend(page: FigureLayout, width: float, scale: ValueScale, unit: str, few:
     ticks = _round_steps(scale.low, scale.high)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], **style(7))
     axes.tick_params(length=2, width=0.5, color=GREY, pad=1.5)
-    swatch = page.axes(MARGIN + width + 0.25, page.top + 0.22, 0.2, 0.1, "unknown legend")
+    swatch = page.axes(MARGIN + width + 0.25, page.top + 0.22, 0.2, 0.1, "unknown legend", 0.4)
     swatch.add_patch(Rectangle((0, 0), 1, 1, facecolor=UNKNOWN, transform=swatch.transAxes))
     page.write(MARGIN + width + 0.52, page.top + 0.27, few, va="center", **style(7, colour=INK))
-    for each in (axes, swatch):
-        for spine in each.spines.values():
-            spine.set(linewidth=0.4, color=GREY)
 
 
 def _round_steps(low: float, high: float) -> list[float]:

@@ -1,13 +1,17 @@
-"""Which part of the sheet a picture shows."""
+"""The sheet, which is Web Mercator in metres (EPSG:3857; x east, y north), and which part of it a picture shows."""
 
+import math
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.draw.map_projection import CIRCUMFERENCE, latitude, longitude, sheet
-from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box
+from hazemap.spatial.geodesy import ECCENTRICITY
 
+RADIUS = 6378137.0
+CIRCUMFERENCE = 2 * math.pi * RADIUS
 MASS_LEFT_OUT = 0.001  # of what is counted, along each axis, half on each side
 CLEAR = 3.0  # standard errors above nothing
 MARGIN = 0.05  # of the extent, on each side
@@ -15,6 +19,13 @@ WORTH_CROPPING = 0.85  # a picture that would keep more than this of both sides 
 NARROWEST, WIDEST = 0.55, 2.4  # width : height of a panel that still has room for its legends
 
 ViewportBounds = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
+
+class MapExtent(Enum):
+    """What a picture shows where no box is given: all of the map, or where people stand clear of the noise."""
+
+    MAP = "map"
+    PEOPLE = "people"
 
 
 @dataclass(frozen=True)
@@ -163,3 +174,34 @@ def _start(
     excess = below(mass) - MASS_LEFT_OUT / 2 * mass.sum() - CLEAR * np.sqrt(np.maximum(below(variance), 0))
     after = int(np.argmax(excess > 0))  # the mass of all is clear, so there is a first place
     return float(np.interp(0.0, excess[after - 1 : after + 1], edges[after - 1 : after + 1]))
+
+
+def sheet(lon: NDArray[np.float64], lat: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Metres on the sheet of degrees; latitudes beyond Web Mercator are put on its edge.
+
+    >>> x, y = sheet(np.array([180.0]), np.array([90.0]))
+    >>> bool(np.isclose(x, y)[0])
+    True
+    """
+    kept = np.clip(lat, -MERCATOR_LATITUDE, MERCATOR_LATITUDE)
+    return np.radians(lon) * RADIUS, np.arcsinh(np.tan(np.radians(kept))) * RADIUS
+
+
+def longitude(x: float) -> float:
+    """Degrees east of a place on the sheet."""
+    return math.degrees(x / RADIUS)
+
+
+def latitude(y: float) -> float:
+    """Degrees north of a place on the sheet."""
+    return math.degrees(math.atan(math.sinh(y / RADIUS)))
+
+
+def ground(lat: float) -> float:
+    """Metres on the ground, along the parallel, of one metre on the sheet (WGS 84).
+
+    A degree of longitude is N(φ) cos φ · π/180 on the ellipsoid, N(φ) = a / √(1 - e² sin² φ), and a · π/180
+    on the sheet.
+    """
+    phi = math.radians(lat)
+    return math.cos(phi) / math.sqrt(1 - (ECCENTRICITY * math.sin(phi)) ** 2)

@@ -253,9 +253,8 @@ class Statistics:
             few = f"too few to say: a place needs about {self.measurements.threshold:,.0f} {self.counted}"
             values, errors = self.guesses if statistic is None else (found.value, found.stddev)
             unit += ", best guess" if statistic is None else ""
-            noise = float(np.median(errors[np.isfinite(errors)])) if np.isfinite(errors).any() else 0.0
-            look |= {"unit": unit, "few": few, "noise": noise, "note": self.shown(statistic, **_frame(options))}
-            return draw_slots(tree, values, **look | options)
+            look |= {"unit": unit, "few": few, "note": self.shown(statistic, **_frame(options))}
+            return draw_slots(tree, values, errors=errors, **look | options)
         places = self._cell(cell) * len(self.slots) + np.arange(len(self.slots))
         ends = (found.low[places], found.high[places])
         return draw_profile(self.slots, found.value[places], *ends, **look | options)

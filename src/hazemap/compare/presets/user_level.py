@@ -24,7 +24,7 @@ from hazemap.compare.user_level.mean_trials import Draws, Scaled
 from hazemap.compare.user_level.published_results import PUBLISHED, elsewhere, equalled, surpassed
 from hazemap.compare.user_level.user_suppression import CHOP_USER, EVERYBODY, EveryCell
 from hazemap.compare.user_level.worst_case_error import WorstCase
-from hazemap.draw.text_layout import INK
+from hazemap.draw.figure_layout import INK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,11 +1,28 @@
+"""Lines of text that fit, and pictures as files."""
+
 import stat
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from hazemap import draw
+from hazemap.draw.figure_layout import width, wrapped
 from hazemap.errors import FileError, InputError
+
+
+@given(st.text("ab ε·/_$", max_size=200), st.floats(0.3, 4))
+def test_every_word_stays_and_every_line_fits(text: str, inches: float):
+    lines = wrapped(text, inches, 7)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+    assert all(width(line, 7) <= inches for line in lines)
+
+
+def test_line_breaks_of_the_text_stay():
+    assert wrapped("one two\nthree", 5, 7) == ["one two", "three"]
+
 
 CAPTION = "ε = 1 per person · " + "a statement that is long enough to be wrapped · " * 5
 
