@@ -17,7 +17,7 @@ import shapely
 
 from hazemap.cells import NOWHERE
 from hazemap.compare.ground_truth_maps import KnownCounts
-from hazemap.spatial.district_files import DistrictLayer
+from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree
 

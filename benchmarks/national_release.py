@@ -37,7 +37,7 @@ from hazemap.queries import Measure
 from hazemap.releases import Release
 from hazemap.releases.cell_geometry import equal_area
 from hazemap.session import Session, Unrecorded, run
-from hazemap.spatial.district_files import DistrictLayer
+from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.district_squares import DistrictSquares
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.pixel_rectangles import bounds

@@ -37,7 +37,7 @@ from hazemap.tables.person_cell_values import PersonCellValues, SelectedPersonCe
 from hazemap.temporal.time_slots import Always, Clock
 from hazemap.trust.curator import Curator
 from hazemap.values.cell_time_slots import CellTimeSlots
-from hazemap.values.known_count_encoding import KnownCountEncoding
+from hazemap.values.value_encoding import KnownCountEncoding
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[1] / "shared" / "data"

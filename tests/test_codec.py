@@ -65,9 +65,7 @@ from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
 from hazemap.trust.cohorts import Cohort, Sampling
 from hazemap.trust.device_tasks import KNOWN, Task
 from hazemap.values.cell_time_slots import CellTimeSlots
-from hazemap.values.float_grid import FloatGrid
-from hazemap.values.histogram_bins import HistogramBins
-from hazemap.values.log2_bins import Log2Bins
+from hazemap.values.float_grid import FloatGrid, HistogramBins, Log2Bins
 from hazemap.values.rows_with_values import RowsWithValues
 from hazemap.values.value_encoding import ValueEncoding
 

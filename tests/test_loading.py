@@ -15,8 +15,7 @@ from hazemap import jit as compiled
 from hazemap import jit_cache as loop_cache
 from hazemap.estimate import least_squares_kernels as passes
 from hazemap.estimate import region_forest as forest
-from hazemap.spatial import geodesy
-from hazemap.spatial import web_mercator as mercator
+from hazemap.spatial import geodesy, pixel_kernels
 
 SOURCE = Path(compiled.__file__).parent
 
@@ -138,7 +137,7 @@ def test_every_loop_has_a_digest_and_none_of_another():
 def test_the_few_and_the_many_are_the_same_to_the_last_bit(monkeypatch):
     y = np.random.default_rng(1).random(3000)
     monkeypatch.setattr(geodesy, "worth_compiling", lambda _: False)
-    assert np.array_equal(geodesy.latitudes(y), mercator.latitudes(y))
+    assert np.array_equal(geodesy.latitudes(y), pixel_kernels.latitudes(y))
     rng = np.random.default_rng(2)
     parent = np.array([-1, *(rng.integers(0, i) for i in range(1, 300))])
     missing, numbers = rng.random(300) < 0.2, rng.normal(0, 9, 300)

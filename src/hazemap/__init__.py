@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from hazemap.session import Session, Unrecorded, replay, run, run_async
     from hazemap.spatial.binary_partition import BinaryPartition
     from hazemap.spatial.bounding_box import Box
-    from hazemap.spatial.district_files import DistrictLayer
+    from hazemap.spatial.district_layers import DistrictLayer
     from hazemap.spatial.district_squares import DistrictSquares
     from hazemap.spatial.districts import Districts
     from hazemap.spatial.h3_hexagons import Hexagons
@@ -178,7 +178,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "session": ("Session", "Unrecorded", "replay", "run", "run_async"),
     "spatial.binary_partition": ("BinaryPartition",),
     "spatial.bounding_box": ("Box",),
-    "spatial.district_files": ("DistrictLayer",),
+    "spatial.district_layers": ("DistrictLayer",),
     "spatial.district_squares": ("DistrictSquares",),
     "spatial.districts": ("Districts",),
     "spatial.h3_hexagons": ("Hexagons",),

@@ -18,7 +18,7 @@ from hazemap.privacy.parallel_composition import ParallelComposition
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries import Measure, Query
 from hazemap.session import Result, Unrecorded, replay, run
-from hazemap.spatial.district_files import DistrictLayer
+from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.district_squares import DistrictSquares
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree

@@ -15,9 +15,8 @@ from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
 from hazemap.tables.person_cell_values import SelectedPersonCellValues
 from hazemap.temporal.time_slots import Always
-from hazemap.values.known_count_encoding import KnownCountEncoding
-from hazemap.values.observed_cell_slots import ObservedCellSlots
-from hazemap.values.value_encoding import ValueEncoding
+from hazemap.values.cell_time_slots import ObservedCellSlots
+from hazemap.values.value_encoding import KnownCountEncoding, ValueEncoding
 
 SQUARE = Quadtree.around(Box(0.0, 0.0, 1.0, 1.0), 1)
 VALUE_ENCODINGS = [

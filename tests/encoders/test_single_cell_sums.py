@@ -17,8 +17,7 @@ from hazemap.privacy.budget import ZCDP
 from hazemap.privacy.mechanisms import noise_for
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows
-from hazemap.tables.sample_arrays import BestFit, Filling, WrapAround
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import BestFit, Filling, SampleCounts, WrapAround
 from hazemap.values.quantizer import Quantizer
 
 QUANTIZER = Quantizer(0, 4, steps=4)

@@ -21,10 +21,9 @@ from hazemap.engines.streaming.one_vote_per_person import OneVotePerPerson
 from hazemap.engines.streaming.per_person_bottom_k import CellSample, RowSample
 from hazemap.engines.streaming.per_person_cell_means import PersonCellMeans
 from hazemap.engines.streaming.person_cell_sums import PersonCellSums
-from hazemap.engines.streaming.person_groups import NOBODY, Bucket, PersonGroup, wanted
+from hazemap.engines.streaming.person_groups import NOBODY, Bucket, PersonGroup, RowsOutsideCells, wanted
 from hazemap.engines.streaming.person_index import NamedPeople, NumberedPeople, RowBatch, Texts
 from hazemap.engines.streaming.row_buffer import RowBuffer
-from hazemap.engines.streaming.rows_outside_cells import RowsOutsideCells
 from hazemap.errors import TableError
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
@@ -33,8 +32,7 @@ from hazemap.tables.keyed_hash import KeyWords, numbers, seeds
 from hazemap.tables.person_cell_values import DRAWN_AS, PersonCellValues
 from hazemap.tables.votes import Votes
 from hazemap.temporal.time_slots import Always, Clock
-from hazemap.values.cell_time_slots import CellTimeSlots
-from hazemap.values.observed_cell_slots import ObservedCellSlots
+from hazemap.values.cell_time_slots import CellTimeSlots, ObservedCellSlots
 from hazemap.values.value_encoding import ValueEncoding
 
 FULL = np.uint64(2**64 - 1)

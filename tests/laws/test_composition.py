@@ -27,7 +27,7 @@ from hazemap.queries import Answer, Choice, Growth, Measure, Query, Question
 from hazemap.session import Session, Unrecorded
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
-from hazemap.spatial.district_files import DistrictLayer
+from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.district_squares import DistrictSquares
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons

@@ -11,7 +11,7 @@ from hazemap.cells import NOWHERE, Cells, Columns, Leaves, Tree
 from hazemap.errors import InputError, TableError
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import WORLD, Box
-from hazemap.spatial.district_files import DistrictLayer
+from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.district_squares import DistrictSquares
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons

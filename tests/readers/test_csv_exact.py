@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from hazemap.errors import HazemapError
-from hazemap.readers import csv_decompression as csv_text
-from hazemap.readers import csv_fields, csv_files, csv_header, csv_numbers
-from hazemap.readers.csv_character_encoding import from_utf16, widened
+from hazemap.readers import csv_decoding as csv_text
+from hazemap.readers import csv_files, csv_parser
+from hazemap.readers.csv_decoding import from_utf16, widened
 from hazemap.readers.csv_dialect import CsvDialect
-from hazemap.readers.csv_fields import _utf8, read_fields
-from hazemap.readers.csv_header import fields, read_header
-from hazemap.readers.csv_numbers import numbers_in
+from hazemap.readers.csv_files import fields, read_header
+from hazemap.readers.csv_parser import _utf8, numbers_in, read_fields
 
 EDGES = (0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0)
 
@@ -108,8 +107,8 @@ def test_numbers_are_read_to_the_last_bit_and_only_hard_ones_are_left_to_the_sta
     written += ["1e99999", "1e100000", "1e999999999999999999999", "-1e-999999999999", "1.e2", ".1e1"]
     written += ["0" * 30 + "1", "1" + "0" * 30]
     asked: list[bytes] = []
-    rounded = csv_numbers._rounded
-    monkeypatch.setattr(csv_numbers, "_rounded", lambda texts, decimal: asked.extend(texts) or rounded(texts, decimal))
+    rounded = csv_parser._rounded
+    monkeypatch.setattr(csv_parser, "_rounded", lambda texts, decimal: asked.extend(texts) or rounded(texts, decimal))
     for text in written:
         [found] = numbers_in(as_bytes(text.encode()), np.array([0, len(text)], np.int32), ".")
         wanted = float(text)
@@ -193,7 +192,7 @@ def test_fields_are_those_of_plain_python_in_blocks_that_end_anywhere(multiline,
         data = "".join(chance.choices(signs, weights, k=chance.randrange(14))).encode(errors="surrogateescape")
         longest, delimiter, last = chance.choice((3, 8, 99)), ord(chance.choice(",,,;")), chance.random() < 0.6
         wanted = chance.choice(([0], [0, 1], [1, 0], [-1, 0], [0, -1], [2, -1, 0, 1], [-1, -1], [0, 1, 2]))
-        monkeypatch.setattr(csv_fields, "LONGEST", longest)
+        monkeypatch.setattr(csv_parser, "LONGEST", longest)
         found = read_fields(as_bytes(data), delimiter, np.array(wanted), multiline, last)
         rows, consumed, skipping = records(data, delimiter, len(wanted), multiline, last, longest)
         assert (found.rows, found.consumed, found.skipping) == (len(rows), consumed, skipping), (number, data)
@@ -207,7 +206,7 @@ def test_fields_are_those_of_plain_python_in_blocks_that_end_anywhere(multiline,
 
 
 def test_blocks_are_cut_after_their_last_newline_and_lines_too_long_are_cut_short(monkeypatch):
-    monkeypatch.setattr(csv_fields, "LONGEST", 5)
+    monkeypatch.setattr(csv_parser, "LONGEST", 5)
     chance = random.Random(2)
     for _ in range(300):
         data = "".join(chance.choices("ab\n", (5, 3, 2), k=chance.randrange(40))).encode()
@@ -230,7 +229,7 @@ def test_blocks_are_cut_after_their_last_newline_and_lines_too_long_are_cut_shor
 
 @pytest.mark.parametrize("chunk", [2, 6, 1 << 10])
 def test_a_header_has_as_many_bytes_as_a_record_and_not_one_more(tmp_path, chunk, monkeypatch):
-    monkeypatch.setattr(csv_fields, "LONGEST", 20)
+    monkeypatch.setattr(csv_parser, "LONGEST", 20)
     monkeypatch.setattr(csv_text, "CHUNK", chunk)
     file = tmp_path / "rows.csv"
     for ending in (b"\n1,2\n", b"\n", b""):
@@ -282,6 +281,6 @@ def test_a_header_that_no_rule_makes_out_is_refused(tmp_path, header, says):
 
 def test_a_header_of_several_lines_ends_where_its_quotes_are_closed():
     for start, end in ((b'a,"b\nc",d\n1,2,3', 9), (b'"a\n\nb"\n"c\n', 6), (b'a"\n', 3), (b"ab", 2), (b'"\n"\n', 3)):
-        assert csv_header._end(start, CsvDialect(multiline=True)) == end
+        assert csv_files._end(start, CsvDialect(multiline=True)) == end
         first = start.find(b"\n")
-        assert csv_header._end(start, CsvDialect()) == (first if first >= 0 else len(start))
+        assert csv_files._end(start, CsvDialect()) == (first if first >= 0 else len(start))

@@ -8,13 +8,11 @@ import pyarrow as pa
 import pytest
 
 from hazemap.errors import HazemapError
-from hazemap.readers import csv_decompression as csv_text
-from hazemap.readers import csv_fields
+from hazemap.readers import csv_decoding as csv_text
+from hazemap.readers import csv_parser
 from hazemap.readers.csv_dialect import CsvDialect
-from hazemap.readers.csv_fields import read_fields
-from hazemap.readers.csv_files import CsvFiles
-from hazemap.readers.csv_header import fields, read_header
-from hazemap.readers.csv_numbers import numbers_in
+from hazemap.readers.csv_files import CsvFiles, fields, read_header
+from hazemap.readers.csv_parser import numbers_in, read_fields
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Outside, RowIsPerson
@@ -186,7 +184,7 @@ def test_an_empty_field_is_missing_quoted_or_not(tmp_path):
 
 
 def test_a_quote_that_is_never_closed_takes_little_with_it_where_records_go_on_over_lines(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_fields, "LONGEST", 100)
+    monkeypatch.setattr(csv_parser, "LONGEST", 100)
     for chunk in (64, 1 << 22):
         monkeypatch.setattr(csv_text, "CHUNK", chunk)
         (tmp_path / "rows.csv").write_text('user,lon,lat\na,1,2\n"b\nb",1,2\n"open,1,2\n' + "c,3,4\n" * 500)
@@ -287,7 +285,7 @@ def test_a_read_of_csv_that_is_broken_off_leaves_the_table_usable(tmp_path, opti
 
 @pytest.mark.parametrize("multiline", [False, True])
 def test_where_a_file_is_cut_into_blocks_changes_nothing(tmp_path, multiline, monkeypatch):
-    monkeypatch.setattr(csv_fields, "LONGEST", 60)
+    monkeypatch.setattr(csv_parser, "LONGEST", 60)
     chance = random.Random(6)
     signs = ["a,1,2\n", "b,3,4\r\n", '"c, ""d""",5,6\n', '"e\n",7,8\n', "é,1,2\n", "x" * 80, "\n", '"', ",", "\r", "y"]
     for _ in range(60):

@@ -3,7 +3,7 @@
 import numpy as np
 import shapely
 
-from hazemap.spatial.antimeridian import cut
+from hazemap.spatial.h3_hexagons import cut
 
 
 def test_a_polygon_away_from_the_antimeridian_stays_as_it_is() -> None:

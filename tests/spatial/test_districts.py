@@ -10,7 +10,7 @@ from shapely.geometry.base import BaseGeometry
 
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import FileError, InputError
-from hazemap.spatial.district_files import DistrictLayer
+from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts
 
 Named = dict[str, BaseGeometry]

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from hazemap.engines.single_cell_samples import Samples
 from hazemap.errors import InputError, TableError
-from hazemap.tables.sample_arrays import BestFit, Filling, WrapAround
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import BestFit, Filling, SampleCounts, WrapAround
 from hazemap.values.quantizer import Quantizer
 
 counts = st.lists(st.integers(1, 12), min_size=1, max_size=30).map(lambda numbers: SampleCounts(np.array(numbers)))

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.errors import InputError
-from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
-from hazemap.temporal.utc_offsets import FIRST, LAST, local, moment
+from hazemap.temporal.time_slots import FIRST, LAST, Always, Clock, Spans, Weekdays, local, moment
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/Sao_Paulo")
 HOUR = 3600

@@ -12,9 +12,7 @@ from hazemap.errors import InputError, TableError
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.temporal.time_slots import Spans, Weekdays
-from hazemap.values.float_grid import HALF, LEAST, MOST, FloatGrid
-from hazemap.values.histogram_bins import HistogramBins
-from hazemap.values.log2_bins import Log2Bins
+from hazemap.values.float_grid import HALF, LEAST, MOST, FloatGrid, HistogramBins, Log2Bins
 from hazemap.values.rows_with_values import RowsWithValues
 
 LINE = FloatGrid()

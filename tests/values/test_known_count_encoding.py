@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.values.known_count_encoding import KnownCountEncoding
-from hazemap.values.value_encoding import STEPS, ValueEncoding
+from hazemap.values.value_encoding import STEPS, KnownCountEncoding, ValueEncoding
 
 VALUE_ENCODINGS = [
     ValueEncoding(0, 60),

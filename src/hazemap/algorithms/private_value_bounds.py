@@ -12,9 +12,7 @@ from hazemap.errors import InputError
 from hazemap.estimate.histogram_range import best_bins, ends, topmost
 from hazemap.queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import OneVote
-from hazemap.values.float_grid import FloatGrid
-from hazemap.values.histogram_bins import HistogramBins
-from hazemap.values.log2_bins import Log2Bins
+from hazemap.values.float_grid import FloatGrid, HistogramBins, Log2Bins
 
 FINEST = (64, 32)
 """Into how many bins of equal width a range is cut at most; and then once more what is left of it."""

@@ -32,9 +32,7 @@ from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVot
 from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
 from hazemap.values.binary_attribute import AttributeCells, BinaryAttribute
 from hazemap.values.cell_time_slots import CellTimeSlots
-from hazemap.values.float_grid import FloatGrid
-from hazemap.values.histogram_bins import HistogramBins
-from hazemap.values.log2_bins import Log2Bins
+from hazemap.values.float_grid import FloatGrid, HistogramBins, Log2Bins
 from hazemap.values.rows_with_values import RowsWithValues
 from hazemap.values.value_encoding import ValueEncoding
 

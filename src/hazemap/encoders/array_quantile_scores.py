@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from hazemap.encoders.single_cell_sums import in_public
 from hazemap.errors import InputError
-from hazemap.tables.sample_arrays import Grouping
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import Grouping, SampleCounts
 from hazemap.tables.votes import VotesTable
 from hazemap.values.quantizer import Quantizer
 

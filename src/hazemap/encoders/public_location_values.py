@@ -14,7 +14,7 @@ from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
 from hazemap.tables.person_cell_values import SelectedPersonCellValues
 from hazemap.tables.votes import VotesTable
 from hazemap.values.cell_time_slots import CellTimeSlots
-from hazemap.values.known_count_encoding import KnownCountEncoding
+from hazemap.values.value_encoding import KnownCountEncoding
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,7 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.engines.single_cell_samples import Samples
 from hazemap.errors import InputError, TableError
 from hazemap.tables.contribution_bounding import Sensitivity
-from hazemap.tables.sample_arrays import Grouping
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import Grouping, SampleCounts
 from hazemap.tables.votes import VotesTable
 from hazemap.values.quantizer import Quantizer
 

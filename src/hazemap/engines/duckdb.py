@@ -36,7 +36,7 @@ from hazemap.tables.contribution_bounding import (
 from hazemap.tables.keyed_hash import KeyWords, SamplingKey
 from hazemap.tables.table_fingerprint import Fingerprint
 from hazemap.tables.votes import Votes
-from hazemap.values.observed_cell_slots import LocatedRows, ObservedCellSlots
+from hazemap.values.cell_time_slots import LocatedRows, ObservedCellSlots
 
 if TYPE_CHECKING:
     from hazemap.engines.streaming.cell_counter import CellCounter

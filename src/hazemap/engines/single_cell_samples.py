@@ -13,8 +13,7 @@ from hazemap.errors import TableError
 from hazemap.jit import once_compiled
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.tables.keyed_hash import SamplingKey
-from hazemap.tables.sample_arrays import Filling, Grouping, alone, array_sums
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import Filling, Grouping, SampleCounts, alone, array_sums
 from hazemap.tables.votes import Votes
 from hazemap.values.quantizer import Quantizer
 

@@ -1,6 +1,6 @@
 """Means and quantiles where the number of people is known exactly: arrays in, arrays out.
 
-The counters are those of `values.known_count_encoding.KnownCountEncoding`, whose noise has standard deviation σ and
+The counters are those of `values.value_encoding.KnownCountEncoding`, whose noise has standard deviation σ and
 excess kurtosis κ, each independent of the others; `people` may be weights. Nothing is a ratio of two noisy numbers
 here, so an interval of a mean is its noise alone, and how wide it is does not depend on the data. Ends are not clipped.
 Variances:

@@ -14,7 +14,7 @@ from hazemap.specs.method_names import reach
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.tables.keyed_hash import SamplingKey
-from hazemap.temporal.utc_offsets import moment
+from hazemap.temporal.time_slots import moment
 
 Progress = Callable[[str, float | None], None]
 """Is told what is being done now, and which part of it is done, 0 to 1, where that is known."""

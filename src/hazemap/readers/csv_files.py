@@ -1,4 +1,4 @@
-"""CSV files as one stream of rows: each line read by rule, and by nothing but itself, the header and the dialect."""
+"""CSV files as one stream of rows: a line is read by itself, the header and the dialect alone."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,12 +12,32 @@ from numpy.typing import NDArray
 from hazemap.arrays import Bytes
 from hazemap.engines.streaming.ordered_threads import in_order
 from hazemap.engines.table_source import named_numbers
-from hazemap.readers.csv_decompression import utf8_chunks
+from hazemap.readers.csv_decoding import utf8_chunks
 from hazemap.readers.csv_dialect import CsvDialect
-from hazemap.readers.csv_header import CsvHeader, read_header
 
 if TYPE_CHECKING:
-    from hazemap.readers.csv_fields import Fields
+    from hazemap.readers.csv_parser import Fields
+import re
+from collections import Counter
+
+from hazemap.errors import FileError, TableError
+from hazemap.readers.csv_dialect import DELIMITERS
+
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
+
+
+@dataclass(frozen=True)
+class CsvHeader:
+    """The names of the columns of a file, in order, what divides them, and how many bytes of UTF-8 they take."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    size: int
+
+    def places(self, columns: Sequence[str]) -> NDArray[np.int64]:
+        """For each column of the file its place among `columns`, or -1."""
+        place = {name: i for i, name in enumerate(columns)}
+        return np.array([place.get(name, -1) for name in self.names], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -78,14 +98,14 @@ def _after(chunks: Iterator[Bytes], size: int) -> Iterator[Bytes]:
 
 def _read_lines(block: Bytes, delimiter: int, places: NDArray[np.int64], made: Callable[["Fields"], Any]) -> Any:
     """A block cut at newlines, which end records, so that any thread may read any block."""
-    from hazemap.readers.csv_fields import read_fields
+    from hazemap.readers.csv_parser import read_fields
 
     return made(read_fields(block, delimiter, places, False, True))
 
 
 def _over_lines(chunks: Iterator[Bytes], delimiter: int, places: NDArray[np.int64]) -> Iterator["Fields"]:
     """Block after block: where a record ends depends on the quotes before it."""
-    from hazemap.readers.csv_fields import read_fields
+    from hazemap.readers.csv_parser import read_fields
 
     held, skipping = np.zeros(0, dtype=np.uint8), False
     for chunk in chunks:
@@ -101,7 +121,7 @@ def _over_lines(chunks: Iterator[Bytes], delimiter: int, places: NDArray[np.int6
 
 def _lines(chunks: Iterator[Bytes]) -> Iterator[Bytes]:
     """Blocks of whole lines; of a line that is too long to count, only so much that it is seen to be."""
-    from hazemap.readers.csv_fields import LONGEST
+    from hazemap.readers.csv_parser import LONGEST
 
     held, skipping = np.zeros(0, dtype=np.uint8), False
     for chunk in chunks:
@@ -144,7 +164,7 @@ def _batch(
     """The rows of a block as an Arrow record batch."""
     import pyarrow
 
-    from hazemap.readers.csv_numbers import numbers_in
+    from hazemap.readers.csv_parser import numbers_in
 
     arrays = []
     for column in columns:
@@ -158,3 +178,112 @@ def _batch(
         buffers = (pyarrow.py_buffer(ends), pyarrow.py_buffer(letters), pyarrow.py_buffer(some))
         arrays.append(pyarrow.StringArray.from_buffers(fields.rows, *buffers))
     return pyarrow.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def read_header(file: str, dialect: CsvDialect) -> CsvHeader:
+    """The header of a file; `FileError` and `TableError` for one that no rule makes out, from the header alone."""
+    from hazemap.readers.csv_parser import LONGEST
+
+    chunks: Iterator[NDArray[np.uint8]] = utf8_chunks(file, dialect.encoding)
+    try:
+        start = b"".join(chunk.tobytes() for chunk in _first(chunks))
+    except OSError:
+        raise FileError(f"{file} cannot be read: it is damaged, or not packed as its name says") from None
+    line = start[: _end(start, dialect)]
+    if len(line) > LONGEST:
+        raise FileError(f"the first line of {file} is longer than {LONGEST} bytes; a table begins with its columns")
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise FileError(
+            f"the first line of {file} is not {dialect.encoding}; say how it is written with --encoding"
+            " (latin-1, cp1252, utf-16)"
+        )
+    text = text.removesuffix("\r")
+    delimiter = dialect.delimiter or _delimiter(file, text)
+    names = fields(text, delimiter)
+    if names is None:
+        raise FileError(f"the first line of {file} has a quote where none may be (RFC 4180); or name its --delimiter")
+    stripped = tuple(name.strip() for name in names)
+    if not any(stripped):
+        raise FileError(f"the first line of {file} is empty; a CSV file begins with a line of the names of its columns")
+    if any(_NUMBER.fullmatch(name) for name in stripped):
+        raise TableError(f"the first line of {file} is data; a CSV file needs a line with the names of its columns")
+    twice = [name for name, number in Counter(stripped).items() if name and number > 1]
+    if twice:
+        raise TableError(f"the first line of {file} has two columns called {twice[0]!r}; rename one")
+    return CsvHeader(stripped, delimiter, len(line) + 1)
+
+
+def fields(record: str, delimiter: str) -> list[str] | None:
+    """The fields of a record as RFC 4180 divides it, blanks around quotes left out; None for a quote out of place.
+
+    >>> fields('a, "b,c" ,d', ","), fields('a"b', ",")
+    (['a', 'b,c', 'd'], None)
+    """
+    found, at, size = [], 0, len(record)
+    while True:
+        opening = at
+        while opening < size and record[opening] == " ":
+            opening += 1
+        if record[opening : opening + 1] == '"':
+            at = opening + 1
+            text = ""
+            while True:
+                closing = record.find('"', at)
+                if closing < 0:
+                    return None
+                text += record[at:closing]
+                at = closing + 1
+                if record[at : at + 1] != '"':
+                    break
+                text += '"'
+                at += 1
+            while at < size and record[at] == " ":
+                at += 1
+        else:
+            after = record.find(delimiter, at)
+            after = size if after < 0 else after
+            text = record[at:after]
+            if '"' in text:
+                return None
+            at = after
+        found.append(text)
+        if at == size:
+            return found
+        if record[at] != delimiter:
+            return None
+        at += 1
+
+
+def _delimiter(file: str, header: str) -> str:
+    """What divides the header into most columns; a tie is refused."""
+    columns = {sign: len(fields(header, sign) or ()) for sign in DELIMITERS}
+    most = max(columns.values())
+    best = [sign for sign, number in columns.items() if number == most]
+    if len(best) > 1 and most > 1:
+        could = " or ".join(DELIMITERS[sign] for sign in best)
+        raise TableError(f"the first line of {file} may be divided by {could}; say which with --delimiter")
+    return best[0]
+
+
+def _first(chunks: Iterator[NDArray[np.uint8]]) -> Iterator[NDArray[np.uint8]]:
+    """Enough for the longest header."""
+    from hazemap.readers.csv_parser import LONGEST
+
+    size = 0
+    for chunk in chunks:
+        yield chunk
+        size += len(chunk)
+        if size > LONGEST + 2:
+            return
+
+
+def _end(start: bytes, dialect: CsvDialect) -> int:
+    """Where the first record ends."""
+    end = start.find(b"\n")
+    while dialect.multiline and end >= 0 and start[:end].count(b'"') % 2:
+        end = start.find(b"\n", end + 1)
+    return end if end >= 0 else len(start)

@@ -4,21 +4,21 @@ import glob
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from hazemap.engines.duckdb_connection import DuckDBConnection, literal
+from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection, literal
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource
 from hazemap.errors import FileError, TableError
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import CsvFiles
 from hazemap.readers.geojson_files import GEOJSON, open_geojson
-from hazemap.readers.invalid_values import is_checked
-from hazemap.readers.parquet_files import ParquetFiles
+from hazemap.readers.value_conversion import is_checked, sound
 from hazemap.readers.vector_files import VECTORS, layer_of, open_layer
 
 PARQUET = (".parquet", ".pq", ".parq", ".geoparquet")
@@ -153,3 +153,32 @@ def _csv(connection: DuckDBConnection, name: str, files: list[str], dialect: Csv
 def _list(files: list[str]) -> str:
     """Paths for DuckDB, which would take *, ? and [ in them for a pattern."""
     return "[" + ", ".join(literal(re.sub(r"([*?\[])", r"[\1]", file)) for file in files) + "]"
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Files that declare the same columns, one after the other. Memory is O(row group), of the columns asked for."""
+
+    files: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    def batches(self, columns: Sequence[str]) -> Generator[Any, None, None]:
+        """Arrow record batches of these columns, with sound values alone."""
+        import pyarrow
+        from pyarrow import parquet
+
+        for file in self.files:
+            with parquet.ParquetFile(file) as opened:
+                for batch in opened.iter_batches(BATCH, columns=list(columns)):
+                    arrays = [_plain(batch.column(name)) for name in columns]
+                    yield pyarrow.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _plain(column: Any) -> Any:
+    """A sound column, the words of a dictionary written out, and points as they are stored."""
+    import pyarrow
+
+    if getattr(column.type, "extension_name", "").startswith("geoarrow"):
+        return column.storage
+    found = sound(column)
+    return found.dictionary_decode() if pyarrow.types.is_dictionary(found.type) else found

@@ -10,7 +10,7 @@ from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
-from hazemap.spatial.district_hierarchy import BETWEEN
+from hazemap.spatial.district_layers import BETWEEN
 from hazemap.spatial.districts import PATH_BITS, Districts
 from hazemap.spatial.quadtree import Quadtree
 

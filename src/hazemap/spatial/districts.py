@@ -16,8 +16,7 @@ from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.spatial.bounding_box import coordinates
-from hazemap.spatial.district_files import DistrictLayer
-from hazemap.spatial.district_hierarchy import BETWEEN, GRAIN, clipped, left_over, nested
+from hazemap.spatial.district_layers import BETWEEN, GRAIN, DistrictLayer, clipped, left_over, nested
 from hazemap.spatial.polygons import Polygons, pack, unpack
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ def latitudes(y: NDArray[np.float64]) -> NDArray[np.float64]:
     """Degrees of unit y, each to the last bit as `latitude` has it."""
     if not worth_compiling(y.size):
         return np.array([latitude(each) for each in y.tolist()])
-    from hazemap.spatial import web_mercator as mercator
+    from hazemap.spatial import pixel_kernels
 
-    return mercator.latitudes(y)
+    return pixel_kernels.latitudes(y)
 
 
 def mercator_rectangles(

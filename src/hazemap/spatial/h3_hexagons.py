@@ -168,8 +168,6 @@ class Hexagons:
         import shapely
         from h3ronpy.vector import cells_to_wkb_polygons
 
-        from hazemap.spatial.antimeridian import cut
-
         return cut(shapely.from_wkb(np.asarray(cells_to_wkb_polygons(np.asarray(cells, dtype=np.uint64)))))
 
     def names(self, cells: Cells) -> list[str]:
@@ -268,3 +266,23 @@ def _centres(cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
     centres = cells_to_coordinates(cells)
     return np.asarray(centres["lng"]), np.asarray(centres["lat"])
+
+
+def cut(polygons: NDArray[Any]) -> NDArray[Any]:
+    """The same polygons (rings of points on the sphere, each edge shorter than 180°), within ±180 degrees.
+
+    A ring that crosses the antimeridian becomes a multipolygon; one around a pole is closed along the pole.
+    """
+    import shapely
+
+    west, _, east, _ = shapely.bounds(polygons).T
+    whole = polygons.copy()
+    for i in np.flatnonzero(east - west > 180):
+        ring = shapely.get_coordinates(polygons[i])
+        ring[:, 0] = np.unwrap(ring[:, 0], period=360)
+        if abs(ring[-1, 0] - ring[0, 0]) > 180:  # once around a pole
+            pole = np.copysign(90.0, ring[:, 1].mean())
+            ring = np.vstack([ring, [[ring[-1, 0], pole], [ring[0, 0], pole], ring[0]]])
+        turns = [shapely.polygons(ring + np.array([by, 0])) for by in (-360, 0, 360)]
+        whole[i] = shapely.union_all(shapely.intersection(turns, shapely.box(-180, -90, 180, 90)))
+    return whole

@@ -131,7 +131,7 @@ class Quadtree:
 
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """The cell of each row at this level; `NOWHERE` outside the root, beyond Web Mercator, or for NaN."""
-        from hazemap.spatial.web_mercator import squares
+        from hazemap.spatial.pixel_kernels import squares
 
         if not 0 <= level <= self.depth:
             raise InputError(f"this quadtree has levels 0 to {self.depth}; found {level}")

@@ -12,7 +12,7 @@ from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.spatial.binary_partition import DEEPEST, BinaryPartition
-from hazemap.spatial.district_hierarchy import BETWEEN
+from hazemap.spatial.district_layers import BETWEEN
 from hazemap.spatial.district_squares import DistrictSquares
 from hazemap.spatial.districts import PATH_BITS
 from hazemap.spatial.pixel_rectangles import Rectangles, bounds

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hazemap.algorithms import Adaptive, Flat, Geometric, Hierarchical, National
 from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.errors import InputError
-from hazemap.spatial.district_files import DistrictLayer
+from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.district_squares import DistrictSquares
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree

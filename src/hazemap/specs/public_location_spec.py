@@ -24,9 +24,8 @@ from hazemap.specs.toml_and_json import shortest
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
 from hazemap.tables.person_cell_values import PersonCellValues, SelectedPersonCellValues
-from hazemap.values.known_count_encoding import KnownCountEncoding
-from hazemap.values.observed_cell_slots import ObservedCellSlots
-from hazemap.values.value_encoding import ValueEncoding
+from hazemap.values.cell_time_slots import ObservedCellSlots
+from hazemap.values.value_encoding import KnownCountEncoding, ValueEncoding
 
 WEIGHTS = (2, 1)
 """Of moments and bins: where quantiles are asked for too, a person moves both parts by as much."""

@@ -13,9 +13,8 @@ from hazemap.tables.contribution_bounding import Bounding
 from hazemap.tables.keyed_hash import KeyWords, SamplingKey, numbers, seeds
 from hazemap.tables.public_locations import PublicLocations
 from hazemap.tables.votes import Votes
-from hazemap.values.cell_time_slots import CellTimeSlots
-from hazemap.values.known_count_encoding import KnownCountEncoding
-from hazemap.values.observed_cell_slots import ObservedCellSlots
+from hazemap.values.cell_time_slots import CellTimeSlots, ObservedCellSlots
+from hazemap.values.value_encoding import KnownCountEncoding
 
 AT_ONCE = 1 << 20
 """Of so many pairs counters are in memory at one time."""

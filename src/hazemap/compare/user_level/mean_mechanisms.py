@@ -16,8 +16,7 @@ from hazemap.algorithms.published.user_level_means import (
     worst_case_length,
 )
 from hazemap.privacy.budget import exact
-from hazemap.tables.sample_arrays import BestFit, Filling, WrapAround
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import BestFit, Filling, SampleCounts, WrapAround
 from hazemap.values.quantizer import Quantizer
 
 Length = Callable[[SampleCounts, float], int]

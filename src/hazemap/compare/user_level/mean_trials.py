@@ -12,7 +12,7 @@ from hazemap.compare.user_level.mean_mechanisms import Mechanism
 from hazemap.compare.user_level.one_cell import OneCell
 from hazemap.privacy.budget import PureDP
 from hazemap.session import Unrecorded, run
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import SampleCounts
 from hazemap.trust.curator import Curator
 
 

@@ -13,8 +13,8 @@ from hazemap.jit import compiled
 from hazemap.tables import keyed_hash as draws
 from hazemap.tables.person_cell_values import PersonCellValues
 from hazemap.tables.public_locations import PublicLocations
-from hazemap.values.known_count_encoding import KnownCountEncoding
-from hazemap.values.observed_cell_slots import ObservedCellSlots
+from hazemap.values.cell_time_slots import ObservedCellSlots
+from hazemap.values.value_encoding import KnownCountEncoding
 
 SMALLEST = 1 << 12
 LOAD = 0.8

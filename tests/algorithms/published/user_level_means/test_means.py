@@ -23,8 +23,7 @@ from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.session import Unrecorded, run
-from hazemap.tables.sample_arrays import BestFit, Filling, WrapAround
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import BestFit, Filling, SampleCounts, WrapAround
 from hazemap.trust.curator import Curator
 from hazemap.values.quantizer import Quantizer
 

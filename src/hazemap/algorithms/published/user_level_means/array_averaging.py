@@ -7,8 +7,7 @@ from fractions import Fraction
 from hazemap.algorithms.published.user_level_means.noisy_mean import Mean
 from hazemap.encoders.single_cell_sums import ArrayMeans
 from hazemap.queries import Answer, Measure, Prices, Question, Rounds
-from hazemap.tables.sample_arrays import Grouping
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import Grouping, SampleCounts
 from hazemap.values.quantizer import Quantizer
 
 

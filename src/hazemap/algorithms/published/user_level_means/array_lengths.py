@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.arrays import Ints
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import SampleCounts
 
 
 def median_length(contributions: SampleCounts) -> int:

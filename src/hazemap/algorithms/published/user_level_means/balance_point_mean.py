@@ -10,7 +10,7 @@ from hazemap.algorithms.published.user_level_means.noisy_mean import Mean
 from hazemap.encoders.robust_mean_scores import RobustMeanScores
 from hazemap.errors import InputError
 from hazemap.queries import Choice, Prices, Rounds
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import SampleCounts
 from hazemap.values.quantizer import Quantizer
 
 

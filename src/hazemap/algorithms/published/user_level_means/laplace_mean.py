@@ -7,7 +7,7 @@ from hazemap.algorithms.published.user_level_means.noisy_mean import Mean
 from hazemap.encoders.single_cell_sums import ValueSums
 from hazemap.errors import InputError
 from hazemap.queries import Prices, Query, Rounds
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import SampleCounts
 from hazemap.values.quantizer import Quantizer
 
 

@@ -8,8 +8,7 @@ from hazemap.algorithms.published.user_level_means.array_averaging import Groupe
 from hazemap.algorithms.published.user_level_means.noisy_mean import Mean
 from hazemap.encoders.array_quantile_scores import ArrayBins
 from hazemap.queries import Choice, Prices, Rounds
-from hazemap.tables.sample_arrays import Grouping
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import Grouping, SampleCounts
 from hazemap.values.quantizer import Quantizer
 
 

@@ -10,8 +10,7 @@ from hazemap.algorithms.published.user_level_means.noisy_mean import Mean
 from hazemap.encoders.array_quantile_scores import ArrayQuantiles
 from hazemap.errors import InputError
 from hazemap.queries import Choice, Prices, Rounds
-from hazemap.tables.sample_arrays import Grouping
-from hazemap.tables.sample_counts import SampleCounts
+from hazemap.tables.sample_arrays import Grouping, SampleCounts
 from hazemap.values.quantizer import Quantizer
 
 

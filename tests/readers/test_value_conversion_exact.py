@@ -18,11 +18,9 @@ import pytest
 from hazemap.engines.person_ids import TextIds, WholeNumbers, ids_of
 from hazemap.errors import FileError, TableError
 from hazemap.readers import geojson_files
-from hazemap.readers import geojson_parser as json_features
-from hazemap.readers import mixed_type_values as loose_values
-from hazemap.readers.geojson_files import GeoJsonFeatures, open_geojson
-from hazemap.readers.geojson_parser import features_of
-from hazemap.readers.mixed_type_values import numbers_of, text_of
+from hazemap.readers import value_conversion as loose_values
+from hazemap.readers.geojson_files import GeoJsonFeatures, features_of, open_geojson
+from hazemap.readers.value_conversion import numbers_of, text_of
 from hazemap.tables.keyed_hash import KeyWords, seeds
 
 TEXTS = [
@@ -78,7 +76,7 @@ def read(file, text: str) -> list:
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64, 1 << 20])
 def test_features_are_those_of_json_wherever_the_text_is_held(tmp_path, chunk, monkeypatch):
     """Each is read by itself, though what is no JSON stands between them."""
-    monkeypatch.setattr(json_features, "CHUNK", chunk)
+    monkeypatch.setattr(geojson_files, "CHUNK", chunk)
     chance = random.Random(chunk)
     broken = ["nope", "{,}", '{"a"}', "[1,,2]", '"\\q"', "{]}", "1 2", "tru", '{"a":1}x', '{"a":1} {"b":[2,3]}', "NaNa"]
     for _ in range(25):
@@ -95,9 +93,9 @@ def test_features_are_those_of_json_wherever_the_text_is_held(tmp_path, chunk, m
 
 
 def test_a_feature_is_as_long_as_the_longest_and_not_one_sign_longer(tmp_path, monkeypatch):
-    monkeypatch.setattr(json_features, "LONGEST", 20)
+    monkeypatch.setattr(geojson_files, "LONGEST", 20)
     for chunk in (1, 5, 30, 1 << 20):
-        monkeypatch.setattr(json_features, "CHUNK", chunk)
+        monkeypatch.setattr(geojson_files, "CHUNK", chunk)
         for size in (18, 19, 20, 21, 22, 60):
             text, odd = json.dumps("x" * (size - 2)), "x" * size
             found = read(tmp_path / "some.geojson", f'{{"features": [1,{text},{odd},[{text[:-4]}"],2]}}')
