@@ -15,24 +15,24 @@ demo-federated: .venv/server  ## A coordinator and 2,000 devices on this machine
 	$(BIN)/hazemap demo-devices --folder demo-federated
 
 EVALUATION := $(wildcard ../shared/data)
-WHERE := $(if $(EVALUATION),--data $(EVALUATION),--map city --map gaussian-20 --map gaussian-50 --map gaussian-100)
+COMPARE := $(BIN)/$(if $(EVALUATION),python -m research.compare quick --data $(EVALUATION),hazemap compare quick)
 COMPARISONS := quick gallery federated htf-4 htf-5 htf-6 htf-7 htf-8 htf-10a htf-10b htf-10c htf-10d htf-10e \
   heatmaps-1 heatmaps-2 heatmaps-4 heatmaps-5 heatmaps-6 heatmaps-7 heatmaps-8 heatmaps-10 heatmaps-11 \
   users-means users-cells users-samples users-people users-lengths users-chop users-distributions
 
 compare-quick: .venv/base  ## Every method side by side in ten minutes: tables and figures (in ./comparison/quick)
-	$(BIN)/hazemap compare quick $(WHERE) -o comparison/quick
+	$(COMPARE) -o comparison/quick
 
 compare-docs: .venv/test  ## Every comparison there is (hours), and the pages of the documentation that they make
-	for name in $(COMPARISONS); do $(BIN)/hazemap compare $$name --data $(EVALUATION) -o comparison/$$name || exit 1; done
-	$(BIN)/python benchmarks/comparison.py comparison
+	for name in $(COMPARISONS); do $(BIN)/python -m research.compare $$name --data $(EVALUATION) -o comparison/$$name || exit 1; done
+	$(BIN)/python -m research.compare.documentation_page comparison
 
 LOOPS := $(addprefix tests/,algorithms/published/test_chop_user.py algorithms/test_contribution_selection.py spatial/test_districts.py \
   compare/test_earth_movers_distance.py estimate/test_tree_emd_projection.py tables/test_person_cell_values.py tables/test_sample_arrays.py readers/test_csv_files.py \
   tables/test_table_fingerprint.py tables/test_contribution_bounding.py execution/test_crash_recovery.py protocols/secure_aggregation/test_prime_field.py)
 
 test: .venv/test  ## The fast tests and the doctests
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal --doctest-modules tests src
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal --doctest-modules tests src research/compare
 
 test-slow: .venv/test system  ## Laws on more examples, statistics, processes, large tables
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m "not slow" -n 2 tests/laws
@@ -51,11 +51,13 @@ reference: .venv/base  ## What docs/reference/cli takes from the code
 docs: .venv/docs  ## HTML into docs/_build
 	$(BIN)/sphinx-build --quiet --fail-on-warning docs docs/_build
 
-bench: .venv/test  ## Us and the peers, side by side; writes benchmarks/results/*.json
-	for script in $(filter-out benchmarks/mutants.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
+SCRIPTS := $(filter-out mutants,$(patsubst research/benchmarks/%.py,%,$(wildcard research/benchmarks/[a-z]*.py)))
+
+bench: .venv/test  ## Us and the peers, side by side; writes research/benchmarks/results/*.json
+	for script in $(SCRIPTS); do $(BIN)/python -m research.benchmarks.$$script || exit 1; done
 
 mutants: .venv/mutants  ## Changed lines that no fast test finds out (FILES="privacy/parallel_composition.py" MINUTES=20 SAMPLE=60: a part of them)
-	$(BIN)/python benchmarks/mutants.py $(FILES) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SAMPLE),--sample $(SAMPLE))
+	$(BIN)/python -m research.benchmarks.mutants $(FILES) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SAMPLE),--sample $(SAMPLE))
 
 constraints: .venv/test  ## Pin anew what is installed by name
 	$(BIN)/python -m pip install --quiet pip-tools

@@ -89,6 +89,7 @@ def test_a_module_imports_only_from_floors_below(path):
     assert here in RANK, f"{here} has no floor: add it to FLOORS and to docs/concepts/design.md"
     for name in imports(path):
         package, _, rest = name.partition(".")
+        assert package != "research", f"{here} imports {name}, which is not in the wheel"
         if package != "hazemap" or not rest or rest == "__version__":
             continue
         there = rest.split(".")[0]

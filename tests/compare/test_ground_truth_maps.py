@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from hazemap.algorithms import AdaptiveGrid
 from hazemap.cells import Leaves
-from hazemap.compare.datasets import ENTRIES, Datasets, free_maps
+from hazemap.compare.datasets import MADE_UP, Datasets
 from hazemap.compare.ground_truth_maps import GroundTruthMap, in_pixels, middles, places
 from hazemap.engines.memory import MemoryTable
-from hazemap.errors import FileError, InputError
+from hazemap.errors import InputError
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
@@ -115,10 +115,10 @@ def test_what_is_no_map_of_people_is_refused():
 
 
 def test_made_up_maps_need_no_data_and_are_the_same_every_time():
-    for name in free_maps():
+    for name in MADE_UP:
         place = Datasets().map(name)
         assert place.side in (256, 1024) and place.people >= 1_000_000
-    fresh = ENTRIES["gaussian-20"].make(Datasets())
+    fresh = MADE_UP["gaussian-20"].make()
     assert fresh.digest == Datasets().map("gaussian-20").digest
     rows, columns = np.nonzero(fresh.counts)
     people = fresh.counts[rows, columns]
@@ -137,25 +137,9 @@ def test_other_names_are_refused(name):
         Datasets().map(name)
 
 
-def test_a_map_that_needs_data_says_which_do_not():
-    with pytest.raises(InputError, match=r"--data FOLDER.*city, gaussian-20.*--map NAME=FILE"):
-        Datasets().map("twitter")
-    with pytest.raises(InputError, match="there are city"):
+def test_a_map_that_is_not_there_is_told_with_those_that_are():
+    with pytest.raises(InputError, match=r"there are city, gaussian-20.*--map NAME=FILE"):
         Datasets().map("atlantis")
-
-
-def test_a_folder_without_the_data_is_named(tmp_path):
-    with pytest.raises(FileError, match="dpbench_2d_histograms_256"):
-        Datasets(tmp_path).map("twitter")
-    with pytest.raises(FileError, match="synthetic_city"):
-        Datasets(tmp_path).map("city")
-
-
-def test_the_evaluation_data_has_the_people_it_says(shared):
-    atlas = Datasets(shared / "data")
-    assert atlas.map("twitter").people == 193_563 and atlas.map("stroke").side == 256
-    assert atlas.map("gowalla").people == 138_957
-    assert Datasets(shared).map("new-york").people == 54_565_579
 
 
 def test_a_map_of_ones_own_is_a_table_a_raster_or_an_array(tmp_path, points):
@@ -169,7 +153,7 @@ def test_a_map_of_ones_own_is_a_table_a_raster_or_an_array(tmp_path, points):
     with rasterio.open(tmp_path / "c.tif", "w", **profile, transform=from_origin(13, 53, 0.1, 0.1)) as raster:
         raster.write(np.where(counts == 5, -1, counts).astype(np.float32), 1)
     ends = (("a", "npy"), ("b", "parquet"), ("c", "tif"))
-    atlas = Datasets(None, tuple((name, tmp_path / f"{name}.{end}") for name, end in ends))
+    atlas = Datasets(tuple((name, tmp_path / f"{name}.{end}") for name, end in ends))
     assert (atlas.map("a").counts[:3] == counts).all() and "your own" in atlas.map("a").origin
     table = atlas.map("b")
     cells, times = np.unique(table.tree.cell_at(points, 10), return_counts=True)
@@ -183,7 +167,7 @@ def test_a_file_that_is_no_map_is_refused(tmp_path):
     np.save(tmp_path / "huge.npy", np.full((2, 2), 1e30))
     for name, words in (("cube", "rows and columns"), ("huge", "no counts"), ("missing", "not there")):
         with pytest.raises(InputError, match=words):
-            Datasets(None, ((name, tmp_path / f"{name}.npy"),)).map(name)
+            Datasets(((name, tmp_path / f"{name}.npy"),)).map(name)
 
 
 def test_the_grid_of_grids_is_released_from_a_map():

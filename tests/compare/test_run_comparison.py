@@ -17,10 +17,10 @@ from hazemap.compare import run_comparison as running
 from hazemap.compare import source_digest as sources
 from hazemap.compare import trials
 from hazemap.compare.compared_methods import AG, METHODS, UG, Method, method_named
-from hazemap.compare.datasets import ENTRIES, Datasets
+from hazemap.compare.datasets import MADE_UP, Datasets
 from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.compare.metric_labels import MEASURES
-from hazemap.compare.presets import PRESETS, Preset, preset_named
+from hazemap.compare.presets import PRESETS, Catalogue, Preset
 from hazemap.compare.results_store import NAME, opened
 from hazemap.compare.run_comparison import compared, tasked
 from hazemap.compare.trial_settings import Everyone
@@ -35,7 +35,7 @@ FLAT = Method("flat", "flat:2", published=True)
 @pytest.fixture
 def atlas(tmp_path):
     np.save(tmp_path / "small.npy", np.random.default_rng(2).poisson(5.0, (16, 16)))
-    return Datasets(None, (("small", tmp_path / "small.npy"),))
+    return Datasets((("small", tmp_path / "small.npy"),))
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ SCRIPT = """
 import signal
 import sys
 from pathlib import Path
-from hazemap.compare.datasets import ENTRIES, Datasets
+from hazemap.compare.datasets import Datasets
 from hazemap.compare.compared_methods import Method
 from hazemap.compare.run_comparison import compared
 from hazemap.compare.trial_settings import Everyone
@@ -201,7 +201,7 @@ from hazemap.compare.worker_processes import Done, attempted
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where tests run in the background
     folder = Path(sys.argv[1])
-    atlas = Datasets(None, (("small", folder / "small.npy"),))
+    atlas = Datasets((("small", folder / "small.npy"),))
     flat = Method("flat", "flat:2", published=True)
     wanted = [Trial("small", flat, Everyone(), "1", number) for number in range(1000)]
     compared(wanted, atlas, folder / "out", jobs=2)
@@ -272,7 +272,7 @@ def test_a_preset_asks_for_each_combination_once_and_begins_with_one_of_all():
     assert [trial.repetition for trial in wanted] == [0] * 8 + [1] * 8 + [2] * 8
     assert all(name == preset.name for name, preset in PRESETS.items())
     with pytest.raises(InputError, match="there are quick"):
-        preset_named("slow")
+        Catalogue().preset("slow")
 
 
 def test_nothing_is_measured_by_nobody(atlas, tmp_path):
@@ -294,7 +294,6 @@ def test_a_method_whose_code_changed_is_measured_again(tmp_path, monkeypatch):
     ):
         (package / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sources, "PACKAGE", "madeup")
 
     def digest():
         for cached in (sources.code_of, sources._file, sources._read):
@@ -319,10 +318,10 @@ def test_the_code_of_a_method_does_not_hang_on_others():
     assert adaptive != flat and len(adaptive) == 64
 
 
-@pytest.mark.parametrize("name", [name for name, preset in PRESETS.items() if preset.noun == "map"])
+@pytest.mark.parametrize("name", PRESETS)
 def test_every_comparison_asks_for_maps_and_methods_that_there_are(name):
     preset, square = PRESETS[name], Quadtree.world(10)
-    assert {place.partition("@")[0] for place in preset.places} <= set(ENTRIES)
+    assert {place.partition("@")[0] for place in preset.places} <= set(MADE_UP)
     assert set(preset.scores) <= set(MEASURES) and preset.figures and preset.what
     for method, setting, epsilon in {(each.method, each.setting, each.epsilon) for each in preset.trials()}:
         assert method.algorithm(square, setting.rule, epsilon).tree == square

@@ -90,7 +90,7 @@ def test_fault_8_intervals_of_regions_hold_where_borders_cut_cells(epsilon):
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.05", "0.3", "3"])
 def test_fault_8_intervals_of_many_regions_hold(epsilon):
-    """480 regions of 8 releases, at budgets from tight to loose; benchmarks/region_coverage.py asks thousands."""
+    """480 regions of 8 releases, at budgets from tight to loose; `region_coverage` of the benchmarks asks thousands."""
     with_doubt, _ = held(epsilon, 8, 60)
     assert with_doubt.mean() >= 0.94 - 3 * with_doubt.std(ddof=1) / 8**0.5
 

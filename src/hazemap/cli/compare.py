@@ -12,17 +12,17 @@ from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
 
 if TYPE_CHECKING:
-    from hazemap.compare.presets import Preset
+    from hazemap.compare.presets import Catalogue, Preset
 
 EXAMPLE = "Example: [bold]hazemap compare quick --map city --repetitions 3 -o comparison[/bold]"
 
 
 def compare(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="COMPARISON", help="Which comparison: --list shows all.")] = "quick",
     folder: Annotated[
         Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where results, figures and page go.")
     ] = Path("comparison"),
-    data: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The folder of the evaluation data.")] = None,
     maps: Annotated[
         list[str] | None,
         typer.Option("--map", metavar="MAP", help="These maps instead; NAME=FILE is your own. May be repeated."),
@@ -44,19 +44,20 @@ def compare(
 
     Every trial is a release with fresh noise. To resume a run that stopped, run the same command again.
     """
+    from hazemap.compare.presets import Catalogue
+
+    catalogue = context.obj or Catalogue()  # a program with comparisons of its own gives them as click's object
     if lists:
-        _listed(as_json)
+        _listed(catalogue, as_json)
         return
-    from hazemap.compare.datasets import Datasets
-    from hazemap.compare.presets import preset_named
     from hazemap.compare.report_page import written
     from hazemap.compare.result_tables import by_map
     from hazemap.compare.results import Results
     from hazemap.compare.run_comparison import RESULTS, compared
 
     own = tuple(_own(text) for text in maps or () if "=" in text)
-    preset = _changed(preset_named(name), maps, methods, epsilons, repetitions, emd)
-    atlas, trials = Datasets(data, own), list(preset.trials())
+    preset = _changed(catalogue.preset(name), maps, methods, epsilons, repetitions, emd)
+    atlas, trials = replace(catalogue.datasets, own=own), list(preset.trials())
     try:
         with progress() as tell:
             outcome = compared(trials, atlas, folder, jobs=jobs or _cores(), tell=tell, afresh=afresh)
@@ -121,28 +122,33 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _listed(as_json: bool) -> None:
+def _listed(catalogue: "Catalogue", as_json: bool) -> None:
     from rich.table import Table
 
     from hazemap.compare.compared_methods import METHODS
-    from hazemap.compare.datasets import ENTRIES, TABLES
-    from hazemap.compare.presets import PRESETS
 
+    presets, known = catalogue.presets, catalogue.datasets.known
+    kinds = {kind: [entry for entry in known.values() if entry.kind == kind] for kind in ("maps", "tables of values")}
     facts = {
-        "comparisons": {name: preset.what for name, preset in PRESETS.items()},
-        "maps": {name: {"what": entry.what, "needs data": entry.needs_data} for name, entry in ENTRIES.items()},
-        "tables": {name: {"what": entry.what, "needs data": entry.needs_data} for name, entry in TABLES.items()},
+        "comparisons": {name: preset.what for name, preset in presets.items()},
+        **{
+            kind.split()[0]: {entry.name: {"what": entry.what, "needs data": entry.needs_data} for entry in entries}
+            for kind, entries in kinds.items()
+            if entries
+        },
         "methods": {method.name: method.spelled for method in METHODS},
     }
+    shown = {
+        "comparisons": [(name, preset.what) for name, preset in presets.items()],
+        **{
+            kind: [(entry.name, entry.what + (" (--data)" if entry.needs_data else "")) for entry in entries]
+            for kind, entries in kinds.items()
+            if entries
+        },
+        "methods": [(method.name, f"--method {method.spelled}") for method in METHODS],
+    }
     tables = []
-    for title, rows in (
-        ("comparisons", [(name, preset.what) for name, preset in PRESETS.items()]),
-        *(
-            (title, [(name, entry.what + (" (--data)" if entry.needs_data else "")) for name, entry in known.items()])
-            for title, known in (("maps", ENTRIES), ("tables of values", TABLES))
-        ),
-        ("methods", [(method.name, f"--method {method.spelled}") for method in METHODS]),
-    ):
+    for title, rows in shown.items():
         table = Table(title, "", box=None)
         for row in rows:
             table.add_row(*row)

@@ -99,15 +99,18 @@ def _loaded(name: str) -> Any:
     return get_command(holder)
 
 
+LOOKS: dict[str, Any] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
 app = typer.Typer(
     name="hazemap",
     cls=Commands,
     help="Publish where people are without publishing anyone: differentially private maps.",
     epilog="Example: hazemap release visits.parquet --person user --epsilon 1 -o map.parquet",
     invoke_without_command=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **LOOKS,
 )
 
 
@@ -127,12 +130,12 @@ def hazemap(
         raise typer.Exit(2)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], commands: typer.Typer = app, name: str = "hazemap") -> int:
     """Run one command and return its exit code; only a bug, or the system, raises."""
     machine = "--json" in arguments
     try:
         with warned():
-            code = app(list(arguments), prog_name="hazemap", standalone_mode=False)
+            code = commands(list(arguments), prog_name=name, standalone_mode=False)
         if code == INTERRUPTED:  # typer has caught Ctrl-C
             raise KeyboardInterrupt
     except HazemapError as error:
@@ -141,7 +144,7 @@ def main(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         usage = error.format_message()
         if usage:  # nothing to say where the help has just been printed
-            complain("UsageError", usage, machine, "hazemap --help lists every command and its options")
+            complain("UsageError", usage, machine, f"{name} --help lists every command and its options")
         return 2
     except (typer.Abort, KeyboardInterrupt):
         stands = "interrupted; a charge that was made stands, and `hazemap recover` lists what can be made of it"

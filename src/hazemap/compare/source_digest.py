@@ -7,38 +7,40 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
-PACKAGE = "hazemap"
-
 
 @cache
 def code_of(module: str) -> str:
-    """SHA-256 of a module and of all modules of hazemap that it may import: comments, docstrings and layout aside."""
+    """SHA-256 of a module and of all that it may import of hazemap and of its own package.
+
+    Comments, docstrings and layout aside.
+    """
     seen, todo = dict[str, str](), [module]
+    packages = frozenset({"hazemap", module.partition(".")[0]})
     while todo:
         name = todo.pop()
         path = None if name in seen else _file(name)
         if path is not None:
-            seen[name], imported = _read(path)
+            seen[name], imported = _read(path, packages)
             todo += imported
     return sha256(repr(sorted(seen.items())).encode()).hexdigest()
 
 
 @cache
-def _read(path: Path) -> tuple[str, tuple[str, ...]]:
-    """A digest of a file as it runs, and the modules of hazemap that it names."""
+def _read(path: Path, packages: frozenset[str]) -> tuple[str, tuple[str, ...]]:
+    """A digest of a file as it runs, and the modules of these packages that it names."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node, clean=False):
             node.body = node.body[1:] or [ast.Pass()]
-    return sha256(ast.dump(tree).encode()).hexdigest(), tuple(_imported(tree))
+    return sha256(ast.dump(tree).encode()).hexdigest(), tuple(_imported(tree, packages))
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    """Modules of hazemap, those that functions import as they run too; a name may be a module or something in it."""
+def _imported(tree: ast.Module, packages: frozenset[str]) -> Iterator[str]:
+    """Modules of these packages, also those that functions import as they run; a name may be something in a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == PACKAGE)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == PACKAGE:
+            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in packages)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in packages:
             yield str(node.module)
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 

@@ -8,10 +8,8 @@ from typing import Any, ClassVar, Protocol
 from hazemap.cellmap import CellMap
 from hazemap.compare.compared_methods import Method
 from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.location_visits import Visits
 from hazemap.compare.map_scores import Scorer, seen_at
 from hazemap.compare.map_to_pixels import painted
-from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.queries import Trust
 from hazemap.session import Result, Unrecorded, run
@@ -124,7 +122,7 @@ class Everyone:
     With `emd`, that is measured too; `pictured` keeps what the map shows, people in each of at most 512² pixels.
     """
 
-    places: ClassVar[tuple[type, ...]] = (GroundTruthMap, Visits)
+    places: ClassVar[tuple[type, ...]] = (GroundTruthMap,)
     methods: ClassVar[tuple[type, ...]] = (Method,)
 
     emd: bool = False
@@ -135,14 +133,12 @@ class Everyone:
         """A row is a person."""
         return RowIsPerson()
 
-    def algorithm(self, place: GroundTruthMap | Visits, method: Method, epsilon: str) -> Any:
+    def algorithm(self, place: GroundTruthMap, method: Method, epsilon: str) -> Any:
         """As orders would run it."""
         return method.algorithm(place.tree, self.rule, epsilon)
 
-    def measured(self, place: GroundTruthMap | Visits, method: Method, epsilon: str, repetition: int) -> Row:  # noqa: ARG002 - noise differs
+    def measured(self, place: GroundTruthMap, method: Method, epsilon: str, repetition: int) -> Row:  # noqa: ARG002 - noise differs
         """Range queries and densities against the truth of all people."""
-        if not isinstance(place, GroundTruthMap):
-            raise InputError(f"the people of {place.name} have several rows each: these are compared as heatmaps")
         table = place.table
         table.votes(place.tree, self.rule)
         made, row = timed(self.algorithm(place, method, epsilon), Curator(table), epsilon)

@@ -1,0 +1,144 @@
+"""Pages of results in the documentation, from the Parquet of comparisons: see `make compare-docs`.
+
+    python -m research.compare.documentation_page [FOLDER]   FOLDER (./comparison) holds a folder for each comparison
+
+Writes pages to docs/results, figures to docs/images, and some of the results to research/benchmarks/results. Of the
+quick comparison one table more: docs/results/auto.md, the default against the best method in hindsight.
+"""
+
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hazemap.atomic_write import write_whole
+from hazemap.compare.datasets import Datasets
+from hazemap.compare.presets import Preset
+from hazemap.compare.report_page import page
+from hazemap.compare.result_tables import hindsight
+from hazemap.compare.results import Results
+from hazemap.compare.run_comparison import RESULTS
+from hazemap.draw.figure_layout import save
+from research.compare.evaluation_datasets import evaluation_datasets
+from research.compare.presets import PRESETS
+
+ROOT = Path(__file__).parents[2]
+KEPT_RESULTS = ROOT / "research" / "benchmarks" / "results"
+PAGES = {
+    "comparison": ("quick", "gallery", "htf-7", "htf-8", "heatmaps-1", "heatmaps-2"),
+    "htf_paper": ("htf-4", "htf-5", "htf-6", "htf-7", "htf-8", *(f"htf-10{letter}" for letter in "abcde")),
+    "emd_paper": tuple(f"heatmaps-{number}" for number in (1, 2, 4, 5, 6, 7, 8, 10, 11)),
+    "federated": ("federated",),
+    "users": tuple(
+        f"users-{name}" for name in ("means", "cells", "samples", "people", "lengths", "chop", "distributions")
+    ),
+}
+USERS = """# The papers on values of people with many records, measured again
+
+The experiments of Rameshwar, Tandon et al. (2024) on means, on many cells and on distributions, with ours beside them.
+A section is what `python -m research.compare` says of the comparison of its name, written from its results; nothing is
+typed by hand. [What the methods are](../how-to/values.md), [how to repeat it](../how-to/compare.md). Our copy of the
+papers' slides has lost their figures, so the published numbers are those that the authors' code gives."""
+HEADS = {
+    "htf_paper": "# The paper on trees of even density, measured again",
+    "emd_paper": "# The paper on heatmaps under the earth mover’s distance, measured again",
+    "federated": "",
+    "users": USERS,
+}
+KEPT = ("quick", "federated", "heatmaps-1", "htf-7", "users-means")
+"""The results of these comparisons are kept."""
+
+SHOWN = {"gallery": ("city",)}
+"""Of these comparisons only these figures: pictures of the evaluation data may not be passed on."""
+
+TABLED = (
+    *("quick", "federated", "users-means", "users-cells", "users-samples", "users-people", "users-lengths"),
+    *("users-chop", "users-distributions"),
+)
+"""These comparisons have their tables on the page, the others only their figures."""
+
+WORDS = 1_950
+"""A page has so many words at most."""
+
+SHARPNESS = 90
+"""Dots an inch of figures in the documentation."""
+
+HEAD = """# All methods, measured
+
+Made by `python -m research.compare` on public and made-up maps, and written from its results; nothing is typed by hand.
+[How to repeat it](../how-to/compare.md)."""
+
+
+def documented(folder: Path, atlas: Datasets, docs: Path, names: Sequence[str], to: str, head: str = HEAD) -> Path:
+    """A page of some comparisons, `docs/results/<to>.md`, and their figures in `docs/images`.
+
+    `folder` holds a folder for each comparison, by its name, as the comparison left it.
+    """
+    parts = [head] if head else []
+    for name in names:
+        preset = PRESETS[name]
+        maps = {place: atlas.map(place) for place in preset.places}
+        results = Results.read(folder / name / RESULTS, maps)
+        parts.append(_section(preset, results, docs / "images", 2 if head else 3).rstrip("\n"))
+    return write_parts("\n\n".join(parts) + "\n", docs / "results" / f"{to}.md")
+
+
+def write_parts(text: str, path: Path) -> Path:
+    """A page; one of too many words goes on in `NAME-2.md` and so on, which the first one links to."""
+    first, *rest = _parts(text)
+    names = [f"{path.stem}-{number}" for number in range(2, len(rest) + 2)]
+    if rest:
+        links = ", ".join(f"[part {number}]({name}.md)" for number, name in enumerate(names, 2))
+        first += f"\nThis page goes on in {links}.\n\n```{{toctree}}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"
+    for name, part in zip([path.stem, *names], [first, *rest], strict=True):
+        write_whole(path.with_stem(name), (part.rstrip("\n") + "\n").encode())
+    return path
+
+
+def _parts(text: str) -> list[str]:
+    """Cut at headings so that no part has more than WORDS, if its sections allow it."""
+    title = text.partition("\n")[0]
+    parts, section = [""], ""
+    for piece in re.split(r"^(?=##)", text, flags=re.MULTILINE):
+        if piece.startswith("## "):
+            section = piece.partition("\n")[0]
+        if parts[-1] and len((parts[-1] + piece).split()) > WORDS:
+            parts.append(f"{title} (part {len(parts) + 1})\n\n")
+            parts[-1] += f"{section} (continued)\n\n" if piece.startswith("###") else ""
+        parts[-1] += piece
+    return parts
+
+
+def _section(preset: Preset, results: Results, images: Path, level: int) -> str:
+    pictures = []
+    for name, draw in preset.figures:
+        if name in SHOWN.get(preset.name, (name,)):
+            path = images / f"compare-{name}.png"
+            figure = draw(results)
+            figure.set_dpi(SHARPNESS)
+            save(figure, path)
+            pictures.append(f"../images/{path.name}")
+    return page(preset, results, pictures, level, preset.name in TABLED)
+
+
+def main(folder: Path) -> None:
+    """Write every page whose comparisons are all in the folder."""
+    atlas = evaluation_datasets(ROOT / ".." / "shared" / "data")
+    for title, names in PAGES.items():
+        missing = [name for name in names if not (folder / name / RESULTS).exists()]
+        if missing:
+            print(f"left out: {title}.md, which needs python -m research.compare {', '.join(missing)}")
+            continue
+        head = {"head": HEADS[title]} if title in HEADS else {}
+        print(documented(folder, atlas, ROOT / "docs", names, title, **head))
+    if (folder / "quick" / RESULTS).exists() and (verdict := hindsight(Results.read(folder / "quick" / RESULTS))):
+        rows = verdict.markdown().splitlines()[2:]  # docs/concepts/auto.md has a heading for them
+        write_whole(ROOT / "docs" / "results" / "auto.md", ("\n".join(rows) + "\n").encode())
+    for name in KEPT:
+        if (folder / name / RESULTS).exists():
+            shutil.copy(folder / name / RESULTS, KEPT_RESULTS / f"compare_{name}.parquet")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "comparison")

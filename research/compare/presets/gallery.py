@@ -1,0 +1,36 @@
+"""What maps look like: the truth, each method, the difference."""
+
+from typing import TYPE_CHECKING
+
+from hazemap.compare.compared_methods import METHODS
+from hazemap.compare.figures import Draw
+from hazemap.compare.presets import Preset
+from hazemap.compare.results import Results
+from hazemap.compare.trial_settings import Everyone
+from research.compare.map_gallery import draw_gallery
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLES = {"city": "A synthetic city", "new-york": "New York", "san-francisco": "San Francisco"}
+
+
+def _of(place: str) -> Draw:
+    def draw(results: Results) -> "Figure":
+        return draw_gallery(results, place, TITLES[place])
+
+    return draw
+
+
+GALLERY = Preset(
+    "gallery",
+    "pictures of the city, New York and San Francisco: the truth, each method, the difference, ε = 0.1",
+    tuple(TITLES),
+    METHODS,
+    ("0.1",),
+    1,
+    ("mre", "l1", "cells"),
+    (Everyone(pictured=True),),
+    tuple((place, _of(place)) for place in TITLES),
+    note="Only the pictures of the city are of made-up data: those of the others are not to be passed on.",
+)

@@ -1,0 +1,115 @@
+"""A comparison as data: what is measured, and what is drawn of it; and those that `hazemap compare` knows by name."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from hazemap.compare.compared_methods import METHODS, method_named
+from hazemap.compare.datasets import Datasets
+from hazemap.compare.figures import Draw, against_epsilon, ranking
+from hazemap.compare.result_tables import Table, hindsight
+from hazemap.compare.results import Results
+from hazemap.compare.trial_settings import Everyone, Named, Setting
+from hazemap.compare.trials import Trial
+from hazemap.errors import InputError
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Maps × methods × settings × ε × repetitions (and those of `more`), and what shows the results.
+
+    `maps` are places of any kind, and `noun` says which. `what` says in a line what it shows, `note` what is to be
+    known of it, on its page. `figures` are by the names of their files; `across` is what varies from column to column
+    of a table, and `verdicts` are tables that stand before all others, if the results are such that there are any.
+
+    >>> from hazemap.compare.compared_methods import AG
+    >>> one = Preset("one", "an example", ("city",), (AG,), ("1",), 3, scores=("mre",))
+    >>> [trial.repetition for trial in one.trials()]
+    [0, 1, 2]
+    """
+
+    name: str
+    what: str
+    maps: tuple[str, ...]
+    methods: tuple[Named, ...]
+    epsilons: tuple[str, ...]
+    repetitions: int
+    scores: tuple[str, ...]
+    settings: tuple[Setting, ...] = (Everyone(),)
+    figures: tuple[tuple[str, Draw], ...] = ()
+    note: str = ""
+    pairs: tuple[tuple[str, Setting], ...] = ()
+    more: tuple["Preset", ...] = ()
+    title: str = ""
+    noun: str = "map"
+    across: str = "epsilon"
+    verdicts: tuple[Callable[[Results], Table | None], ...] = (hindsight,)
+
+    @property
+    def cases(self) -> tuple[tuple[str, Setting], ...]:
+        """Maps with their settings: all of each, unless only some `pairs` of them belong together."""
+        return self.pairs or tuple((place, setting) for place in self.maps for setting in self.settings)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The maps of all its trials."""
+        return tuple(dict.fromkeys(trial.place for trial in self.trials()))
+
+    def on(self, maps: tuple[str, ...]) -> "Preset":
+        """The same of other maps."""
+        if self.pairs or self.more:
+            raise InputError(f"the maps of {self.name} belong to its settings and cannot be replaced")
+        return replace(self, maps=maps)
+
+    def method(self, name: str) -> Named:
+        """One of its methods, or any other for maps."""
+        return next((method for method in self.methods if method.name == name), None) or method_named(name)
+
+    def told(self, results: Results) -> list[Table]:
+        """The verdicts that there are."""
+        return [table for verdict in self.verdicts if (table := verdict(results)) is not None]
+
+    def trials(self) -> Iterator[Trial]:
+        """Every trial; all of one repetition come before the next, so that a run that is ended early has of all."""
+        for repetition in range(self.repetitions):
+            for place, setting in self.cases:
+                for epsilon in self.epsilons:
+                    for method in self.methods:
+                        yield Trial(place, method, setting, epsilon, repetition)
+        for part in self.more:
+            yield from part.trials()
+
+
+QUICK = Preset(
+    name="quick",
+    what="every method on a made-up city and on three Gaussians, ε 0.1, 0.3, 0.5",
+    maps=("city", "gaussian-20", "gaussian-50", "gaussian-100"),
+    methods=METHODS,
+    epsilons=("0.1", "0.3", "0.5"),
+    repetitions=5,
+    scores=("mre", "mre_2", "l1", "seconds"),
+    figures=(
+        ("rectangles", ranking("mre", "How wrong are counts in rectangles?")),
+        ("rectangles-epsilon", against_epsilon("mre", "Counts in rectangles, by the price")),
+        ("density", ranking("l1", "How wrong is the density?")),
+        ("density-epsilon", against_epsilon("l1", "The density, by the price")),
+        ("seconds", ranking("seconds", "How long does a release take?")),
+    ),
+)
+"""Every method on maps that need no data, in ten minutes."""
+
+PRESETS: dict[str, Preset] = {QUICK.name: QUICK}
+"""The comparisons that need no data."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What a command line can compare: presets by name, and the maps that they name."""
+
+    presets: Mapping[str, Preset] = field(default_factory=lambda: PRESETS)
+    datasets: Datasets = field(default_factory=Datasets)
+
+    def preset(self, name: str) -> Preset:
+        """The preset of this name."""
+        if name not in self.presets:
+            raise InputError(f"there is no comparison {name!r}; there are {', '.join(self.presets)}")
+        return self.presets[name]
