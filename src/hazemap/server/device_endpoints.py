@@ -7,6 +7,7 @@ but memory.
 import json
 import logging
 import re
+import zlib
 from base64 import b64encode
 from functools import lru_cache
 
@@ -17,7 +18,6 @@ from hazemap.server.device_enrolment import Device
 from hazemap.server.http_parsing import JSON, Receive, Scope, Send, TooLong, bearer, body, complain, header, reply
 from hazemap.server.polling_interval import jittered
 from hazemap.server.shard_seat import Late, SeatTask, ShardSeat
-from hazemap.server.shared_prefix_gzip import SharedPrefix
 
 log = logging.getLogger("hazemap.server")
 
@@ -102,17 +102,21 @@ def written(work: SeatTask, squeezed: bool) -> tuple[bytes, list[tuple[bytes, by
     ).encode()
     if work.task is None:
         return b'{"task": null, ' + rest, [JSON]
-    start, squeezed_start = beginning(work.task)
+    start, compressed, state = beginning(work.task)
     if not squeezed:
         return start + rest, [JSON]
-    return squeezed_start.followed(rest), [JSON, (b"content-encoding", b"gzip")]
+    own = state.copy()
+    return b"".join((compressed, own.compress(rest), own.flush())), [JSON, (b"content-encoding", b"gzip")]
 
 
 @lru_cache(maxsize=64)
-def beginning(task: str) -> tuple[bytes, SharedPrefix]:
-    """What all invitations to a task begin with, plain and squeezed: the tasks of running rounds are kept."""
-    start = f'{{"task": {json.dumps(task)}, '.encode()
-    return start, SharedPrefix.of(start)
+def beginning(task: str) -> tuple[bytes, bytes, "zlib._Compress"]:
+    """What all invitations to a task begin with, plain and as gzip, and the state that gzip goes on from.
+
+    A task is as long as the list of its cells: it is compressed once, however many devices are sent it.
+    """
+    start, state = f'{{"task": {json.dumps(task)}, '.encode(), zlib.compressobj(wbits=31)
+    return start, state.compress(start) + state.flush(zlib.Z_FULL_FLUSH), state
 
 
 def said(content: bytes) -> str:
