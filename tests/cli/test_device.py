@@ -15,9 +15,9 @@ from hazemap.codec import dumps
 from hazemap.device.consent_policy import Policy
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.server.asgi_app import Application
 from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.server.coordinator import Coordinator
+from hazemap.server.http_routes import Application
 from hazemap.server.store import CampaignStore
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import uvicorn
 
 from hazemap.privacy.ledger import Ledger
-from hazemap.server.asgi_app import Application
 from hazemap.server.coordinator import Coordinator
+from hazemap.server.http_routes import Application
 from hazemap.server.store import CampaignStore
 
 TOKEN, OPERATOR = "enrolment", "operator"

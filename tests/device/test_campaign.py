@@ -23,9 +23,9 @@ from hazemap.device.rows import PersonRows
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.releases import Release
-from hazemap.server.asgi_app import Application
 from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.server.coordinator import Coordinator
+from hazemap.server.http_routes import Application
 from hazemap.server.polling_interval import Pace
 from hazemap.server.store import CampaignStore as ServerStore
 from hazemap.spatial.bounding_box import Box

@@ -16,10 +16,10 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.protocols.secure_aggregation.client import Client
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
-from hazemap.server.asgi_app import Application
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_enrolment import PROOF
+from hazemap.server.http_routes import Application
 from hazemap.server.store import CampaignStore
 from hazemap.trust.device_tasks import KNOWN, Task, check
 

@@ -300,7 +300,7 @@ CampaignStore._committed = in_a_moment
 
 FORGETFUL = """
 from hazemap.privacy.privacy_unit import DEVICE
-from hazemap.server.campaign_charge import CampaignCharge
+from hazemap.server.campaign_worker import CampaignCharge
 CampaignCharge.charge = lambda account, price: account.ledger.charge(account.dataset, price, account.what, DEVICE)
 """
 

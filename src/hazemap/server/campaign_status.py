@@ -1,17 +1,24 @@
-"""How a campaign is getting on: numbers and reasons, and nobody's answer."""
+"""How a campaign is getting on: numbers, reasons and the map so far, and nobody's answer."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from hazemap import __version__
-from hazemap.codec import loads
+from hazemap.cellmap import CellMap, Reading
+from hazemap.cells import Leaves
+from hazemap.codec import loads, to_json
+from hazemap.encoders import Counts
+from hazemap.errors import InputError
+from hazemap.estimate import read
 from hazemap.queries import Answer, Query
 from hazemap.server.campaign_spec import Campaign
+from hazemap.server.secure_sum_records import Summary
 from hazemap.server.shard import Shard
-from hazemap.server.shard_outcomes import Summary
-from hazemap.server.store import CampaignStore
+from hazemap.server.store import CampaignStore, instant
+from hazemap.session import Exchange
 
 _SHARDS = "SELECT round, number, state, people, summary FROM shards WHERE campaign = ? ORDER BY round, number, attempt"
 _EXCHANGES = "SELECT round, question, answer FROM exchanges WHERE campaign = ? ORDER BY round"
@@ -21,8 +28,8 @@ def rounds(store: CampaignStore, campaign: Campaign) -> list[dict[str, Any]]:
     """Every round that has begun: what was asked, who answered, and what became of its shards."""
     shards: dict[int, list[tuple[int, str, int, Summary | None]]] = {}
     for round_, number, state, people, summary in store.read(_SHARDS, campaign.name):
-        read = Summary.parse(summary) if summary else None
-        shards.setdefault(round_, []).append((number, state, people or 0, read))
+        known = Summary.parse(summary) if summary else None
+        shards.setdefault(round_, []).append((number, state, people or 0, known))
     answered = {}
     for round_, question, answer in store.read(_EXCHANGES, campaign.name):
         answered[round_] = _answered(campaign, loads(question), loads(answer))
@@ -121,6 +128,26 @@ def spent(told: Iterable[Mapping[str, Any]]) -> float:
     return float(sum(each.get("share", 0.0) for each in told))
 
 
-def instant(time: datetime) -> str:
-    """UTC, ISO 8601."""
-    return f"{time:%Y-%m-%dT%H:%M:%S}Z"
+def so_far(transcript: Sequence[Exchange]) -> CellMap:
+    """The finest cells that were asked for last, read from all answers about their tree: O(cells asked · depth).
+
+    Free: it is made of answers that are paid for. `InputError` before there are any.
+    """
+    asked = [
+        question.encoder.cells
+        for question, _ in transcript
+        if isinstance(question, Query)
+        and isinstance(question.encoder, Counts)
+        and isinstance(question.encoder.cells, Leaves)
+    ]
+    if not asked:
+        raise InputError("no round of this campaign has been answered yet, so there is no map: look again later")
+    same = [cells for cells in asked if cells.tree == asked[-1].tree]
+    finest = max(reversed(same), key=lambda cells: cells.size)
+    return read(transcript, finest, Reading.SHRUNK)
+
+
+def plain(cellmap: CellMap) -> dict[str, object]:
+    """A map as JSON: its tree and cells in the codec's way, and the numbers of each cell."""
+    numbers = (("values", cellmap.values), ("unbiased", cellmap.unbiased), ("stddev", cellmap.stddev))
+    return {"cells": to_json(cellmap.cells), **{name: np.round(array, 6).tolist() for name, array in numbers}}

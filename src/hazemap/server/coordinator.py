@@ -17,15 +17,14 @@ from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.protocols.secure_aggregation.graph_degree import degree_and_threshold
 from hazemap.releases import Release
 from hazemap.server import campaign_status as status
-from hazemap.server.campaign_charge import CampaignCharge
 from hazemap.server.campaign_spec import KNOWN, Campaign
-from hazemap.server.campaign_worker import Worker, now
+from hazemap.server.campaign_status import so_far
+from hazemap.server.campaign_worker import CampaignCharge, Worker
 from hazemap.server.device_enrolment import Enrolled
 from hazemap.server.device_trust_model import DeviceTrustModel
-from hazemap.server.interim_map import so_far
 from hazemap.server.polling_interval import Pace
-from hazemap.server.shard_assignment import Seating
-from hazemap.server.store import CampaignStore, Write
+from hazemap.server.shard import Seating
+from hazemap.server.store import CampaignStore, Write, instant
 
 log = logging.getLogger("hazemap.server")
 
@@ -93,7 +92,7 @@ class Coordinator:
         if campaign.name in self._beginning:
             raise Taken(f"a campaign {campaign.name!r} is being begun by somebody else")
         self._beginning.add(campaign.name)
-        await self.store.write(Write(_NEW, (campaign.name, identifier, dumps(campaign), now())))
+        await self.store.write(Write(_NEW, (campaign.name, identifier, dumps(campaign), instant())))
         log.info("%s begins: %s of %r", campaign.name, campaign.budget, campaign.dataset)
         self._run(campaign, identifier)
 

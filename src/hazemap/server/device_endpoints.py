@@ -9,15 +9,24 @@ import logging
 import re
 import zlib
 from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import lru_cache
+from typing import Any
 
 from hazemap.codec import Limits, parsed
-from hazemap.errors import CodecError, Refused, StoreError
+from hazemap.errors import CodecError, HazemapError, Refused, StoreError
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_enrolment import Device
-from hazemap.server.http_parsing import JSON, Receive, Scope, Send, TooLong, bearer, body, complain, header, reply
 from hazemap.server.polling_interval import jittered
-from hazemap.server.shard_seat import Late, SeatTask, ShardSeat
+from hazemap.server.shard import Late, SeatTask, ShardSeat
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Header = tuple[bytes, bytes]
+
+JSON: Header = (b"content-type", b"application/json")
+
 
 log = logging.getLogger("hazemap.server")
 
@@ -25,6 +34,53 @@ PLACE = re.compile(r"/v1/tasks/([0-9a-f]{64})(/refusal)?")
 REASON = 4_096
 """Bytes of a refusal."""
 REFUSAL = Limits(length=REASON, items=16, work=0, depth=1)
+
+
+class TooLong(HazemapError):
+    """A request's body is longer than anything that is asked for here."""
+
+
+def header(scope: Scope, name: bytes) -> str:
+    """The first header of this (lower-case) name, or nothing."""
+    for key, value in scope["headers"]:
+        if key == name:
+            text: str = value.decode("latin-1")
+            return text
+    return ""
+
+
+def bearer(scope: Scope) -> str:
+    """The ticket or token that a request shows (RFC 6750), or nothing."""
+    kind, _, secret = header(scope, b"authorization").partition(" ")
+    return secret.strip() if kind.lower() == "bearer" else ""
+
+
+async def body(receive: Receive, limit: int) -> bytes | None:
+    """The request's body; `None` if the other side has gone, `TooLong` beyond the limit."""
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        part = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise TooLong(f"a body of more than {limit:,} bytes was sent")
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+async def reply(send: Send, status: int, content: bytes = b"", headers: Iterable[Header] = ()) -> None:
+    """One reply, with its length."""
+    every = [*headers, (b"content-length", str(len(content)).encode())] if status != 204 else list(headers)
+    await send({"type": "http.response.start", "status": status, "headers": every})
+    await send({"type": "http.response.body", "body": content})
+
+
+async def complain(send: Send, status: int, error: str, headers: Iterable[Header] = ()) -> None:
+    """An error, as JSON."""
+    await reply(send, status, json.dumps({"error": error}).encode(), (JSON, *headers))
 
 
 class DeviceEndpoints:

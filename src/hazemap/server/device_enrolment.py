@@ -7,7 +7,6 @@ tokens vouches that each device is a person.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from hashlib import sha256
 from math import inf
 from time import monotonic
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING
 from hazemap.errors import InputError, Refused
 from hazemap.protocols.secure_aggregation.signing_identities import verified
 from hazemap.server.access_tokens import fresh, kept, same
-from hazemap.server.store import CampaignStore, Write
+from hazemap.server.store import CampaignStore, Write, instant
 
 if TYPE_CHECKING:
-    from hazemap.server.shard_seat import ShardSeat
+    from hazemap.server.shard import ShardSeat
 
 PROOF = b"hazemap enrol 1"
 _ENROL = (
@@ -87,8 +86,7 @@ class Enrolled:
             raise Refused("the signature does not prove that the device holds the key of its identity")
         ticket = fresh()
         name = named(identity)
-        now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        await self._store.write(Write(_ENROL, (name, identity, kept(ticket), now)))
+        await self._store.write(Write(_ENROL, (name, identity, kept(ticket), instant())))
         device = self._by_identity.get(identity) or Device(name, identity, b"")
         self._by_ticket.pop(device.ticket, None)
         device.ticket = kept(ticket)

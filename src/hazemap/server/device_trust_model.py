@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import accumulate, pairwise
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -24,16 +25,15 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.queries import Answer, Query, Question
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.device_enrolment import Enrolled, named
-from hazemap.server.device_sampling import dealt, sample
 from hazemap.server.polling_interval import Pace
 from hazemap.server.secure_sum_events import SumEvent
-from hazemap.server.secure_sum_plan import COLUMNS, SecureSumPlan
-from hazemap.server.shard_assignment import Seating
-from hazemap.server.shard_outcomes import ShardOutcome, Summary
+from hazemap.server.secure_sum_records import COLUMNS, SecureSumPlan, ShardOutcome, Summary
+from hazemap.server.shard import Seating
 from hazemap.server.store import CampaignStore, Write
 from hazemap.trust.cohorts import Sampling
 from hazemap.trust.device_tasks import Task, pure
 from hazemap.trust.distributed_noise_prices import SecureSumPrices
+from hazemap.trust.random_sampling import in_any_order
 
 log = logging.getLogger("hazemap.server")
 
@@ -252,3 +252,25 @@ def _report(plan: SecureSumPlan, outcome: ShardOutcome) -> None:
         dict(summary.refusals),
         len(summary.culprits),
     )
+
+
+def sample(everyone: Sequence[T], people: int, stream: Stream) -> list[T]:
+    """So many of them in random order; each set and each order is as likely as any other.
+
+    >>> sorted(sample(["a", "b", "c"], 3, Stream.from_os()))
+    ['a', 'b', 'c']
+    """
+    if not 0 <= people <= len(everyone):
+        raise InputError(f"a sample of {people} cannot be drawn from {len(everyone)} without putting any back")
+    return [everyone[at] for at in in_any_order(stream, len(everyone))[:people]]
+
+
+def dealt(people: Sequence[T], sizes: Sequence[int]) -> list[Sequence[T]]:
+    """A sample cut into shards of these sizes.
+
+    >>> dealt("abcde", (3, 2))
+    ['abc', 'de']
+    """
+    if sum(sizes) != len(people):
+        raise InputError(f"shards of {sum(sizes)} people in all cannot be made of {len(people)}")
+    return [people[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]

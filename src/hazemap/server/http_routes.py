@@ -1,11 +1,13 @@
-"""What is asked of the server now and then: enrolment, the operator's orders, and how things stand."""
+"""The server as an ASGI application, and its routes: enrolment, the operator's orders, and how things stand."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import wraps
 from typing import Any
 
+from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -14,9 +16,9 @@ from hazemap import __version__
 from hazemap.codec import Limits, parsed
 from hazemap.errors import BudgetError, CodecError, HazemapError, InputError, NotOpened, Refused, StoreError
 from hazemap.server.access_tokens import same
+from hazemap.server.campaign_status import plain
 from hazemap.server.coordinator import Coordinator, Taken, Unknown, ordered
-from hazemap.server.http_parsing import TooLong, bearer
-from hazemap.server.interim_map import plain
+from hazemap.server.device_endpoints import DeviceEndpoints, Receive, Scope, Send, TooLong, bearer, body
 
 logger = logging.getLogger("hazemap.server")
 
@@ -42,7 +44,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def routes(coordinator: Coordinator, operator: str) -> list[Route]:
-    """Every route but the devices' work."""
+    """Every route but those of devices at work."""
 
     def guarded(endpoint: Endpoint) -> Endpoint:
         """For the operator alone."""
@@ -127,13 +129,10 @@ def _error(code: int, message: str) -> Response:
 
 
 async def _body(request: Request, limit: int) -> bytes:
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > limit:
-            raise TooLong(f"a body of more than {limit:,} bytes was sent")
-        parts.append(part)
-    return b"".join(parts)
+    content = await body(request.receive, limit)
+    if content is None:
+        raise ClientDisconnect
+    return content
 
 
 def _enrolment(text: bytes) -> tuple[bytes, str, bytes]:
@@ -153,3 +152,24 @@ def _picture(cellmap: Any) -> bytes:
     from hazemap.draw import MapPanel, draw_map, encode
 
     return encode(draw_map(cellmap, panels=(MapPanel.DENSITY,)))
+
+
+class Application:
+    """HTTP for a coordinator; it starts and stops with the application."""
+
+    def __init__(self, coordinator: Coordinator, operator: str) -> None:
+        @asynccontextmanager
+        async def alive(_: Starlette) -> AsyncIterator[None]:
+            await coordinator.start()
+            yield
+            await coordinator.stop()
+
+        self._working = DeviceEndpoints(coordinator)
+        self._rest = Starlette(routes=routes(coordinator, operator), lifespan=alive)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or the application's own beginning and end."""
+        if scope["type"] == "http" and scope["path"].startswith("/v1/tasks"):
+            await self._working(scope, receive, send)
+        else:
+            await self._rest(scope, receive, send)

@@ -14,8 +14,7 @@ import numpy as np
 from hazemap.errors import CodecError, NotOpened, Refused
 from hazemap.protocols.secure_aggregation.stages import Stage
 from hazemap.server.device_enrolment import named
-from hazemap.server.secure_sum_plan import SecureSumPlan
-from hazemap.server.shard_outcomes import ShardOutcome, Summary
+from hazemap.server.secure_sum_records import SecureSumPlan, ShardOutcome, Summary
 
 log = logging.getLogger("hazemap.server")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.ledger import Ledger
 from hazemap.server.access_tokens import token_file
-from hazemap.server.asgi_app import Application
 from hazemap.server.coordinator import Coordinator
+from hazemap.server.http_routes import Application
 from hazemap.server.polling_interval import Pace
 from hazemap.server.store import CampaignStore
 

@@ -1,8 +1,8 @@
-"""One shard while it runs: the events of a secure sum get an order, a disk, a clock, and an answer.
+"""Shards while they run: the events of a secure sum get an order, a disk, a clock, and an answer.
 
-An event is numbered, stored, and only then acted upon and acknowledged, in the order of the numbers; so the same
-events make the same sum after a crash, whenever it was. A stage that was going on when the server stopped has its
-whole time again.
+Devices have seats in shards, and are given work there. An event is numbered, stored, and only then acted upon and
+acknowledged, in the order of the numbers; so the same events make the same sum after a crash, whenever it was. A stage
+that was going on when the server stopped has its whole time again.
 
 The event loop owns a `Shard`; threads of the pool act upon events, one thread at a time. While a stage ends, which may
 take a second, devices are told to come back: so the loop never waits for it.
@@ -12,19 +12,19 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
-from hazemap.errors import StoreError
+from hazemap.errors import ConversationError, StoreError
 from hazemap.protocols.secure_aggregation.messages import MESSAGES
 from hazemap.protocols.secure_aggregation.stages import Stage
 from hazemap.server.campaign_spec import Deadlines
+from hazemap.server.device_enrolment import Device, Enrolled
 from hazemap.server.secure_sum_events import END_OF_STAGE, RecordedSum, SumEvent
-from hazemap.server.secure_sum_plan import SecureSumPlan
-from hazemap.server.shard_outcomes import ShardOutcome
-from hazemap.server.shard_seat import Late, SeatTask
+from hazemap.server.secure_sum_records import SecureSumPlan, ShardOutcome
 from hazemap.server.store import CampaignStore, Write
 
 _EVENT = "INSERT INTO events (session, seq, position, message) VALUES (?, ?, ?, ?)"
@@ -32,6 +32,28 @@ _REPLIES = {message.stage: message.kind for message in MESSAGES}
 """The type of the message that answers each stage: of the two of a stage it comes second."""
 
 Acknowledged = asyncio.Future[None]
+
+
+class Late(ConversationError):
+    """A reply came when it was not, or no longer, asked for. It does no harm, and nobody is blamed."""
+
+
+class SeatTask(NamedTuple):
+    """What a device must answer: a message of the protocol; with an invitation, the task as well."""
+
+    session: bytes
+    stage: int
+    task: str | None
+    message: bytes
+    until: datetime
+
+
+@dataclass(frozen=True, eq=False)
+class ShardSeat:
+    """A device's position in one shard."""
+
+    shard: "Shard"
+    position: int
 
 
 class Shard:
@@ -230,3 +252,41 @@ def _fail(future: "asyncio.Future[Any]", error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
         future.exception()  # it is no bug that nobody waits any more
+
+
+class Seating:
+    """The running shards of all campaigns. A device has at most one seat in each; it may have several in all."""
+
+    def __init__(self, store: CampaignStore, enrolled: Enrolled, pool: Executor) -> None:
+        self.running: dict[bytes, Shard] = {}
+        self.people = 0
+        self._store, self._enrolled, self._pool = store, enrolled, pool
+
+    async def run(self, plan: SecureSumPlan, deadlines: Deadlines, events: Iterable[SumEvent] = ()) -> ShardOutcome:
+        """Run a shard to its end, with those of its roster that are enrolled."""
+        session = plan.terms.session
+        loop = asyncio.get_running_loop()
+        shard = await loop.run_in_executor(self._pool, Shard, plan, deadlines, self._store, self._pool)
+        seated = []
+        for position, identity in enumerate(plan.roster):
+            device = self._enrolled.device(identity)
+            device.seats[session] = ShardSeat(shard, position)
+            seated.append(device)
+        self.running[session] = shard
+        self.people += len(seated)
+        try:
+            return await shard.run(events)
+        finally:
+            self.people -= len(seated)
+            del self.running[session]
+            for device in seated:
+                device.seats.pop(session, None)
+
+    @staticmethod
+    def work(device: Device) -> tuple[ShardSeat, SeatTask] | None:
+        """The first thing that a device is asked, if anything."""
+        for seat in device.seats.values():
+            work = seat.shard.work(seat.position)
+            if work:
+                return seat, work
+        return None

@@ -12,6 +12,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -19,8 +20,76 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from hazemap.errors import StoreError
-from hazemap.server.database_schema import TABLES, VERSION
 from hazemap.server.databases import Connection, Database, Sqlite, database
+
+VERSION = 1
+"""The schema this hazemap writes, and the only one it reads."""
+
+TABLES = (
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE devices (
+        device TEXT PRIMARY KEY,
+        identity BLOB NOT NULL UNIQUE,
+        ticket BLOB NOT NULL,
+        enrolled TEXT NOT NULL
+    )""",
+    """CREATE TABLE campaigns (
+        name TEXT PRIMARY KEY,
+        id TEXT NOT NULL,
+        text TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        created TEXT NOT NULL,
+        ended TEXT
+    )""",
+    """CREATE TABLE exchanges (
+        campaign TEXT NOT NULL REFERENCES campaigns (name),
+        round BIGINT NOT NULL,
+        question TEXT NOT NULL,
+        answer TEXT NOT NULL,
+        PRIMARY KEY (campaign, round)
+    )""",
+    """CREATE TABLE rounds (
+        campaign TEXT NOT NULL REFERENCES campaigns (name),
+        round BIGINT NOT NULL,
+        task TEXT NOT NULL,
+        PRIMARY KEY (campaign, round)
+    )""",
+    """CREATE TABLE shards (
+        session BLOB PRIMARY KEY,
+        campaign TEXT NOT NULL REFERENCES campaigns (name),
+        round BIGINT NOT NULL,
+        number BIGINT NOT NULL,
+        attempt BIGINT NOT NULL,
+        terms BLOB NOT NULL,
+        seed BLOB NOT NULL,
+        roster BLOB NOT NULL,
+        state TEXT NOT NULL,
+        sums BLOB,
+        people BIGINT,
+        summary TEXT,
+        UNIQUE (campaign, round, number, attempt)
+    )""",
+    """CREATE TABLE events (
+        session BLOB NOT NULL,
+        seq BIGINT NOT NULL,
+        position BIGINT NOT NULL,
+        message BLOB NOT NULL,
+        PRIMARY KEY (session, seq)
+    )""",
+)
+"""One list of tables for every database.
+
+* `devices`: who is enrolled; of a ticket only its SHA-256.
+* `campaigns`: the order as the codec's JSON, and what became of it.
+* `exchanges`: each round's question and answer, the campaign's transcript.
+* `rounds`: what is asked in the round that is going on, as devices are shown it.
+* `shards`: each secure sum that was ever begun, with all that a protocol server is made of. Once it is over, `sums` or
+  the reason why there are none, and a `summary` (survivors, refusals, bytes) as JSON.
+* `events`: what happened in a shard, in order: a message of the device at a position, or (position -1) the end of a
+  stage. They are deleted when the shard is over: a masked vector is of no more use then.
+"""
+
 
 MOST, HEAVIEST = 2_000, 32 << 20
 """Jobs of one commit, and their bytes: a small message does not wait for hundreds of vectors."""
@@ -222,3 +291,8 @@ def _settle(future: "asyncio.Future[None]", error: StoreError | None) -> None:
 def _tell(outcomes: list[tuple[Done, StoreError | None]]) -> None:
     for done, error in outcomes:
         done(error)
+
+
+def instant(time: datetime | None = None) -> str:
+    """A moment, or now, as text: UTC, ISO 8601."""
+    return f"{time or datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,16 +1,19 @@
-"""A secure sum that is about to begin: all that its server is made of, now and after a crash."""
+"""A secure sum as the store keeps it: the plan that its server is made of, and what became of it."""
 
+import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hazemap.protocols.secure_aggregation.merkle_roster import root
 from hazemap.protocols.secure_aggregation.neighbour_graph import commitment
 from hazemap.protocols.secure_aggregation.server import Server
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.protocols.secure_aggregation.signing_identities import KEY
-from hazemap.server.shard_outcomes import ShardOutcome
 from hazemap.server.store import Write
 from hazemap.trust.device_tasks import Task, parameters_for
 
@@ -18,6 +21,55 @@ COLUMNS = "campaign, round, number, attempt, terms, seed, roster"
 _BEGIN = f"INSERT INTO shards (session, state, {COLUMNS}) VALUES (?, 'open', ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _END = "UPDATE shards SET state = ?, sums = ?, people = ?, summary = ? WHERE session = ?"
 _FORGET = "DELETE FROM events WHERE session = ?"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What an operator may know of a shard: numbers and reasons, and nobody's answer.
+
+    * `reason`: why it was not opened; empty where it was.
+    * `safe`: nobody was asked for what opens it, so the same people may be asked the same again.
+    * `dropped`: how many did not answer, by stage. `refusals`: how many devices declined, by reason.
+    * `culprits`: devices that broke the protocol, and how. `out`: positions of those, and of who declined; `silent`:
+      of who did not answer some stage.
+    * `up`, `down`: bytes that devices sent and were sent (bodies of requests and replies), in all, and `most_up` and
+      `most_down`, of the device with the most.
+
+    >>> Summary.parse(Summary(clients=3, reason="too few", safe=True).text()).safe
+    True
+    """
+
+    clients: int
+    reason: str = ""
+    safe: bool = False
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    refusals: Mapping[str, int] = field(default_factory=dict)
+    culprits: Mapping[str, str] = field(default_factory=dict)
+    out: tuple[int, ...] = ()
+    silent: tuple[int, ...] = ()
+    up: int = 0
+    down: int = 0
+    most_up: int = 0
+    most_down: int = 0
+
+    def text(self) -> str:
+        """JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> "Summary":
+        """What `text` wrote."""
+        data: dict[str, Any] = json.loads(text)
+        return cls(**{**data, "out": tuple(data["out"]), "silent": tuple(data["silent"])})
+
+
+@dataclass(frozen=True, eq=False)
+class ShardOutcome:
+    """An opened sum over `people` survivors, or none."""
+
+    summary: Summary
+    people: int = 0
+    sums: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)

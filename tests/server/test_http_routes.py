@@ -14,7 +14,7 @@ from hazemap.errors import CodecError
 from hazemap.privacy.budget import PureDP
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.server.device_endpoints import said, written
-from hazemap.server.shard_seat import SeatTask
+from hazemap.server.shard import SeatTask
 
 from .fleet import AS_OPERATOR, OPERATOR, TOKEN, FakeDevice, Town, crowd
 from .test_campaign_spec import IMPATIENT, campaign
