@@ -16,9 +16,8 @@ from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.encoders import Concatenation, Counts, HaarWavelet
 from hazemap.encoders.encoder import Entries
 from hazemap.privacy.budget import PureDP
-from hazemap.protocols.secure_aggregation.messages import Masked
+from hazemap.protocols.secure_aggregation.messages import Masked, Stage
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.stages import Stage
 from hazemap.queries import Query
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows
 from hazemap.trust.checked_contribution import contribution

@@ -21,8 +21,8 @@ from hazemap.device.privacy_account import DeviceCharge, PrivacyAccount
 from hazemap.encoders.encoder import total
 from hazemap.engines.memory import MemoryTable
 from hazemap.privacy.ledger import Ledger, LedgerCharge
+from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
-from hazemap.protocols.secure_aggregation.stages import Stage
 from hazemap.releases import Release
 from hazemap.server.campaign_spec import Campaign
 from hazemap.trust.distributed_noise_prices import SecureSumPrices

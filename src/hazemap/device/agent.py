@@ -19,7 +19,7 @@ from hazemap.device.server_tasks import ServerTask
 from hazemap.device.task_handler import SENT, Answering, Step
 from hazemap.errors import CodecError, FileError, HazemapError, InputError, Refused, Unreachable
 from hazemap.privacy.random_stream import Stream
-from hazemap.protocols.secure_aggregation.stages import Stage
+from hazemap.protocols.secure_aggregation.messages import Stage
 
 logger = logging.getLogger("hazemap.device")
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from hazemap.device.server_tasks import ServerTask
 from hazemap.privacy.random_stream import Stream
-from hazemap.protocols.secure_aggregation.stages import Stage
+from hazemap.protocols.secure_aggregation.messages import Stage
 
 STAGES = (Stage.KEYS, Stage.SHARES, Stage.MASKED, Stage.ASSENT, Stage.UNMASK)
 REMEMBERED = 8

@@ -27,10 +27,9 @@ from hazemap.device.session_records import Record, Sessions
 from hazemap.errors import FileError, HazemapError, Refused
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.client import Client
-from hazemap.protocols.secure_aggregation.messages import Invitation
+from hazemap.protocols.secure_aggregation.messages import Invitation, Stage
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
-from hazemap.protocols.secure_aggregation.stages import Stage
 from hazemap.trust.checked_contribution import contribution
 from hazemap.trust.device_tasks import Task
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hazemap.errors import CodecError, NotOpened, Refused
-from hazemap.protocols.secure_aggregation.stages import Stage
+from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.server.device_enrolment import named
 from hazemap.server.secure_sum_records import SecureSumPlan, ShardOutcome, Summary
 

@@ -19,8 +19,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from hazemap.errors import ConversationError, StoreError
-from hazemap.protocols.secure_aggregation.messages import MESSAGES
-from hazemap.protocols.secure_aggregation.stages import Stage
+from hazemap.protocols.secure_aggregation.messages import MESSAGES, Stage
 from hazemap.server.campaign_spec import Deadlines
 from hazemap.server.device_enrolment import Device, Enrolled
 from hazemap.server.secure_sum_events import END_OF_STAGE, RecordedSum, SumEvent

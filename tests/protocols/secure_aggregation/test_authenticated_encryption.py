@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hazemap.errors import InputError, Refused
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
-from hazemap.protocols.secure_aggregation.key_derivation import expand
+from hazemap.protocols.secure_aggregation.key_agreement import expand
 
 KEY, ADDRESS = b"k" * 32, associated(b"s" * 32, 1, 2, 3)
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.protocols.secure_aggregation.client import Client
 from hazemap.protocols.secure_aggregation.client_state import ClientState
-from hazemap.protocols.secure_aggregation.messages import Masked, Unmask
+from hazemap.protocols.secure_aggregation.messages import Masked, Stage, Unmask
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.stages import Stage
 
 from .people import Anything, dice, session
 

@@ -12,18 +12,23 @@ import pytest
 
 from hazemap.errors import InputError
 from hazemap.protocols.secure_aggregation.graph_degree import (
+    CORRECTNESS,
     MOST_DRAWN,
+    SECURITY,
     Adversary,
+    NeighbourProbabilities,
+    at_least,
     degree_and_threshold,
+    log_all_gone,
+    log_chance,
+    log_choose,
     published,
     secure,
+    smallest_group,
     together,
     weakness,
 )
-from hazemap.protocols.secure_aggregation.hypergeometric_tails import at_least, log_all_gone
-from hazemap.protocols.secure_aggregation.neighbour_probabilities import CORRECTNESS, SECURITY, NeighbourProbabilities
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.smallest_group import log_chance, smallest_group
 
 TABLE = Path(__file__).parents[3] / ".." / "shared" / "vectors" / "google_fcp_graph_parameters.json"
 TENTH, TWENTIETH = Fraction(1, 10), Fraction(1, 20)
@@ -205,3 +210,34 @@ def test_ten_thousand_clients_take_a_fifth_of_a_second_at_most(mode):
     degree, threshold = degree_and_threshold.__wrapped__(10_000, Fraction("0.11"), Fraction("0.12"), mode)
     assert weakness.__wrapped__(10_000, degree, threshold, Fraction("0.11"), Fraction("0.12"), mode) is None
     assert time.process_time() - start < 0.2
+
+
+def exact(population: int, marked: int, drawn: int, least: int) -> Fraction:
+    """P(X >= least), term by term in whole numbers."""
+    ways = sum(comb(marked, x) * comb(population - marked, drawn - x) for x in range(max(0, least), drawn + 1))
+    return Fraction(ways, comb(population, drawn))
+
+
+@pytest.mark.parametrize(("population", "marked", "drawn"), [(52, 4, 13), (30, 20, 15), (1000, 100, 40), (12, 0, 5)])
+def test_a_tail_is_the_exact_one_rounded_up(population, marked, drawn):
+    for least in range(drawn + 2):
+        right = exact(population, marked, drawn, least)
+        found = Fraction(at_least(population, marked, drawn, least))
+        if least * population <= marked * drawn:
+            assert found == 1 and right >= Fraction(1, 2)
+        else:
+            assert right <= found <= right * (1 + Fraction(3, 10**6))
+
+
+def test_a_tail_far_out_among_a_million_is_still_rounded_up():
+    right = exact(1_000_000, 330_000, 500, 260)
+    assert right <= Fraction(at_least(1_000_000, 330_000, 500, 260)) <= right * (1 + Fraction(3, 10**6))
+    assert right < Fraction(1, 2**40)
+
+
+def test_all_gone_and_ways_to_choose_are_rounded_up():
+    for population, gone, places in [(10, 4, 2), (1000, 200, 40), (20, 20, 3)]:
+        right = log(comb(population - places, gone - places)) - log(comb(population, gone))
+        assert right <= log_all_gone(population, gone, places) <= right + 3e-6
+    assert exp(log_all_gone(10, 3, 4)) == 0
+    assert log(comb(500, 123)) <= log_choose(500, 123) <= log(comb(500, 123)) + 3e-6

@@ -10,9 +10,9 @@ import pytest
 from hazemap.errors import NotOpened
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.in_memory_round import secure_sum
+from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.protocols.secure_aggregation.minimum_parameters import MinimumParameters
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.stages import Stage
 
 from .people import Anything, session
 

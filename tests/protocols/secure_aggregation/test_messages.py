@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from hazemap.errors import CodecError
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.messages import (
     LETTER,
     MESSAGES,
@@ -20,16 +19,18 @@ from hazemap.protocols.secure_aggregation.messages import (
     Masked,
     Message,
     Neighbours,
+    Peer,
     Picks,
+    PublicKeys,
     Roll,
     Sealed,
     Survivors,
     Unmask,
     decode,
 )
-from hazemap.protocols.secure_aggregation.peer_public_keys import Peer, PublicKeys
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE
+from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap
 
 
 def some(length: int) -> st.SearchStrategy[bytes]:

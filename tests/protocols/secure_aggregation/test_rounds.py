@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hazemap.errors import NotOpened
+from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.stages import Stage
 
 from .people import STAGES, Session, session
 

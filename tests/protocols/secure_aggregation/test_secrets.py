@@ -10,10 +10,9 @@ import pytest
 
 from hazemap.errors import NotOpened
 from hazemap.protocols.secure_aggregation.client_state import ClientState, KnownPeer
-from hazemap.protocols.secure_aggregation.messages import Masked, Message, Sealed, Unmask
+from hazemap.protocols.secure_aggregation.messages import Masked, Message, Sealed, Stage, Unmask
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE
-from hazemap.protocols.secure_aggregation.stages import Stage
 
 from .people import Session, session
 

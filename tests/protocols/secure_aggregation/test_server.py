@@ -7,9 +7,9 @@ import pytest
 
 from hazemap.errors import CodecError, InputError, NotOpened, Refused
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
+from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.protocols.secure_aggregation.server import Server
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.stages import Stage
 
 from .people import STAGES, dice, session
 

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hazemap.errors import CodecError
-from hazemap.protocols.secure_aggregation.bit_packing import unpack
 from hazemap.protocols.secure_aggregation.messages import MESSAGES, decode
+from hazemap.protocols.secure_aggregation.modular_arithmetic import unpack
 from hazemap.protocols.secure_aggregation.reed_solomon import join_with_errors
 from hazemap.protocols.secure_aggregation.shamir_sharing import join
 

@@ -16,25 +16,33 @@ import numpy as np
 
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream
-from hazemap.protocols.secure_aggregation import domain_separation as bindings
-from hazemap.protocols.secure_aggregation import key_derivation as derivation
 from hazemap.protocols.secure_aggregation import masks
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation import neighbour_graph as graph
 from hazemap.protocols.secure_aggregation import prime_field as fields
 from hazemap.protocols.secure_aggregation import shamir_sharing as shamir
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal
-from hazemap.protocols.secure_aggregation.bit_packing import pack
 from hazemap.protocols.secure_aggregation.client import Client
-from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
-from hazemap.protocols.secure_aggregation.key_agreement import KeyPair, agreed
-from hazemap.protocols.secure_aggregation.messages import Invitation, Neighbours, Unmask, decode
-from hazemap.protocols.secure_aggregation.modular_arithmetic import lifted, word
+from hazemap.protocols.secure_aggregation.key_agreement import (
+    KeyPair,
+    agreed,
+    expand,
+    letter_key,
+    pair_mask,
+    seed_commitment,
+    self_mask,
+)
+from hazemap.protocols.secure_aggregation.messages import Invitation, Neighbours, Stage, Unmask, decode
+from hazemap.protocols.secure_aggregation.modular_arithmetic import lifted, pack, word
 from hazemap.protocols.secure_aggregation.server import Server
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
-from hazemap.protocols.secure_aggregation.signing_identities import Identity
-from hazemap.protocols.secure_aggregation.stages import Stage
-from hazemap.protocols.secure_aggregation.tls_encoding import TlsWriter
+from hazemap.protocols.secure_aggregation.signing_identities import (
+    Identity,
+    assent_statement,
+    keys_statement,
+    masked_statement,
+)
+from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap, TlsWriter
 
 FOLDER = Path(__file__).parents[2] / "vectors" / "secure_aggregation"
 SEED = sha256(b"the seed of a ring").digest()
@@ -74,8 +82,8 @@ def primitives() -> Json:
     session = sha256(b"a session").digest()
     ours, theirs = (KeyPair.from_bytes(sha256(name).digest()) for name in (b"ours", b"theirs"))
     point, seed = ours.exchanged(theirs.public), sha256(b"a self-mask seed").digest()
-    letter, address = bindings.letter_key(ours, theirs.public, session), associated(session, 3, 7, Stage.SHARES)
-    inner = derivation.expand(letter, b"hazemap 1 seal" + address, 32)
+    letter, address = letter_key(ours, theirs.public, session), associated(session, 3, 7, Stage.SHARES)
+    inner = expand(letter, b"hazemap 1 seal" + address, 32)
     plain = bytes(range(66))
     some, fewer = Bitmap.of(11, [0, 2, 3, 7, 10]), Bitmap.of(11, [0, 3, 7, 10])
     return {
@@ -86,14 +94,14 @@ def primitives() -> Json:
             "their_public": theirs.public.hex(),
             "point": point.hex(),
             "letter_key": letter.hex(),
-            "mask_key": bindings.pair_mask(ours, theirs.public, session).hex(),
+            "mask_key": pair_mask(ours, theirs.public, session).hex(),
             "other_purpose_40_bytes": agreed(ours, theirs.public, session, b"other", 40).hex(),
         },
-        "self_mask": {"seed": seed.hex(), "key": bindings.self_mask(seed, session).hex()},
+        "self_mask": {"seed": seed.hex(), "key": self_mask(seed, session).hex()},
         "seed_commitment": {
             "position": 3,
             "seed": seed.hex(),
-            "commitment": bindings.commitment(session, 3, seed).hex(),
+            "commitment": seed_commitment(session, 3, seed).hex(),
         },
         "letter": {
             "sender": 3,
@@ -108,9 +116,9 @@ def primitives() -> Json:
             "position": 3,
             "sharers": some.bits.hex(),
             "survivors": fewer.bits.hex(),
-            "keys": bindings.keys_statement(session, 3, ours.public, theirs.public, seed).hex(),
-            "masked": bindings.masked_statement(session, 3, some).hex(),
-            "assent": bindings.assent_statement(session, 3, some, fewer).hex(),
+            "keys": keys_statement(session, 3, ours.public, theirs.public, seed).hex(),
+            "masked": masked_statement(session, 3, some).hex(),
+            "assent": assent_statement(session, 3, some, fewer).hex(),
         },
         "masks": [mask(bytes(range(16)), kind) for kind in ("uint16", "uint32")],
     }

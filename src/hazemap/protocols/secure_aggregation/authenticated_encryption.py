@@ -11,7 +11,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from hazemap.errors import InputError, Refused
-from hazemap.protocols.secure_aggregation.key_derivation import SESSION, expand
+from hazemap.protocols.secure_aggregation.key_agreement import SESSION, expand
 
 KEY = 32
 TAG = 16

@@ -13,19 +13,14 @@ from hazemap.errors import CodecError, InputError, Refused
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
-from hazemap.protocols.secure_aggregation.bit_packing import pack
-from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.client_state import DEALS, HOLDS, SHARED, ClientState, KnownPeer
-from hazemap.protocols.secure_aggregation.domain_separation import (
-    assent_statement,
-    commitment,
-    keys_statement,
+from hazemap.protocols.secure_aggregation.key_agreement import (
+    KeyPair,
     letter_key,
-    masked_statement,
     pair_mask,
+    seed_commitment,
     self_mask,
 )
-from hazemap.protocols.secure_aggregation.key_agreement import KeyPair
 from hazemap.protocols.secure_aggregation.masks import add_mask, subtract_mask
 from hazemap.protocols.secure_aggregation.messages import (
     Assent,
@@ -38,26 +33,33 @@ from hazemap.protocols.secure_aggregation.messages import (
     Message,
     Neighbours,
     Picks,
+    PublicKeys,
     Roll,
     Sealed,
+    Stage,
     Survivors,
     Unmask,
     decode,
 )
 from hazemap.protocols.secure_aggregation.minimum_parameters import Judge
-from hazemap.protocols.secure_aggregation.modular_arithmetic import reduced
-from hazemap.protocols.secure_aggregation.neighbour_graph import drawn_neighbours
-from hazemap.protocols.secure_aggregation.neighbour_verification import (
+from hazemap.protocols.secure_aggregation.modular_arithmetic import pack, reduced
+from hazemap.protocols.secure_aggregation.neighbour_graph import (
     check_distinct,
     check_listed,
     check_neighbours,
     check_peer,
+    drawn_neighbours,
 )
-from hazemap.protocols.secure_aggregation.peer_public_keys import PublicKeys
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE, is_share, split_all
-from hazemap.protocols.secure_aggregation.signing_identities import Identity, verified
-from hazemap.protocols.secure_aggregation.stages import Stage
+from hazemap.protocols.secure_aggregation.signing_identities import (
+    Identity,
+    assent_statement,
+    keys_statement,
+    masked_statement,
+    verified,
+)
+from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap
 
 LOG = logging.getLogger("hazemap.protocols.secure_aggregation")
 
@@ -203,7 +205,7 @@ class Client:
         if self._seen is not None and self._seen(session):
             raise Refused("this session was answered before: it is not answered twice")
         sealing, masking, seed = KeyPair.create(self._random), KeyPair.create(self._random), self._random(32)
-        promise = commitment(session, position, seed)
+        promise = seed_commitment(session, position, seed)
         statement = keys_statement(session, position, sealing.public, masking.public, promise)
         keys = PublicKeys(sealing.public, masking.public, promise, self._identity.sign(statement))
         memory = ClientState(

@@ -3,14 +3,22 @@
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, Self
 
 from hazemap.errors import CodecError, InputError
-from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
-from hazemap.protocols.secure_aggregation.session_parameters import HASH, SessionParameters
+from hazemap.protocols.secure_aggregation.messages import Numbers, Stage
+from hazemap.protocols.secure_aggregation.session_parameters import Hash, Terms
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE
-from hazemap.protocols.secure_aggregation.stages import Stage
-from hazemap.protocols.secure_aggregation.tls_encoding import TlsReader, TlsWriter
+from hazemap.protocols.secure_aggregation.tls_encoding import (
+    Bitmap,
+    Form,
+    Structure,
+    TlsReader,
+    TlsWriter,
+    fixed,
+    number,
+    opaque,
+)
 
 _VERSION = 1
 _KEY = 32
@@ -37,37 +45,51 @@ class KnownPeer(NamedTuple):
         return f"<KnownPeer {self.position} {self.identity.hex()[:16]}…>"
 
 
+def _read_stage(reader: TlsReader) -> Stage:
+    try:
+        stage = Stage(reader.number(1))
+    except ValueError:
+        raise CodecError("this memory is of no known stage") from None
+    if stage > Stage.UNMASK:
+        raise CodecError(f"no client answers {stage.name}: this memory is of no stage that is answered")
+    return stage
+
+
+Secret = Annotated[bytes, opaque(1)]
+Text = Annotated[bytes, opaque(4)]
+
+
 @dataclass(frozen=True)
-class ClientState:
+class ClientState(Structure):
     """The state after an answer. Its secrets are forgotten at the first answer that needs them no more.
 
     A `ClientState` is small and flat, one `bytes` for all neighbours, so that many clients fit into one process.
     """
 
-    stage: Stage
+    stage: Annotated[Stage, Form(lambda writer, stage: writer.number(stage, 1), _read_stage)]
     """what was answered last"""
-    terms: SessionParameters
-    position: int
-    identity: bytes
+    terms: Terms
+    position: Annotated[int, number(4)]
+    identity: Annotated[bytes, fixed(_KEY)]
     """the public half"""
-    asked: bytes
+    asked: Hash
     """SHA-256 of the message that was answered"""
-    reply: bytes = field(repr=False)
-    sealing: bytes = field(default=b"", repr=False)
+    reply: Text = field(repr=False)
+    sealing: Secret = field(default=b"", repr=False)
     """own X25519 key for letters, until SHARES is answered"""
-    masking: bytes = field(default=b"", repr=False)
+    masking: Secret = field(default=b"", repr=False)
     """own X25519 key for masks, until MASKED is answered"""
-    seed: bytes = field(default=b"", repr=False)
+    seed: Secret = field(default=b"", repr=False)
     """of the self mask, until MASKED is answered"""
-    roll: bytes = b""
+    roll: Text = b""
     """bits of who sent keys"""
-    picks: tuple[int, ...] = ()
-    acquaintances: bytes = field(default=b"", repr=False)
-    shares: bytes = field(default=b"", repr=False)
+    picks: Numbers = ()
+    acquaintances: Text = field(default=b"", repr=False)
+    shares: Text = field(default=b"", repr=False)
     """what others dealt, of each its position and two shares"""
-    sharers: bytes = b""
+    sharers: Text = b""
     """bits of who has shared: whom it masked among"""
-    survivors: bytes = b""
+    survivors: Text = b""
     """bits of who is in the sum, as assented to"""
 
     def known(self) -> list[KnownPeer]:
@@ -94,46 +116,16 @@ class ClientState:
         dealt = TlsWriter().numbered(shares, _SECRETS).done()
         return replace(self.acquainted(neighbours), shares=dealt, sealing=b"", masking=b"", seed=b"")
 
-    def to_bytes(self) -> bytes:
+    def write(self, writer: TlsWriter) -> TlsWriter:
         """Everything, secrets included: to be kept where the device's rows are kept."""
-        writer = TlsWriter().number(_VERSION, 1).number(self.stage, 1).opaque(self.terms.to_bytes(), 2)
-        writer.number(self.position, 4).fixed(self.identity, _KEY).fixed(self.asked, HASH).opaque(self.reply, 4)
-        for secret in (self.sealing, self.masking, self.seed):
-            writer.opaque(secret, 1)
-        writer.opaque(self.roll, 4).numbers(self.picks).opaque(self.acquaintances, 4)
-        return writer.opaque(self.shares, 4).opaque(self.sharers, 4).opaque(self.survivors, 4).done()
+        return super().write(writer.number(_VERSION, 1))
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "ClientState":
-        """What `to_bytes` wrote; CodecError for bytes that are no memory of a client."""
-        reader = TlsReader(data)
+    def read(cls, reader: TlsReader) -> Self:
+        """What `write` wrote; CodecError for bytes that are no memory of a client."""
         if reader.number(1) != _VERSION:
             raise CodecError(f"this is no client's memory of version {_VERSION}")
-        try:
-            stage = Stage(reader.number(1))
-        except ValueError:
-            raise CodecError("this memory is of no known stage") from None
-        if stage > Stage.UNMASK:
-            raise CodecError(f"no client answers {stage.name}: this memory is of no stage that is answered")
-        terms = SessionParameters.from_bytes(reader.opaque(2))
-        memory = cls(
-            stage,
-            terms,
-            position=reader.number(4),
-            identity=reader.fixed(_KEY),
-            asked=reader.fixed(HASH),
-            reply=reader.opaque(4),
-            sealing=reader.opaque(1),
-            masking=reader.opaque(1),
-            seed=reader.opaque(1),
-            roll=reader.opaque(4),
-            picks=reader.numbers(),
-            acquaintances=reader.opaque(4),
-            shares=reader.opaque(4),
-            sharers=reader.opaque(4),
-            survivors=reader.opaque(4),
-        )
-        reader.end()
+        memory = super().read(reader)
         memory._check()
         return memory
 

@@ -12,7 +12,7 @@ sum, and must learn that, three things may go wrong (Bell et al. 2020, section 3
   probability C(n−k, b−k)/C(n, b), b = A + D. The sum over the pairs must be below 2⁻⁴¹.
 * *Survival.* Some client with fewer than t surviving neighbours must be rarer than 2⁻²⁰: the round would fail.
 
-Neighbours are drawn without replacement, so all counts are hypergeometric (`tails`); a union over n clients gives
+Neighbours are drawn without replacement, so all counts are hypergeometric (`at_least`); a union over n clients gives
 the bounds. `published` is the finder of the fcp library (Google, graph_parameter_finder.cc), row by row. Sessions
 are held to more, for it counts a client among its own neighbours and lets all drop out after the graph is drawn:
 
@@ -23,15 +23,135 @@ are held to more, for it counts a client among its own neighbours and lets all d
   sum may be of a part of the survivors, but not of a small one (`together`).
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
-from math import floor, log
+from math import exp, floor, inf, lgamma, log, log1p
 
 from hazemap.errors import InputError
-from hazemap.protocols.secure_aggregation.neighbour_probabilities import SECURITY, NeighbourProbabilities
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.protocols.secure_aggregation.smallest_group import log_chance, smallest_group
+
+_OUTWARD = log1p(1e-6)
+
+
+def at_least(population: int, marked: int, drawn: int, least: int) -> float:
+    """P(X >= least) where `drawn` of `population` are drawn without replacement and X of them are among the `marked`.
+
+    Never too small, and 1 up to the mean, where it is at least 1/2. O(√drawn) terms in practice. Floats, for these
+    numbers describe how safe parameters are and never decide a draw. The logarithm of a factorial of up to 10⁶ is off
+    by less than 10⁻⁸, nine of them make a term, and every tail is raised by a millionth of itself.
+
+    >>> round(at_least(52, 4, 13, 2), 4)  # two aces or more in a hand of bridge
+    0.2573
+    """
+    most = min(marked, drawn)
+    if least <= max(0, drawn + marked - population) or least * population <= marked * drawn:
+        return 1.0
+    if least > most:
+        return 0.0
+    rest = population - marked
+    term = total = exp(_choose(marked, least) + _choose(rest, drawn - least) - _choose(population, drawn) + _OUTWARD)
+    for x in range(least, most):
+        term *= (marked - x) / (x + 1) * ((drawn - x) / (rest - drawn + x + 1))
+        total += term
+        if term < total * 1e-17:  # beyond the mean terms fall ever faster: what is left is lost in the rounding
+            break
+    return min(total, 1.0)
+
+
+def log_all_gone(population: int, gone: int, places: int) -> float:
+    """How likely all of `places` given members are among the `gone` of `population`: ln of (gone)ₖ / (population)ₖ."""
+    if places > gone:
+        return -inf
+    return (
+        lgamma(gone + 1)
+        - lgamma(gone - places + 1)
+        - lgamma(population + 1)
+        + lgamma(population - places + 1)
+        + _OUTWARD
+    )
+
+
+def log_choose(n: int, k: int) -> float:
+    """How many ways there are to choose k of n: the logarithm, rounded up."""
+    return _choose(n, k) + _OUTWARD
+
+
+def _choose(n: int, k: int) -> float:
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+
+
+SECURITY = 2.0**-41
+"""How likely each of two bad events may be at most, so that both together stay below 2⁻⁴⁰."""
+CORRECTNESS = 2.0**-20
+"""How likely a round among honest people may fail at most."""
+
+
+@dataclass(frozen=True)
+class NeighbourProbabilities:
+    """The laws of the number of corrupt and of missing neighbours, and what a finder asks of them.
+
+    Of `clients` invited, `corrupt` work with a server that `lies`, or does not, and `missing` drop out.
+
+    >>> everybody = NeighbourProbabilities(1000, corrupt=50, missing=100, lies=False, drawn_from=899, staying=999)
+    >>> everybody.least_threshold(36), everybody.most_threshold(36), everybody.ring_holds(36)
+    (19, 19, True)
+    """
+
+    clients: int
+    corrupt: int
+    missing: int
+    lies: bool
+    drawn_from: int
+    """how many an honest client's neighbours are drawn from, where most are corrupt"""
+    staying: int
+    """how many they are drawn from, where most drop out later"""
+
+    def least_threshold(self, degree: int) -> int:
+        """The least t that corrupt neighbours do not reach (or 2t, k + c, where the server lies); at least 1."""
+        drawn = min(degree, self.drawn_from)
+        fails, holds = -1, min(self.corrupt, drawn)  # the corrupt are at most this many, but for SECURITY / n
+        while holds - fails > 1:
+            middle = (fails + holds) // 2
+            if at_least(self.drawn_from, self.corrupt, drawn, middle + 1) < SECURITY / self.clients:
+                holds = middle
+            else:
+                fails = middle
+        return (degree + holds) // 2 + 1 if self.lies else holds + 1
+
+    def most_threshold(self, degree: int) -> int:
+        """The largest t that every client's surviving neighbours reach, but for CORRECTNESS; 0 if there is none."""
+        holds, fails = 0, degree + 1
+        while fails - holds > 1:
+            middle = (fails + holds) // 2
+            if at_least(self.staying, self.missing, degree, degree - middle + 1) < CORRECTNESS / self.clients:
+                holds = middle
+            else:
+                fails = middle
+        return holds
+
+    def ring_holds(self, degree: int) -> bool:
+        """Whether the honest survivors on a ring of everybody are connected, but for SECURITY."""
+        pairs = log(self.clients) + log(self.clients - degree - 1) - log(2)
+        return pairs + log_all_gone(self.clients, self.corrupt + self.missing, degree) < log(SECURITY)
+
+    def rings(self, last: int | None = None) -> Iterator[tuple[int, int, int]]:
+        """Ascending degrees of connected rings, up to `last`, with their least and most threshold; no hopeless ones.
+
+        Two draws more cannot lower the number of corrupt neighbours, nor add more than two survivors. So of what
+        the most threshold lacks, a step of 2 in the degree makes up for at most 2, or 1 where the server lies.
+        """
+        degree, step = 2, 1 if self.lies else 2
+        while degree < self.clients - 1 and (last is None or degree <= last):
+            lacks = 1
+            if self.ring_holds(degree):
+                least, most = self.least_threshold(degree), self.most_threshold(degree)
+                yield degree, least, most
+                lacks = least - most
+            degree += 2 * max(1, -(-lacks // step))
+
 
 MOST_CLIENTS = 1_000_000
 """Up to here the tails are known to their last digits that matter."""
@@ -132,7 +252,7 @@ def secure(clients: int, degree: int, threshold: int, corrupt: Fraction, dropout
 
 @lru_cache(maxsize=256, typed=True)
 def together(clients: int, degree: int, threshold: int, corrupt: Fraction, dropout: Fraction) -> int:
-    """How many honest people are in any sum that a malicious server opens, but for probability 2⁻⁴⁰ (`groups`).
+    """How many honest people are in any sum that a malicious server opens, but for probability 2⁻⁴⁰ (`smallest_group`).
 
     Each group's noise must be complete: `noise.parties` of the terms is at most this in malicious mode.
 
@@ -188,3 +308,47 @@ def _laws(clients: int, corrupt: Fraction, dropout: Fraction, mode: Mode) -> Nei
         )
     bad, gone = floor(clients * corrupt), floor(clients * dropout)
     return NeighbourProbabilities(clients, bad, gone, mode is Mode.MALICIOUS, max(bad, clients - gone - 1), clients - 1)
+
+
+def smallest_group(laws: NeighbourProbabilities, degree: int, threshold: int, enough: int) -> int:
+    """How many honest people are in any sum at least, but for probability 2⁻⁴⁰; `enough` if they are no fewer.
+
+    A server that breaks the rules sees, in malicious mode, who drew whom, and may then tell each client another story
+    of who shared and who dropped out. Say it opens a sum over the honest set S, joined by pairwise masks. Let i be in
+    S, and c of the k clients N that i drew corrupt; every client needs t of its N to sign and to tell.
+
+    1. Nobody's both secrets are known, if c < 2t − k for every honest client (see above).
+    2. An honest j that tells shares has seen t assents to its own survival, and whoever gave one gives no share of j's
+       masking key. If t others did, 2t ≤ k + c, with the c of j. So the key of a j that told shares stays unknown.
+    3. i's self-mask was opened: t of N told their share of its seed. Each honest one had i's signature that it masked
+       among the same sharers, itself one of them. So i has a mask with each of these t, and each is corrupt or its key
+       is unknown, by 2. What is honest of them must be in S as well, or its mask with i would not cancel.
+
+    So every i in S drew t or more from S and the corrupt. For one set S of s people the probability of that is at most
+    P(X ≥ t)ˢ, X hypergeometric with A + s − 1 marked, and there are C(n − A, s) sets, n clients with A corrupt. The
+    union over sets is what the server may choose from after it has seen the graph. Its rolls, from which clients draw,
+    hold n − D clients at least, and a client draws by itself: the bound holds in whatever order it asks them.
+
+    The result is the first size s at which the union bound over sizes up to s passes 2⁻⁴¹; 1 unless condition 1 holds
+    but for 2⁻⁴¹. Sizes go in blocks of a thousandth, each counted at its worst: 10 ms for 10,000 clients.
+    """
+    honest, total, size = laws.clients - laws.corrupt, 0.0, 1
+    enough = min(enough, honest)
+    if threshold < laws.least_threshold(degree):
+        return 1
+    while size < enough:
+        last = min(size + size // 1000, honest)
+        total += (last - size + 1) * exp(min(0.0, log_chance(laws, degree, threshold, size, last)))
+        if total >= SECURITY:
+            return size
+        size = last + 1
+    return enough
+
+
+def log_chance(laws: NeighbourProbabilities, degree: int, threshold: int, first: int, last: int) -> float:
+    """How likely a closed set of a size from `first` to `last` is, at most: a logarithm, each factor at its worst."""
+    honest = laws.clients - laws.corrupt
+    inside = min(laws.corrupt + last - 1, laws.drawn_from)
+    drawn_in = at_least(laws.drawn_from, inside, min(degree, laws.drawn_from), threshold)
+    sets = log_choose(honest, min(max(first, honest // 2), last))
+    return sets + first * log(drawn_in) if drawn_in else -inf

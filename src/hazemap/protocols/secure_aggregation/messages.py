@@ -10,44 +10,154 @@ which the name is the hash, instead. A pair a stage, the server's first:
 Whatever bytes come, a decoder gives the one message they are the encoding of, or raises CodecError.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from enum import IntEnum
+from functools import cached_property
+from typing import Annotated, ClassVar, Self
 
 from hazemap.errors import CodecError
 from hazemap.protocols.secure_aggregation import authenticated_encryption as sealing
+from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation import shamir_sharing as shamir
-from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
-from hazemap.protocols.secure_aggregation.peer_public_keys import Peer, PublicKeys, read_path, write_path
-from hazemap.protocols.secure_aggregation.session_parameters import HASH, SessionParameters
+from hazemap.protocols.secure_aggregation.key_agreement import KEY
+from hazemap.protocols.secure_aggregation.session_parameters import Hash, Terms
 from hazemap.protocols.secure_aggregation.signing_identities import SIGNATURE
-from hazemap.protocols.secure_aggregation.stages import Stage
-from hazemap.protocols.secure_aggregation.tls_encoding import TlsReader, TlsWriter
+from hazemap.protocols.secure_aggregation.tls_encoding import (
+    Bitmap,
+    Form,
+    Structure,
+    TlsReader,
+    TlsWriter,
+    fixed,
+    number,
+    numbered,
+    opaque,
+    part,
+)
+
+
+class Stage(IntEnum):
+    """What the clients are asked for.
+
+    >>> Stage.KEYS < Stage.MASKED < Stage.OPENED
+    True
+    """
+
+    KEYS = 1
+    """public keys of this session, signed"""
+    PICKS = 2
+    """malicious mode: whom a client draws to hold its shares"""
+    SHARES = 3
+    """shares of a client's two secrets, sealed for their holders"""
+    MASKED = 4
+    """the vector under its masks"""
+    ASSENT = 5
+    """a signature under who sent a vector"""
+    UNMASK = 6
+    """of each peer the share of one of its two secrets"""
+    OPENED = 7
+    """the end: the sum is known"""
+    FAILED = 8
+    """the end: nothing was opened"""
+
 
 VERSION = 1
 LETTER = 2 * shamir.SHARE + sealing.TAG
 """Bytes of a sealed letter: the shares of two secrets."""
 
+_PRIME = 2**255 - 19  # a public key is a number below this, or it is another key in disguise (RFC 7748, section 5)
+_PATH = 32  # a roster has fewer than 2³² clients: no proof is longer
 
-class Message(ABC):
-    """What is the same for all messages."""
+
+def _public_key(reader: TlsReader) -> bytes:
+    key = reader.fixed(KEY)
+    if int.from_bytes(key, "little") >= _PRIME:
+        raise CodecError("a public key is not written as it should be")
+    return key
+
+
+def _write_path(writer: TlsWriter, path: tuple[bytes, ...]) -> None:
+    """A proof of the roster: uint8 how many hashes, then the hashes."""
+    writer.number(len(path), 1)
+    for sibling in path:
+        writer.fixed(sibling, roster.LENGTH)
+
+
+def _read_path(reader: TlsReader) -> tuple[bytes, ...]:
+    length = reader.number(1)
+    if length > _PATH:
+        raise CodecError(f"a proof has at most {_PATH} hashes, not {length}")
+    return tuple(reader.fixed(roster.LENGTH) for _ in range(length))
+
+
+Position = Annotated[int, number(4)]
+PublicKey = Annotated[bytes, Form(lambda writer, key: writer.fixed(key, KEY), _public_key)]
+Signature = Annotated[bytes, fixed(SIGNATURE)]
+Clients = Annotated[Bitmap, part(Bitmap)]
+Proof = Annotated[tuple[bytes, ...], Form(_write_path, _read_path)]
+Letters = Annotated[Mapping[int, bytes], numbered(LETTER)]
+Signatures = Annotated[Mapping[int, bytes], numbered(SIGNATURE)]
+Shares = Annotated[Mapping[int, bytes], numbered(shamir.SHARE)]
+Numbers = Annotated[tuple[int, ...], Form(TlsWriter.numbers, TlsReader.numbers)]
+
+
+@dataclass(frozen=True)
+class PublicKeys(Structure):
+    """What a client shows of its secrets in one session: signed, so that nobody can put others in their place."""
+
+    sealing: PublicKey
+    """X25519: letters to it are sealed under what is agreed with this key"""
+    masking: PublicKey
+    """X25519: pair masks"""
+    commitment: Hash
+    """SHA-256 of the self-mask seed, bound to session and position"""
+    signature: Signature
+    """Ed25519, by the client's identity, over `signing_identities.keys_statement`"""
+
+
+@dataclass(frozen=True)
+class Peer(Structure):
+    """A neighbour as the server presents it: each part is proven, by the roster's root or by a signature."""
+
+    position: Position
+    identity: Annotated[bytes, fixed(KEY)]
+    proof: Proof
+    keys: Annotated[PublicKeys, part(PublicKeys)]
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """Its encoding, made once: the server sends it to all its neighbours."""
+        return self.to_bytes()
+
+
+def _write_peers(writer: TlsWriter, peers: tuple[Peer, ...]) -> None:
+    writer.number(len(peers), 4)
+    for peer in peers:
+        writer.fixed(peer.encoded, len(peer.encoded))
+
+
+def _read_peers(reader: TlsReader) -> tuple[Peer, ...]:
+    peers: list[Peer] = []
+    for _ in range(reader.number(4)):  # a count that is too large ends with the bytes
+        peers.append(Peer.read(reader))
+        if len(peers) > 1 and peers[-2].position >= peers[-1].position:
+            raise CodecError("the neighbours do not ascend")
+    return tuple(peers)
+
+
+class Message(Structure):
+    """What is the same for all messages: `kind` is the type's number, `stage` where it belongs."""
 
     kind: ClassVar[int]
     stage: ClassVar[Stage]
 
-    @abstractmethod
-    def _write(self, writer: TlsWriter) -> None: ...
-
-    @classmethod
-    @abstractmethod
-    def _read(cls, reader: TlsReader) -> Self: ...
+    def __init_subclass__(cls, kind: int = 0, stage: Stage = Stage.KEYS) -> None:
+        cls.kind, cls.stage = kind, stage
 
     def encode(self) -> bytes:
         """Its one encoding."""
-        writer = TlsWriter().number(VERSION, 1).number(self.kind, 1)
-        self._write(writer)
-        return writer.done()
+        return self.write(TlsWriter().number(VERSION, 1).number(self.kind, 1)).done()
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
@@ -62,245 +172,117 @@ class Message(ABC):
 class InSession(Message):
     """What is the same for all messages after the invitation: they name their session."""
 
-    session: bytes
-
-    @abstractmethod
-    def _fields(self, writer: TlsWriter) -> None: ...
-
-    @classmethod
-    @abstractmethod
-    def _values(cls, reader: TlsReader) -> tuple[object, ...]: ...
-
-    def _write(self, writer: TlsWriter) -> None:
-        self._fields(writer.fixed(self.session, HASH))
-
-    @classmethod
-    def _read(cls, reader: TlsReader) -> Self:
-        return cls(reader.fixed(HASH), *cls._values(reader))
+    session: Hash
 
 
 @dataclass(frozen=True)
-class Invitation(Message):
+class Invitation(Message, kind=1, stage=Stage.KEYS):
     """To a client: the terms, its position in the roster, and the proof that it is its identity's."""
 
-    kind: ClassVar[int] = 1
-    stage: ClassVar[Stage] = Stage.KEYS
-    terms: SessionParameters
-    position: int
-    proof: tuple[bytes, ...]
+    terms: Terms
+    position: Position
+    proof: Proof
 
     @property
     def session(self) -> bytes:
         """The name that the terms have."""
         return self.terms.session
 
-    def _write(self, writer: TlsWriter) -> None:
-        writer.opaque(self.terms.to_bytes(), 2).number(self.position, 4)
-        write_path(writer, self.proof)
-
-    @classmethod
-    def _read(cls, reader: TlsReader) -> Self:
-        return cls(SessionParameters.from_bytes(reader.opaque(2)), reader.number(4), read_path(reader))
-
 
 @dataclass(frozen=True)
-class Keys(InSession):
+class Keys(InSession, kind=2, stage=Stage.KEYS):
     """From a client: its public keys of this session."""
 
-    kind: ClassVar[int] = 2
-    stage: ClassVar[Stage] = Stage.KEYS
-    keys: PublicKeys
-
-    def _fields(self, writer: TlsWriter) -> None:
-        self.keys.write(writer)
-
-    @classmethod
-    def _values(cls, reader: TlsReader) -> tuple[object, ...]:
-        return (PublicKeys.read(reader),)
+    keys: Annotated[PublicKeys, part(PublicKeys)]
 
 
 @dataclass(frozen=True)
-class Roll(InSession):
+class Roll(InSession, kind=3, stage=Stage.PICKS):
     """To a client in malicious mode: who has sent keys."""
 
-    kind: ClassVar[int] = 3
-    stage: ClassVar[Stage] = Stage.PICKS
-    roll: Bitmap
-
-    def _fields(self, writer: TlsWriter) -> None:
-        self.roll.write(writer)
-
-    @classmethod
-    def _values(cls, reader: TlsReader) -> tuple[object, ...]:
-        return (Bitmap.read(reader),)
+    roll: Clients
 
 
 @dataclass(frozen=True)
-class Picks(InSession):
+class Picks(InSession, kind=4, stage=Stage.PICKS):
     """From a client in malicious mode: whom it has drawn to hold its shares, ascending."""
 
-    kind: ClassVar[int] = 4
-    stage: ClassVar[Stage] = Stage.PICKS
-    picks: tuple[int, ...]
-
-    def _fields(self, writer: TlsWriter) -> None:
-        writer.numbers(self.picks)
-
-    @classmethod
-    def _values(cls, reader: TlsReader) -> tuple[object, ...]:
-        return (reader.numbers(),)
+    picks: Numbers
 
 
 @dataclass(frozen=True)
-class Neighbours(InSession):
+class Neighbours(InSession, kind=5, stage=Stage.SHARES):
     """To a client: who has sent keys, the ring's seed (zeros in malicious mode), and its neighbours, ascending."""
 
-    kind: ClassVar[int] = 5
-    stage: ClassVar[Stage] = Stage.SHARES
-    roll: Bitmap
-    seed: bytes
-    peers: tuple[Peer, ...]
-
-    def _fields(self, writer: TlsWriter) -> None:
-        self.roll.write(writer)
-        writer.fixed(self.seed, HASH).number(len(self.peers), 4)
-        for peer in self.peers:
-            writer.fixed(peer.encoded, len(peer.encoded))
-
-    @classmethod
-    def _values(cls, reader: TlsReader) -> tuple[object, ...]:
-        roll, seed = Bitmap.read(reader), reader.fixed(HASH)
-        peers: list[Peer] = []
-        for _ in range(reader.number(4)):  # a count that is too large ends with the bytes
-            peers.append(Peer.read(reader))
-            if len(peers) > 1 and peers[-2].position >= peers[-1].position:
-                raise CodecError("the neighbours do not ascend")
-        return roll, seed, tuple(peers)
+    roll: Clients
+    seed: Hash
+    peers: Annotated[tuple[Peer, ...], Form(_write_peers, _read_peers)]
 
 
 @dataclass(frozen=True)
-class Sealed(InSession):
+class Sealed(InSession, kind=6, stage=Stage.SHARES):
     """From a client: a letter to each of its holders, with their shares of its two secrets."""
 
-    kind: ClassVar[int] = 6
-    stage: ClassVar[Stage] = Stage.SHARES
-    letters: Mapping[int, bytes] = field(repr=False)
-
-    def _fields(self, writer: TlsWriter) -> None:
-        writer.numbered(self.letters, LETTER)
-
-    @classmethod
-    def _values(cls, reader: TlsReader) -> tuple[object, ...]:
-        return (reader.numbered(LETTER),)
+    letters: Letters = field(repr=False)
 
 
 @dataclass(frozen=True)
-class Inbox(InSession):
+class Inbox(InSession, kind=7, stage=Stage.MASKED):
     """To a client: who has shared, and the letters to it."""
 
-    kind: ClassVar[int] = 7
-    stage: ClassVar[Stage] = Stage.MASKED
-    sharers: Bitmap
-    letters: Mapping[int, bytes] = field(repr=False)
-
-    def _fields(self, writer: TlsWriter) -> None:
-        self.sharers.write(writer)
-        writer.numbered(self.letters, LETTER)
-
-    @classmethod
-    def _values(cls, reader: TlsReader) -> tuple[object, ...]:
-        return Bitmap.read(reader), reader.numbered(LETTER)
+    sharers: Clients
+    letters: Letters = field(repr=False)
 
 
 @dataclass(frozen=True)
-class Masked(InSession):
+class Masked(InSession, kind=8, stage=Stage.MASKED):
     """From a client: contribution + noise + masks modulo 2^b, packed; and its signature under who it masked among."""
 
-    kind: ClassVar[int] = 8
-    stage: ClassVar[Stage] = Stage.MASKED
-    vector: bytes = field(repr=False)
-    signature: bytes
-    """over `bindings.masked_statement`"""
-
-    def _fields(self, writer: TlsWriter) -> None:
-        writer.opaque(self.vector, 4).fixed(self.signature, SIGNATURE)
-
-    @classmethod
-    def _values(cls, reader: TlsReader) -> tuple[object, ...]:
-        return reader.opaque(4), reader.fixed(SIGNATURE)
+    vector: Annotated[bytes, opaque(4)] = field(repr=False)
+    signature: Signature
+    """over `signing_identities.masked_statement`"""
 
 
 @dataclass(frozen=True)
-class Survivors(InSession):
+class Survivors(InSession, kind=9, stage=Stage.ASSENT):
     """To a client: whose vectors the sum will be over."""
 
-    kind: ClassVar[int] = 9
-    stage: ClassVar[Stage] = Stage.ASSENT
-    survivors: Bitmap
-
-    def _fields(self, writer: TlsWriter) -> None:
-        self.survivors.write(writer)
-
-    @classmethod
-    def _values(cls, reader: TlsReader) -> tuple[object, ...]:
-        return (Bitmap.read(reader),)
+    survivors: Clients
 
 
 @dataclass(frozen=True)
-class Assent(InSession):
-    """From a client: its signature under `bindings.assent_statement`."""
+class Assent(InSession, kind=10, stage=Stage.ASSENT):
+    """From a client: its signature under `signing_identities.assent_statement`."""
 
-    kind: ClassVar[int] = 10
-    stage: ClassVar[Stage] = Stage.ASSENT
-    signature: bytes
-
-    def _fields(self, writer: TlsWriter) -> None:
-        writer.fixed(self.signature, SIGNATURE)
-
-    @classmethod
-    def _values(cls, reader: TlsReader) -> tuple[object, ...]:
-        return (reader.fixed(SIGNATURE),)
+    signature: Signature
 
 
 @dataclass(frozen=True)
-class Assents(InSession):
+class Assents(InSession, kind=11, stage=Stage.UNMASK):
     """To a client: what its peers signed, to compare with what it was told itself."""
 
-    kind: ClassVar[int] = 11
-    stage: ClassVar[Stage] = Stage.UNMASK
-    assents: Mapping[int, bytes] = field(repr=False)
+    assents: Signatures = field(repr=False)
     """`threshold` of its holders, under the survivors"""
-    masked: Mapping[int, bytes] = field(repr=False)
+    masked: Signatures = field(repr=False)
     """malicious mode: every surviving dealer's, under who it masked among; else none"""
-
-    def _fields(self, writer: TlsWriter) -> None:
-        writer.numbered(self.assents, SIGNATURE).numbered(self.masked, SIGNATURE)
-
-    @classmethod
-    def _values(cls, reader: TlsReader) -> tuple[object, ...]:
-        return reader.numbered(SIGNATURE), reader.numbered(SIGNATURE)
 
 
 @dataclass(frozen=True)
-class Unmask(InSession):
+class Unmask(InSession, kind=12, stage=Stage.UNMASK):
     """From a client: its shares of the seeds of those who survived, and of the masking keys of those who did not."""
 
-    kind: ClassVar[int] = 12
-    stage: ClassVar[Stage] = Stage.UNMASK
-    seeds: Mapping[int, bytes] = field(repr=False)
-    keys: Mapping[int, bytes] = field(repr=False)
-
-    def _fields(self, writer: TlsWriter) -> None:
-        writer.numbered(self.seeds, shamir.SHARE).numbered(self.keys, shamir.SHARE)
+    seeds: Shares = field(repr=False)
+    keys: Shares = field(repr=False)
 
     @classmethod
-    def _values(cls, reader: TlsReader) -> tuple[object, ...]:
-        seeds, keys = reader.numbered(shamir.SHARE), reader.numbered(shamir.SHARE)
-        if not seeds.keys().isdisjoint(keys):
+    def read(cls, reader: TlsReader) -> Self:
+        """What `write` wrote, if it tells one share of each client, each an element of the field."""
+        message = super().read(reader)
+        if not message.seeds.keys().isdisjoint(message.keys):
             raise CodecError("both shares of one client")
-        if not all(map(shamir.is_share, (*seeds.values(), *keys.values()))):
+        if not all(map(shamir.is_share, (*message.seeds.values(), *message.keys.values()))):
             raise CodecError("a share is not written as it should be")
-        return seeds, keys
+        return message
 
 
 MESSAGES: tuple[type[Message], ...] = (
@@ -321,6 +303,6 @@ def decode(data: bytes) -> Message:
     version, kind = reader.number(1), reader.number(1)
     if version != VERSION or kind not in _BY_KIND:
         raise CodecError(f"version {version}, type {kind} is no message of version {VERSION}")
-    message = _BY_KIND[kind]._read(reader)
+    message = _BY_KIND[kind].read(reader)
     reader.end()
     return message

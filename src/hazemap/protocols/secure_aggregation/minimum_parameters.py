@@ -24,9 +24,9 @@ class MinimumParameters:
 
     * at least `clients` are invited and `survivors` of them must have sent a vector before anything is opened;
     * if the part `corrupt` of the invited work with the server, degree and threshold still hide everybody, but for
-      probability 2⁻⁴⁰ (`degrees.weakness`), in the mode that the terms claim;
+      probability 2⁻⁴⁰ (`graph_degree.weakness`), in the mode that the terms claim;
     * the noise is enough without them: `parties`, whose shares make all of it, are at most the survivors less the
-      corrupt; and at most `degrees.together` where the server may lie about who survived.
+      corrupt; and at most `graph_degree.together` where the server may lie about who survived.
 
     Whether the noise has the scale that was paid for, and the modulus follows from it, only the task can say.
 

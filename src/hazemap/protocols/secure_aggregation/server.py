@@ -9,9 +9,6 @@ import numpy as np
 from hazemap.arrays import Bools, Ints
 from hazemap.errors import CodecError, InputError, NotOpened, Refused
 from hazemap.protocols.secure_aggregation import merkle_roster as rosters
-from hazemap.protocols.secure_aggregation.bit_packing import unpack
-from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
-from hazemap.protocols.secure_aggregation.domain_separation import assent_statement, keys_statement, masked_statement
 from hazemap.protocols.secure_aggregation.key_agreement import KeyPair
 from hazemap.protocols.secure_aggregation.messages import (
     LETTER,
@@ -24,20 +21,26 @@ from hazemap.protocols.secure_aggregation.messages import (
     Masked,
     Message,
     Neighbours,
+    Peer,
     Picks,
     Roll,
     Sealed,
+    Stage,
     Survivors,
     Unmask,
     decode,
 )
-from hazemap.protocols.secure_aggregation.modular_arithmetic import word
+from hazemap.protocols.secure_aggregation.modular_arithmetic import unpack, word
 from hazemap.protocols.secure_aggregation.neighbour_graph import commitment, ring_neighbours
-from hazemap.protocols.secure_aggregation.peer_public_keys import Peer
 from hazemap.protocols.secure_aggregation.secret_share_holders import SecretShareHolders
 from hazemap.protocols.secure_aggregation.session_parameters import HASH, Mode, SessionParameters
-from hazemap.protocols.secure_aggregation.signing_identities import verified
-from hazemap.protocols.secure_aggregation.stages import Stage
+from hazemap.protocols.secure_aggregation.signing_identities import (
+    assent_statement,
+    keys_statement,
+    masked_statement,
+    verified,
+)
+from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap
 from hazemap.protocols.secure_aggregation.unmasking import Opened, Unmasking
 
 LOG = logging.getLogger("hazemap.protocols.secure_aggregation")

@@ -5,12 +5,15 @@ from enum import Enum
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
+from typing import Annotated, Self
 
 from hazemap.errors import CodecError, InputError
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.protocols.secure_aggregation.tls_encoding import TlsReader, TlsWriter
+from hazemap.protocols.secure_aggregation.tls_encoding import Form, Structure, TlsReader, TlsWriter, fixed, number
 
 HASH = 32
+Hash = Annotated[bytes, fixed(HASH)]
+_Number = Annotated[int, number(4)]
 
 
 class Mode(Enum):
@@ -26,8 +29,19 @@ class Mode(Enum):
     """it may do anything, and the enrolled identities are what clients trust"""
 
 
+def _write_noise(writer: TlsWriter, noise: DistributedNoise) -> None:
+    for part in (noise.scale.numerator, noise.scale.denominator):
+        writer.opaque(part.to_bytes((part.bit_length() + 7) // 8, "big"), 1)
+    writer.number(noise.parties, 4)
+
+
+def _read_noise(reader: TlsReader) -> DistributedNoise:
+    scale = Fraction(int.from_bytes(reader.opaque(1), "big"), int.from_bytes(reader.opaque(1), "big"))
+    return DistributedNoise(scale, reader.number(4))
+
+
 @dataclass(frozen=True)
-class SessionParameters:
+class SessionParameters(Structure):
     """The parameters of one session, all public. Every message and key is bound to them through `session`.
 
     Clients check them: against each other by the name of the session in every signature, against their own
@@ -39,28 +53,28 @@ class SessionParameters:
     (True, 32)
     """
 
-    mode: Mode
-    task: bytes
+    mode: Annotated[Mode, Form(lambda writer, mode: writer.number(mode.value, 1), lambda found: Mode(found.number(1)))]
+    task: Hash
     """SHA-256 of the task: what is asked, at which price"""
-    nonce: bytes
+    nonce: Hash
     """32 bytes never used before"""
-    clients: int
+    clients: _Number
     """how many are invited"""
-    degree: int
+    degree: _Number
     """how many peers hold shares of a client's secrets"""
-    threshold: int
+    threshold: _Number
     """how many of them tell a secret"""
-    survivors: int
+    survivors: _Number
     """the sum is never opened over fewer"""
-    size: int
+    size: _Number
     """numbers in a vector"""
-    bits: int
+    bits: Annotated[int, number(1)]
     """sums are modulo 2^bits"""
-    noise: DistributedNoise
+    noise: Annotated[DistributedNoise, Form(_write_noise, _read_noise)]
     """what each client adds"""
-    roster: bytes
+    roster: Hash
     """Merkle root of the identities that are invited, in order"""
-    graph: bytes
+    graph: Hash
     """semi-honest: commitment to the seed that orders the ring; malicious: zeros"""
 
     def __post_init__(self) -> None:
@@ -88,32 +102,23 @@ class SessionParameters:
         """The name of the session, 32 bytes: SHA-256("hazemap secure sum 1" ‖ terms)."""
         return sha256(b"hazemap secure sum 1" + self.to_bytes()).digest()
 
-    def to_bytes(self) -> bytes:
-        """The one encoding of these terms."""
-        writer = TlsWriter().number(self.mode.value, 1).fixed(self.task, HASH).fixed(self.nonce, HASH)
-        for number in (self.clients, self.degree, self.threshold, self.survivors, self.size):
-            writer.number(number, 4)
-        writer.number(self.bits, 1)
-        for number in (self.noise.scale.numerator, self.noise.scale.denominator):
-            writer.opaque(number.to_bytes((number.bit_length() + 7) // 8, "big"), 1)
-        return writer.number(self.noise.parties, 4).fixed(self.roster, HASH).fixed(self.graph, HASH).done()
-
     @classmethod
-    def from_bytes(cls, data: bytes) -> "SessionParameters":
+    def from_bytes(cls, data: bytes) -> Self:
         """What `to_bytes` wrote; CodecError for anything else."""
-        reader = TlsReader(data)
         try:
-            mode = Mode(reader.number(1))
-            task, nonce = reader.fixed(HASH), reader.fixed(HASH)
-            clients, degree, threshold, survivors, size = (reader.number(4) for _ in range(5))
-            bits = reader.number(1)
-            scale = Fraction(int.from_bytes(reader.opaque(1), "big"), int.from_bytes(reader.opaque(1), "big"))
-            noise = DistributedNoise(scale, reader.number(4))
-            roster, graph = reader.fixed(HASH), reader.fixed(HASH)
-            reader.end()
-            terms = cls(mode, task, nonce, clients, degree, threshold, survivors, size, bits, noise, roster, graph)
+            terms = super().from_bytes(data)
         except (InputError, ValueError, ZeroDivisionError) as error:
             raise CodecError(f"these are nobody's terms: {error}") from error
         if terms.to_bytes() != data:  # a scale that is not in lowest terms
             raise CodecError("these terms are not written as they should be")
         return terms
+
+
+Terms = Annotated[
+    SessionParameters,
+    Form(
+        lambda writer, terms: writer.opaque(terms.to_bytes(), 2),
+        lambda reader: SessionParameters.from_bytes(reader.opaque(2)),
+    ),
+]
+"""The parameters within a message."""

@@ -1,9 +1,9 @@
-"""A secret in shares, of which any t tell it and t − 1 tell nothing (Shamir 1979), over the prime field of `field`.
+"""A secret in shares, of which any t tell it and t − 1 tell nothing (Shamir 1979), over the field of `prime_field`.
 
 The secret, 32 bytes, is the value at 0 of a polynomial of degree t − 1 whose other coefficients are uniform; a
 share is its value at a peer's point, 33 bytes. Points are distinct and not 0, where the secret itself is: a peer's
 point is its position + 1. Shares carry no proof: who joins them compares the secret with what was committed to,
-and lets `decoding` name the liars if it differs. For timing see `field`.
+and lets `reed_solomon` name the liars if it differs. For timing see `prime_field`.
 """
 
 import os

@@ -1,12 +1,18 @@
-"""How messages are written: the presentation language of TLS (RFC 8446, section 3).
+"""How messages are written: the presentation language of TLS (RFC 8446, section 3), and a bitmap of clients.
 
 Numbers are big-endian uint8, uint16, uint32; `opaque` is bytes after their length. Each value has one encoding, and
 a reader refuses everything else with `CodecError`: bytes that are missing, bytes left over, lengths that do not fit.
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
 from itertools import pairwise
+from typing import Any, NamedTuple, Self, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hazemap.errors import CodecError, InputError
 
@@ -121,3 +127,135 @@ class TlsReader:
 def _ascending(values: tuple[int, ...], error: type[CodecError | InputError]) -> None:
     if any(left >= right for left, right in pairwise(values)):
         raise error("numbers that must ascend do not")
+
+
+class Form(NamedTuple):
+    """How a value is written, and how it is read."""
+
+    write: Callable[[TlsWriter, Any], object]
+    read: Callable[[TlsReader], Any]
+
+
+def number(width: int) -> Form:
+    """A whole number in `width` bytes."""
+    return Form(lambda writer, value: writer.number(value, width), lambda reader: reader.number(width))
+
+
+def fixed(length: int) -> Form:
+    """Bytes whose length is known to both sides."""
+    return Form(lambda writer, data: writer.fixed(data, length), lambda reader: reader.fixed(length))
+
+
+def opaque(width: int) -> Form:
+    """Bytes after their length, which is a number of `width` bytes."""
+    return Form(lambda writer, data: writer.opaque(data, width), lambda reader: reader.opaque(width))
+
+
+def numbered(length: int) -> Form:
+    """Items of `length` bytes by ascending numbers."""
+    return Form(lambda writer, items: writer.numbered(items, length), lambda reader: reader.numbered(length))
+
+
+class Structure:
+    """A dataclass whose fields say how they are written: `Annotated[bytes, fixed(32)]`, one after another.
+
+    >>> from typing import Annotated
+    >>> @dataclass(frozen=True)
+    ... class Letter(Structure):
+    ...     number: Annotated[int, number(2)]
+    ...     text: Annotated[bytes, opaque(1)]
+    >>> Letter(7, b"abc").to_bytes().hex(), Letter.from_bytes(bytes.fromhex("000703616263"))
+    ('000703616263', Letter(number=7, text=b'abc'))
+    """
+
+    @classmethod
+    @cache
+    def _forms(cls) -> tuple[tuple[str, Form], ...]:
+        hints = get_type_hints(cls, include_extras=True)
+        return tuple((each.name, hints[each.name].__metadata__[0]) for each in fields(cls))  # type: ignore[arg-type]
+
+    def write(self, writer: TlsWriter) -> TlsWriter:
+        """Write every field."""
+        for name, form in type(self)._forms():
+            form.write(writer, getattr(self, name))
+        return writer
+
+    @classmethod
+    def read(cls, reader: TlsReader) -> Self:
+        """What `write` wrote."""
+        return cls(*(form.read(reader) for _, form in cls._forms()))
+
+    def to_bytes(self) -> bytes:
+        """Its one encoding."""
+        return self.write(TlsWriter()).done()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """What `to_bytes` wrote; CodecError for anything else."""
+        reader = TlsReader(data)
+        found = cls.read(reader)
+        reader.end()
+        return found
+
+
+def part(class_: "type[Structure] | type[Bitmap]") -> Form:
+    """A structure within another."""
+    return Form(lambda writer, value: value.write(writer), class_.read)
+
+
+@dataclass(frozen=True)
+class Bitmap:
+    """Some of `size` clients: client i is bit 7 − i mod 8 of byte ⌊i/8⌋, and the bits left over are zero.
+
+    >>> some = Bitmap.of(10, [0, 9])
+    >>> some.bits.hex(), len(some), 9 in some, 8 in some, some.positions().tolist()
+    ('8040', 2, True, False, [0, 9])
+    """
+
+    size: int
+    bits: bytes
+
+    def __post_init__(self) -> None:
+        if self.size < 0 or len(self.bits) != (self.size + 7) // 8:
+            raise InputError(f"{self.size} clients are {(self.size + 7) // 8} bytes of bits, not {len(self.bits)}")
+        spare = -self.size % 8
+        if spare and self.bits[-1] & ((1 << spare) - 1):
+            raise InputError(f"after {self.size} clients a bit is set for one that there is not")
+
+    @classmethod
+    def of(cls, size: int, positions: Iterable[int] | NDArray[np.int64]) -> "Bitmap":
+        """The bitmap of these positions."""
+        marks = np.zeros(size, dtype=bool)
+        marks[np.fromiter(positions, dtype=np.int64)] = True
+        return cls(size, np.packbits(marks).tobytes())
+
+    def marks(self) -> NDArray[np.bool_]:
+        """Whether each client is in it, bool[size]."""
+        return np.unpackbits(np.frombuffer(self.bits, dtype=np.uint8), count=self.size).astype(bool)
+
+    def positions(self) -> NDArray[np.int64]:
+        """Who is in it, ascending."""
+        return np.flatnonzero(self.marks())
+
+    def __len__(self) -> int:
+        return int.from_bytes(self.bits, "big").bit_count()
+
+    def __contains__(self, position: object) -> bool:
+        return (
+            isinstance(position, int)
+            and 0 <= position < self.size
+            and bool(self.bits[position >> 3] >> (7 - (position & 7)) & 1)
+        )
+
+    def write(self, writer: TlsWriter) -> None:
+        """uint32 size, then the bits."""
+        writer.number(self.size, 4).fixed(self.bits, len(self.bits))
+
+    @classmethod
+    def read(cls, reader: TlsReader) -> "Bitmap":
+        """What `write` wrote."""
+        size = reader.number(4)
+        try:
+            return cls(size, reader.fixed((size + 7) // 8))
+        except InputError as error:
+            raise CodecError(f"this bitmap is not written as it should be: {error}") from error

@@ -8,15 +8,12 @@ from numpy.typing import NDArray
 
 from hazemap.arrays import Bools
 from hazemap.errors import NotOpened, Refused
-from hazemap.protocols.secure_aggregation.domain_separation import commitment, pair_mask, self_mask
-from hazemap.protocols.secure_aggregation.fault_attribution import blamed
-from hazemap.protocols.secure_aggregation.key_agreement import KeyPair
+from hazemap.protocols.secure_aggregation.key_agreement import KeyPair, pair_mask, seed_commitment, self_mask
 from hazemap.protocols.secure_aggregation.masks import add_mask, subtract_mask
-from hazemap.protocols.secure_aggregation.messages import Unmask
+from hazemap.protocols.secure_aggregation.messages import PublicKeys, Unmask
 from hazemap.protocols.secure_aggregation.modular_arithmetic import Words, lifted
-from hazemap.protocols.secure_aggregation.peer_public_keys import PublicKeys
 from hazemap.protocols.secure_aggregation.reed_solomon import join_with_errors
-from hazemap.protocols.secure_aggregation.secret_share_holders import SecretShareHolders
+from hazemap.protocols.secure_aggregation.secret_share_holders import SecretShareHolders, blamed
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE, join_all
 
@@ -136,7 +133,7 @@ class Unmasking:
         """Whether this is what the dealer's signed keys promise."""
         keys = self._keys[dealer]
         if self._survivors[dealer]:
-            return commitment(self._terms.session, dealer, secret) == keys.commitment
+            return seed_commitment(self._terms.session, dealer, secret) == keys.commitment
         return KeyPair.from_bytes(secret).public == keys.masking
 
     def _mended(self, dealer: int) -> bytes | None:
