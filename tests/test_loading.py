@@ -13,8 +13,8 @@ from numba.core.dispatcher import Dispatcher
 
 from hazemap import jit as compiled
 from hazemap import jit_cache as loop_cache
-from hazemap.estimate import least_squares_kernels as passes
 from hazemap.estimate import region_forest as forest
+from hazemap.estimate import tree_least_squares as passes
 from hazemap.spatial import geodesy, pixel_kernels
 
 SOURCE = Path(compiled.__file__).parent
@@ -142,12 +142,12 @@ def test_the_few_and_the_many_are_the_same_to_the_last_bit(monkeypatch):
     parent = np.array([-1, *(rng.integers(0, i) for i in range(1, 300))])
     missing, numbers = rng.random(300) < 0.2, rng.normal(0, 9, 300)
     measured = np.where(rng.random(300) < 0.2, np.inf, rng.random(300))
-    slow = compiled._quiet(passes.solve)(parent, missing, numbers, measured)
-    fast = compiled.once_compiled(passes.solve)(parent, missing, numbers, measured)
+    slow = compiled._quiet(passes._solve_loop)(parent, missing, numbers, measured)
+    fast = compiled.once_compiled(passes._solve_loop)(parent, missing, numbers, measured)
     assert all(np.array_equal(one, other, equal_nan=True) for one, other in zip(slow, fast, strict=True))
     pull, turn, kurtosis = rng.normal(size=300), rng.integers(0, 2, 300).astype(np.int16), np.array([3.0, 0.0])
     order = (parent, pull, slow[1], slow[0], measured, kurtosis, turn)
-    assert compiled._quiet(passes.spread)(*order) == compiled.once_compiled(passes.spread)(*order)
+    assert compiled._quiet(passes._spread_loop)(*order) == compiled.once_compiled(passes._spread_loop)(*order)
     cells = [np.arange(4**level, 2 * 4**level, dtype=np.uint64) for level in range(4)]
     spans = [(run << np.uint64(2 * (3 - i)), ((run + np.uint64(1)) << np.uint64(2 * (3 - i))) - np.uint64(1))
              for i, run in enumerate(cells)]  # fmt: skip

@@ -28,8 +28,8 @@ from hazemap.algorithms import (
     Proportion,
     UniformGrid,
 )
-from hazemap.algorithms.best_level import evidence
 from hazemap.algorithms.proportion import Narrow, Significant
+from hazemap.algorithms.single_level import evidence
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
 from hazemap.estimate import measurements

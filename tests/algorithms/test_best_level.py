@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hazemap.algorithms import BestLevel, Hierarchical
-from hazemap.algorithms.best_level import evidence
+from hazemap.algorithms.single_level import evidence
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.estimate import Measurement
 from hazemap.privacy.budget import PureDP

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from hazemap import codec
 from hazemap.algorithms import Proportion
-from hazemap.algorithms.proportion import Narrow, Significant
+from hazemap.algorithms.proportion import Narrow, Proportions, Significant
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts, total
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, TableError
-from hazemap.estimate.proportion_intervals import Proportions
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.readers.open_table import open_table

@@ -5,7 +5,7 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from hazemap.encoders.worst_case_sensitivity import mean_bias, mean_sensitivity, variance_bias, variance_sensitivity
+from hazemap.algorithms.published.chop_user import mean_bias, mean_sensitivity, variance_bias, variance_sensitivity
 from hazemap.errors import InputError
 
 HALF = Fraction(1, 2)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hazemap.estimate.histogram_range import best_bins, ends, topmost
+from hazemap.algorithms.private_value_bounds import best_bins, ends, topmost
 
 LAPLACE = (30 * 2**0.5, 3.0)
 

@@ -10,7 +10,7 @@ from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.estimate import consistent, measurements, nonnegative, read, shrunk
 from hazemap.estimate.regular_tree_least_squares import levels
-from hazemap.estimate.sampling_error import with_sampling
+from hazemap.estimate.transcript_measurements import with_sampling
 from hazemap.queries import Answer, Query
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote

@@ -13,7 +13,7 @@ from hazemap.errors import CapExceeded, CodecError, HazemapWarning, InputError, 
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_balance import read_budget, read_protected, read_unit
-from hazemap.privacy.ledger_units import ProtectedUnit
+from hazemap.privacy.ledger_records import ProtectedUnit
 from hazemap.privacy.privacy_unit import DEVICE, ROW, TEXT, VALUES_ONLY, WHOLE_NUMBERS, Unit
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
 from hazemap.privacy.statement_facts import UNSAID, StatementFacts

@@ -1,35 +1,27 @@
 """Who asks: one file a method. A method is a pure function of the answers it is sent."""
 
 from hazemap.algorithms.adaptive_tree import Adaptive
-from hazemap.algorithms.best_level import BestLevel
-from hazemap.algorithms.cell_statistics import CellStatistics
+from hazemap.algorithms.cell_statistics import CellStatistics, PublicLocationStatistics
 from hazemap.algorithms.count_min_tree import CountMin
 from hazemap.algorithms.dense_emd_pyramid import DensePyramid
-from hazemap.algorithms.fitted_level import FittedLevel
 from hazemap.algorithms.htf_plus import HTFPlus
 from hazemap.algorithms.national_districts import National
 from hazemap.algorithms.partition_selection import PartitionSelection
 from hazemap.algorithms.private_bounding_box import LocateBox, PrivateBoundingBox
-from hazemap.algorithms.private_box_statistics import PrivateBoxStatistics
 from hazemap.algorithms.private_value_bounds import PrivateValueBounds
 from hazemap.algorithms.proportion import Proportion
-from hazemap.algorithms.public_location_statistics import PublicLocationStatistics
-from hazemap.algorithms.published.adaptive_grid import AdaptiveGrid
-from hazemap.algorithms.published.clipped_laplace import LaplaceClip
 from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
-from hazemap.algorithms.published.geometric_budget_quadtree import Geometric
-from hazemap.algorithms.published.hb import HB
-from hazemap.algorithms.published.hierarchical_histogram import Hierarchical
+from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, Hierarchical
 from hazemap.algorithms.published.htf import HTF
 from hazemap.algorithms.published.kd_tree import KDTree
 from hazemap.algorithms.published.prefix_tree import PrefixTree
 from hazemap.algorithms.published.privlet import Privlet
 from hazemap.algorithms.published.privtree import PrivTree
-from hazemap.algorithms.published.top_cells import TopCells
-from hazemap.algorithms.published.uniform_grid import UniformGrid
-from hazemap.algorithms.single_level import Flat
+from hazemap.algorithms.published.thresholded_histograms import LaplaceClip, TopCells
+from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
+from hazemap.algorithms.single_level import BestLevel, FittedLevel, Flat
 from hazemap.algorithms.sparse_emd_pyramid import Pyramid
-from hazemap.algorithms.two_stage_statistics import TwoStageStatistics
+from hazemap.algorithms.two_stage_statistics import PrivateBoxStatistics, TwoStageStatistics
 
 METHODS: tuple[type, ...] = (
     *(

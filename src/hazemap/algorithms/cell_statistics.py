@@ -9,6 +9,8 @@ import numpy as np
 from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Values
+from hazemap.encoders.public_location_values import PublicLocationValues
+from hazemap.estimate.known_count_estimates import KnownPeople
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.queries import Prices, Query, Rounds
 from hazemap.spatial.bounding_box import WORLD
@@ -84,3 +86,25 @@ def touched(tree: Tree, cells: Cells) -> Cells:
     frame = shapely.box(box.west, box.south, box.east, box.north).buffer(margin)
     found: Cells = cells[shapely.intersects(frame, shapes) | (east - west > 180)]
     return found
+
+
+@dataclass(frozen=True)
+class PublicLocationStatistics:
+    """All places that are told, asked once with the whole budget; `route` says how those who count were chosen.
+
+    VALUES ONLY: who is where with how many records is public, and everything in here follows from that
+    (`algorithms.contribution_selection.best_selection`). Numbers of people are exact and cost nothing.
+    """
+
+    asked: PublicLocationValues
+    route: str
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return Disclosure((Learned.ONLY_VALUES,))
+
+    def rounds(self, prices: Prices) -> Rounds[KnownPeople]:  # noqa: ARG002 - one query needs no price
+        """One query."""
+        answer = yield Query(self.asked, Fraction(1))
+        return KnownPeople.of(self.asked, answer)

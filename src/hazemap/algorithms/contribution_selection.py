@@ -7,15 +7,15 @@ places. Whereabouts are public here (VALUES ONLY), so all of this is decided fro
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from math import sqrt
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hazemap.algorithms.published.chop_user import CellVisits, ChopUserQuery, chop_user
 from hazemap.arrays import Bools, Ints
 from hazemap.errors import InputError
+from hazemap.jit import once_compiled
 from hazemap.tables.public_locations import PublicLocations
 
 Choose = Callable[[Bools], Bools]
@@ -166,7 +166,7 @@ def _settled(
     active = active.copy()
     while active.any():
         kept = choose(active)
-        weight, most, squares = _compiled().weigh(where.firsts, where.place, weights, kept, where.number)
+        weight, most, squares = once_compiled(_weigh_loop)(where.firsts, where.place, weights, kept, where.number)
         few = np.flatnonzero(active & (weight < noise_scale.needed(most, squares)))
         if not few.size:
             places = int(np.add.reduceat(kept, where.firsts[:-1], dtype=np.int64).max())
@@ -177,14 +177,14 @@ def _settled(
 
 
 def _drawn(where: PublicLocations, cap: int) -> Choose:
-    return lambda active: _compiled().draw(where.firsts, where.place, active, cap)
+    return lambda active: once_compiled(_draw_loop)(where.firsts, where.place, active, cap)
 
 
 def _even(where: PublicLocations, cap: int, weights: Ints) -> Choose:
     def choose(active: Bools) -> Bools:
         options = np.add.reduceat(active[where.place], where.firsts[:-1], dtype=np.int64)
         order = np.argsort(options, kind="stable")
-        kept: Bools = _compiled().even(where.firsts, where.place, active, cap, weights, order)
+        kept: Bools = once_compiled(_even_loop)(where.firsts, where.place, active, cap, weights, order)
         return kept
 
     return choose
@@ -218,9 +218,54 @@ def _error(where: PublicLocations, kept: Bools, weight: Ints, stddev: float) -> 
     return float((np.minimum(error, UNKNOWN) * where.people).sum() / where.people.sum())
 
 
-@cache
-def _compiled() -> Any:
-    """The loops of `keeping_loops`, compiled (numba is loaded only when it is needed)."""
-    from hazemap.algorithms import contribution_selection_kernels as keeping_loops
+def _draw_loop(firsts: Ints, place: NDArray[np.int32], active: Bools, cap: int) -> Bools:  # pragma: no cover - compiled
+    """The first `cap` pairs of each person in places that are active, as they were drawn."""
+    kept = np.zeros(place.size, dtype=np.bool_)
+    for person in range(firsts.size - 1):
+        own = 0
+        for pair in range(firsts[person], firsts[person + 1]):
+            kept[pair] = own < cap and active[place[pair]]
+            own += kept[pair]
+    return kept
 
-    return keeping_loops
+
+def _even_loop(
+    firsts: Ints, place: NDArray[np.int32], active: Bools, cap: int, weights: Ints, order: Ints
+) -> Bools:  # pragma: no cover - compiled
+    """The same, but each person, in this order, counts in the places in which least weight counts so far."""
+    kept, weight = np.zeros(place.size, dtype=np.bool_), np.zeros(active.size, dtype=np.int64)
+    for person in order:
+        first, last = firsts[person], firsts[person + 1]
+        options = np.empty(last - first, dtype=np.int64)
+        own = 0
+        for pair in range(first, last):
+            if active[place[pair]]:
+                options[own] = pair
+                own += 1
+        options = options[:own]
+        if own > cap:
+            so_far = np.empty(own, dtype=np.int64)
+            for i in range(own):
+                so_far[i] = weight[place[options[i]]]
+            options = options[np.argsort(so_far, kind="mergesort")[:cap]]
+        for pair in options:
+            kept[pair] = True
+            weight[place[pair]] += weights[pair]
+    return kept
+
+
+def _weigh_loop(
+    firsts: Ints, place: NDArray[np.int32], weights: Ints, kept: Bools, number: int
+) -> tuple[Ints, int, int]:  # pragma: no cover - compiled
+    """The weight of kept pairs in each place; the most of a person in all places, and of its squares."""
+    weight = np.zeros(number, dtype=np.int64)
+    most, squares = 0, 0
+    for person in range(firsts.size - 1):
+        total, square = 0, 0
+        for pair in range(firsts[person], firsts[person + 1]):
+            if kept[pair]:
+                total += weights[pair]
+                square += weights[pair] ** 2
+                weight[place[pair]] += weights[pair]
+        most, squares = max(most, total), max(squares, square)
+    return weight, most, squares

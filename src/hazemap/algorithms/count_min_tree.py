@@ -14,7 +14,7 @@ from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder
 from hazemap.errors import InputError
-from hazemap.estimate import read, sketched
+from hazemap.estimate import read
 from hazemap.queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
@@ -112,3 +112,18 @@ def _numbers(part: Encoder, sums: NDArray[np.int64], cells: Cells, stddev: float
         at = order[np.searchsorted(part.cells.cells[order], cells)]
         return sums[at] / part.bounding.unit, stddev
     raise InputError(f"a level is counted or sketched, not {type(part).__name__}")
+
+
+def sketched(sketch: CountMinSketch, sums: NDArray[np.int64], cells: Cells) -> Floats:
+    """What each row of a sketch says of some cells of its level, in what its rule counts; float64[rows, cells].
+
+    A bucket holds a cell and, on average over hash functions, 1/width of everything else. So with the total T of the
+    row, (width · bucket − T)/(width − 1) is unbiased over noise and hash (Deng and Rafiei 2007). Its error has two
+    parts: noise of (nearly) that of a bucket, and collisions, Σ of the others' squares / width, which are heavy-tailed.
+    The mean of the rows is unbiased; their median errs less where a few large cells collide with many small ones. The
+    least row, of which the sketch has its name, is biased downward by noise.
+    """
+    rows = sums.reshape(sketch.rows, sketch.width)
+    total = rows.sum(axis=1, keepdims=True)
+    numbers: Floats = (sketch.width * sums[sketch.places(cells)] - total) / (sketch.width - 1) / sketch.bounding.unit
+    return numbers

@@ -7,14 +7,10 @@ from math import ceil, log, log2, sqrt
 from typing import Any, Protocol, TypeVar, cast
 
 from hazemap.algorithm_disclosure import Disclosure, Learned
-from hazemap.algorithms.best_level import BestLevel
-from hazemap.algorithms.published.clipped_laplace import LaplaceClip
-from hazemap.algorithms.published.geometric_budget_quadtree import Geometric
-from hazemap.algorithms.published.hb import HB
-from hazemap.algorithms.published.hierarchical_histogram import Hierarchical
+from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, Hierarchical
 from hazemap.algorithms.published.privlet import Privlet
-from hazemap.algorithms.published.top_cells import TopCells
-from hazemap.algorithms.single_level import Flat
+from hazemap.algorithms.published.thresholded_histograms import LaplaceClip, TopCells
+from hazemap.algorithms.single_level import BestLevel, Flat
 from hazemap.cellmap import CellMap
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Counts, Encoder

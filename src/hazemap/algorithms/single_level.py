@@ -1,14 +1,18 @@
 """One count for every cell of one level."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from hazemap.algorithm_disclosure import Disclosure, counted
-from hazemap.algorithms.count_queries import with_nowhere
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.algorithms.count_queries import grids_up, laplace_epsilon, together, with_nowhere
 from hazemap.cellmap import CellMap, Reading
-from hazemap.cells import Leaves, Tree
+from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.encoders import Counts
-from hazemap.estimate import read
+from hazemap.errors import InputError
+from hazemap.estimate import Measurement, consistent, measurements, nonnegative, read
 from hazemap.queries import Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
@@ -38,3 +42,108 @@ class Flat:
         query = Query(Counts(cells, self.bounding), Fraction(1))
         answer = yield query
         return read([(query, answer)], cells, self.reading)
+
+
+@dataclass(frozen=True)
+class FittedLevel:
+    """About N'ε/10 cells, N' a noisy number of people that is paid for: the rule of `UniformGrid` for any tree.
+
+    For any noise, ε is read as √2/σ, what it is for Laplace noise of standard deviation σ. The grid is the level
+    of the tree whose number of cells is nearest (in ratio) to the rule's.
+
+    >>> from hazemap.spatial.quadtree import Quadtree
+    >>> FittedLevel(Quadtree.world(depth=8)).people_a_cell
+    10
+    """
+
+    tree: Tree
+    bounding: Bounding = AtMostRows(1)
+    share_of_number: Fraction = Fraction(1, 50)
+    people_a_cell: int = 10
+    reading: Reading = Reading.NONNEGATIVE
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted(Learned.PEOPLE, Learned.FINENESS)
+
+    def rounds(self, prices: Prices) -> Rounds[CellMap]:
+        """Two queries: the number of people, then the grid."""
+        number = Query(Counts(Leaves(self.tree, self.tree.root), self.bounding), self.share_of_number)
+        first = yield number
+        people = float(first.sums.sum()) / self.bounding.unit
+        share = 1 - self.share_of_number
+        # No more cells than people, however large the budget is.
+        epsilon = min(laplace_epsilon(prices, self.tree, self.bounding, share), self.people_a_cell)
+        cells = with_nowhere(self._grid(people * epsilon / self.people_a_cell), self.bounding)
+        grid = Query(Counts(cells, self.bounding), share)
+        second = yield grid
+        return read([(number, first), (grid, second)], cells, self.reading)
+
+    def _grid(self, wanted: float) -> Leaves:
+        """The level whose number of cells is nearest to the one wanted."""
+        finer = coarser = Leaves.at_level(self.tree, 0)
+        for level in range(1, self.tree.depth + 1):
+            if finer.size >= wanted:
+                break
+            try:
+                coarser, finer = finer, Leaves.at_level(self.tree, level)
+            except InputError:  # more cells than one query may have: the finest grid that it may
+                break
+        return finer if finer.size * coarser.size <= wanted**2 else coarser
+
+
+@dataclass(frozen=True)
+class BestLevel:
+    """Hierarchical one-hot as in Bagdasaryan et al. (2022, section 5.1): asked as `Hierarchical` does, then one level.
+
+    They choose the level that is nearest to the truth, which a curator would have to look at. Here the answers choose:
+    the squared error of a histogram with counts c and areas A is a constant less Σ c²/A, plus its noise Σ σ²/A (Rudemo
+    1982, with noise). Noisy counts ĉ put Σ c²/A too high by Σ σ²/A, so the level with the largest Σ (ĉ² − 2σ²)/A is
+    shown, spread evenly over cells of level `level`.
+
+    The cells are fixed beforehand and noise decides only on the best guess, so the unbiased numbers and their
+    intervals are those of `Hierarchical`.
+
+    >>> from hazemap.spatial.quadtree import Quadtree
+    >>> BestLevel(Quadtree.world(depth=8), level=8).level
+    8
+    """
+
+    tree: Tree
+    level: int
+    bounding: Bounding = AtMostRows(1)
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted(Learned.FINENESS)
+
+    def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
+        """One query."""
+        levels = grids_up(self.tree, self.level, self.level, self.bounding)
+        query = Query(together(levels, (1,) * self.level, self.bounding), Fraction(1))
+        answer = yield query
+        cells = levels[0]
+        plain = read([(query, answer)], cells, Reading.UNBIASED)
+        best = max(measurements([(query, answer)], cells), key=evidence)
+        shown = consistent([best], best.leaves, float(plain.unbiased[plain.places].sum()))
+        spread = _spread(best.leaves, nonnegative(best.leaves, shown.numbers), cells)
+        return replace(plain, values=np.where(plain.places, spread, plain.unbiased))
+
+
+def evidence(level: Measurement) -> float:
+    """How much a level explains: an estimate of what its squared error lacks to a constant, per square metre."""
+    real = level.leaves.cells != NOWHERE
+    explained = level.numbers[real] ** 2 - 2 * level.variances[real]
+    return float((explained / level.leaves.areas[real]).sum())
+
+
+def _spread(coarse: Leaves, numbers: NDArray[np.float64], cells: Leaves) -> NDArray[np.float64]:
+    """Each number shared out by area among the cells inside its cell; nothing for `NOWHERE`."""
+    holder = coarse.locate(cells.spans[0])
+    place = (cells.cells != NOWHERE) & (holder >= 0)
+    areas = np.bincount(holder[place], cells.areas[place], coarse.size)
+    spread = np.zeros(cells.size)
+    spread[place] = numbers[holder[place]] * cells.areas[place] / areas[holder[place]]
+    return spread

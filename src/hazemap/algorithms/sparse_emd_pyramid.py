@@ -15,7 +15,7 @@ from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent, measurements, nonnegative, read
-from hazemap.estimate.sampling_error import with_sampling
+from hazemap.estimate.transcript_measurements import with_sampling
 from hazemap.queries import Answer, Prices, Query, Question, Rounds
 from hazemap.tables.contribution_bounding import Bounding, OneVote
 

@@ -10,8 +10,7 @@ from hazemap.errors import InputError
 
 if TYPE_CHECKING:
     from hazemap.privacy.budget import Budget
-    from hazemap.privacy.ledger_records import Change, LedgerBalance, LedgerCharge
-    from hazemap.privacy.ledger_units import ProtectedUnit
+    from hazemap.privacy.ledger_records import Change, LedgerBalance, LedgerCharge, ProtectedUnit
 
 app = typer.Typer(
     name="ledger",
@@ -125,7 +124,7 @@ def history(
 
 def _protected(person: str | None, rows: bool, devices: bool) -> "ProtectedUnit | None":
     """Whom the options name, if they name anybody."""
-    from hazemap.privacy.ledger_units import ProtectedUnit
+    from hazemap.privacy.ledger_records import ProtectedUnit
 
     if (person is not None) + rows + devices > 1:
         raise InputError("a data set protects one kind of people: say one of --person COLUMN, --rows and --devices")
@@ -200,7 +199,7 @@ def _change(change: "Change") -> dict[str, Any]:
 
 
 def _plain(changed: "Budget | ProtectedUnit") -> dict[str, str]:
-    from hazemap.privacy.ledger_units import ProtectedUnit
+    from hazemap.privacy.ledger_records import ProtectedUnit
     from hazemap.privacy.statement import budget_to_json
 
     return changed.to_json() if isinstance(changed, ProtectedUnit) else budget_to_json(changed)

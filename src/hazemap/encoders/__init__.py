@@ -1,7 +1,6 @@
 """What one person says: rows become a short vector of bounded length."""
 
-from hazemap.encoders.cell_counts import Counts
-from hazemap.encoders.cell_presence import CellPresence
+from hazemap.encoders.cell_counts import CellPresence, Counts
 from hazemap.encoders.cell_values import Values
 from hazemap.encoders.concatenation import Concatenation
 from hazemap.encoders.count_min_sketch import CountMinSketch

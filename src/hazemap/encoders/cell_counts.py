@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.cells import Partition
+from hazemap.cells import NOWHERE, Leaves, Partition
 from hazemap.encoders.encoder import Entries
 from hazemap.engines.memory import MemoryTable
+from hazemap.errors import InputError
 from hazemap.field_types import check_fields
-from hazemap.tables.contribution_bounding import AtMostRows, Bounding, Sensitivity
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Bounding, Sensitivity
 from hazemap.tables.votes import VotesTable
 
 
@@ -53,3 +54,47 @@ class Counts:
         """The exact sums, from the table's votes."""
         votes = table.votes(self.cells.tree, self.bounding)
         return np.asarray(self.cells.total(votes.cells, votes.weights))
+
+
+@dataclass(frozen=True)
+class CellPresence:
+    """How many people vote for each of some base cells, where each votes for at most `most` different ones, once.
+
+    `Counts` has to allow that a coarse cell holds all votes of a person. Base cells hold one each, so that L1 = L2² =
+    most: in ρ-zCDP the noise grows with √most, not with most. Both are reached.
+
+    >>> from hazemap.spatial.quadtree import Quadtree
+    >>> CellPresence(Leaves.at_level(Quadtree.world(depth=3), 3), AtMostCells(9)).sensitivity
+    Sensitivity(l1=9, l2_squared=9)
+    """
+
+    cells: Leaves
+    bounding: AtMostCells
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if (self.cells.cells == NOWHERE).any() or (self.cells.levels != self.cells.tree.depth).any():
+            raise InputError("people are present in base cells: cells of the finest level, and not NOWHERE")
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        return self.cells.size
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person can move the sums."""
+        most = min(self.bounding.most, self.size)
+        return Sensitivity(most, most)
+
+    def encode(self, table: MemoryTable) -> Entries:
+        """What each person adds where."""
+        person, base, weight = table.bounded(self.cells.tree, self.bounding)
+        position = self.cells.locate(base)
+        known = position >= 0
+        return Entries(person[known], position[known], weight[known])
+
+    def total(self, table: VotesTable) -> NDArray[np.int64]:
+        """The exact sums, from the table's votes."""
+        votes = table.votes(self.cells.tree, self.bounding)
+        return self.cells.total(votes.cells, votes.weights)

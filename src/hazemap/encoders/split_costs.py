@@ -11,6 +11,7 @@ from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
+from hazemap.jit import once_compiled
 from hazemap.spatial.pixel_rectangles import Cuttable, Rectangles
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, Sensitivity
 from hazemap.tables.votes import VotesTable
@@ -94,15 +95,15 @@ class SplitCosts:
         Σ |c − mean| = 2 Σ (c − mean) over the c above the mean, so only pixels with votes are looked at:
         O(votes in the cells · candidates), after the votes were sorted into the tree's leaves (`Votes.drawn`).
         """
-        from hazemap.encoders.split_costs_kernel import sides
-
         tree = self._tree
         groups = table.votes(tree.base, self.bounding).drawn(tree).groups
         first, last = self.cells.spans
         begin = groups.start[np.searchsorted(tree.leaves, first)]
         end = groups.start[np.searchsorted(tree.leaves, last, "right")]
         before, behind = self._pixels
-        found = sides(begin, end, self.axis, self.lines, before, behind, groups.x, groups.y, groups.weights)
+        found = once_compiled(_sides)(
+            begin, end, self.axis, self.lines, before, behind, groups.x, groups.y, groups.weights
+        )
         return (_cost(before, *found[:3]) + _cost(behind, *found[3:])).ravel()
 
     @property
@@ -141,3 +142,46 @@ def _cost(pixels: Ints, votes: Ints, above: Ints, number: Ints) -> Ints:
     whole, rest = votes // pixels, votes % pixels
     cost = times * (above - number * whole) + (-(times * number * rest) // pixels)
     return np.asarray(np.minimum(cost, _LARGEST), dtype=np.int64)
+
+
+def _sides(
+    begin: Ints,
+    end: Ints,
+    axis: NDArray[np.int8],
+    lines: Ints,
+    before: Ints,
+    behind: Ints,
+    x: NDArray[np.int32],
+    y: NDArray[np.int32],
+    weights: Ints,
+) -> Ints:
+    """Votes on a side, the votes of its pixels with more than the mean, and how many those are; then the other side.
+
+    Cell i has the votes begin[i] … end[i]; a whole number is above the mean of `before` (or `behind`) pixels if it is
+    above the mean rounded down. int64[6, cells, candidates], O(votes · candidates). The inner loops have no branch and
+    begin at 0, so that the compiler takes several votes at once.
+    """
+    cells, candidates = lines.shape
+    found = np.zeros((6, cells, candidates), np.int64)
+    for i in range(cells):
+        place = x[begin[i] : end[i]] if axis[i] == 0 else y[begin[i] : end[i]]
+        votes = weights[begin[i] : end[i]]
+        every = 0
+        for k in range(votes.size):
+            every += votes[k]
+        for j in range(candidates):
+            line = np.int32(lines[i, j])
+            first = 0
+            for k in range(votes.size):
+                first += votes[k] if place[k] < line else 0
+            mean, mean_2 = first // before[i, j], (every - first) // behind[i, j]
+            sum_1, times_1, sum_2, times_2 = 0, 0, 0, 0
+            for k in range(votes.size):
+                here, more, more_2 = place[k] < line, votes[k] > mean, votes[k] > mean_2
+                sum_1 += votes[k] if here & more else 0
+                times_1 += 1 if here & more else 0
+                sum_2 += votes[k] if more_2 & (not here) else 0
+                times_2 += 1 if more_2 & (not here) else 0
+            found[0, i, j], found[1, i, j], found[2, i, j] = first, sum_1, times_1
+            found[3, i, j], found[4, i, j], found[5, i, j] = every - first, sum_2, times_2
+    return found

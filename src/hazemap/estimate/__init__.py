@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
-from hazemap.estimate.count_min_estimates import sketched
 from hazemap.estimate.disaggregation import inside, shown
 from hazemap.estimate.empirical_bayes import likely, roughness
 from hazemap.estimate.nonnegative_projection import nonnegative
@@ -30,7 +29,6 @@ __all__ = [
     "roughness",
     "shown",
     "shrunk",
-    "sketched",
 ]
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Noise, Reading, Spread
 from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Leaves, Tree
-from hazemap.estimate.spatial_smoothing import Adjoining
+from hazemap.estimate.shrinkage import Adjoining
 from hazemap.estimate.tree_levels import TreeLevel, TreeLevels
 
 SHOWS = 0.25

@@ -11,8 +11,7 @@ from hazemap.arrays import Floats
 from hazemap.encoders.public_location_values import PublicLocationValues
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
-from hazemap.estimate.known_count_statistics import means, quantiles
-from hazemap.estimate.ratio_estimates import Interval
+from hazemap.estimate.ratio_estimates import Interval, means_known, quantiles_known
 from hazemap.estimate.value_estimates import BENT, TOO_WIDE, ValueEstimate
 from hazemap.estimate.variance_estimates import variances_known
 from hazemap.queries import Answer
@@ -75,7 +74,7 @@ class KnownPeople:
     def means(self, confidence: float = 0.95) -> ValueEstimate:
         """The mean over the people who count, of the mean of their own records."""
         sums, noise = self._moments
-        found = means(sums[:, 0], self._weight, noise, confidence)
+        found = means_known(sums[:, 0], self._weight, noise, confidence)
         return self._known(found, self._width, self.tree.value_encoding.low, 1.0)
 
     def variances(self, confidence: float = 0.95) -> ValueEstimate:
@@ -94,7 +93,7 @@ class KnownPeople:
     def quantiles(self, rank: float, confidence: float = 0.95) -> ValueEstimate:
         """The value below which a part `rank` lies."""
         value_encoding, (bins, noise) = self.tree.value_encoding, self._bins
-        found = quantiles(bins, rank, self._weight, noise, confidence)
+        found = quantiles_known(bins, rank, self._weight, noise, confidence)
         return self._known(found, self._width / value_encoding.bins, value_encoding.low, float(value_encoding.bins))
 
     @property

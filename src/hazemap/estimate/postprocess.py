@@ -30,10 +30,8 @@ from hazemap.errors import InputError
 from hazemap.estimate.empirical_bayes import likely
 from hazemap.estimate.nonnegative_projection import nonnegative
 from hazemap.estimate.regular_tree_least_squares import levels
-from hazemap.estimate.sampling_error import with_sampling
-from hazemap.estimate.shrinkage import shrunk
-from hazemap.estimate.spatial_smoothing import drawn_together
-from hazemap.estimate.transcript_measurements import measurements
+from hazemap.estimate.shrinkage import drawn_together, shrunk
+from hazemap.estimate.transcript_measurements import measurements, with_sampling
 from hazemap.estimate.tree_least_squares import Measurement, consistent
 from hazemap.queries import Answer, Question
 from hazemap.spatial.whole_tree import WholeTree

@@ -1,18 +1,20 @@
-"""Means and quantiles from noisy counters that share people out: arrays in, arrays out.
+"""Means and quantiles from noisy counters: arrays in, arrays out.
 
-In each place stand counters b₁ … b_K, whose true sums are N times the mean of what people gave to them; each has noise
-of standard deviation σ and excess kurtosis κ, independent of the others. All answers are of one shape: the θ for which
-Σ_k c_k(θ) b_k has mean 0, c linear in θ. So an interval holds all θ for which noise could explain that sum (Fieller
-1954); it has its confidence however few people there are.
+Counters of a value encoding share people out. In each place stand counters b₁ … b_K, whose true sums are N times the
+mean of what people gave to them; each has noise of standard deviation σ and excess kurtosis κ, independent of the
+others. All answers are of one shape: the θ for which Σ_k c_k(θ) b_k has mean 0, c linear in θ. So an interval holds all
+θ for which noise could explain that sum (Fieller 1954); it has its confidence however few people there are.
+
+Where the number of people is known (`means_known` and `quantiles_known`, of the counters of a known-count encoding),
+nothing is a ratio of two noisy numbers. Variances: `variance_estimates`.
 """
 
 from math import comb, exp, factorial, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
+from hazemap.arrays import Floats, Ints
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 
@@ -21,6 +23,10 @@ MOST_LAPLACE = 64
 
 ROUNDS = 3
 """How often an interval is made again with the shape that noise has at its ends."""
+
+
+Noise = tuple[float, float]
+"""The standard deviation σ of each counter, and its excess kurtosis κ."""
 
 
 class Interval(NamedTuple):
@@ -32,7 +38,7 @@ class Interval(NamedTuple):
     high: Floats
 
 
-def means(counters: Floats, nodes: Floats, noise: tuple[float, float], confidence: float) -> Interval:
+def means(counters: Floats, nodes: Floats, noise: Noise, confidence: float) -> Interval:
     """Σ nodes·b / Σ b of each place, within the span of the nodes: float64[places, K] and float64[K] in.
 
     Σ (nodes − θ)·b has the noise σ²·Σ (nodes − θ)². Where noise could explain that nobody is there, the interval is the
@@ -72,41 +78,84 @@ def _root(total: Floats, people: Floats, nodes: Floats, noise: Floats, side: int
     return np.where(known, (b + side * root) / np.where(known, a, 1), side * np.inf)
 
 
-def quantiles(counters: Floats, rank: float, noise: tuple[float, float], confidence: float) -> Interval:
+def means_known(sums: Floats, people: Floats, noise: Noise, confidence: float) -> Interval:
+    """Σ y / N of each place, within 0 … 1, where the number of people (or a weight) is known; float64[places] in.
+
+    So the interval is the noise alone, and how wide it is does not depend on the data. Ends are not clipped.
+    """
+    stddev, kurtosis = noise
+    value, found = sums / people, stddev / people
+    margin = reach(confidence, np.full(1, kurtosis)) * found
+    return Interval(np.clip(value, 0, 1), found, value - margin, value + margin)
+
+
+def quantiles(counters: Floats, rank: float, noise: Noise, confidence: float) -> Interval:
     """Where a part `rank` of the people lies below, in bins 0 … K: float64[places, K] in.
 
     Σ_k (1[k < j] − rank) b_k has mean 0 at the quantile, and noise of variance σ²(j (1 − rank)² + (K − j) rank²). The
     interval ends where the sum passes what noise can explain; the best guess is where it, made monotone, passes 0; both
     along lines inside bins, as if a bin's people were spread evenly in it. O(places · K).
     """
-    if not 0 < rank < 1:
-        raise InputError(f"a quantile has a rank between 0 and 1, such as 0.5; found {rank:g}")
-    stddev, kurtosis = noise
-    places, number = counters.shape
-    people = counters.sum(axis=1)
-    excess = np.zeros((places, number + 1))
-    np.cumsum(counters, axis=1, out=excess[:, 1:])
-    excess -= rank * people[:, None]
+    (stddev, kurtosis), number, people = noise, counters.shape[1], counters.sum(axis=1)
+    excess = _excess(counters, rank, people)
     edges = np.arange(number + 1)
     square = edges * (1 - rank) ** 2 + (number - edges) * rank**2
     fourth = edges * (1 - rank) ** 4 + (number - edges) * rank**4
     margin = reach(confidence, kurtosis * fourth / square**2) * stddev * np.sqrt(square)
-    below, above = excess < -margin, excess > margin  # surely before the quantile; surely behind it
-    row = np.arange(places)
-    after, first = number + 1 - np.argmax(below[:, ::-1], axis=1), np.argmax(above, axis=1)
-    low = np.where(below.any(axis=1), _passed(excess + margin, row, np.clip(after, 1, number)), 0.0)
-    high = np.where(above.any(axis=1), _passed(excess - margin, row, np.clip(first, 1, number)), float(number))
+    value, rise, at, low, high = _crossing(excess, margin)
     some = (people > 0) & (low < high)
-    rising = (np.maximum.accumulate(excess, axis=1) + np.minimum.accumulate(excess[:, ::-1], axis=1)[:, ::-1]) / 2
-    at = np.clip((rising < 0).sum(axis=1), 1, number)
     low, high = np.where(some, low, 0.0), np.where(some, high, float(number))
-    value = np.clip(_passed(rising, row, at), low, high)
-    slope = np.maximum(rising[row, at] - rising[row, at - 1], np.where(some, people, 1) / number)
-    found = stddev * np.sqrt(square[at]) / slope
+    found = stddev * np.sqrt(square[at]) / np.maximum(rise, np.where(some, people, 1) / number)
+    value = np.clip(value, low, high)
     return Interval(np.where(some, value, np.nan), np.where(some, found, np.inf), low, high)
 
 
-def _passed(numbers: Floats, row: NDArray[np.int64], at: NDArray[np.int64]) -> Floats:
+def quantiles_known(bins: Floats, rank: float, people: Floats, noise: Noise, confidence: float) -> Interval:
+    """The same where the number of people is known.
+
+    That bins add up to N is known, so what they are short of it is added to them in equal parts (least squares): the
+    number below edge j then has noise of variance σ² j(K − j)/K, none at both ends.
+    """
+    (stddev, kurtosis), number = noise, bins.shape[1]
+    excess = _excess(bins + ((people - bins.sum(axis=1)) / number)[:, None], rank, people)
+    excess[:, -1] = people - rank * people
+    edges = np.arange(number + 1)
+    square = edges * (number - edges) / number
+    fourth = edges * (1 - edges / number) ** 4 + (number - edges) * (edges / number) ** 4
+    shape = kurtosis * fourth / np.where(square > 0, square, 1) ** 2
+    value, rise, at, low, high = _crossing(excess, reach(confidence, shape) * stddev * np.sqrt(square))
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    found = stddev * np.sqrt(np.maximum(square[at], square[at - 1])) / np.maximum(rise, people / number)
+    return Interval(np.clip(value, low, high), found, low, high)
+
+
+def _excess(counters: Floats, rank: float, people: Floats) -> Floats:
+    """How many more than a part `rank` of the people lie below each edge, float64[places, K + 1]."""
+    if not 0 < rank < 1:
+        raise InputError(f"a quantile has a rank between 0 and 1, such as 0.5; found {rank:g}")
+    excess = np.zeros((len(counters), counters.shape[1] + 1))
+    np.cumsum(counters, axis=1, out=excess[:, 1:])
+    excess -= rank * people[:, None]
+    return excess
+
+
+def _crossing(excess: Floats, margin: Floats) -> tuple[Floats, Floats, Ints, Floats, Floats]:
+    """Where a sum with noise of this reach passes 0 along the edges 0 … K.
+
+    Made monotone it does at `value`, in the bin that ends at edge `at` and in which it rises by `rise`. Noise could
+    explain that it does from `low` to `high`: 0 and K where the sum is nowhere surely below 0, or above it.
+    """
+    number, row = excess.shape[1] - 1, np.arange(len(excess))
+    below, above = excess < -margin, excess > margin  # surely before the quantile; surely behind it
+    after, first = number + 1 - np.argmax(below[:, ::-1], axis=1), np.argmax(above, axis=1)
+    low = np.where(below.any(axis=1), _passed(excess + margin, row, np.clip(after, 1, number)), 0.0)
+    high = np.where(above.any(axis=1), _passed(excess - margin, row, np.clip(first, 1, number)), float(number))
+    rising = (np.maximum.accumulate(excess, axis=1) + np.minimum.accumulate(excess[:, ::-1], axis=1)[:, ::-1]) / 2
+    at = np.clip((rising < 0).sum(axis=1), 1, number)
+    return _passed(rising, row, at), rising[row, at] - rising[row, at - 1], at, low, high
+
+
+def _passed(numbers: Floats, row: Ints, at: Ints) -> Floats:
     """Where a line from the number at edge `at` − 1 to that at `at` passes 0, within the bin."""
     before, behind = numbers[row, at - 1], numbers[row, at]
     rise = np.where(behind > before, behind - before, 1.0)
@@ -114,7 +163,7 @@ def _passed(numbers: Floats, row: NDArray[np.int64], at: NDArray[np.int64]) -> F
     return passed
 
 
-def loudest(counters: int, noise: tuple[float, float], chance: float) -> float:
+def loudest(counters: int, noise: Noise, chance: float) -> float:
     """A number that the noise of the sum of so many counters passes with this probability.
 
     Noise of excess kurtosis κ is taken as a sum of Laplace numbers, 3/κ for each counter, rounded down (so that the

@@ -25,7 +25,6 @@ from hazemap.arrays import Floats
 from hazemap.cellmap import Spread
 from hazemap.cells import Leaves
 from hazemap.errors import InputError
-from hazemap.estimate import least_squares_kernels as passes
 from hazemap.estimate.region_forest import Forest, forest
 from hazemap.jit import fitting
 from hazemap.spatial.whole_tree import WholeTree
@@ -95,7 +94,7 @@ class Consistent:
         """The noise of Σ weights · numbers: O(regions)."""
         regions, pull = self.regions, np.zeros(len(self.whole))
         np.add.at(pull, regions.at, weights)
-        variance, fourth = fitting(passes.spread, len(pull))(
+        variance, fourth = fitting(_spread_loop, len(pull))(
             regions.forest.parent, pull, self.given, self.own, regions.measured, regions.kurtosis, regions.turn
         )
         return Spread(variance**0.5, fourth / variance**2 if variance else 0.0)
@@ -117,7 +116,7 @@ def consistent(measurements: Sequence[Measurement], leaves: Leaves, total: float
     numbers = np.concatenate([*(part.numbers for part in parts), [everything.number]])[woods.row]
     measured = np.concatenate([*(part.variances for part in parts), [everything.variance]])[woods.row]
     turn = np.repeat(np.arange(len(sizes), dtype=np.int16), sizes)[woods.row]
-    solve = fitting(passes.solve, len(woods.parent))
+    solve = fitting(_solve_loop, len(woods.parent))
     own, given, below, whole, variance = solve(woods.parent, woods.missing, numbers, measured)
     position = np.full(sum(sizes), -1)
     position[woods.row] = np.arange(len(woods.row))
@@ -153,3 +152,68 @@ def _place(measurements: Sequence[Measurement], leaves: Leaves) -> int | None:
     """Which measurement, the last one, is of these very cells; None if they have to be added to the forest."""
     alike = (turn for turn, part in enumerate(measurements) if np.array_equal(part.leaves.cells, leaves.cells))
     return max(alike, default=None)
+
+
+def _solve_loop(parent, missing, numbers, measured):  # type: ignore[no-untyped-def]
+    """ω and s of each region, the variance V of z̃, the estimate ẑ, and its variance: infinite where nothing is known.
+
+    Given the sum of its siblings, z̃_c is s_c of it and a rest, of variance V_c (1 − s_c), that has nothing to do with
+    anything else. So the variance of ẑ_c is that and s_c² times its parent's.
+    """
+    n = len(parent)
+    own, given = np.ones(n), np.zeros(n)
+    whole, below = numbers.copy(), measured.copy()
+    total, spread = np.zeros(n), np.zeros(n)
+    unknown = np.full(n, -1, dtype=np.int32)  # children of which nothing is known; −1 without children
+    for i in range(n - 1, -1, -1):
+        if unknown[i] == 0 and not missing[i]:
+            if np.isinf(measured[i]):
+                own[i], below[i], whole[i] = 0.0, spread[i], total[i]
+            elif measured[i] + spread[i] > 0:
+                own[i] = spread[i] / (measured[i] + spread[i])
+                below[i] = own[i] * measured[i]
+                whole[i] = own[i] * numbers[i] + (1 - own[i]) * total[i]
+        above = parent[i]
+        if above >= 0:
+            unknown[above] = max(unknown[above], 0)
+            if np.isinf(below[i]):
+                unknown[above] += 1
+            else:
+                spread[above] += below[i]
+                total[above] += whole[i]
+    variance = below.copy()
+    for i in range(n):
+        above = parent[i]
+        if above < 0 or missing[above]:
+            continue
+        if unknown[above] == 0 and spread[above] > 0:
+            given[i] = below[i] / spread[above]
+            whole[i] += given[i] * (whole[above] - total[above])
+            variance[i] = below[i] * (1 - given[i]) + given[i] * given[i] * variance[above]
+        elif unknown[above] == 1 and np.isinf(below[i]):  # the only unknown one is what the others leave
+            given[i] = 1.0
+            whole[i] = whole[above] - total[above]
+            variance[i] = variance[above] + spread[above]
+    return own, given, below, whole, variance
+
+
+def _spread_loop(parent, pull, given, own, measured, kurtosis, turn):  # type: ignore[no-untyped-def]
+    """Variance and fourth cumulant of Σ pull · ẑ, by the passes run backwards; `turn` says whose kurtosis it is."""
+    n = len(parent)
+    passed = np.zeros(n)  # how the sum moves with ẑ of a region, through its children
+    for i in range(n - 1, -1, -1):
+        if parent[i] >= 0:
+            passed[parent[i]] += given[i] * (pull[i] + passed[i])
+    from_below = np.zeros(n)  # how it moves with z̃ of a region
+    variance, fourth = 0.0, 0.0
+    for i in range(n):
+        above = parent[i]
+        from_below[i] = pull[i] + passed[i]
+        if above >= 0:
+            from_below[i] += from_below[above] * (1 - own[above]) - passed[above]
+        weight = from_below[i] * own[i]
+        if weight != 0 and np.isfinite(measured[i]):
+            part = weight * weight * measured[i]
+            variance += part
+            fourth += kurtosis[turn[i]] * part * part
+    return variance, fourth

@@ -8,7 +8,7 @@ import numpy as np
 
 from hazemap.arrays import Floats, Ints
 from hazemap.cells import NOWHERE, Cells, Leaves, distinct
-from hazemap.estimate.spatial_smoothing import Adjoining
+from hazemap.estimate.shrinkage import Adjoining
 from hazemap.estimate.tree_least_squares import Measurement
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from hazemap import codec
 from hazemap.algorithms import METHODS, OF_VALUES, PublicLocationStatistics
 from hazemap.algorithms.private_bounding_box import MethodOfBox, PrivateBoundingBox
-from hazemap.algorithms.private_box_statistics import CellMethod, PrivateBoxStatistics
+from hazemap.algorithms.two_stage_statistics import CellMethod, PrivateBoxStatistics
 from hazemap.errors import CodecError, HazemapError, InputError
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import Statement

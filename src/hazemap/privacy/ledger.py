@@ -37,10 +37,8 @@ from hazemap.privacy.ledger_balance import (
     read_unit,
     unsettled,
 )
-from hazemap.privacy.ledger_file import RESTORE, LedgerFile
-from hazemap.privacy.ledger_records import Change, Charge, LedgerBalance, LedgerCharge
-from hazemap.privacy.ledger_schema import SUFFIX
-from hazemap.privacy.ledger_units import ProtectedUnit
+from hazemap.privacy.ledger_file import RESTORE, SUFFIX, LedgerFile
+from hazemap.privacy.ledger_records import Change, Charge, LedgerBalance, LedgerCharge, ProtectedUnit
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
 from hazemap.privacy.statement import Statement, budget_to_json
 

@@ -10,8 +10,7 @@ from typing import Literal
 from hazemap.errors import CapExceeded, CodecError, LedgerError, OtherUnit
 from hazemap.privacy.budget import ZCDP, Budget, PureDP
 from hazemap.privacy.ledger_file import RESTORE
-from hazemap.privacy.ledger_records import Amount, LedgerBalance, decimal
-from hazemap.privacy.ledger_units import ProtectedUnit
+from hazemap.privacy.ledger_records import Amount, LedgerBalance, ProtectedUnit, decimal
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
 from hazemap.privacy.replacement_neighbours import for_a_replacement
 from hazemap.privacy.statement import budget_from_json

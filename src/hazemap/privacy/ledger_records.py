@@ -1,13 +1,15 @@
-"""What a ledger holds and tells: amounts, charges, the pages of data sets, and what their stewards changed."""
+"""What a ledger holds: amounts, charges, whom data sets protect, their pages, and what their stewards changed."""
 
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal, localcontext
 from fractions import Fraction
 from typing import Literal
 
+from hazemap.errors import CodecError, InputError
 from hazemap.privacy.budget import Budget
-from hazemap.privacy.ledger_units import ProtectedUnit
-from hazemap.privacy.privacy_unit import Model, Unit
+from hazemap.privacy.privacy_unit import Kind, Model, Unit
 from hazemap.privacy.statement import Statement
 
 
@@ -29,11 +31,99 @@ class Amount:
 
 
 @dataclass(frozen=True)
+class ProtectedUnit:
+    """Those whose losses a data set's pages add up: people by their column of ids, rows, or devices.
+
+    How ids are read is `None` until a charge has said it: a steward knows the column, and the table how it is read.
+
+    >>> print(ProtectedUnit("person", "user"))
+    people told apart by the column 'user'
+    >>> ProtectedUnit("person", "user").agrees(Unit.person("User", "text"))
+    True
+    """
+
+    kind: Kind
+    id_column: str | None = None
+    read_as: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind == "person":
+            Unit.person(self.id_column or "", self.read_as or "not said")
+        elif self.kind not in ("row", "device") or self.id_column is not None or self.read_as is not None:
+            raise InputError("a data set protects people told apart by a column of ids, rows, or devices")
+
+    @classmethod
+    def of(cls, unit: Unit) -> "ProtectedUnit":
+        """Those whom a charge of this unit is about."""
+        return cls(unit.kind, unit.id_column, unit.read_as)
+
+    def agrees(self, unit: Unit) -> bool:
+        """Whether prices of this unit are about the same people, so that they add up here.
+
+        People are the same where the column of ids is, however the letters of its name are composed and whatever
+        their case (as in SQL). How ids are read may differ, because a file was converted: see `caution`.
+        """
+        return self.agrees_with(ProtectedUnit.of(unit))
+
+    def agrees_with(self, other: "ProtectedUnit") -> bool:
+        """Whether both are the same people, as far as either is known."""
+        return self.kind == other.kind and _plain(self.id_column) == _plain(other.id_column)
+
+    def caution(self, dataset: str, unit: Unit) -> str | None:
+        """What a steward should look at, although the units agree: ids that are read in another way."""
+        if self.read_as in (None, unit.read_as):
+            return None
+        return (
+            f"the data set {dataset!r} protects {self}, so far read as {self.read_as}, and here as {unit.read_as}: its "
+            "charges add up only if this tells the same people apart (7 and 07 are one person as whole numbers, and "
+            "two as text). If it does not, convert the column, or name another data set with --dataset"
+        )
+
+    def refusal(self, dataset: str, unit: Unit) -> str:
+        """Why a charge of another unit is not added here, and what to do."""
+        same = {
+            "person": f"ask for the same people (--person {self.id_column}); if the column was only renamed, name it "
+            f"{self.id_column!r} again",
+            "row": "ask for rows as people (--bounding 'rows are people')",
+            "device": "ask devices (`hazemap campaign`)",
+        }[self.kind]
+        other = {"person": f"{dataset} by {unit.id_column}", "row": f"{dataset}, rows", "device": f"{dataset}, devices"}
+        return (
+            f"the data set {dataset!r} adds up what {self} lose, and this release is about {ProtectedUnit.of(unit)}: "
+            f"prices of the two do not add up, and none converts into the other. Either {same}; or, if the people's "
+            f"agreement allows both, let another data set pay: --dataset {other[unit.kind]!r} (dataset=… in Python)"
+        )
+
+    def __str__(self) -> str:
+        if self.kind == "person":
+            return f"people told apart by the column {self.id_column!r}"
+        return "rows, each taken for a person of its own" if self.kind == "row" else "the people of devices"
+
+    def to_json(self) -> dict[str, str]:
+        """A plain dict for `json.dumps`."""
+        fields = {"kind": self.kind, "id_column": self.id_column, "read_as": self.read_as}
+        return {name: value for name, value in fields.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, data: object) -> "ProtectedUnit":
+        """What `to_json` wrote; `CodecError` for anything else."""
+        if not isinstance(data, Mapping) or not {"kind"} <= data.keys() <= {"kind", "id_column", "read_as"}:
+            raise CodecError("whom a data set protects is an object with a kind, and perhaps a column of ids")
+        try:
+            return cls(**data)
+        except (InputError, TypeError) as error:
+            raise CodecError(f"this JSON says of nobody that a data set protects them: {error}") from error
+
+
+def _plain(column: str | None) -> str | None:
+    return None if column is None else unicodedata.normalize("NFC", column).casefold()
+
+
+@dataclass(frozen=True)
 class Charge:
     """A price that has been paid: of whose privacy, what for, and when (UTC, ISO 8601).
 
     `model` names the data set's page that paid. The `unit` is `None` where an older hazemap did not note it.
-
     """
 
     id: int

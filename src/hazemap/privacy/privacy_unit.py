@@ -51,7 +51,7 @@ class Unit:
       (and was `guessed` from its name, or named by somebody); a `row`, where each row is a person of its own; or a
       `device`, whose rows are one person's.
     * `model`: `full` (one of them added or removed), or `values-only` (whereabouts are public; see
-      `privacy.public_location_model`), which is about people told apart by an id.
+      `privacy.statement_facts`), which is about people told apart by an id.
 
     Raises `InputError` for a unit that cannot be.
 

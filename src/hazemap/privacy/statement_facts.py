@@ -1,4 +1,7 @@
-"""What a statement says to machines: whose rows, whose randomness, and who was asked. All of it is public."""
+"""What a statement says to machines: whose rows, whose randomness, and who was asked. All of it is public.
+
+And the words that it uses for values-only, the weaker of the two privacy models of values.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -8,6 +11,18 @@ from fractions import Fraction
 from hazemap.errors import CodecError, InputError
 from hazemap.field_types import check_fields
 from hazemap.privacy.privacy_unit import Unit
+
+NEIGHBOURS = "the values of one person differ; how many samples each person gives, and in which cells, is public"
+"""The neighbours of values-only (Rameshwar et al. 2024).
+
+It protects what was measured, not that somebody was there, or how often.
+"""
+
+NOT_PROTECTED = (
+    "NOT protected: whereabouts and numbers; who was in which cell and slot with how many records is taken to be "
+    "public, and numbers of people are exact"
+)
+"""What a statement says beside it, in so many words."""
 
 
 class Randomness(Enum):

@@ -13,9 +13,8 @@ from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.mechanisms import noise_for
-from hazemap.privacy.public_location_model import NEIGHBOURS, NOT_PROTECTED
 from hazemap.privacy.statement import Statement
-from hazemap.privacy.statement_facts import UNSAID, StatementFacts
+from hazemap.privacy.statement_facts import NEIGHBOURS, NOT_PROTECTED, UNSAID, StatementFacts
 from hazemap.spatial.bounding_box import WORLD
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.specs.release_spec import ASSUMPTIONS

@@ -8,8 +8,7 @@ from typing import Any, cast
 
 from hazemap.algorithm_disclosure import Learned
 from hazemap.algorithms.cell_statistics import CellStatistics
-from hazemap.algorithms.private_box_statistics import CellMethod, PrivateBoxStatistics
-from hazemap.algorithms.two_stage_statistics import TwoStageStatistics
+from hazemap.algorithms.two_stage_statistics import CellMethod, PrivateBoxStatistics, TwoStageStatistics
 from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.privacy.budget import Budget

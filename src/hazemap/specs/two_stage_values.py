@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from hazemap.algorithm_disclosure import Learned
 from hazemap.algorithms.cell_statistics import CellStatistics
 from hazemap.algorithms.partition_selection import PartitionSelection
-from hazemap.algorithms.private_box_statistics import CellMethod, PrivateBoxStatistics
 from hazemap.algorithms.private_value_bounds import PrivateValueBounds, ValueBounds
-from hazemap.algorithms.two_stage_statistics import TwoStageStatistics
+from hazemap.algorithms.two_stage_statistics import CellMethod, PrivateBoxStatistics, TwoStageStatistics
 from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.privacy.budget import Budget, PureDP

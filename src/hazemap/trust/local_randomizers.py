@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from hazemap.arrays import Floats, Ints
 from hazemap.privacy.random_stream import Stream
-from hazemap.privacy.samplers.bernoulli import Coin, spread, toss
-from hazemap.privacy.samplers.binomial import binomial, fair
+from hazemap.privacy.samplers.bernoulli import Coin, binomial, fair, spread, toss
 
 _MOST = 500.0  # above it an ε leaves no noise that a float could see
 

@@ -8,7 +8,7 @@ import pytest
 from tests.algorithms.conftest import TREE
 
 from hazemap.algorithms import HB, Hierarchical
-from hazemap.algorithms.published.hb import rectangle_variance
+from hazemap.algorithms.published.hierarchical_histogram import rectangle_variance
 from hazemap.cellmap import Reading
 from hazemap.cells import Leaves
 from hazemap.errors import InputError

@@ -8,8 +8,7 @@ from scipy.stats import binom, chisquare
 
 from hazemap.errors import InputError
 from hazemap.privacy.random_stream import Stream
-from hazemap.privacy.samplers.bernoulli import Coin
-from hazemap.privacy.samplers.binomial import _CHUNK, binomial, fair
+from hazemap.privacy.samplers.bernoulli import _CHUNK, Coin, binomial, fair
 
 LEVEL = 1e-6
 

@@ -9,14 +9,12 @@ Privacy model: VALUES ONLY. Who is in which cell with how many samples is public
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.arrays import Ints
-from hazemap.encoders.worst_case_sensitivity import mean_bias, mean_sensitivity, variance_bias, variance_sensitivity
 from hazemap.errors import InputError
 
 
@@ -104,6 +102,8 @@ def chop_user(presence: CellVisits, asked: ChopUserQuery, epsilon: float) -> Cho
     >>> chopped.before, chopped.after, chopped.error <= chopped.threshold
     (2, 1, True)
     """
+    from hazemap.algorithms.published.chop_user_kernels import chop
+
     if not epsilon > 0 or not asked.width > 0:
         raise InputError(f"epsilon and the width of the range are above 0, not {epsilon} and {asked.width}")
     by_cell = np.lexsort((-presence.samples, presence.cell))  # within a cell, those with most samples first
@@ -112,7 +112,7 @@ def chop_user(presence: CellVisits, asked: ChopUserQuery, epsilon: float) -> Cho
     starts = np.concatenate([[0], np.cumsum(np.bincount(presence.cell, minlength=cells))])
     firsts = np.concatenate([[0], np.cumsum(np.bincount(presence.person, minlength=people))])
     order = np.argsort(-np.diff(firsts), kind="stable")
-    kept, threshold, error = _compiled()(
+    kept, threshold, error = chop(
         *(presence.cell, presence.samples, by_cell, starts, by_person, firsts, order),
         *(float(asked.width), asked.variance, float(epsilon)),
     )
@@ -120,9 +120,55 @@ def chop_user(presence: CellVisits, asked: ChopUserQuery, epsilon: float) -> Cho
     return ChopUserResult(kept, int(presence.cells_of_people.max()), after, threshold, error)
 
 
-@cache
-def _compiled() -> Any:
-    """The loop of `chopping`, compiled (numba is loaded only when it is needed)."""
-    from hazemap.algorithms.published import chop_user_kernels as chopping
+QUARTER = Fraction(1, 4)
 
-    return chopping.chop
+
+def mean_sensitivity(kept: int, most: int) -> Fraction:
+    """Γ*/ΣΓ, where `kept` = ΣΓ and `most` = Γ* = max Γ.
+
+    >>> mean_sensitivity(kept=10, most=4)
+    Fraction(2, 5)
+    """
+    _some(kept, most, kept)
+    return Fraction(most, kept)
+
+
+def variance_sensitivity(kept: int, most: int) -> Fraction:
+    """Γ*(ΣΓ − Γ*)/(ΣΓ)² if ΣΓ > 2Γ*; otherwise the largest variance there is: of ΣΓ values at both ends of the range.
+
+    >>> variance_sensitivity(kept=10, most=4), variance_sensitivity(kept=10, most=6), variance_sensitivity(3, 2)
+    (Fraction(6, 25), Fraction(1, 4), Fraction(2, 9))
+    """
+    _some(kept, most, kept)
+    return Fraction(most * (kept - most), kept**2) if kept > 2 * most else _largest_variance(kept)
+
+
+def mean_bias(kept: int, samples: int) -> Fraction:
+    """1 − ΣΓ/Σm: all that is left out may lie at one end, and all that is kept at the other.
+
+    >>> mean_bias(kept=9, samples=12)
+    Fraction(1, 4)
+    """
+    _some(kept, 1, samples)
+    return 1 - Fraction(kept, samples)
+
+
+def variance_bias(kept: int, samples: int) -> Fraction:
+    """0 if all is kept; ΣΓ(Σm − ΣΓ)/(Σm)² if 2ΣΓ > Σm; otherwise the largest variance of Σm values.
+
+    >>> variance_bias(kept=12, samples=12), variance_bias(kept=9, samples=12), variance_bias(kept=2, samples=12)
+    (Fraction(0, 1), Fraction(3, 16), Fraction(1, 4))
+    """
+    _some(kept, 1, samples)
+    if kept == samples:
+        return Fraction(0)
+    return Fraction(kept * (samples - kept), samples**2) if 2 * kept > samples else _largest_variance(samples)
+
+
+def _largest_variance(samples: int) -> Fraction:
+    return QUARTER if samples % 2 == 0 else QUARTER * (1 - Fraction(1, samples**2))
+
+
+def _some(kept: int, most: int, samples: int) -> None:
+    if not 1 <= most <= kept <= samples:
+        raise InputError(f"of {samples} samples 1 or more are kept, not {kept}, of one person {most}")

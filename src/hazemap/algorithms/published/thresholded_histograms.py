@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from hazemap.algorithms.count_queries import with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
 from hazemap.encoders import Counts
+from hazemap.errors import InputError
 from hazemap.estimate import read
 from hazemap.queries import Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import Bounding, OneVote
@@ -42,3 +44,39 @@ class LaplaceClip:
         query = Query(Counts(cells, self.bounding), Fraction(1))
         made = read([(query, (yield query))], cells, Reading.UNBIASED)
         return replace(made, values=np.maximum(made.unbiased, 0))
+
+
+@dataclass(frozen=True)
+class TopCells:
+    """All cells of one level, asked once; in the picture the part `kept` of them, others empty.
+
+    The thresholding baseline of Ghazi et al. (2022), who keep 0.01 % and 0.001 %: it suits maps as sparse as that, and
+    hides more the more people there are. One cell is always kept, and none whose number is below 0. Of equal numbers
+    the first in the order of the cells is kept. The unbiased numbers of all cells stand beside it.
+
+    >>> from hazemap.spatial.quadtree import Quadtree
+    >>> TopCells(Quadtree.world(depth=8), level=8).kept
+    Fraction(1, 10000)
+    """
+
+    tree: Tree
+    level: int
+    bounding: Bounding = OneVote()
+    kept: Fraction = Fraction(1, 10_000)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.kept <= 1:
+            raise InputError(f"above 0 and at most 100 % of the cells are kept, not {float(self.kept):.3%}")
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted()
+
+    def rounds(self, prices: Prices) -> Rounds[CellMap]:
+        """One query."""
+        made = yield from LaplaceClip(self.tree, self.level, self.bounding).rounds(prices)
+        places, values = np.flatnonzero(made.places), made.values.copy()
+        fullest = np.argsort(-made.unbiased[places], kind="stable")
+        values[places[fullest[ceil(self.kept * len(places)) :]]] = 0
+        return replace(made, values=values)
