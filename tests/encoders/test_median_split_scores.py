@@ -119,7 +119,7 @@ def test_votes_looked_up_one_by_one_give_the_same_scores(most_lines, monkeypatch
             return Votes(votes.cells, votes.weights)
 
     summed = medians.scores(Table())
-    monkeypatch.setattr("hazemap.tables.summed_area_table.LARGEST", 0)
+    monkeypatch.setattr("hazemap.tables.votes.LARGEST", 0)
     assert np.array_equal(medians.scores(Table()), summed)
     assert len(summed) == medians.candidates.starts[-1]
 

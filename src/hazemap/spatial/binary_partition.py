@@ -12,7 +12,7 @@ from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
-from hazemap.spatial.pixel_rectangles import Rectangles, areas, bounds, outlines
+from hazemap.spatial.pixel_rectangles import PixelTree, Rectangles
 from hazemap.spatial.quadtree import Quadtree
 
 DEEPEST = 42
@@ -40,7 +40,7 @@ class Nodes(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BinaryPartition:
+class BinaryPartition(PixelTree):
     """Binary trees of rectangles over the base cells, the *pixels*, of a quadtree; one tree in each frame.
 
     `frames` are the pixels of the roots, int64[frames, 4] (west, north, east, south; of one frame, all of the square).
@@ -246,20 +246,6 @@ class BinaryPartition:
         if (self.nodes.cells[np.minimum(at, len(self.nodes.cells) - 1)] != cells).any():  # deeper names of some
             at = np.searchsorted(self.nodes.cells, self._real(cells))
         return Rectangles(*(lines[at] for lines in self.nodes.rectangles))
-
-    def bounds(
-        self, cells: Cells
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """West, south, east and north of each cell in degrees; neighbours share an edge to the last bit."""
-        return bounds(self.base, self.rectangles(cells))
-
-    def area(self, cells: Cells) -> NDArray[np.float64]:
-        """Geodesic area of each cell on the WGS 84 ellipsoid, in square metres."""
-        return areas(self.base, self.rectangles(cells))
-
-    def outlines(self, cells: Cells) -> NDArray[Any]:
-        """Each cell as a rectangle in longitude and latitude."""
-        return outlines(self.base, self.rectangles(cells))
 
     def names(self, cells: Cells) -> list[str]:
         """The way from the root, 0 and 1; with several frames, the number of the frame and a point before it."""

@@ -1,13 +1,14 @@
 """Rectangles made of a quadtree's base cells, its *pixels*: what trees drawn over a quadtree have in common."""
 
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
+from hazemap.arrays import Floats, Ints
 from hazemap.cells import Cells, Growing, Redrawn, Tree
-from hazemap.spatial.geodesy import mercator_rectangles
+from hazemap.spatial.geodesy import latitudes, longitude, mercator_rectangles
 from hazemap.spatial.quadtree import Quadtree
 
 
@@ -42,12 +43,8 @@ class Cuttable(Tree, Redrawn, Growing, Protocol):
         ...
 
 
-def bounds(
-    square: Quadtree, edges: Rectangles
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def bounds(square: Quadtree, edges: Rectangles) -> tuple[Floats, Floats, Floats, Floats]:
     """West, south, east and north in degrees, to the last bit those of the quadtree's own cells."""
-    from hazemap.spatial.geodesy import latitudes, longitude
-
     share = 0.5**square.depth
     west, east = (longitude(square.left + square.side * (_floats(line) * share)) for line in (edges.west, edges.east))
     north, south = (
@@ -56,20 +53,32 @@ def bounds(
     return west, south, east, north
 
 
-def areas(square: Quadtree, edges: Rectangles) -> NDArray[np.float64]:
-    """Geodesic areas on the WGS 84 ellipsoid, in square metres."""
-    pixel = square.side * 0.5**square.depth
-    width, height = _floats(edges.east - edges.west) * pixel, _floats(edges.south - edges.north) * pixel
-    return mercator_rectangles(square.top + _floats(edges.north) * pixel, width, height)
+class PixelTree(ABC):
+    """A tree of rectangles of pixels: what follows from the rectangles of its cells."""
+
+    base: Quadtree
+
+    @abstractmethod
+    def rectangles(self, cells: Cells) -> Rectangles:
+        """The pixels of each cell."""
+
+    def bounds(self, cells: Cells) -> tuple[Floats, Floats, Floats, Floats]:
+        """West, south, east and north of each cell in degrees; neighbours share an edge to the last bit."""
+        return bounds(self.base, self.rectangles(cells))
+
+    def area(self, cells: Cells) -> Floats:
+        """Geodesic area of each cell on the WGS 84 ellipsoid, in square metres."""
+        edges, pixel = self.rectangles(cells), self.base.side * 0.5**self.base.depth
+        width, height = _floats(edges.east - edges.west) * pixel, _floats(edges.south - edges.north) * pixel
+        return mercator_rectangles(self.base.top + _floats(edges.north) * pixel, width, height)
+
+    def outlines(self, cells: Cells) -> NDArray[Any]:
+        """Each cell as a rectangle in longitude and latitude."""
+        import shapely
+
+        boxes: NDArray[Any] = shapely.box(*self.bounds(cells))
+        return boxes
 
 
-def outlines(square: Quadtree, edges: Rectangles) -> NDArray[Any]:
-    """Rectangles in longitude and latitude."""
-    import shapely
-
-    boxes: NDArray[Any] = shapely.box(*bounds(square, edges))
-    return boxes
-
-
-def _floats(lines: Ints) -> NDArray[np.float64]:
+def _floats(lines: Ints) -> Floats:
     return np.asarray(lines, dtype=np.float64)

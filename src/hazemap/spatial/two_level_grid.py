@@ -3,23 +3,21 @@
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hazemap.arrays import Ints
 from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
-from hazemap.spatial.pixel_rectangles import Rectangles, areas, bounds, outlines
+from hazemap.spatial.pixel_rectangles import PixelTree, Rectangles
 from hazemap.spatial.quadtree import Quadtree
 
 NAME = re.compile(r"root|(0|[1-9][0-9]{0,7})-(0|[1-9][0-9]{0,7})(?:-(0|[1-9][0-9]{0,7})-(0|[1-9][0-9]{0,7}))?")
 
 
 @dataclass(frozen=True, eq=False)
-class TwoLevelGrid:
+class TwoLevelGrid(PixelTree):
     """The square of a quadtree, cut into first × first blocks, block i into second[i] × second[i] parts.
 
     A tree of depth 2, with any numbers where a quadtree has powers of two (Qardaji, Yang and Li 2013). It is drawn over
@@ -136,20 +134,6 @@ class TwoLevelGrid:
         for _ in range(2 - level):
             cells[found >= 0] = self.parent(cells[found >= 0])
         return cells
-
-    def bounds(
-        self, cells: Cells
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """West, south, east and north of each cell in degrees; neighbours share an edge to the last bit."""
-        return bounds(self.base, self.rectangles(cells))
-
-    def area(self, cells: Cells) -> NDArray[np.float64]:
-        """Geodesic area of each cell on the WGS 84 ellipsoid, in square metres."""
-        return areas(self.base, self.rectangles(cells))
-
-    def outlines(self, cells: Cells) -> NDArray[Any]:
-        """Each cell as a rectangle in longitude and latitude."""
-        return outlines(self.base, self.rectangles(cells))
 
     def rectangles(self, cells: Cells) -> Rectangles:
         """The pixels of each cell."""

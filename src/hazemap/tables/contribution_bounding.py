@@ -5,6 +5,7 @@ What is left of a person is a short list of (base cell, integer weight); `Sensit
 What becomes of rows in `NOWHERE`, outside every cell, says `Outside`; whichever it is, the sensitivity is the same.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
@@ -81,8 +82,35 @@ def whole_weights(weights: NDArray[Any]) -> NDArray[np.int64]:
     return whole
 
 
+class _Rule(ABC):
+    """What all rules have in common."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    @abstractmethod
+    def largest(self) -> int:
+        """The most votes that one person has in all."""
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person can move the votes: all of theirs may lie in one cell, or in one coarser cell."""
+        return Sensitivity(self.largest, self.largest**2)
+
+    @property
+    def unit(self) -> int:
+        """Votes that make one of what is counted."""
+        return 1
+
+    @property
+    def counted(self) -> str:
+        """What a count of 1 is."""
+        return "rows"
+
+
 @dataclass(frozen=True)
-class AtMostRows:
+class AtMostRows(_Rule):
     """At most `most` rows a person, each one vote; drawn at random, by a keyed hash, where there are more.
 
     All of them may lie in one cell: L1 = most, L2² = most².
@@ -95,18 +123,13 @@ class AtMostRows:
     outside: Outside = Outside.DROP
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         _at_least_one(self.most, "the number of rows a person")
 
     @property
-    def sensitivity(self) -> Sensitivity:
-        """How far one person can move the votes."""
-        return Sensitivity(self.most, self.most**2)
-
-    @property
-    def unit(self) -> int:
-        """Votes that make one of what is counted."""
-        return 1
+    def largest(self) -> int:
+        """The most votes that one person has in all."""
+        return self.most
 
     @property
     def counted(self) -> str:
@@ -118,7 +141,7 @@ class AtMostRows:
 
 
 @dataclass(frozen=True)
-class AtMostCells:
+class AtMostCells(_Rule):
     """One vote in each of at most `most` distinct base cells a person; drawn by a keyed hash.
 
     The votes lie in different base cells, but a coarser cell may hold them all: L2² = most² as well.
@@ -131,18 +154,13 @@ class AtMostCells:
     outside: Outside = Outside.DROP
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         _at_least_one(self.most, "the number of cells a person")
 
     @property
-    def sensitivity(self) -> Sensitivity:
-        """How far one person can move the votes."""
-        return Sensitivity(self.most, self.most**2)
-
-    @property
-    def unit(self) -> int:
-        """Votes that make one of what is counted."""
-        return 1
+    def largest(self) -> int:
+        """The most votes that one person has in all."""
+        return self.most
 
     @property
     def counted(self) -> str:
@@ -154,7 +172,7 @@ class AtMostCells:
 
 
 @dataclass(frozen=True)
-class OneVote:
+class OneVote(_Rule):
     """One vote a person, divided over all their rows by weight into `scale` integer micro-votes.
 
     With cumulative weights C_j, total W and one keyed number u in [0, W), the cell j gets
@@ -169,15 +187,15 @@ class OneVote:
     outside: Outside = Outside.DROP
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         _at_least_one(self.scale, "the number of micro-votes a person")
         if self.scale > 1 << 16:
             raise InputError(f"at most 65536 micro-votes a person, not {self.scale}: sums must fit 64 bits")
 
     @property
-    def sensitivity(self) -> Sensitivity:
-        """How far one person can move the votes."""
-        return Sensitivity(self.scale, self.scale**2)
+    def largest(self) -> int:
+        """The most votes that one person has in all."""
+        return self.scale
 
     @property
     def unit(self) -> int:
@@ -194,7 +212,7 @@ class OneVote:
 
 
 @dataclass(frozen=True)
-class RowIsPerson:
+class RowIsPerson(_Rule):
     """Every row is a person of its own. It protects rows, and says so in the statement.
 
     >>> RowIsPerson().sensitivity
@@ -203,30 +221,17 @@ class RowIsPerson:
 
     outside: Outside = Outside.DROP
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
     @property
-    def sensitivity(self) -> Sensitivity:
-        """How far one row can move the votes."""
-        return Sensitivity(1, 1)
-
-    @property
-    def unit(self) -> int:
-        """Votes that make one of what is counted."""
+    def largest(self) -> int:
+        """The most votes that one person has in all."""
         return 1
-
-    @property
-    def counted(self) -> str:
-        """What a count of 1 is."""
-        return "rows"
 
     def __str__(self) -> str:
         return "each row is a person of its own"
 
 
 @dataclass(frozen=True)
-class OwnMeans:
+class OwnMeans(_Rule):
     """For values: of each person at most `cells` cells and slots, drawn by a keyed hash where there are more; in each,
     the mean of *all* their records there, with the weight of at most `records` of them.
 
@@ -246,20 +251,19 @@ class OwnMeans:
     outside: Outside = Outside.DROP
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         _at_least_one(self.cells, "the number of cells a person")
         _at_least_one(self.records, "the number of records that a person counts for")
         _at_least_one(self.scale, "the number of micro-votes a record")
         if self.outside.asked:
             raise InputError("values are measured in cells: rows outside them are dropped")
-        if max(self.cells, self.records) > 1 << 16 or self.cells * self.records * self.scale > 1 << 50:
+        if max(self.cells, self.records) > 1 << 16 or self.largest > 1 << 50:
             raise InputError("a person counts in 65536 cells at most, for 65536 records at most: sums must fit 64 bits")
 
     @property
-    def sensitivity(self) -> Sensitivity:
-        """How far one person can move the votes."""
-        most = self.cells * self.records * self.scale
-        return Sensitivity(most, most**2)
+    def largest(self) -> int:
+        """The most votes that one person has in all."""
+        return self.cells * self.records * self.scale
 
     @property
     def unit(self) -> int:

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
-from hazemap.errors import InputError
 from hazemap.jit import once_compiled
 from hazemap.spatial.binary_partition import BinaryPartition
-from hazemap.spatial.pixel_rectangles import Rectangles
+from hazemap.spatial.pixel_rectangles import PixelTree, Rectangles
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.tables.contribution_bounding import Bounding
@@ -57,8 +56,8 @@ class Votes:
 
     def _redrawn_anew(self, tree: Redrawn) -> "Votes":
         leaves, summed = tree.leaves, self.summed(tree)
-        if summed is not None:
-            inside = summed.inside(rectangles_of(tree, leaves))
+        if summed is not None and isinstance(tree, PixelTree):
+            inside = summed.inside(tree.rectangles(leaves))
             sums = np.append(inside, self.weights.sum() - inside.sum())
         else:
             sums = np.zeros(len(leaves) + 1, dtype=np.int64)
@@ -182,10 +181,3 @@ def square_of(tree: Redrawn, votes: int) -> Quadtree | None:
     if not isinstance(tree, TwoLevelGrid) and not (isinstance(tree, BinaryPartition) and len(tree.frames) == 1):
         return None
     return tree.base if 4**tree.base.depth <= min(LARGEST, PICTURED * votes) else None
-
-
-def rectangles_of(tree: Redrawn, cells: Cells) -> Rectangles:
-    """The pixels of some cells of a tree of rectangles."""
-    if not isinstance(tree, TwoLevelGrid | BinaryPartition):
-        raise InputError("only grids and cuts are made of rectangles")
-    return tree.rectangles(cells)

@@ -1,7 +1,6 @@
 """Cells times slots, where values are measured: a public list, or, where whereabouts are public, those with rows."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from hazemap.cells import NOWHERE, Cells, Columns, Leaves, Tree
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.temporal.time_slots import Slots
+from hazemap.values.float_grid import OneLevelTree
 from hazemap.values.rows_with_values import values_and_slots
 from hazemap.values.value_encoding import STEPS, ValueEncoding
 
@@ -20,7 +20,7 @@ RUN = STEPS + 1
 
 
 @dataclass(frozen=True)
-class CellTimeSlots:
+class CellTimeSlots(OneLevelTree):
     """The counters of a value encoding, in every slot of every cell: a tree of one level, numbered from 1 in that
     order.
 
@@ -38,6 +38,9 @@ class CellTimeSlots:
     cells: Leaves
     slots: Slots
     value_encoding: ValueEncoding
+
+    what = "a counter of a value encoding"
+    named_by = "its cell, its slot and its number"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -70,32 +73,6 @@ class CellTimeSlots:
         place = cell * len(self.slots.names) + slot
         return np.where(known, (1 + place * RUN + reading).astype(np.uint64), NOWHERE)
 
-    @property
-    def depth(self) -> int:
-        """No levels below the root."""
-        return 0
-
-    @cached_property
-    def root(self) -> Cells:
-        """All counters."""
-        return np.arange(1, self.size + 1, dtype=np.uint64)
-
-    def children(self, cells: Cells) -> Cells:
-        """`InputError`: counters are not cut any further."""
-        raise InputError(f"{len(cells)} counters of a value encoding are not cut any further")
-
-    def parent(self, cells: Cells) -> Cells:
-        """`InputError`: counters are the root."""
-        raise InputError(f"{len(cells)} counters of a value encoding have no parent")
-
-    def level(self, cells: Cells) -> NDArray[np.int64]:
-        """0; −1 for what is no counter."""
-        return np.where((cells >= 1) & (cells <= np.uint64(self.size)), 0, -1)
-
-    def span(self, cells: Cells) -> tuple[Cells, Cells]:
-        """Each stands for itself."""
-        return cells, cells
-
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """`InputError`: a row lies in several counters."""
         raise InputError(
@@ -117,13 +94,6 @@ class CellTimeSlots:
         inner = self.cells.tree.names(self._inner(cells))
         which = zip(inner, (place % len(slots)).tolist(), counter.tolist(), strict=True)
         return [f"{name} {slots[slot]} {number}" for name, slot, number in which]
-
-    def named(self, names: list[str]) -> Cells:
-        """The counters with these names: O(all counters)."""
-        known = {name: number for number, name in enumerate(self.names(self.root), 1)}
-        if not set(names) <= set(known):
-            raise InputError("a counter is named by its cell, its slot and its number")
-        return np.array([known[name] for name in names], dtype=np.uint64)
 
     def _inner(self, cells: Cells) -> Cells:
         each = len(self.slots.names) * self.value_encoding.size

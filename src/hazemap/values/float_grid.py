@@ -1,5 +1,6 @@
 """All numbers as a line of cells by sign and size, and partitions of it into histogram bins and powers of two."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -26,8 +27,54 @@ HALF = (MOST - LEAST) * PARTS
 """How many cells there are for each sign."""
 
 
+class OneLevelTree(ABC):
+    """A tree of cells that are numbered from 1 and not cut any further: all of them are its root."""
+
+    depth = 0
+    what: str
+    """What one of its cells is, for messages."""
+    named_by: str
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many cells."""
+
+    @abstractmethod
+    def names(self, cells: Cells) -> list[str]:
+        """What each cell is called."""
+
+    @cached_property
+    def root(self) -> Cells:
+        """All cells."""
+        return np.arange(1, self.size + 1, dtype=np.uint64)
+
+    def children(self, cells: Cells) -> Cells:
+        """`InputError`: they are not cut any further."""
+        raise InputError(f"{self.what} is not cut any further; found {len(cells)} to cut")
+
+    def parent(self, cells: Cells) -> Cells:
+        """`InputError`: they are the root."""
+        raise InputError(f"{self.what} has no parent; found {len(cells)} to look for")
+
+    def level(self, cells: Cells) -> NDArray[np.int64]:
+        """0; −1 for what is no cell."""
+        return np.where((cells >= 1) & (cells <= np.uint64(self.size)), 0, -1)
+
+    def span(self, cells: Cells) -> tuple[Cells, Cells]:
+        """Each stands for itself."""
+        return cells, cells
+
+    def named(self, names: list[str]) -> Cells:
+        """The cells with these names: O(all cells)."""
+        known = {name: cell for cell, name in enumerate(self.names(self.root), 1)}
+        if not set(names) <= set(known):
+            raise InputError(f"{self.what} is named by {self.named_by}")
+        return np.array([known[name] for name in names], dtype=np.uint64)
+
+
 @dataclass(frozen=True)
-class FloatGrid:
+class FloatGrid(OneLevelTree):
     """All numbers as a line of base cells, 1 to 35,841 in ascending order: each octave of each sign in 256 equal parts.
 
     A public list, the same for every table: 0 is in the middle; what lies outside of ±2⁴⁰ is in the outermost cells. A
@@ -43,39 +90,16 @@ class FloatGrid:
     box: Box | None = None
     slots: Slots = EVER
 
+    what = "a part of a line of numbers"
+    named_by = "the number at which it begins"
+
     def __post_init__(self) -> None:
         check_fields(self)
-
-    @property
-    def depth(self) -> int:
-        """No levels below the root."""
-        return 0
 
     @property
     def size(self) -> int:
         """How many base cells."""
         return 2 * HALF + 1
-
-    @cached_property
-    def root(self) -> Cells:
-        """All cells."""
-        return np.arange(1, self.size + 1, dtype=np.uint64)
-
-    def children(self, cells: Cells) -> Cells:
-        """`InputError`: they are not cut any further."""
-        raise InputError(f"{len(cells)} parts of a line of numbers are not cut any further")
-
-    def parent(self, cells: Cells) -> Cells:
-        """`InputError`: they are the root."""
-        raise InputError(f"{len(cells)} parts of a line of numbers have no parent")
-
-    def level(self, cells: Cells) -> NDArray[np.int64]:
-        """0; −1 for what is no cell."""
-        return np.where((cells >= 1) & (cells <= np.uint64(self.size)), 0, -1)
-
-    def span(self, cells: Cells) -> tuple[Cells, Cells]:
-        """Each stands for itself."""
-        return cells, cells
 
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """The cell of each row's value: O(rows)."""
@@ -114,13 +138,6 @@ class FloatGrid:
     def names(self, cells: Cells) -> list[str]:
         """From where each is."""
         return [f"{self.below(cell)!r}" for cell in cells.tolist()]
-
-    def named(self, names: list[str]) -> Cells:
-        """The cells with these names."""
-        known = {name: cell for cell, name in enumerate(self.names(self.root), 1)}
-        if not set(names) <= set(known):
-            raise InputError("a part of a line of numbers is named by the number at which it begins")
-        return np.array([known[name] for name in names], dtype=np.uint64)
 
 
 def added(at: NDArray[np.int64], weights: NDArray[np.int64], size: int) -> NDArray[np.int64]:

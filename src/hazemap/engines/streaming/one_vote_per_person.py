@@ -7,7 +7,7 @@ from hazemap.cells import Cells
 from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.keyed_hash import high_product, number
 from hazemap.engines.streaming.person_index import RowBatch
-from hazemap.engines.streaming.row_buffer import RowBuffer
+from hazemap.engines.streaming.row_buffer import Entries, RowBuffer
 from hazemap.jit import compiled
 from hazemap.tables import contribution_bounding as bounding
 
@@ -32,21 +32,14 @@ class OneVotePerPerson:
         row_buffer: RowBuffer,
     ) -> int:
         """Put rows on the row buffer until it is full; how many were read."""
-        read, row_buffer.size = _append(
-            batch.cells,
-            batch.weights,
-            rows,
-            places,
-            row_buffer.place,
-            row_buffer.word,
-            row_buffer.value,
-            row_buffer.size,
-        )
-        return int(read)
+        taken = min(len(rows), row_buffer.capacity - row_buffer.size)
+        _append(batch.cells, batch.weights, rows[:taken], places, row_buffer.entries, row_buffer.size)
+        row_buffer.size += taken
+        return taken
 
     def fold(self, row_buffer: RowBuffer) -> None:
         """Add up what a person says of the same cell, in a row buffer in order."""
-        row_buffer.size = _fold(row_buffer.place, row_buffer.word, row_buffer.value, row_buffer.size)
+        row_buffer.size = _fold(row_buffer.entries, row_buffer.size)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Nothing but the row buffer remembers people."""
@@ -69,21 +62,17 @@ def _append(
     weights: NDArray[np.int64],
     rows: NDArray[np.int64],
     places: NDArray[np.int64],
-    place: NDArray[np.uint32],
-    word: NDArray[np.uint64],
-    value: NDArray[np.uint64],
+    entries: Entries,
     size: int,
-) -> tuple[int, int]:
+) -> None:
+    place, word, value = entries
     for i in range(rows.size):
-        if size == place.size:
-            return i, size
-        place[size], word[size], value[size] = places[i], cells[rows[i]], weights[rows[i]]
-        size += 1
-    return rows.size, size
+        place[size + i], word[size + i], value[size + i] = places[i], cells[rows[i]], weights[rows[i]]
 
 
 @compiled
-def _fold(place: NDArray[np.uint32], word: NDArray[np.uint64], value: NDArray[np.uint64], size: int) -> int:
+def _fold(entries: Entries, size: int) -> int:
+    place, word, value = entries
     kept = 0
     for i in range(size):
         if kept > 0 and place[kept - 1] == place[i] and word[kept - 1] == word[i]:

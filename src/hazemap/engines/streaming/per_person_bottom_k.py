@@ -14,11 +14,12 @@ from hazemap.cells import Cells
 from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.keyed_hash import number
 from hazemap.engines.streaming.person_index import RowBatch
-from hazemap.engines.streaming.row_buffer import RowBuffer
+from hazemap.engines.streaming.row_buffer import Entries, RowBuffer, filled
 from hazemap.jit import compiled
 
 SEEN, LIMIT = 0, 1
 ANY = np.uint64(2**64 - 1)
+UNSEEN = np.array([0, ANY], dtype=np.uint64)
 
 
 class BottomKSample(ABC):
@@ -28,7 +29,7 @@ class BottomKSample(ABC):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._people = _unseen(0)
+        self._people = np.empty((0, 2), dtype=np.uint64)
 
     @abstractmethod
     def append(
@@ -38,13 +39,11 @@ class BottomKSample(ABC):
 
     def fold(self, row_buffer: RowBuffer) -> None:
         """Leave of a row buffer in order what may still be kept."""
-        row_buffer.size = _fold(
-            row_buffer.place, row_buffer.word, row_buffer.value, row_buffer.size, self._people, self._most
-        )
+        row_buffer.size = _fold(row_buffer.entries, row_buffer.size, self._people, self._most)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Forget everybody else."""
-        self._people = _enlarged(self._people, len(kept))[: len(kept)][kept]
+        self._people = filled(self._people, len(kept), UNSEEN)[: len(kept)][kept]
 
     @abstractmethod
     def elsewhere(self, rows: NDArray[np.uint32]) -> int:
@@ -64,18 +63,9 @@ class RowSample(BottomKSample):
         self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer
     ) -> int:
         """Put rows on the row buffer until it is full; how many were read."""
-        self._people = _enlarged(self._people, count)
+        self._people = filled(self._people, count, UNSEEN)
         read, row_buffer.size = _append_rows(
-            batch.seeds,
-            batch.cells,
-            rows,
-            places,
-            self._people,
-            self._most,
-            row_buffer.place,
-            row_buffer.word,
-            row_buffer.value,
-            row_buffer.size,
+            *(batch.seeds, batch.cells, rows, places, self._people, self._most, row_buffer.entries, row_buffer.size)
         )
         return int(read)
 
@@ -92,35 +82,15 @@ class CellSample(BottomKSample):
         self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer
     ) -> int:
         """Put rows on the row buffer until it is full; how many were read."""
-        self._people = _enlarged(self._people, count)
+        self._people = filled(self._people, count, UNSEEN)
         read, row_buffer.size = _append_cells(
-            batch.seeds,
-            batch.cells,
-            rows,
-            places,
-            self._people,
-            row_buffer.place,
-            row_buffer.word,
-            row_buffer.value,
-            row_buffer.size,
+            batch.seeds, batch.cells, rows, places, self._people, row_buffer.entries, row_buffer.size
         )
         return int(read)
 
     def elsewhere(self, rows: NDArray[np.uint32]) -> int:
         """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`: one cell."""
         return len(rows)
-
-
-def _unseen(count: int) -> NDArray[np.uint64]:
-    people = np.zeros((count, 2), dtype=np.uint64)
-    people[:, LIMIT] = ANY
-    return people
-
-
-def _enlarged(people: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
-    if count <= len(people):
-        return people
-    return np.concatenate([people, _unseen(max(count, count // 2 * 3) - len(people))])
 
 
 @compiled
@@ -131,11 +101,10 @@ def _append_rows(
     places: NDArray[np.int64],
     people: NDArray[np.uint64],
     most: int,
-    place: NDArray[np.uint32],
-    word: NDArray[np.uint64],
-    value: NDArray[np.uint64],
+    entries: Entries,
     size: int,
 ) -> tuple[int, int]:
+    place, word, value = entries
     for i in range(rows.size):
         if size == place.size:
             return i, size
@@ -157,11 +126,10 @@ def _append_cells(
     rows: NDArray[np.int64],
     places: NDArray[np.int64],
     people: NDArray[np.uint64],
-    place: NDArray[np.uint32],
-    word: NDArray[np.uint64],
-    value: NDArray[np.uint64],
+    entries: Entries,
     size: int,
 ) -> tuple[int, int]:
+    place, word, value = entries
     for i in range(rows.size):
         if size == place.size:
             return i, size
@@ -173,15 +141,9 @@ def _append_cells(
 
 
 @compiled
-def _fold(
-    place: NDArray[np.uint32],
-    word: NDArray[np.uint64],
-    value: NDArray[np.uint64],
-    size: int,
-    people: NDArray[np.uint64],
-    most: int,
-) -> int:
+def _fold(entries: Entries, size: int, people: NDArray[np.uint64], most: int) -> int:
     """Keep the `most` smallest distinct words of each place, in a row buffer in order; its new size."""
+    place, word, value = entries
     kept, held = 0, 0
     for i in range(size):
         same = kept > 0 and place[kept - 1] == place[i]

@@ -7,7 +7,7 @@ from hazemap.cells import Cells
 from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.keyed_hash import number
 from hazemap.engines.streaming.person_index import RowBatch
-from hazemap.engines.streaming.row_buffer import RowBuffer
+from hazemap.engines.streaming.row_buffer import Entries, RowBuffer, filled
 from hazemap.jit import compiled
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.values.cell_time_slots import RUN
@@ -40,17 +40,15 @@ class PersonCellMeans:
         self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer
     ) -> int:
         """Put rows on the row buffer until it is full; how many were read."""
-        if count > len(self._people):
-            more = np.full((max(count, count // 2 * 3) - len(self._people), 2), ANY)
-            self._people = np.concatenate([self._people, more])
+        self._people = filled(self._people, count, ANY)
         read, row_buffer.size = _append(
-            batch.seeds, batch.cells, rows, places, self._people, row_buffer.place, row_buffer.word, row_buffer.size
+            batch.seeds, batch.cells, rows, places, self._people, row_buffer.entries, row_buffer.size
         )
         return int(read)
 
     def fold(self, row_buffer: RowBuffer) -> None:
         """Count equal readings together, and drop the places that are too many."""
-        row_buffer.size = _fold(row_buffer.place, row_buffer.word, row_buffer.size, self._people, self._rule.cells)
+        row_buffer.size = _fold(row_buffer.entries, row_buffer.size, self._people, self._rule.cells)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Forget everybody else."""
@@ -64,9 +62,7 @@ class PersonCellMeans:
         """Divide each person's weight in each place over the counters, and add it up."""
         begin = 0
         while begin < row_buffer.size:
-            end, cells, weights = _divide(
-                row_buffer.place, row_buffer.word, row_buffer.size, begin, self._until, self._rule.records
-            )
+            end, cells, weights = _divide(row_buffer.entries, row_buffer.size, begin, self._until, self._rule.records)
             some = weights > 0
             tally.add(cells[some], weights[some])
             begin = end
@@ -79,10 +75,10 @@ def _append(
     rows: NDArray[np.int64],
     places: NDArray[np.int64],
     people: NDArray[np.uint64],
-    place: NDArray[np.uint32],
-    word: NDArray[np.uint64],
+    entries: Entries,
     size: int,
 ) -> tuple[int, int]:
+    place, word, _ = entries
     for i in range(rows.size):
         if size == place.size:
             return i, size
@@ -95,14 +91,9 @@ def _append(
 
 
 @compiled
-def _fold(
-    place: NDArray[np.uint32],
-    word: NDArray[np.uint64],
-    size: int,
-    people: NDArray[np.uint64],
-    most: int,
-) -> int:
+def _fold(entries: Entries, size: int, people: NDArray[np.uint64], most: int) -> int:
     """Keep the `most` places that draw the smallest numbers, of each person in a row buffer in order; its new size."""
+    place, word, _ = entries
     kept, begin = 0, 0
     drawn = np.empty(16, dtype=np.uint64)
     run = np.uint64(RUN)
@@ -145,14 +136,10 @@ def _fold(
 
 @compiled
 def _divide(
-    place: NDArray[np.uint32],
-    word: NDArray[np.uint64],
-    size: int,
-    begin: int,
-    until: NDArray[np.int64],
-    records: int,
+    entries: Entries, size: int, begin: int, until: NDArray[np.int64], records: int
 ) -> tuple[int, NDArray[np.uint64], NDArray[np.int64]]:
     """Counters and weights of the entries from `begin` on, some tens of thousands of them: the twin of `_own_means`."""
+    place, word, _ = entries
     counters = until.shape[1]
     room = min(size - begin, AT_ONCE)
     cells, weights = np.empty(room * counters, dtype=np.uint64), np.empty(room * counters, dtype=np.int64)

@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 
 from hazemap.arrays import Ints
 from hazemap.engines.streaming.keyed_hash import mix, number
-from hazemap.engines.streaming.person_index import NumberedPeople, RowBatch, grown
+from hazemap.engines.streaming.person_index import NumberedPeople, RowBatch
 from hazemap.engines.streaming.person_index import PersonIndex as Ids
-from hazemap.engines.streaming.row_buffer import RowBuffer, enlarged
+from hazemap.engines.streaming.row_buffer import Entries, RowBuffer, enlarged, grown
 from hazemap.errors import TableError
 from hazemap.jit import compiled
 from hazemap.tables import keyed_hash as draws
@@ -102,17 +102,7 @@ class PersonCellSums:
         row_buffer, place = RowBuffer(), np.empty(count, dtype=np.int32)
         row_buffer.grow(count)
         row_buffer.size = count
-        _draw(
-            self._keys[:count],
-            rank,
-            self._slots,
-            seeds,
-            people,
-            row_buffer.place,
-            row_buffer.word,
-            row_buffer.value,
-            place,
-        )
+        _draw(self._keys[:count], rank, self._slots, seeds, people, row_buffer.entries, place)
         self._keys = np.empty(0, dtype=np.uint64)  # each column goes when it has been read: they are large
         row_buffer.arrange(len(people))
         order, whose = row_buffer.value[:count].view(np.int64), row_buffer.place[:count]
@@ -176,14 +166,13 @@ def _draw(
     slots: int,
     seeds: NDArray[np.uint64],
     people: Ints,
-    person: NDArray[np.uint32],
-    drawn: NDArray[np.uint64],
-    pair: NDArray[np.uint64],
+    entries: Entries,
     places: NDArray[np.int32],
 ) -> None:
     """The person of each pair, the number that its place draws, the pair itself; and its place."""
     for i in range(keys.size):
         who, where = keys[i] >> np.uint64(32), np.int64(keys[i] & np.uint64(0xFFFFFFFF))
         place = rank[where // slots] * slots + where % slots
-        person[i], drawn[i], pair[i] = people[np.int64(who)], number(seeds[np.int64(who)], np.uint64(place)), i
+        entries.place[i], entries.value[i] = people[np.int64(who)], i
+        entries.word[i] = number(seeds[np.int64(who)], np.uint64(place))
         places[i] = place

@@ -252,9 +252,7 @@ class RowsOutsideCells:
 
     def take(self, places: NDArray[np.int64], count: int) -> None:
         """A row more for the people at these of `count` places. O(rows)."""
-        if count > len(self._rows):
-            more = max(count, count // 2 * 3) - len(self._rows)
-            self._rows = np.concatenate([self._rows, np.zeros(more, dtype=np.uint32)])
+        self._rows = row_buffer.filled(self._rows, count, 0)
         _take(places, self._rows)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import Cells
-from hazemap.engines.streaming.row_buffer import Kind, enlarged
+from hazemap.engines.streaming.row_buffer import grown
 from hazemap.jit import compiled
 
 BYTES_EACH = 102
@@ -132,13 +132,6 @@ class NamedPeople:
         self.seeds = self.seeds[: self.count][kept]
         self.count = len(self.seeds)
         self._table = roomy(np.zeros((2, 2), dtype=np.uint64), self.seeds, self.count, 0)
-
-
-def grown(array: NDArray[Kind], used: int, more: int) -> NDArray[Kind]:
-    """An array with room for so many more after those in use: the same one, or a copy half as large again."""
-    if used + more <= len(array):
-        return array
-    return enlarged(array, used, max(used + more, used + used // 2))
 
 
 def roomy(table: NDArray[np.uint64], seeds: NDArray[np.uint64], count: int, more: int) -> NDArray[np.uint64]:

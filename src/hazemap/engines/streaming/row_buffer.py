@@ -6,7 +6,7 @@ place) lets a rule fold away what it no longer needs. This module imports numba.
 """
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,30 @@ def enlarged(array: NDArray[Kind], used: int, capacity: int) -> NDArray[Kind]:
     return larger
 
 
+def filled(array: NDArray[Kind], count: int, rest: Any) -> NDArray[Kind]:
+    """An array of so many rows at least: the same one, or a copy half as large again whose further rows are `rest`."""
+    if count <= len(array):
+        return array
+    larger = enlarged(array, len(array), max(count, count // 2 * 3))
+    larger[len(array) :] = rest
+    return larger
+
+
+def grown(array: NDArray[Kind], used: int, more: int) -> NDArray[Kind]:
+    """An array with room for so many more after those in use: the same one, or a copy half as large again."""
+    if used + more <= len(array):
+        return array
+    return enlarged(array, used, max(used + more, used + used // 2))
+
+
+class Entries(NamedTuple):
+    """The columns of a row buffer: whose each entry is (a place), a word to order by, and perhaps a value."""
+
+    place: NDArray[np.uint32]
+    word: NDArray[np.uint64]
+    value: NDArray[np.uint64]
+
+
 class RowBuffer:
     """Entries in arrays: whose (a place), a word to order by, and, in a `valued` row buffer, a value."""
 
@@ -43,6 +67,11 @@ class RowBuffer:
     def bytes_each(self) -> int:
         """Memory for one entry: its columns, and 8 more for one of them at a time while they are put in order."""
         return 28 if self._valued else 20
+
+    @property
+    def entries(self) -> Entries:
+        """The columns, for compiled loops."""
+        return Entries(self.place, self.word, self.value)
 
     @property
     def capacity(self) -> int:
