@@ -45,7 +45,7 @@ def test_the_mean_of_two_hundred_million_records_is_exact():
     averages = rule(value_encoding)
     averages.fold(row_buffer)
     until = np.cumsum(value_encoding.parts, axis=1)
-    end, cells, weights = _divide(row_buffer.place, row_buffer.word, row_buffer.size, 0, until, 1)
+    end, cells, weights = _divide(row_buffer.entries, row_buffer.size, 0, until, 1)
     assert end == row_buffer.size and cells.tolist() == [1, 2]
     assert weights.tolist() == [value_encoding.scale - 500 * 1024, 500 * 1024]
 
