@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hazemap.codec import from_json, loads
+from hazemap.codec.allowed_types import written_name
 from hazemap.codec.json_parser import _Scan, parsed
 from hazemap.codec.size_limits import FILE, MESSAGE, Limits
 from hazemap.errors import CodecError
@@ -49,7 +50,7 @@ class Large:
 
 
 def test_what_comes_again_is_the_thing_that_came_before_named_by_its_number():
-    one, other = {"Large": {"number": 3}}, {"Large": {"number": 4}}
+    one, other = {written_name(Large): {"number": 3}}, {written_name(Large): {"number": 4}}
     found = from_json([one, other, {"again": 1}, {"again": 0}], known=(Large,))
     assert found == (Large(3), Large(4), Large(4), Large(3)) and found[2] is found[1] and found[3] is found[0]
     for number in (2, -1, True, 0.0, "0", None, [0]):
@@ -93,10 +94,10 @@ def test_things_and_lists_of_anything_are_nested_no_deeper_than_the_limit():
             (1, 0),
             ([[1], 1], 2),
             ([1, [[[]]]], 3),
-            ({"Around": {"inner": 1}}, 2),
-            ({"Around": {"inner": {"Around": {"inner": 1}}}}, 4),
-            ([{"Around": {"inner": [1]}}], 4),
-            ({"Around": {"inner": [[[1]]]}}, 5),
+            ({written_name(Around): {"inner": 1}}, 2),
+            ({written_name(Around): {"inner": {written_name(Around): {"inner": 1}}}}, 4),
+            ([{written_name(Around): {"inner": [1]}}], 4),
+            ({written_name(Around): {"inner": [[[1]]]}}, 5),
         ):
             try:
                 from_json(data, known=(Around,), limits=limits)
@@ -119,7 +120,7 @@ def test_things_and_lists_of_anything_are_nested_no_deeper_than_the_limit():
     ],
 )
 def test_numbers_are_read_up_to_two_to_the_64_and_whole_ones_as_reals_where_nothing_is_rounded(whole, real, read):
-    data = {"Number": {"whole": whole, "real": real}}
+    data = {written_name(Number): {"whole": whole, "real": real}}
     if read:
         assert from_json(data, known=(Number,)) == Number(whole, real)
     else:

@@ -4,6 +4,7 @@
     ├── InputError              the caller's options or data
     │   ├── TableError          columns, coordinates, rows
     │   ├── FileError           a file that is missing, foreign or damaged
+    │   ├── PlugInError         a plug-in package that is missing, broken or ambiguous
     │   └── OtherUnit           prices that are about other people than a data set's, or another model
     ├── BudgetError             privacy that has been spent
     │   ├── BudgetExceeded      an algorithm asks for more than its run was given
@@ -40,6 +41,10 @@ class TableError(InputError):
 
 class FileError(InputError):
     """A file that is missing, foreign or damaged."""
+
+
+class PlugInError(InputError):
+    """A plug-in package that is missing or broken, or brings a name that means something else already."""
 
 
 class OtherUnit(InputError):

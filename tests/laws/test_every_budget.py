@@ -10,6 +10,7 @@ import geopandas
 import numpy as np
 import pytest
 import shapely
+from tests.every_method import LEVELLED, WHOLE
 
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapError, Unanswerable
@@ -19,7 +20,7 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.queries import Answer, Question
 from hazemap.session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
-from hazemap.specs.method_names import LEVELLED, WHOLE, method_from_name
+from hazemap.specs.method_names import method_from_name
 from hazemap.specs.parsing import bounding, refuse_absurd
 from hazemap.specs.parsing import cells as parsed_cells
 from hazemap.trust.cohorts import Cohort

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.every_method import LEVELLED, WHOLE
 
 import hazemap
 from hazemap.errors import HazemapError
@@ -18,7 +19,6 @@ from hazemap.execution.crash_recovery import recoverable
 from hazemap.execution.run import folder_of
 from hazemap.privacy.ledger import Ledger
 from hazemap.releases import Release, Statistics
-from hazemap.specs.method_names import LEVELLED, WHOLE
 
 NAMES = [*WHOLE, *(f"{name}:5" for name in LEVELLED), "pyramid:30", "pyramid-published:30", "top:5"]
 BOX = "13.2,52.4,13.6,52.6"

@@ -93,3 +93,15 @@ def test_hexagons_are_planned_by_resolution():
 def test_a_plan_for_nonsense_is_refused(wrong, words):
     with pytest.raises(InputError, match=words):
         plan(BOX, **{"people": 1000, "epsilon": 1, **wrong})
+
+
+def test_a_method_that_is_named_is_planned_too():
+    same = plan(BOX, people=20_000, epsilon=1, method="adaptive")
+    assert same.adaptive.cells / 2 < same.method.cells < same.adaptive.cells * 2
+    assert plan(BOX, people=20_000, epsilon=1).method is None
+    flat = plan(BOX, people=20_000, epsilon=1, method="flat:6")
+    assert flat.method.misplaced == pytest.approx(flat.levels[6].misplaced, rel=0.2)
+    assert 0 < plan(BOX, people=20_000, epsilon=1, method="adaptive-grid").method.misplaced < 1
+    for name in ("privtree", "kd-tree", "htf"):
+        with pytest.raises(InputError, match="more than sums over people"):
+            plan(BOX, people=20_000, epsilon=1, method=name)

@@ -60,7 +60,7 @@ def test_names_give_the_kinds():
 
 def test_a_privtree_grows_of_hexagons_and_a_kd_tree_does_not():
     assert isinstance(method_from_name("privtree", HexagonCells(7, 10), PARIS, AtMostRows(1)).tree, Hexagons)
-    with pytest.raises(InputError, match="rectangles of its own"):
+    with pytest.raises(InputError, match="squares of a quadtree only"):
         method_from_name("kd-tree", HexagonCells(7, 10), PARIS, AtMostRows(1))
 
 

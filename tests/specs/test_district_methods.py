@@ -79,7 +79,7 @@ def test_methods_are_made_over_the_districts_of_the_files(folder):
 def test_what_districts_cannot_be_is_refused(folder):
     with pytest.raises(InputError, match="leave the box out"):
         method_from_name("flat", cells(FILES), Box(0, 0, 1, 1), RULE)
-    with pytest.raises(InputError, match=r"a method for districts is one of: national.*found 'htf'"):
+    with pytest.raises(InputError, match=r"a method for districts is one of: auto, .*national.*found 'htf'"):
         method_from_name("htf", cells(FILES), None, RULE)
     with pytest.raises(InputError, match=r"levels 0 .* to 2; found 3"):
         method_from_name("flat:3", cells(FILES), None, RULE)

@@ -114,7 +114,7 @@ def test_a_part_of_the_cells_is_named_in_per_cent_and_cells_of_a_level_by_their_
 
 
 def test_a_grid_cuts_no_hexagons():
-    with pytest.raises(InputError, match="rectangles of its own"):
+    with pytest.raises(InputError, match="squares of a quadtree only"):
         method_from_name("adaptive-grid", HexagonCells(7, 10), PARIS, AtMostRows(1))
 
 

@@ -5,6 +5,7 @@ from hazemap.algorithms.cell_statistics import CellStatistics, PublicLocationSta
 from hazemap.algorithms.count_min_tree import CountMin
 from hazemap.algorithms.dense_emd_pyramid import DensePyramid
 from hazemap.algorithms.htf_plus import HTFPlus
+from hazemap.algorithms.named_methods import BUILT_IN, NamedMethod
 from hazemap.algorithms.national_districts import National
 from hazemap.algorithms.partition_selection import PartitionSelection
 from hazemap.algorithms.private_bounding_box import LocateBox, PrivateBoundingBox
@@ -24,23 +25,8 @@ from hazemap.algorithms.sparse_emd_pyramid import Pyramid
 from hazemap.algorithms.two_stage_statistics import PrivateBoxStatistics, TwoStageStatistics
 
 METHODS: tuple[type, ...] = (
-    *(
-        HB,
-        HTF,
-        HTFPlus,
-        Adaptive,
-        AdaptiveGrid,
-        BestLevel,
-        CountMin,
-        Flat,
-        PrivateBoundingBox,
-        Geometric,
-        Hierarchical,
-        LocateBox,
-        PrefixTree,
-    ),
-    *(FittedLevel, KDTree, PrivTree, Privlet, PublishedPyramid, Pyramid, UniformGrid),
-    *(DensePyramid, LaplaceClip, National, TopCells),
+    *dict.fromkeys(type_ for method in BUILT_IN.values() for type_ in method.types),
+    *(BestLevel, LocateBox, PrivateBoundingBox),
 )
 """Every method of a map that a release may name."""
 
@@ -73,6 +59,7 @@ __all__ = [
     "KDTree",
     "LaplaceClip",
     "LocateBox",
+    "NamedMethod",
     "National",
     "PartitionSelection",
     "PrefixTree",

@@ -4,13 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, log, log2, sqrt
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from hazemap.algorithm_disclosure import Disclosure, Learned
-from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, Hierarchical
-from hazemap.algorithms.published.privlet import Privlet
-from hazemap.algorithms.published.thresholded_histograms import LaplaceClip, TopCells
-from hazemap.algorithms.single_level import BestLevel, Flat
+from hazemap.algorithms.published.hierarchical_histogram import HB
 from hazemap.cellmap import CellMap
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Counts, Encoder
@@ -21,9 +18,6 @@ from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, Outside
 
 T = TypeVar("T")
-
-Grid = Flat | Hierarchical | Geometric | HB | Privlet | BestLevel | LaplaceClip | TopCells
-"""Methods that end in all cells of one level."""
 
 
 class MethodOfBox(Protocol):
@@ -46,6 +40,16 @@ class MethodOfBox(Protocol):
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """Its queries, until there is a map."""
+        ...
+
+
+@runtime_checkable
+class OneLevel(Protocol):
+    """A method that ends in all cells of one level: `level` means that, and nothing else, in every method."""
+
+    @property
+    def level(self) -> int:
+        """Of the tree."""
         ...
 
 
@@ -151,7 +155,7 @@ class PrivateBoundingBox:
     def over(self, box: Box) -> MethodOfBox:
         """The method over the cells of a box."""
         tree, method, level = self.tree(box), self.method, dict[str, Any]()
-        if isinstance(method, Grid) and isinstance(tree, Hexagons) and isinstance(method.tree, Hexagons):
+        if isinstance(method, OneLevel) and isinstance(tree, Hexagons) and isinstance(method.tree, Hexagons):
             resolution = fitting(box, method.tree.coarsest + method.level, MOST_HEXAGONS)
             # As many levels above it as the method was made with.
             tree = Hexagons(box, min(tree.coarsest, max(resolution - method.level, 0)), tree.finest)
@@ -173,7 +177,7 @@ class PrivateBoundingBox:
         tree = self.method.tree
         if isinstance(tree, Hexagons):
             return hexagons_over(box, tree)
-        return over(box, self.finest, self.method.level if isinstance(self.method, Grid) else 0)
+        return over(box, self.finest, self.method.level if isinstance(self.method, OneLevel) else 0)
 
 
 def over(box: Box, finest: int, least: int = 0) -> Quadtree:

@@ -12,7 +12,7 @@ from hazemap.cli.shared_options import BOX, AsJson
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hazemap.planning.release_plan import Plan
+    from hazemap.planning.release_plan import Expected, Plan
 
 EXAMPLE = "Example: [bold]hazemap plan --box=-74.1,40.6,-73.8,40.9 --people 100000 --epsilon 1[/bold]"
 
@@ -29,6 +29,9 @@ def plan(
     bounding: Annotated[
         str, typer.Option(metavar="RULE", help="'one row', rows:K, cells:K, 'one vote' or 'rows are people'.")
     ] = "one row",
+    method: Annotated[
+        str | None, typer.Option(metavar="METHOD", help="Try this method too, if it asks for sums over people alone.")
+    ] = None,
     picture: Annotated[Path | None, typer.Option("-o", "--picture", help="Draw it too: a .png, .svg or .pdf.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -38,7 +41,9 @@ def plan(
     """
     from hazemap.planning.release_plan import plan as planned
 
-    made = planned(box, people=people, epsilon=epsilon, delta=delta, rho=rho, cells=cells, bounding=bounding)
+    made = planned(
+        box, people=people, epsilon=epsilon, delta=delta, rho=rho, cells=cells, bounding=bounding, method=method
+    )
     if picture:
         _draw(made, picture)
     facts = {
@@ -50,9 +55,12 @@ def plan(
         "levels": [asdict(level) for level in made.levels],
         "recommended": {"flat": made.flat.name, "uniform": made.uniform.name},
         "adaptive": asdict(made.adaptive),
+        "method": made.method and {"name": method, **asdict(made.method)},
         "picture": picture and str(picture),
     }
-    deliver(facts, as_json, heading(made), _table(made), "", *advice(made), *([str(picture)] if picture else []))
+    deliver(
+        facts, as_json, heading(made), _table(made), "", *advice(made, method), *([str(picture)] if picture else [])
+    )
 
 
 def heading(made: "Plan") -> str:
@@ -83,21 +91,28 @@ def _table(made: "Plan") -> "Table":
     return table
 
 
-def advice(made: "Plan") -> list[str]:
+def advice(made: "Plan", method: str | None = None) -> list[str]:
     """What the numbers come to, in sentences."""
-    level, adaptive, counted = made.flat, made.adaptive, made.bounding.counted
+    level, counted = made.flat, made.bounding.counted
     number = f"{level.level}" if level.name.startswith("level") else level.name.split()[1]
     return [
         f"A cell with {level.least:,.0f} {counted} or more is known to ± 20 % (95 % interval), at any level.",
         f"Best flat map: {level.name}, cells of {metres(level.metres)} (--method flat:{number}). "
         f"The method fitted-level would take {made.uniform.name}.",
-        f"Adaptive (the default): about {adaptive.cells:,} cells, the finest {metres(adaptive.finest)}, a typical "
-        f"person's {metres(adaptive.typical)}; it misplaces {percent(adaptive.misplaced)} "
-        f"of all people, the best flat map {percent(level.misplaced)}. Its total is known to ± {adaptive.total:,.0f} "
-        f"{counted} (standard error).",
+        _expectation("Adaptive (the default)", made, made.adaptive),
+        *([_expectation(str(method), made, made.method)] if made.method else []),
         "Typical: the cell that half the people are in, or a fuller one. "
         "Misplaced: people that the map shows in a wrong place, of all.",
     ]
+
+
+def _expectation(name: str, made: "Plan", expected: "Expected") -> str:
+    return (
+        f"{name}: about {expected.cells:,} cells, the finest {metres(expected.finest)}, a typical "
+        f"person's {metres(expected.typical)}; it misplaces {percent(expected.misplaced)} "
+        f"of all people, the best flat map {percent(made.flat.misplaced)}. Its total is known to "
+        f"± {expected.total:,.0f} {made.bounding.counted} (standard error)."
+    )
 
 
 def _draw(made: "Plan", path: Path) -> None:

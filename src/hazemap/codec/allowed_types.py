@@ -110,6 +110,16 @@ WRITTEN: Mapping[str, str] = {
 """Types whose name in texts is older than the one in the code, so that old texts are read and digests stay."""
 
 
+OWN = "hazemap"
+
+
+def package_of(type_: type) -> str:
+    """The package that defines a type."""
+    return type_.__module__.partition(".")[0]
+
+
 def written_name(type_: type) -> str:
-    """What a type is called in texts."""
+    """What a type is called in texts: PACKAGE.CLASS where it is not hazemap's own, so that no two are taken for one."""
+    if package_of(type_) != OWN:
+        return f"{package_of(type_)}.{type_.__name__}"
     return WRITTEN.get(type_.__name__, type_.__name__)

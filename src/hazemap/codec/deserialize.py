@@ -2,7 +2,7 @@
 
 import re
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from fractions import Fraction
 from itertools import chain
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hazemap.codec.allowed_types import CLOSED_LIST, RENAMED, UNIONS, written_name
 from hazemap.codec.json_parser import counted
 from hazemap.codec.size_limits import FILE, Limits
-from hazemap.errors import CodecError, HazemapError
+from hazemap.errors import CodecError, HazemapError, PlugInError
 from hazemap.field_types import ANYTHING, Kind, kind_of, kinds_of
 from hazemap.tables.contribution_bounding import Outside
 
@@ -26,20 +26,38 @@ _CODES = {"uint64": "Q", "int64": "q", "int8": "b", "float64": "d"}
 _FRACTION = re.compile(r"(0|-?[1-9][0-9]*)(?:/([1-9][0-9]*))?", re.ASCII)
 
 
-def loads(text: str | bytes, known: Iterable[type] = (), wanted: Any = Any, limits: Limits = FILE) -> Any:
+PlugIns = Callable[[str], type | None]
+"""Gives the class of a plug-in by its name in texts."""
+
+
+def loads(
+    text: str | bytes,
+    known: Iterable[type] = (),
+    wanted: Any = Any,
+    limits: Limits = FILE,
+    plug_ins: PlugIns | None = None,
+) -> Any:
     """What `dumps` wrote: see `from_json`. The text is within the `limits`, or not parsed."""
     data, literals = counted(text, limits)
-    reader = _Reader(known, limits, literals)
-    return reader.whole(data, wanted)
+    return _Reader(known, limits, literals, plug_ins).whole(data, wanted)
 
 
-def from_json(data: Any, known: Iterable[type] = (), wanted: Any = Any, limits: Limits = FILE) -> Any:
+def from_json(
+    data: Any,
+    known: Iterable[type] = (),
+    wanted: Any = Any,
+    limits: Limits = FILE,
+    plug_ins: PlugIns | None = None,
+) -> Any:
     """What `to_json` wrote, as the type `wanted`; `known` are types beyond the closed list.
+
+    Where `plug_ins` is given, it is asked for a name that is not known. Whatever comes over a network to a device is
+    read without it.
 
     `CodecError` for anything else: every field is read as its class annotates it (`hazemap.field_types`), integers are
     never rounded, cut or taken from booleans, and no array is converted. O(items), and what making the things costs.
     """
-    return _Reader(known, limits, None).whole(data, wanted)
+    return _Reader(known, limits, None, plug_ins).whole(data, wanted)
 
 
 def returns(thing: Any, known: Iterable[type] = ()) -> bool:
@@ -55,8 +73,10 @@ def returns(thing: Any, known: Iterable[type] = ()) -> bool:
 class _Reader:
     """One text being read. `literals` is how many true, false and null it holds, if that is known."""
 
-    def __init__(self, known: Iterable[type], limits: Limits, literals: int | None) -> None:
-        self.known = tuple(known)
+    def __init__(
+        self, known: Iterable[type], limits: Limits, literals: int | None, plug_ins: PlugIns | None = None
+    ) -> None:
+        self.known, self.plug_ins, self.plugged = tuple(known), plug_ins, set[type]()
         self.names = {written_name(each): each for each in (*CLOSED_LIST, *self.known)}
         self.limits, self.literals, self.met, self.work = limits, literals, 0, 0
         self.once: list[Any] = []
@@ -65,7 +85,7 @@ class _Reader:
         """All of it."""
         try:
             found = self.read(data, kind_of(wanted), "this JSON", 0)
-        except CodecError:
+        except (CodecError, PlugInError):
             raise
         except HazemapError as error:
             raise CodecError(f"this JSON describes something impossible: {error!s:.500}") from error
@@ -116,12 +136,19 @@ class _Reader:
             if not kind.anything and not self._admits(type(found), kind):
                 raise _other(found, kind, where)
             return found
-        class_ = self.names.get(name)
+        class_ = self.names.get(name) or self._of_a_plug_in(name)
         if class_ is None:
             raise CodecError(f"{name!r:.80} is not on the closed list of what may travel")
         if not kind.anything and not self._admits(class_, kind):
             raise CodecError(f"{where} is to be {kind}, not a {name}")
         return self._made(class_, fields, depth)
+
+    def _of_a_plug_in(self, name: str) -> type | None:
+        class_ = self.plug_ins(name) if self.plug_ins else None
+        if class_ is not None:
+            self.names[name] = class_
+            self.plugged.add(class_)
+        return class_
 
     def _made(self, class_: Any, fields: Any, depth: int) -> Any:
         name = written_name(class_)
@@ -190,10 +217,12 @@ class _Reader:
     def _admits(self, class_: type, kind: Kind) -> bool:
         if class_ in kind.classes:
             return True
-        return any(
-            class_ in UNIONS[protocol] if protocol in UNIONS else class_ in self.known and _keeps(class_, protocol)
-            for protocol in kind.protocols
-        )
+        return any(self._stands_for(class_, protocol) for protocol in kind.protocols)
+
+    def _stands_for(self, class_: type, protocol: type) -> bool:
+        if protocol in UNIONS and class_ not in self.plugged:
+            return class_ in UNIONS[protocol]
+        return (class_ in self.known or class_ in self.plugged) and _keeps(class_, protocol)
 
 
 def _admitted(data: Any, kind: Kind) -> bool:

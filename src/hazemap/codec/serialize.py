@@ -42,7 +42,7 @@ def _write(thing: Any, once: dict[Any, int]) -> Any:  # noqa: PLR0911 - one answ
     if isinstance(thing, Outside):
         return thing.written
     if isinstance(thing, Enum):
-        return {type(thing).__name__: thing.value}
+        return {written_name(type(thing)): thing.value}
     if isinstance(thing, Fraction):
         return {"fraction": str(thing)}
     if isinstance(thing, tuple):

@@ -7,8 +7,10 @@ from typing import Any
 
 from hazemap import codec
 from hazemap.algorithms import METHODS, OF_VALUES, PublicLocationStatistics
+from hazemap.algorithms.plug_ins import plug_in_type
 from hazemap.algorithms.private_bounding_box import MethodOfBox, PrivateBoundingBox
 from hazemap.algorithms.two_stage_statistics import CellMethod, PrivateBoxStatistics
+from hazemap.codec.allowed_types import written_name
 from hazemap.errors import CodecError, HazemapError, InputError
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import Statement
@@ -28,7 +30,7 @@ LARGE = 1 << 16
 
 
 def types_of(thing: object) -> set[str]:
-    """The names of all dataclasses that a thing is made of.
+    """The names in texts of all dataclasses that a thing is made of.
 
     >>> from hazemap.privacy.budget import PureDP
     >>> types_of((PureDP(1), 2))
@@ -39,7 +41,7 @@ def types_of(thing: object) -> set[str]:
     if not is_dataclass(thing) or isinstance(thing, type):
         return set()
     inner = (types_of(getattr(thing, each.name)) for each in fields(thing))
-    return {type(thing).__name__}.union(*inner)
+    return {written_name(type(thing))}.union(*inner)
 
 
 @dataclass(frozen=True)
@@ -75,15 +77,15 @@ class Publication:
     def refuse_what_cannot_be_read_back(self, *questions: object) -> None:
         """Raise `InputError` for a part that a file could hold but nobody could open: before anything is paid."""
         known = (*METHODS, *OF_VALUES)
-        names = {each.__name__ for each in (*codec.CLOSED_LIST, *known)}
+        names = {written_name(each) for each in (*codec.CLOSED_LIST, *known)}
         for thing in (self.algorithm, *questions):
             try:
-                if strangers := types_of(thing) - names:
+                if strangers := {name for name in types_of(thing) - names if not plug_in_type(name)}:
                     raise CodecError(f"no {', '.join(sorted(strangers))} can be read")
                 if (getattr(thing, "size", 0) or 0) > LARGE:
                     continue  # of the same types as a small one, and seconds of work
                 text = codec.dumps(thing)
-                if codec.dumps(codec.loads(text, known)) != text:
+                if codec.dumps(codec.loads(text, known, plug_ins=plug_in_type)) != text:
                     raise CodecError("it is another thing when it is read")
             except HazemapError as error:
                 raise InputError(
@@ -124,7 +126,7 @@ class Publication:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Publication":
         """What `to_json` wrote."""
-        algorithm = codec.from_json(data["algorithm"], (*METHODS, *OF_VALUES))
+        algorithm = codec.from_json(data["algorithm"], (*METHODS, *OF_VALUES), plug_ins=plug_in_type)
         known = None if isinstance(algorithm, PublicLocationStatistics) else algorithm
         spec = KINDS[data["kind"]].from_json(data["spec"], known)
         unit = Unit.from_json(data["unit"])

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hazemap.algorithms import Adaptive, FittedLevel
+from hazemap.algorithms import Adaptive, FittedLevel, PrivateBoundingBox
+from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.cells import Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
@@ -22,7 +23,8 @@ from hazemap.queries import Answer, Prices, Query, Question
 from hazemap.session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
-from hazemap.specs.method_names import domain
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.specs.method_names import domain, method_from_name, sums_only
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells
 from hazemap.specs.parsing import bounding as spelled_bounding
 from hazemap.specs.parsing import budget as spelled_budget
@@ -61,7 +63,7 @@ class PlannedLevel:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the adaptive method made of the made-up city: its cells, the size of the finest and of the one that a
+    """What a method made of the made-up city: its cells, the size of the finest and of the one that a
     typical person is in, the part of all people it puts in a wrong place, and the standard error of the total.
     """
 
@@ -76,7 +78,8 @@ class Expected:
 class Plan:
     """What can be expected for a box, a budget, a bounding rule and a number of people.
 
-    `uniform` is the level that the uniform grid would choose, of those that were tried.
+    `uniform` is the level that the uniform grid would choose, of those that were tried. `method` is what to expect of
+    the method that was asked for by name, if one was.
 
     >>> plan("2.2,48.8,2.5,48.95", people=100_000, epsilon=1, cells="h3:6-8").levels[0].name
     'resolution 6'
@@ -90,6 +93,7 @@ class Plan:
     levels: tuple[PlannedLevel, ...]
     uniform: PlannedLevel
     adaptive: Expected
+    method: Expected | None = None
 
     @property
     def flat(self) -> PlannedLevel:
@@ -106,8 +110,11 @@ def plan(
     rho: Number | None = None,
     cells: str = "quadtree",
     bounding: Bounding | str = "one row",
+    method: str | None = None,
 ) -> Plan:
     """What to expect of a release, without any data; everything in it is public and the same every time.
+
+    A `method` that you name is tried too, if it asks for nothing but sums over people.
 
     With a rule that lets a person give several rows or cells, everybody is taken to give all of them.
     """
@@ -123,17 +130,33 @@ def plan(
     trust = Curator(trial, Stream.fixed(b"the noise of a plan"))
     noise = noise_for(money, rule.sensitivity)
     levels = tuple(_level(trial, layer, noise, rule, people, trust.stream) for layer in trial.layers())
-    made = run(Adaptive(trial.tree, rule), trust, money, Unrecorded()).value
-    at, sides = made.cells.locate(trial.base), np.sqrt(made.cells.areas)
-    expected = Expected(
+    adaptive = _expected(trial, Adaptive(trial.tree, rule), trust, money)
+    named = None if method is None else _expected(trial, _named(method, trial, rule), trust, money)
+    uniform = _uniform(FittedLevel(trial.tree, rule), trust.prices(money), people)
+    return Plan(frame, people, money, rule, kind, levels, levels[uniform], adaptive, named)
+
+
+def _named(name: str, trial: SyntheticTable, rule: Bounding) -> MethodOfBox:
+    """A method by its name, over the cells of the made-up city."""
+    tree = trial.tree
+    cells = QuadtreeCells(tree.depth) if isinstance(tree, Quadtree) else HexagonCells(tree.coarsest, tree.finest)
+    method = method_from_name(name, cells, trial.box, rule)
+    if isinstance(method, PrivateBoundingBox) or not sums_only(method):
+        raise InputError(f"{name} cannot be planned: it asks for more than sums over people")
+    return method
+
+
+def _expected(trial: SyntheticTable, method: MethodOfBox, trust: Curator, budget: Budget) -> Expected:
+    """What a method makes of the made-up city."""
+    made = run(method, trust, budget, Unrecorded()).value
+    at, sides = made.cells.locate(trial.base_in(made.cells.tree)), np.sqrt(made.cells.areas)
+    return Expected(
         made.cells.size,
         float(sides.min()),
         median(sides[at], trial.people),
         trial.misplaced(at, made.values),
         made.noise.of(made.places.astype(float)).stddev,
     )
-    uniform = _uniform(FittedLevel(trial.tree, rule), trust.prices(money), people)
-    return Plan(frame, people, money, rule, kind, levels, levels[uniform], expected)
 
 
 def _level(

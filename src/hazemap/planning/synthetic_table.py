@@ -63,8 +63,11 @@ class SyntheticTable:
 
     def votes(self, tree: Tree, bounding: Bounding) -> Votes:
         """Everybody gives as much as the rule allows, all of it in their plot."""
-        base = self.base if tree == self.tree else tree.cell_at(self.columns, tree.depth)
-        return Votes.gathered(base, self.people * bounding.sensitivity.l1)
+        return Votes.gathered(self.base_in(tree), self.people * bounding.sensitivity.l1)
+
+    def base_in(self, tree: Tree) -> Cells:
+        """The finest cell of a tree that each plot is in."""
+        return self.base if tree == self.tree else tree.cell_at(self.columns, tree.depth)
 
     def misplaced(self, at: NDArray[np.int64], numbers: Floats) -> float:
         """The part of all people that a map puts in a wrong plot; `at` is the position of each plot's cell."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hazemap.errors import FileError, HazemapError
+from hazemap.errors import FileError, HazemapError, PlugInError
 
 
 class Digest:
@@ -41,6 +41,8 @@ def understood(path: Path, label: dict[str, Any]) -> Iterator[None]:
     """Whatever cannot be read of a file with the right digest is not damage: this version does not know it."""
     try:
         yield
+    except PlugInError as error:
+        raise FileError(f"{path} cannot be opened: {error}") from error
     except (HazemapError, LookupError) as error:
         version = label.get("statement", {}).get("version", "of another version")
         raise FileError(

@@ -17,7 +17,7 @@ import numpy as np
 from hazemap import codec
 from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Noise, Reading, Spread
-from hazemap.cells import NOWHERE, Cells, Leaves
+from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.errors import CodecError, FileError, TranscriptMismatch
 from hazemap.privacy.statement import Statement
 from hazemap.session import Exchange, Transcript
@@ -94,7 +94,8 @@ def unpack(packed: str) -> Transcript:
     if not 0 < int(length) < LARGEST:
         raise ValueError("a transcript of impossible length")
     text = zlib.decompressobj().decompress(base64.b64decode(content), int(length))
-    return tuple(Exchange(question, answer) for question, answer in codec.loads(text))
+    exchanges = codec.loads(text, plug_ins=plug_in_type)
+    return tuple(Exchange(question, answer) for question, answer in exchanges)
 
 
 def parse(path: Path, text: str | bytes) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def parse(path: Path, text: str | bytes) -> dict[str, Any]:
 def assemble(label: dict[str, Any], packed: str, places: Cells, columns: Floats) -> MapContents:
     """A release from the parts of a file whose digest was right; columns are count, unbiased and stddev."""
     transcript = unpack(packed)
-    tree = codec.from_json(label["tree"])
+    tree = tree_of(label)
     if label["nowhere"] is not None:
         at = int(label["nowhere"]["position"])
         places = np.insert(places, at, NOWHERE)
@@ -137,12 +138,25 @@ def _reading(label: dict[str, Any]) -> Reading:
     return Reading(label.get("reading", Reading.UNBIASED.value))
 
 
+def tree_of(label: dict[str, Any]) -> Tree:
+    """The tree that the cells of a file are of."""
+    tree: Tree = codec.from_json(label["tree"], wanted=Tree, plug_ins=plug_in_type)
+    return tree
+
+
+def plug_in_type(written: str) -> type | None:
+    """A class of a plug-in by its name in the file; algorithms are loaded only now."""
+    from hazemap.algorithms import plug_ins
+
+    return plug_ins.plug_in_type(written)
+
+
 def method_of(data: Any) -> object:
     """The algorithm of a label; `UnknownMethod` where this version does not know it."""
     from hazemap.algorithms import METHODS, OF_VALUES
 
     try:
-        return codec.from_json(data, (*METHODS, *OF_VALUES))
+        return codec.from_json(data, (*METHODS, *OF_VALUES), plug_ins=plug_in_type)
     except CodecError:  # of a newer version: it cannot be replayed here, but the numbers can be read
         return UnknownMethod(data)
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap import codec
 from hazemap.atomic_write import whole
 from hazemap.errors import FileError
 from hazemap.releases.file_integrity import Digest, reading, understood
-from hazemap.releases.file_metadata import MapContents, assemble, describe, pack, parse
+from hazemap.releases.file_metadata import MapContents, assemble, describe, pack, parse, tree_of
 from hazemap.releases.map_columns import columns, name_column
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def read(path: Path) -> MapContents:
         digest.add(metadata[b"geo"], packed)
         digest.check(label)
         with understood(path, label):
-            cells = codec.from_json(label["tree"]).named(names)
+            cells = tree_of(label).named(names)
             columns = np.hstack(numbers) if numbers else np.empty((3, 0))
             return assemble(label, packed.decode(), cells, columns)
 

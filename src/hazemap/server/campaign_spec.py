@@ -2,9 +2,14 @@
 
 import re
 from dataclasses import dataclass, fields
+from typing import cast
 
 from hazemap.algorithms import METHODS, LocateBox, PrivateBoundingBox
+from hazemap.algorithms.plug_ins import plug_in_of, plug_in_type
+from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.cellmap import CellMap
+from hazemap.cells import Tree
+from hazemap.codec import CLOSED_LIST, UNIONS, Limits, loads
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.queries import Algorithm
@@ -86,8 +91,13 @@ class Campaign:
         for text, what in ((self.purpose, "purpose"), (self.dataset, "data set")):
             if not isinstance(text, str) or not 0 < len(text.strip()) <= 500 or not text.isprintable():
                 raise InputError(f"a campaign's {what} is one line of 1 to 500 printable characters")
-        if not isinstance(self.algorithm, METHODS) or isinstance(self.algorithm, LocateBox):
-            raise InputError("a campaign runs one of hazemap's methods that end in a map")
+        own = isinstance(self.algorithm, METHODS) and not isinstance(self.algorithm, LocateBox)
+        if not own and plug_in_of(self.algorithm) is None:
+            raise InputError("a campaign runs one of hazemap's methods that end in a map, or one of a plug-in")
+        if type(self.asking.tree) not in UNIONS[Tree] or type(self.bounding) not in CLOSED_LIST:
+            raise InputError(
+                f"devices know hazemap's own cells and bounding rules only, not a {type(self.asking.tree).__name__}"
+            )
         if not isinstance(self.budget, PureDP):
             raise InputError(
                 f"devices add discrete Laplace noise, so a campaign spends pure ε: found {self.budget!s:.80}"
@@ -106,10 +116,24 @@ class Campaign:
     @property
     def bounding(self) -> Bounding:
         """What one person may contribute."""
-        method = self.algorithm.method if isinstance(self.algorithm, PrivateBoundingBox) else self.algorithm
-        bounding: Bounding = method.bounding  # type: ignore[attr-defined]  # every method that ends in a map has one
-        return bounding
+        return self.asking.bounding
+
+    @property
+    def asking(self) -> MethodOfBox:
+        """The method that ends in the map, inside the box where one is found first."""
+        if isinstance(self.algorithm, PrivateBoundingBox):
+            return self.algorithm.method
+        return cast(MethodOfBox, self.algorithm)
 
 
 KNOWN: tuple[type, ...] = (Campaign, Deadlines, *OF_TASKS, *METHODS)
 """What a campaign adds to the codec's closed list."""
+
+ORDER = Limits(length=1 << 26, items=1 << 23, work=1 << 28)
+"""A campaign may hold a prior map."""
+
+
+def campaign_from(text: str | bytes) -> Campaign:
+    """A campaign that an operator sent or the server kept; its algorithm may be a plug-in's. `CodecError` otherwise."""
+    campaign: Campaign = loads(text, KNOWN, Campaign, ORDER, plug_in_type)
+    return campaign

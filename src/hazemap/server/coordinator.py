@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.cellmap import CellMap
-from hazemap.codec import Limits, dumps, loads
+from hazemap.codec import dumps
 from hazemap.errors import InputError
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.protocols.secure_aggregation.graph_degree import degree_and_threshold
 from hazemap.releases import Release
 from hazemap.server import campaign_status as status
-from hazemap.server.campaign_spec import KNOWN, Campaign
+from hazemap.server.campaign_spec import Campaign, campaign_from
 from hazemap.server.campaign_status import so_far
 from hazemap.server.campaign_worker import CampaignCharge, Worker
 from hazemap.server.device_enrolment import Enrolled
@@ -75,7 +75,7 @@ class Coordinator:
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH))
         for name, identifier, text in self.store.read(_RUNNING):
             log.info("%s goes on", name)
-            self._run(loads(text, KNOWN), identifier)
+            self._run(campaign_from(text), identifier)
 
     async def stop(self) -> None:
         """Leave everything as it is stored; nothing is ended."""
@@ -187,14 +187,4 @@ class Coordinator:
         if not rows:
             raise Unknown(f"the server knows no campaign {name!r}")
         [(text, state, reason, created, ended)] = rows
-        return loads(text, KNOWN), state, reason, created, ended
-
-
-ORDER = Limits(length=1 << 26, items=1 << 23, work=1 << 28)
-"""A campaign may hold a prior map."""
-
-
-def ordered(text: bytes) -> Campaign:
-    """A campaign as an operator sends it: the codec's JSON; `CodecError` for anything else."""
-    campaign: Campaign = loads(text, KNOWN, Campaign, ORDER)
-    return campaign
+        return campaign_from(text), state, reason, created, ended

@@ -16,8 +16,9 @@ from hazemap import __version__
 from hazemap.codec import Limits, parsed
 from hazemap.errors import BudgetError, CodecError, HazemapError, InputError, NotOpened, Refused, StoreError
 from hazemap.server.access_tokens import same
+from hazemap.server.campaign_spec import campaign_from
 from hazemap.server.campaign_status import plain
-from hazemap.server.coordinator import Coordinator, Taken, Unknown, ordered
+from hazemap.server.coordinator import Coordinator, Taken, Unknown
 from hazemap.server.device_endpoints import DeviceEndpoints, Receive, Scope, Send, TooLong, bearer, body
 
 logger = logging.getLogger("hazemap.server")
@@ -63,7 +64,7 @@ def routes(coordinator: Coordinator, operator: str) -> list[Route]:
         return JSONResponse({"device": device.name, "ticket": ticket}, 201)
 
     async def begin(request: Request) -> Response:
-        campaign = await asyncio.to_thread(ordered, await _body(request, ORDER))
+        campaign = await asyncio.to_thread(campaign_from, await _body(request, ORDER))
         await coordinator.begin(campaign)
         return JSONResponse({"name": campaign.name}, 201)
 

@@ -4,6 +4,7 @@ from typing import cast
 
 from hazemap.algorithm_disclosure import Disclosing
 from hazemap.algorithms import PrivateBoundingBox
+from hazemap.algorithms.plug_ins import credited
 from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.codec import loads
 from hazemap.errors import InputError
@@ -27,7 +28,7 @@ _COHORT = "the cohort, for machines: "
 def statement(campaign: Campaign) -> Statement:
     """The statement of a campaign that has ended now."""
     method, cohort = campaign.algorithm, campaign.cohort
-    name = type(method.method).__name__ if isinstance(method, PrivateBoundingBox) else type(method).__name__
+    name, relied_on = credited(type(campaign.asking).__name__, method)
     shards = cohort.shards
     public = (
         f"the campaign {campaign.name!r}: {campaign.purpose}",
@@ -48,6 +49,7 @@ def statement(campaign: Campaign) -> Statement:
             "all other devices add their share of the noise, as the protocol has it",
             "what devices say is not checked: a device can add false people, as much as its bounding rule allows and "
             "more if it breaks the rules",
+            *relied_on,
         ),
         method=f"{name} by secure aggregation",
     )

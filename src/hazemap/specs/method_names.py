@@ -1,107 +1,28 @@
 """A method by its name, over the cells and the box that go with it."""
 
-import re
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from math import cos, degrees, radians
-from typing import Any, cast
+from typing import Any
 
-from hazemap.algorithms import (
-    HB,
-    HTF,
-    Adaptive,
-    AdaptiveGrid,
-    CountMin,
-    DensePyramid,
-    FittedLevel,
-    Flat,
-    Geometric,
-    Hierarchical,
-    HTFPlus,
-    KDTree,
-    LaplaceClip,
-    National,
-    PrefixTree,
-    PrivateBoundingBox,
-    Privlet,
-    PrivTree,
-    PublishedPyramid,
-    Pyramid,
-    TopCells,
-    UniformGrid,
-)
-from hazemap.algorithms.private_bounding_box import MethodOfBox, over
-from hazemap.cellmap import Reading
+from hazemap.algorithm_disclosure import Learned
+from hazemap.algorithms.adaptive_tree import Adaptive
+from hazemap.algorithms.named_methods import BUILT_IN, LEVEL, CellKind, NamedMethod
+from hazemap.algorithms.plug_ins import method_named, plug_in_names
+from hazemap.algorithms.private_bounding_box import MethodOfBox, PrivateBoundingBox, over
 from hazemap.cells import MOST_CELLS, Tree
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.district_squares import DistrictSquares
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import REACH, Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.specs.district_methods import way_in_districts
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells, refuse
 from hazemap.tables.contribution_bounding import Bounding
 
-WHOLE: dict[str, Callable[..., MethodOfBox]] = {
-    "auto": Adaptive,
-    "adaptive": Adaptive,
-    "adaptive-grid": AdaptiveGrid,
-    "uniform-grid": UniformGrid,
-    "fitted-level": FittedLevel,
-    "kd-tree": KDTree,
-    "kd-tree-uniform": KDTree.uniform,
-    "kd-hybrid": KDTree.hybrid,
-    "privtree": PrivTree,
-    "htf": partial(HTF, reading=Reading.UNBIASED),
-    "htf+": HTFPlus,
-    "prefix": PrefixTree,
-    "total": partial(Flat, level=0),
-    "sketch": CountMin,
-    "pyramid": Pyramid,
-    "pyramid-published": PublishedPyramid,
-    "dense-pyramid": DensePyramid,
-}
-"""Methods that find out themselves how fine their cells are: of a tree and a bounding rule."""
-
-LEVELLED: dict[str, Callable[..., MethodOfBox]] = {
-    "flat": Flat,
-    "hierarchical": Hierarchical,
-    "geometric": Geometric,
-    "hb": HB.published,
-    "hb-least": HB.least,
-    "privlet": Privlet,
-    "singular": Flat,
-    "laplace-clip": LaplaceClip,
-}
-"""Methods that count down to a level, NAME or NAME:LEVEL."""
-
-TOP = re.compile(r"top(?::(100|[0-9]{1,2}(?:\.[0-9]{1,6})?))?")
-"""The method that shows the top of the finest cells, so many per cent of them: top or top:PERCENT."""
-
-KEEPING = re.compile(r"(pyramid|pyramid-published):([1-9][0-9]{0,4})")
-"""Methods that cut so many cells of a level at most: NAME:CELLS."""
-
-HALVING = ("htf", "kd-hybrid", "kd-tree", "kd-tree-uniform")
-"""Methods that choose in private where a cell is cut."""
-
-SQUARE = ("adaptive-grid", "htf+", "uniform-grid", *HALVING)
-"""Methods that cut a square into rectangles of their own."""
-
-CURATOR_ONLY = (HTF, KDTree, National, PrivTree)
-"""Methods that ask more than sums over people."""
-
-METHODS = ", ".join(
-    (
-        *WHOLE,
-        *(f"{name}, {name}:LEVEL" for name in LEVELLED),
-        *("pyramid:CELLS", "pyramid-published:CELLS", "top", "top:PERCENT"),
-    )
-)
-
+OF_DISTRICTS = {CellKind.DISTRICTS, CellKind.DISTRICT_SQUARES}
 NOT_YET = Quadtree.world(depth=0)
 SPECK = Box(0.0, 0.0, 1e-5, 1e-5)
 """Stand for the tree and the box that `PrivateBoundingBox` will find."""
@@ -115,30 +36,62 @@ def method_from_name(
 ) -> MethodOfBox | PrivateBoundingBox:
     """The method that a text names, over these cells of the box; without one, over those of a box it finds.
 
-    The level is a level of the quadtree, or a resolution of H3; by default the finest of `cells`.
+    The level is a level of the quadtree, a resolution of H3, or the number of a file of districts; by default the
+    finest of `cells`.
     """
+    if isinstance(cells, DistrictFiles) and box is not None:
+        raise InputError("districts say themselves where the map is: leave the box out")
+    named, argument = _understood(method, cells)
+    options: dict[str, Any] = {"bounding": rule}
+    if named.parameter not in (None, LEVEL) and argument:
+        options[named.parameter.field] = named.parameter.value(argument)
+    level = int(argument) if named.parameter == LEVEL and argument else None
     if isinstance(cells, DistrictFiles):
-        if box is not None:
-            raise InputError("districts say themselves where the map is: leave the box out")
-        return way_in_districts(method, cells, rule)
-    if keeping := KEEPING.fullmatch(method):
-        return _but(method_from_name(keeping[1], cells, box, rule), kept=int(keeping[2]))
-    if (top := TOP.fullmatch(method)) and top[1]:
-        return _but(method_from_name("top", cells, box, rule), kept=Fraction(top[1]) / 100)
-    name, _, digits = method.partition(":")
-    if not (method in WHOLE or top or (name in LEVELLED and re.fullmatch(r"[a-z-]+(:[0-9]{1,2})?", method))):
-        refuse("a method", METHODS, method)
-    levelled = {**LEVELLED, "top": TopCells}
-    level = _level(name, int(digits) if digits else None, cells) if name in levelled else 0
+        return _over_districts(named, cells, level, options)
+    level = _level(named, level, cells) if named.levelled else 0
     tree = domain(cells, box, level)
-    if name in SQUARE and not isinstance(tree, Quadtree):
-        raise InputError(
-            f"the method {name} cuts a square into rectangles of its own, not into {cells}: leave them out"
-        )
-    made = levelled[name](tree, level=level, bounding=rule) if name in levelled else WHOLE[name](tree, bounding=rule)
+    if isinstance(tree, Hexagons) and CellKind.HEXAGONS not in named.cells:
+        raise InputError(f"the method {named.name} cuts squares of a quadtree only, not {cells}: leave the cells out")
+    made = named.build(tree, **({"level": level} if named.levelled else {}), **options)
     if isinstance(tree, Hexagons) and not tree.depth:  # its first question may need cells inside of others
         next(iter(made.rounds(_Unit())), None)
     return made if box else PrivateBoundingBox(made, finest=FINEST)
+
+
+def _understood(text: str, cells: QuadtreeCells | HexagonCells | DistrictFiles) -> tuple[NamedMethod, str]:
+    """The method and the argument for its parameter, if it has methods for such cells at all."""
+    named = method_named(text.partition(":")[0])
+    argument = named.argument(text) if named else None
+    districts = isinstance(cells, DistrictFiles)
+    if named is None or argument is None or not _cuts(named, districts):
+        own = [spelling for each in BUILT_IN.values() if _cuts(each, districts) for spelling in each.spellings]
+        refuse("a method for districts" if districts else "a method", ", ".join((*own, *plug_in_names())), text)
+    return named, argument
+
+
+def _cuts(named: NamedMethod, districts: bool) -> bool:
+    """Whether a method cuts districts, or whether it cuts anything else."""
+    return any((kind in OF_DISTRICTS) == districts for kind in named.cells)
+
+
+def _over_districts(
+    named: NamedMethod, cells: DistrictFiles, level: int | None, options: dict[str, Any]
+) -> MethodOfBox:
+    """A method over districts; level 1 is the first file."""
+    tree = opened_districts(cells)
+    if named.levelled:
+        level = tree.depth if level is None else level
+        if level > tree.depth:
+            raise InputError(f"{cells} have levels 0 (all of them) to {tree.depth}; found {level}")
+        options["level"] = level
+    if CellKind.DISTRICT_SQUARES in named.cells:
+        return named.build(DistrictSquares(tree, Quadtree.world(cells.squares)), **options)
+    return named.build(tree, **options)
+
+
+def opened_districts(cells: DistrictFiles) -> Districts:
+    """The districts; `FileError` or `InputError` says what is wrong with the files."""
+    return Districts.of(*(DistrictLayer(*layer) for layer in cells.layers))
 
 
 class _Unit:
@@ -151,11 +104,9 @@ class _Unit:
         return Fraction(1, 100)
 
 
-def _but(chosen: MethodOfBox | PrivateBoundingBox, **changes: Any) -> MethodOfBox | PrivateBoundingBox:
-    """The same method with other parameters."""
-    if isinstance(chosen, PrivateBoundingBox):
-        return replace(chosen, method=replace(cast(Any, chosen.method), **changes))
-    return cast(MethodOfBox, replace(cast(Any, chosen), **changes))
+def sums_only(method: MethodOfBox) -> bool:
+    """Whether a method asks for nothing but sums over people, so that devices can answer it as well as a curator."""
+    return not {Learned.MEDIANS, Learned.COSTS, Learned.GROWTH}.intersection(method.disclosure.learned)
 
 
 def among_devices(chosen: MethodOfBox | PrivateBoundingBox, most_numbers: int) -> MethodOfBox | PrivateBoundingBox:
@@ -165,7 +116,7 @@ def among_devices(chosen: MethodOfBox | PrivateBoundingBox, most_numbers: int) -
     false millions makes cells finer, but not without end.
     """
     inner = chosen.method if isinstance(chosen, PrivateBoundingBox) else chosen
-    if isinstance(inner, CURATOR_ONLY):
+    if not sums_only(inner):
         raise InputError(
             f"{type(inner).__name__} asks what only somebody can answer who sees all rows: choose a method of sums, "
             "such as adaptive"
@@ -198,7 +149,8 @@ def around(tree: Tree) -> Box | None:
     return Box(tree.box.west - widest, south, tree.box.east + widest, north)
 
 
-def _level(name: str, level: int | None, cells: QuadtreeCells | HexagonCells) -> int:
+def _level(named: NamedMethod, level: int | None, cells: QuadtreeCells | HexagonCells) -> int:
+    name = named.name
     if isinstance(cells, HexagonCells):
         level = cells.finest if level is None else level
         if not cells.coarsest <= level <= cells.finest:
@@ -206,17 +158,14 @@ def _level(name: str, level: int | None, cells: QuadtreeCells | HexagonCells) ->
         return level - cells.coarsest
     level = cells.depth if level is None else level
     if level is None:
+        spelled = f"{name}:LEVEL" if named.parameter == LEVEL else "quadtree:LEVEL"
         raise InputError(
-            f"how fine shall a {name} map be? {_levelled(name)} cuts the box LEVEL times in each direction in half; "
+            f"how fine shall a {name} map be? {spelled} cuts the box LEVEL times in each direction in half; "
             "`hazemap plan` recommends a level, and the method fitted-level finds one by itself"
         )
     if 4**level > MOST_CELLS or (cells.depth is not None and level > cells.depth):
         raise InputError(f"a {name} map of {cells} cannot have level {level}: choose a coarser one")
     return level
-
-
-def _levelled(name: str) -> str:
-    return f"{name}:LEVEL" if name in LEVELLED else "quadtree:LEVEL"
 
 
 def domain(cells: QuadtreeCells | HexagonCells, box: Box | None, level: int = 0) -> Quadtree | Hexagons:

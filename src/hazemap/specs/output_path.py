@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from hazemap.algorithms import FittedLevel, PrivateBoundingBox
-from hazemap.algorithms.private_bounding_box import Grid
+from hazemap.algorithms.private_bounding_box import OneLevel
 from hazemap.errors import FileError
 from hazemap.readers.file_formats import belongs
 from hazemap.spatial.quadtree import Quadtree
@@ -29,7 +29,7 @@ def free_place(path: Path, spec: ReleaseSpec | StatisticsSpec) -> Path:
         raise FileError(f"a release is a file that ends in {' or '.join(SUFFIXES)}; found {path.name!r}")
     inner = algorithm.method if isinstance(algorithm, PrivateBoundingBox) else algorithm
     if path.suffix.lower() == ".tif" and not (
-        isinstance(inner, Grid | FittedLevel) and isinstance(inner.tree, Quadtree)
+        isinstance(inner, OneLevel | FittedLevel) and isinstance(inner.tree, Quadtree)
     ):
         raise FileError(
             "a .tif holds a regular grid of squares: ask for the method flat, fitted-level, hierarchical or geometric, "

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from hazemap.algorithms import PrivateBoundingBox
+from hazemap.algorithms.plug_ins import credited
 from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.errors import InputError
 from hazemap.privacy.budget import Budget
@@ -152,9 +153,10 @@ class ReleaseSpec:
 
     def statement(self, dataset: str, circumstances: StatementFacts = UNSAID) -> Statement:
         """What a map that is made now promises to the people in it."""
+        method, relied_on = credited(self.method, self.algorithm)
         public = [
             f"the cells: {self.cells}",
-            f"the method: {self.method}, with the parameters in the file",
+            f"the method: {method}, with the parameters in the file",
             f"the time: {self.table.when}" if self.table.when else "",
             f"the weight of a row: its {self.value!r}" if self.value else "",
             "the names and types of the table's columns",
@@ -168,8 +170,8 @@ class ReleaseSpec:
             budget=self.budget,
             bounding=self.bounding,
             trust="curator",
-            assumptions=(sees, OF_ROWS if rows else ids, watched, *self.table.dialect.assumptions),
-            method=f"{self.method}, {self.cells}",
+            assumptions=(sees, OF_ROWS if rows else ids, watched, *relied_on, *self.table.dialect.assumptions),
+            method=f"{method}, {self.cells}",
         )
         return stated(promise, self.algorithm.disclosure, box=self.box, public=public, circumstances=circumstances)
 

@@ -19,9 +19,8 @@ from hazemap.privacy.statement_facts import UNSAID, StatementFacts
 from hazemap.session import Result
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.h3_hexagons import Hexagons
-from hazemap.specs.district_methods import opened
 from hazemap.specs.h3_cell_list import listed
-from hazemap.specs.method_names import SPECK, around, domain
+from hazemap.specs.method_names import SPECK, around, domain, opened_districts
 from hazemap.specs.parsing import (
     DistrictFiles,
     HexagonCells,
@@ -365,7 +364,7 @@ def _method(
     if isinstance(cells, DistrictFiles):
         if box is not None:
             raise InputError("districts say themselves where the map is: leave the box out")
-        districts = opened(cells)
+        districts = opened_districts(cells)
         return found(CellStatistics(districts, districts.depth, slots, value_encoding, rule))
     if isinstance(cells, QuadtreeCells):
         if box is None or cells.depth is None:
