@@ -11,8 +11,7 @@ import pytest
 
 from hazemap.codec import from_json, loads
 from hazemap.codec.allowed_types import written_name
-from hazemap.codec.json_parser import _Scan, parsed
-from hazemap.codec.size_limits import FILE, MESSAGE, Limits
+from hazemap.codec.json_parser import FILE, MESSAGE, Limits, _Scan, parsed
 from hazemap.errors import CodecError
 
 

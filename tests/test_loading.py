@@ -51,7 +51,7 @@ def said(script: str, folder: Path) -> list[list[str]]:
 def test_a_release_loads_no_protocol_server_device_or_plotting_code_and_a_question_loads_no_compiler(tmp_path):
     ours, models, loaded = said(A_RELEASE, tmp_path)
     assert ours == ["0"]
-    assert models == ["hazemap.trust.private_tree_growth", "hazemap.trust.curator"]
+    assert models == ["hazemap.trust.curator"]
     assert not {name.split(".")[1] for name in loaded if name.startswith("hazemap.")} & UNUSED
     assert not {"matplotlib", "geopandas", "rasterio", "httpx", "starlette"} & set(loaded)
     *_, loaded = said(A_QUESTION, tmp_path / "map.parquet")

@@ -35,9 +35,8 @@ from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.table_spec import TableSpec
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import AtMostRows
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohorts import Cohort, SecureSumPrices
 from hazemap.trust.curator import Curator
-from hazemap.trust.distributed_noise_prices import SecureSumPrices
 from hazemap.trust.local import LocalReports
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 

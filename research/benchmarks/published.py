@@ -16,8 +16,7 @@ from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries import Answer, Prices, Query, Question, Rounds, Trust
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson, Sensitivity
-from hazemap.trust.cohorts import Cohort
-from hazemap.trust.distributed_noise_prices import SecureSumPrices
+from hazemap.trust.cohorts import Cohort, SecureSumPrices
 
 ROWS = RowIsPerson()
 RNG = np.random.default_rng(5)

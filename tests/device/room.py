@@ -11,8 +11,7 @@ from hazemap.cells import Leaves
 from hazemap.device import enrolment, rows
 from hazemap.device.consent_policy import Policy
 from hazemap.device.rows import PersonRows
-from hazemap.device.server_tasks import ServerTask
-from hazemap.device.task_handler import Answering
+from hazemap.device.task_handler import Answering, ServerTask
 from hazemap.encoders import Counts
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream

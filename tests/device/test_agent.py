@@ -14,14 +14,11 @@ from hazemap.device import enrolment
 from hazemap.device.activity_log import ActivityLog
 from hazemap.device.agent import Agent, Backoff
 from hazemap.device.consent_policy import Policy
-from hazemap.device.device_process import DeviceProcess
-from hazemap.device.encrypted_store import EncryptedStore
-from hazemap.device.enrolment_request import PROOF
-from hazemap.device.group_commit import Commits
+from hazemap.device.device_process import Absence, DeviceProcess
+from hazemap.device.encrypted_store import Commits, EncryptedStore
 from hazemap.device.http_client import HttpReply
 from hazemap.device.privacy_account import PrivacyAccount
-from hazemap.device.server_tasks import ServerTask
-from hazemap.device.simulated_dropout import Absence
+from hazemap.device.task_handler import ServerTask
 from hazemap.errors import CodecError, InputError, Refused, Unreachable
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.signing_identities import verified
@@ -200,7 +197,7 @@ def test_a_forgotten_ticket_is_renewed_for_the_same_identity(store):
     assert (own.ticket, own.identity) == ("new", agent.enrolment.identity)
     said = json.loads(http_transport.sent[1][3])
     public = bytes.fromhex(said["identity"])
-    assert verified(public, bytes.fromhex(said["signature"]), PROOF + b"token" + public)
+    assert verified(public, bytes.fromhex(said["signature"]), b"hazemap enrol 1" + b"token" + public)
 
 
 def test_a_server_that_does_not_enrol_again_is_left_alone(store):

@@ -26,7 +26,7 @@ from hazemap.privacy.samplers import (
     permute_and_flip_each,
 )
 from hazemap.privacy.samplers.private_selection import below_each
-from hazemap.trust.local_randomizers import Asymmetric, Symmetric
+from hazemap.trust.local import Asymmetric, Symmetric
 
 SCALES = (Fraction(1, 10**9), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(255, 8), Fraction(10**6, 7))
 SCALES += (Fraction((1 << 50) - 1), Fraction(1 << 50))

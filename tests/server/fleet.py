@@ -18,7 +18,6 @@ from hazemap.protocols.secure_aggregation.session_parameters import SessionParam
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.coordinator import Coordinator
-from hazemap.server.device_enrolment import PROOF
 from hazemap.server.http_routes import Application
 from hazemap.server.store import CampaignStore
 from hazemap.trust.device_tasks import KNOWN, Task, check
@@ -57,7 +56,7 @@ class FakeDevice:
         return {"Authorization": f"Bearer {self.ticket}"}
 
     async def enrol(self, http: httpx.AsyncClient, token: str = TOKEN) -> httpx.Response:
-        proof = self.identity.sign(PROOF + token.encode() + self.identity.public)
+        proof = self.identity.sign(b"hazemap enrol 1" + token.encode() + self.identity.public)
         body = {"identity": self.identity.public.hex(), "token": token, "signature": proof.hex()}
         done = await http.post("/v1/enrol", json=body)
         if done.status_code == 201:

@@ -14,8 +14,7 @@ from hazemap.releases import Release
 from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.trust.cohorts import Cohort, Sampling
-from hazemap.trust.distributed_noise_prices import SecureSumPrices
+from hazemap.trust.cohorts import Cohort, Sampling, SecureSumPrices
 
 from .fleet import Town, crowd
 

@@ -306,7 +306,7 @@ CampaignCharge.charge = lambda account, price: account.ledger.charge(account.dat
 
 CARELESS = """
 import asyncio
-from hazemap.device.group_commit import Commits
+from hazemap.device.encrypted_store import Commits
 write = Commits.write
 
 async def pay_later(commits, writes):

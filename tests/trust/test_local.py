@@ -21,8 +21,7 @@ from hazemap.queries import Choice, Query
 from hazemap.session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
-from hazemap.trust.local import LocalPrices, LocalReports
-from hazemap.trust.local_randomizers import Asymmetric, Symmetric
+from hazemap.trust.local import Asymmetric, LocalPrices, LocalReports, Symmetric
 
 TREE = Quadtree(0.25, 0.25, 0.25, 6)
 BOTH = pytest.mark.parametrize("randomiser", [Symmetric, Asymmetric])

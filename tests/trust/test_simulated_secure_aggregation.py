@@ -19,8 +19,7 @@ from hazemap.session import Unrecorded, replay, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
 from hazemap.tables.votes import Votes
-from hazemap.trust.cohorts import Cohort, Sampling
-from hazemap.trust.distributed_noise_prices import SecureSumPrices
+from hazemap.trust.cohorts import Cohort, Sampling, SecureSumPrices
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 TREE = Quadtree(0.25, 0.25, 0.25, 6)

@@ -9,9 +9,8 @@ is written where it comes first in the text, and is `{"again": n}` afterwards, t
 
 from hazemap.codec.allowed_types import CLOSED_LIST, UNIONS
 from hazemap.codec.deserialize import from_json, loads, returns
-from hazemap.codec.json_parser import parsed
+from hazemap.codec.json_parser import FILE, MESSAGE, Limits, parsed
 from hazemap.codec.serialize import digest, dumps, pieces, to_json
-from hazemap.codec.size_limits import FILE, MESSAGE, Limits
 
 __all__ = [
     "CLOSED_LIST",

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.codec.allowed_types import CLOSED_LIST, RENAMED, UNIONS, written_name
-from hazemap.codec.json_parser import counted
-from hazemap.codec.size_limits import FILE, Limits
+from hazemap.codec.json_parser import FILE, Limits, counted
 from hazemap.errors import CodecError, HazemapError, PlugInError
 from hazemap.field_types import ANYTHING, Kind, kind_of, kinds_of
 from hazemap.tables.contribution_bounding import Outside

@@ -65,13 +65,12 @@ class ActivityLog:
 
     def lines(self) -> list[LogEntry]:
         """Every line, the oldest first."""
-        found = self.store.read("SELECT sequence, sealed FROM log WHERE device = ? ORDER BY sequence", self.device)
-        return [self._line(number, sealed) for number, sealed in found]
+        return [_line(plain) for _, plain in self.store.records("log", self.device)]
 
     def line(self, number: int) -> LogEntry:
         """One line."""
         [(sealed,)] = self.store.read("SELECT sealed FROM log WHERE device = ? AND sequence = ?", self.device, number)
-        return self._line(number, sealed)
+        return _line(self.store.unseal("log", self.device, number, sealed))
 
     def next_number(self) -> int:
         """The number of the next new line."""
@@ -79,19 +78,19 @@ class ActivityLog:
 
     def added(self, number: int, line: LogEntry) -> Write:
         """The statement that writes a new line."""
-        return Write("INSERT INTO log VALUES (?, ?, ?)", (self.device, number, self._sealed(number, line)))
+        return self.store.added("log", self.device, number, _plain(line))
 
     def changed(self, number: int, line: LogEntry) -> Write:
         """The statement that writes what became of a session."""
-        return Write(
-            "UPDATE log SET sealed = ? WHERE device = ? AND sequence = ?",
-            (self._sealed(number, line), self.device, number),
-        )
+        sealed = self.store.seal("log", self.device, number, _plain(line))
+        return Write("UPDATE log SET sealed = ? WHERE device = ? AND sequence = ?", (sealed, self.device, number))
 
-    def _sealed(self, number: int, line: LogEntry) -> bytes:
-        return self.store.seal("log", self.device, number, json.dumps(line.to_json()).encode())
 
-    def _line(self, number: int, sealed: bytes) -> LogEntry:
-        fields = json.loads(self.store.unseal("log", self.device, number, sealed))
-        exact = {"time": datetime.fromisoformat(fields["time"]), "epsilon": Fraction(fields["epsilon"])}
-        return LogEntry(**{**fields, **exact})
+def _plain(line: LogEntry) -> bytes:
+    return json.dumps(line.to_json()).encode()
+
+
+def _line(plain: bytes) -> LogEntry:
+    fields = json.loads(plain)
+    exact = {"time": datetime.fromisoformat(fields["time"]), "epsilon": Fraction(fields["epsilon"])}
+    return LogEntry(**{**fields, **exact})

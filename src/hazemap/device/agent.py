@@ -10,13 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from hazemap.device.consent_policy import Policy
-from hazemap.device.encrypted_store import EncryptedStore, Write
-from hazemap.device.enrolment import Enrolment, saved
-from hazemap.device.enrolment_request import enrolled
-from hazemap.device.group_commit import Commits
+from hazemap.device.encrypted_store import Commits, EncryptedStore, Write
+from hazemap.device.enrolment import Enrolment, enrolled, saved
 from hazemap.device.http_client import HttpReply, HttpTransport
-from hazemap.device.server_tasks import ServerTask
-from hazemap.device.task_handler import SENT, Answering, Step
+from hazemap.device.task_handler import SENT, Answering, ServerTask, Step
 from hazemap.errors import CodecError, FileError, HazemapError, InputError, Refused, Unreachable
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.messages import Stage
@@ -104,25 +101,23 @@ class Agent:
             async with self.turns:
                 wait = await self._step()
         except Unreachable as error:
-            self.failures += 1
-            self.failed += 1
-            level = logging.WARNING if self.failures == 1 else logging.DEBUG
-            logger.log(level, "device %d: %s", self.device, error)
-            return max(self.backoff.wait(self.failures), min(error.wait or 0.0, LONGEST))
+            logger.log(logging.DEBUG if self.failures else logging.WARNING, "device %d: %s", self.device, error)
+            return max(self._after_failure(), min(error.wait or 0.0, LONGEST))
         except (CodecError, FileError) as error:
-            self.failures += 1
-            self.failed += 1
             logger.warning("device %d: %s", self.device, error)
-            return self.backoff.wait(self.failures)
+            return self._after_failure()
         except HazemapError:
-            raise  # one's own trouble, such as a disk that is full
+            raise  # the device's own trouble, such as a full disk
         except Exception:  # a device goes on, whatever its server sends
-            self.failures += 1
-            self.failed += 1
             logger.exception("device %d failed", self.device)
-            return self.backoff.wait(self.failures)
+            return self._after_failure()
         self.failures = 0
         return min(wait, LONGEST)
+
+    def _after_failure(self) -> float:
+        self.failures += 1
+        self.failed += 1
+        return self.backoff.wait(self.failures)
 
     async def _step(self) -> float:
         if time.monotonic() - self._swept > SWEEP or not self._swept:

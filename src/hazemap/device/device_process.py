@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -12,15 +13,46 @@ from pathlib import Path
 from hazemap.device import enrolment, rows
 from hazemap.device.agent import Agent, Backoff, jittered
 from hazemap.device.consent_policy import Policy
-from hazemap.device.encrypted_store import EncryptedStore
-from hazemap.device.enrolment import Enrolment
-from hazemap.device.enrolment_request import enrolled
+from hazemap.device.encrypted_store import Commits, EncryptedStore
+from hazemap.device.enrolment import Enrolment, enrolled
 from hazemap.device.fleet_client import FleetClient
-from hazemap.device.group_commit import Commits
 from hazemap.device.http_client import HttpClient, HttpTransport, checked
-from hazemap.device.simulated_dropout import Absence
+from hazemap.device.task_handler import ServerTask
 from hazemap.errors import InputError, Unreachable
 from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.secure_aggregation.messages import Stage
+
+STAGES = (Stage.KEYS, Stage.SHARES, Stage.MASKED, Stage.ASSENT, Stage.UNMASK)
+REMEMBERED = 8
+"""Sessions of one device at a time, at most."""
+
+
+class Absence:
+    """Falls silent in each session with probability `share`, from a stage on that is drawn uniformly.
+
+    >>> work = ServerTask(bytes(32), 1, None, b"", 0.0)
+    >>> Absence(Fraction(0), Stream.from_os())(work)
+    True
+    """
+
+    def __init__(self, share: Fraction, stream: Stream) -> None:
+        self._share, self._stream = share, stream
+        self._from: OrderedDict[bytes, Stage | None] = OrderedDict()
+
+    def __call__(self, work: ServerTask) -> bool:
+        """Whether the device answers."""
+        if work.session not in self._from:
+            self._from[work.session] = self._drawn()
+            if len(self._from) > REMEMBERED:
+                self._from.popitem(last=False)
+        silent = self._from[work.session]
+        return silent is None or work.stage < silent
+
+    def _drawn(self) -> Stage | None:
+        if self._stream.below(self._share.denominator) >= self._share.numerator:
+            return None
+        return STAGES[self._stream.below(len(STAGES))]
+
 
 logger = logging.getLogger("hazemap.device")
 
@@ -77,12 +109,7 @@ class DeviceProcess:
         """Enrol every device of the store that is not yet known to this server; how many were."""
         server = checked(server)
         async with AsyncExitStack() as stack:
-            carrier: HttpTransport
-            carrier = (
-                await stack.enter_async_context(self._http_transport(server))
-                if http_transport is None
-                else http_transport
-            )
+            carrier = await self._transport(stack, http_transport, server)
             new = [(d, e) for d, e in self._enrolments() if e.server != server or e.ticket is None]
             commits, turns = Commits(self.store), asyncio.Semaphore(AT_ONCE)
 
@@ -114,10 +141,8 @@ class DeviceProcess:
         for device, known in self._enrolments():
             if known.server is None:
                 raise InputError("a device of this store is not enrolled: use `hazemap device enrol` first")
-            if known.server not in http_transports and http_transport is not None:
-                http_transports[known.server] = http_transport
-            elif known.server not in http_transports:
-                http_transports[known.server] = await stack.enter_async_context(self._http_transport(known.server))
+            if known.server not in http_transports:
+                http_transports[known.server] = await self._transport(stack, http_transport, known.server)
             agents.append(
                 Agent(
                     store=self.store,
@@ -164,8 +189,12 @@ class DeviceProcess:
     def _enrolments(self) -> list[tuple[int, Enrolment]]:
         return [(device, enrolment.read(self.store, device)) for device in enrolment.devices(self.store)]
 
-    def _http_transport(self, server: str) -> HttpClient | FleetClient:
-        return (FleetClient if self.lean else HttpClient).to(server, self.certificate, self.connections)
+    async def _transport(self, stack: AsyncExitStack, given: HttpTransport | None, server: str) -> HttpTransport:
+        if given is not None:
+            return given
+        client: HttpClient | FleetClient
+        client = (FleetClient if self.lean else HttpClient).to(server, self.certificate, self.connections)
+        return await stack.enter_async_context(client)
 
 
 async def _patiently(known: Enrolment, http_transport: HttpTransport, server: str, token: str) -> Enrolment:

@@ -12,10 +12,12 @@ disk, a backup or a copy may hold it longer, sealed. A transaction is on the dis
 Not covered: whoever puts an old copy of the file back makes the device forget what it has paid since.
 """
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from hashlib import sha256
 from hmac import digest as hmac
 from pathlib import Path
@@ -26,6 +28,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from hazemap.device.store_encryption_keys import Origin, Secret, key_file
 from hazemap.errors import FileError, HazemapError, InputError
+from hazemap.protocols.secure_aggregation.key_agreement import expand
 
 _APPLICATION = 0x485A4456  # "HZDV", in SQLite's header
 _SCHEMA = 1
@@ -164,6 +167,16 @@ class EncryptedStore:
                 return raced
         return None
 
+    def records(self, table: str, device: int) -> list[tuple[int, bytes]]:
+        """What a device has sealed in the log or in the charges, by number, the oldest first."""
+        found = self.read(f"SELECT sequence, sealed FROM {table} WHERE device = ? ORDER BY sequence", device)  # noqa: S608 - ours
+        return [(number, self.unseal(table, device, number, sealed)) for number, sealed in found]
+
+    def added(self, table: str, device: int, number: int, plain: bytes) -> Write:
+        """The statement that writes such a record; it fails where another process was faster."""
+        sealed = self.seal(table, device, number, plain)
+        return Write(f"INSERT INTO {table} VALUES (?, ?, ?)", (device, number, sealed))  # noqa: S608 - ours
+
     def next_number(self, table: str, device: int) -> int:
         """The sequence number after the last one of a device in a table."""
         [(last,)] = self.read(f"SELECT max(sequence) FROM {table} WHERE device = ?", device)  # noqa: S608 - ours
@@ -186,8 +199,8 @@ class EncryptedStore:
         return self._ciphers[device]
 
     def _derived(self, purpose: str) -> bytes:
-        """One block of HKDF-Expand (RFC 5869): the store's key is uniform, so there is nothing to extract."""
-        return hmac(self._key, f"hazemap device store 1 {purpose}\x01".encode(), "sha256")
+        """HKDF-Expand alone (RFC 5869): the store's key is uniform, so there is nothing to extract."""
+        return expand(self._key, f"hazemap device store 1 {purpose}".encode(), 32)
 
     def __repr__(self) -> str:
         return f"EncryptedStore({str(self.path)!r})"
@@ -263,3 +276,43 @@ def _translated(path: Path) -> Iterator[None]:
             sqlite3.SQLITE_NOTADB: "it is not a device's store, or is damaged: bring it back from a copy",
         }.get(code, "it is damaged, or its disk does not work: bring it back from a copy")
         raise FileError(f"the store {path}: {advice} ({type(error).__name__})") from error
+
+
+GATHER = 0.003
+"""Seconds for which others may join a transaction."""
+
+
+@dataclass(eq=False)
+class Commits:
+    """Gathers statements into transactions; a device goes on when its own are on the disk."""
+
+    store: EncryptedStore
+    _waiting: list[tuple[Sequence[Write], asyncio.Future[None]]] = field(default_factory=list)
+
+    async def write(self, writes: Sequence[Write]) -> None:
+        """Have these statements written, all or none; `FileError` where they could not be."""
+        if not writes:
+            return
+        loop = asyncio.get_running_loop()
+        if not self._waiting:
+            loop.call_later(GATHER, self._flush)
+        done: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((writes, done))
+        await done
+
+    def _flush(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        try:
+            outcomes = self.store.commit([writes for writes, _ in waiting])
+        except Exception as error:
+            for _, done in waiting:
+                if not done.done():
+                    done.set_exception(error)
+            return
+        for (_, done), outcome in zip(waiting, outcomes, strict=True):
+            if done.done():  # its device was stopped meanwhile; what it wrote stays
+                continue
+            if outcome is None:
+                done.set_result(None)
+            else:
+                done.set_exception(outcome)

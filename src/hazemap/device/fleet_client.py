@@ -9,7 +9,6 @@ import ssl
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -197,8 +196,6 @@ class FleetClient:
     async def __aenter__(self) -> "FleetClient":
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         while self._free:
             self._free.pop().close()

@@ -47,17 +47,10 @@ class PrivacyAccount:
 
     def charges(self) -> list[DeviceCharge]:
         """Every charge, the oldest first."""
-        sealed = self.store.read("SELECT sequence, sealed FROM charges WHERE device = ? ORDER BY sequence", self.device)
-        plain = (json.loads(self.store.unseal("charges", self.device, number, each)) for number, each in sealed)
+        found = (json.loads(plain) for _, plain in self.store.records("charges", self.device))
         return [
-            DeviceCharge(
-                each["campaign"],
-                each["round"],
-                each["session"],
-                Fraction(each["epsilon"]),
-                datetime.fromisoformat(each["time"]),
-            )
-            for each in plain
+            DeviceCharge(**{**each, "epsilon": Fraction(each["epsilon"]), "time": datetime.fromisoformat(each["time"])})
+            for each in found
         ]
 
     def refusal(self, task: Task, policy: Policy, now: datetime) -> str | None:
@@ -84,7 +77,7 @@ class PrivacyAccount:
         return None
 
     def charge(self, task: Task, session: bytes, now: datetime) -> Write:
-        """The statement that charges a round; it fails where another process has charged this device meanwhile."""
+        """The statement that charges a round; it fails if another process has charged this device meanwhile."""
         number = self.store.next_number("charges", self.device)
         charge = {
             "campaign": task.campaign,
@@ -93,8 +86,7 @@ class PrivacyAccount:
             "epsilon": str(task.price.epsilon),
             "time": now.isoformat(),
         }
-        sealed = self.store.seal("charges", self.device, number, json.dumps(charge).encode())
-        return Write("INSERT INTO charges VALUES (?, ?, ?)", (self.device, number, sealed))
+        return self.store.added("charges", self.device, number, json.dumps(charge).encode())
 
 
 def spent(charges: list[DeviceCharge], campaign: str | None = None, since: datetime | None = None) -> Fraction:

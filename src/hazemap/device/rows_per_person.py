@@ -3,7 +3,7 @@
 import os
 import time as clock
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +23,19 @@ Batch = tuple[NDArray[np.object_] | None, NDArray[np.float64]]
 """The ids of some rows, where each is asked for, and their columns as float64[rows, len(COLUMNS)]."""
 
 
-def own(
-    table: Any,
-    lon: str | None = None,
-    lat: str | None = None,
-    time: str | None = None,
-    value: str | None = None,
-    mark: str | None = None,
-) -> PersonRows:
+class ColumnNames(TypedDict, total=False):
+    """The columns of a table, where they are not guessed."""
+
+    lon: str | None
+    lat: str | None
+    time: str | None
+    value: str | None
+    mark: str | None
+
+
+def own(table: Any, **names: Unpack[ColumnNames]) -> PersonRows:
     """All rows of a table, as those of one person; a row without a time is of now."""
-    each = [columns for _, columns in _batches(table, None, False, lon, lat, time, value, mark)]
+    each = [columns for _, columns in _batches(table, None, False, names)]
     return _places(np.concatenate([np.zeros((0, len(COLUMNS))), *each]))
 
 
@@ -41,11 +44,7 @@ def people(
     most: int,
     person: str | None = None,
     each_row: bool = False,
-    lon: str | None = None,
-    lat: str | None = None,
-    time: str | None = None,
-    value: str | None = None,
-    mark: str | None = None,
+    **names: Unpack[ColumnNames],
 ) -> list[PersonRows]:
     """The rows of the first `most` people of a table, in the order in which they come; of fewer if it has fewer.
 
@@ -58,9 +57,9 @@ def people(
     """
     codes: dict[Any, int] = {}
     found = [(np.zeros(0, dtype=np.int64), np.zeros((0, len(COLUMNS))))]
-    for ids, columns in _batches(table, person, not each_row, lon, lat, time, value, mark):
-        names = range(len(codes), len(codes) + len(columns)) if ids is None else ids.tolist()
-        code = np.array([_code(codes, name, most) for name in names], dtype=np.int64)
+    for ids, columns in _batches(table, person, not each_row, names):
+        people_of = range(len(codes), len(codes) + len(columns)) if ids is None else ids.tolist()
+        code = np.array([_code(codes, name, most) for name in people_of], dtype=np.int64)
         found.append((code[code >= 0], columns[code >= 0]))
         if each_row and len(codes) == most:
             break
@@ -83,23 +82,13 @@ def _places(columns: NDArray[np.float64]) -> PersonRows:
     return PersonRows(*np.ascontiguousarray(columns.T))
 
 
-def _batches(
-    table: Any,
-    person: str | None,
-    with_ids: bool,
-    lon: str | None,
-    lat: str | None,
-    time: str | None,
-    value: str | None,
-    mark: str | None,
-) -> Iterator[Batch]:
+def _batches(table: Any, person: str | None, with_ids: bool, names: ColumnNames) -> Iterator[Batch]:
     """The rows of a table in its own order."""
     connection = DuckDBConnection(MEMORY_LIMIT, os.cpu_count() or 1)
-    source = source_of(connection, table, named=named_columns(person, lon, lat, time, value, mark))
-    when = _time(source, time)
-    layout = layout_of(
-        source, person=person, lon=lon, lat=lat, time=when, value=value, mark=mark, timed=when is not None
-    )
+    source = source_of(connection, table, named=named_columns(person, *map(str, filter(None, names.values()))))
+    when = _time(source, names.get("time"))
+    names["time"] = when
+    layout = layout_of(source, person=person, timed=when is not None, **names)
     if with_ids:
         layout.need_ids()
     for query in layout.selecting(lambda part: _wanted(part, with_ids)):

@@ -13,14 +13,13 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from hazemap.errors import InputError, Refused
-from hazemap.protocols.secure_aggregation.signing_identities import verified
+from hazemap.protocols.secure_aggregation.signing_identities import enrolment_statement, verified
 from hazemap.server.access_tokens import fresh, kept, same
 from hazemap.server.store import CampaignStore, Write, instant
 
 if TYPE_CHECKING:
     from hazemap.server.shard import ShardSeat
 
-PROOF = b"hazemap enrol 1"
 _ENROL = (
     "INSERT INTO devices (device, identity, ticket, enrolled) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (device) DO UPDATE SET ticket = excluded.ticket"
@@ -82,7 +81,7 @@ class Enrolled:
         """
         if self._token is not None and not same(token, self._token):
             raise Refused("this enrolment token is not the server's: ask whoever runs the campaign for the right one")
-        if len(identity) != 32 or not verified(identity, signature, PROOF + token.encode() + identity):
+        if len(identity) != 32 or not verified(identity, signature, enrolment_statement(token, identity)):
             raise Refused("the signature does not prove that the device holds the key of its identity")
         ticket = fresh()
         name = named(identity)

@@ -20,7 +20,6 @@ import numpy as np
 from hazemap.codec import dumps
 from hazemap.errors import InputError, NotOpened, Unanswerable
 from hazemap.privacy.budget import Budget
-from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries import Answer, Query, Question
 from hazemap.server.campaign_spec import Campaign
@@ -30,9 +29,8 @@ from hazemap.server.secure_sum_events import SumEvent
 from hazemap.server.secure_sum_records import COLUMNS, SecureSumPlan, ShardOutcome, Summary
 from hazemap.server.shard import Seating
 from hazemap.server.store import CampaignStore, Write
-from hazemap.trust.cohorts import Sampling
+from hazemap.trust.cohorts import Sampling, SecureSumPrices, noisy_answer
 from hazemap.trust.device_tasks import Task, pure
-from hazemap.trust.distributed_noise_prices import SecureSumPrices
 from hazemap.trust.random_sampling import in_any_order
 
 log = logging.getLogger("hazemap.server")
@@ -220,22 +218,16 @@ def _without(roster: Sequence[bytes], out: set[int]) -> list[bytes]:
 
 
 def _added(ended: Sequence[tuple[SecureSumPlan, ShardOutcome]]) -> Answer:
-    """The sums of all opened shards, and the law of the noise that is really in them.
-
-    People who send a vector add a Pólya(1/N) share to it; so `people` of them add people/N discrete Laplace numbers,
-    cumulant by cumulant (Bagdasaryan et al. 2022, section 3).
-    """
+    """The sums of all opened shards, and the law of the noise that is really in them: a Pólya(1/N) share a person."""
     opened = [(plan, outcome.people, outcome.sums) for plan, outcome in ended if outcome.sums is not None]
     if not opened:
         raise NotOpened(
             f"none of {len(ended)} shards could be opened: too few of their people answered. Nothing was learned, and "
             "the campaign is paid for; allow for more dropouts, or longer deadlines"
         )
-    parts = float(sum((Fraction(people, plan.terms.noise.parties) for plan, people, _ in opened), Fraction(0)))
-    one = DiscreteLaplace(opened[0][0].terms.noise.scale)
+    parts = sum((Fraction(people, plan.terms.noise.parties) for plan, people, _ in opened), Fraction(0))
     sums = sum((vector for _, _, vector in opened), np.zeros_like(opened[0][2]))
-    people = sum(people for _, people, _ in opened)
-    return Answer(sums, np.array([one.stddev * parts**0.5]), one.kurtosis / parts, people)
+    return noisy_answer(sums, opened[0][0].terms.noise.scale, parts, sum(people for _, people, _ in opened))
 
 
 def _report(plan: SecureSumPlan, outcome: ShardOutcome) -> None:

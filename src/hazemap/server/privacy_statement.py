@@ -15,10 +15,9 @@ from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.server.campaign_spec import Campaign
 from hazemap.specs.method_names import reach
 from hazemap.statement_builder import Promise, stated
-from hazemap.trust.cohorts import Cohort, Sampling
+from hazemap.trust.cohorts import Cohort, Sampling, SecureSumPrices
 from hazemap.trust.device_tasks import KNOWN as OF_TASKS
 from hazemap.trust.device_tasks import pure
-from hazemap.trust.distributed_noise_prices import SecureSumPrices
 
 A_DEVICE = "a person: all rows on one device"
 _COHORT = "the cohort, for machines: "

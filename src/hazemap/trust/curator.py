@@ -7,16 +7,17 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.cells import Cells, Leaves
 from hazemap.encoders import Encoder, MedianSplitScores
 from hazemap.errors import Unanswerable
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.mechanisms import noise_for, share_for
+from hazemap.privacy.private_splitting import SplittingNoise
 from hazemap.privacy.random_stream import Stream
-from hazemap.privacy.samplers import permute_and_flip, permute_and_flip_each
+from hazemap.privacy.samplers import discrete_laplace, permute_and_flip, permute_and_flip_each
 from hazemap.privacy.samplers.laplace import LARGEST_SCALE
 from hazemap.queries import Answer, Choice, Growth, Measure, Query, Question
 from hazemap.tables.votes import VotesTable
-from hazemap.trust.private_tree_growth import grown
 
 
 @dataclass(frozen=True)
@@ -108,3 +109,25 @@ def telling(scores: NDArray[np.int64], sensitivity: int, epsilon: Fraction) -> t
     """What a choice is made from; where so little is paid that its coins do not fit 64 bits, nothing of the rows."""
     least = Fraction(2 * sensitivity, LARGEST_SCALE)
     return (scores, sensitivity, epsilon) if epsilon >= least else (np.zeros_like(scores), sensitivity, least)
+
+
+def grown(table: VotesTable, stream: Stream, question: Growth, epsilon: Fraction) -> Cells:
+    """The cells of a private tree that were not split, in the order of their spans (`privacy.private_splitting`).
+
+    O(depth · votes + cells).
+    """
+    tree = question.tree
+    law = SplittingNoise.within(epsilon, question.bounding.sensitivity.l1, question.fan, tree.depth)
+    if law.scale > LARGEST_SCALE:  # noise does not fit 64 bits: then nothing of the rows decides
+        return tree.root
+    votes = table.votes(tree, question.bounding)
+    kept, todo = [], tree.root
+    for depth in range(tree.depth):
+        counts = Leaves(tree, todo).total(votes.cells, votes.weights)
+        biased = np.maximum(counts - depth * law.decay, question.threshold - law.decay)
+        split = biased + discrete_laplace(stream, law.scale, len(todo)) > question.threshold
+        kept.append(todo[~split])
+        todo = tree.children(todo[split])
+    cells = np.concatenate([*kept, todo])
+    ordered: Cells = cells[np.argsort(tree.span(cells)[0])]
+    return ordered

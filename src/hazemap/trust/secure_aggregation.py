@@ -19,14 +19,12 @@ from hazemap.protocols.secure_aggregation.neighbour_graph import commitment
 from hazemap.protocols.secure_aggregation.session_parameters import HASH, Mode, SessionParameters
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.unmasking import Opened
-from hazemap.queries import Answer, Query, Question
+from hazemap.queries import Answer, Question
 from hazemap.trust.checked_contribution import contribution
-from hazemap.trust.cohorts import Cohort, Sampling
+from hazemap.trust.cohorts import Cohort, Participation, Sampling
 from hazemap.trust.device_tasks import Task, check, parameters_for, pure
-from hazemap.trust.distributed_noise_prices import SecureSumPrices
-from hazemap.trust.dropout import Participation
 from hazemap.trust.random_sampling import happens, in_any_order, without_replacement
-from hazemap.trust.simulated_secure_aggregation import asked
+from hazemap.trust.simulated_secure_aggregation import SecureSumTrust, asked, rows_of
 
 _BEFORE_THE_VECTOR = {
     Mode.SEMI_HONEST: (Stage.KEYS, Stage.SHARES, Stage.MASKED),
@@ -34,7 +32,7 @@ _BEFORE_THE_VECTOR = {
 }
 
 
-class SecureAggregation:
+class SecureAggregation(SecureSumTrust):
     """Answers by secure sums among the people of a table: each is a client with an identity and a share of the noise.
 
     Each person asked drops out with probability `dropping`, at any stage before their vector is sent. A shard that
@@ -42,7 +40,7 @@ class SecureAggregation:
     person's part costs some 10 ms a round: for many people take `SimulatedSecureAggregation`, whose answers have the
     same law.
 
-    >>> from hazemap import AtMostRows, Counts, Leaves, MemoryTable, Quadtree
+    >>> from hazemap import AtMostRows, Counts, Leaves, MemoryTable, Quadtree, Query
     >>> table = MemoryTable(np.arange(12), {"lon": np.full(12, 2.35), "lat": np.full(12, 48.85)})
     >>> trust = SecureAggregation(table, Cohort(12, 6, dropout=Fraction(0), corrupt=Fraction(1, 6)))
     >>> tree = Quadtree.world(depth=1)
@@ -54,23 +52,11 @@ class SecureAggregation:
     def __init__(
         self, table: MemoryTable, cohort: Cohort, stream: Stream | None = None, dropping: Fraction = Fraction(0)
     ) -> None:
-        if not 0 <= dropping <= 1:
-            raise InputError(f"the probability of dropping out is a fraction from 0 to 1, not {dropping}")
-        self.cohort, self.dropping = cohort, dropping
-        self.turnouts: list[Participation] = []
-        self._stream = stream or Stream.from_os()
+        super().__init__(cohort, stream, dropping)
         self._people = [_Person(Identity.create(), own) for own in _one_by_one(table)]
         self._sample: NDArray[np.int64] | None = None
         if len(self._people) < cohort.people:
             raise InputError(f"{cohort.people} people are to be asked, but only {len(self._people)} are in the table")
-
-    def prices(self, budget: Budget) -> SecureSumPrices:
-        """What a share of this budget buys; `InputError` unless it is in pure ε."""
-        return SecureSumPrices(pure(budget), self.cohort)
-
-    def answers(self, question: type[Question]) -> bool:
-        """Sums, and nothing else."""
-        return question is Query
 
     def answer(self, question: Question, price: Budget) -> Answer:
         """Draw people, form shards, run the protocol in each, and add up what was opened."""
@@ -138,4 +124,4 @@ def _one_by_one(table: MemoryTable) -> Iterator[MemoryTable]:
     """The table of each person."""
     order = np.argsort(table.person, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(table.person[order])) + 1) if len(order) else ():
-        yield MemoryTable(table.person[rows], {name: column[rows] for name, column in table.columns.items()}, table.key)
+        yield rows_of(table, rows)
