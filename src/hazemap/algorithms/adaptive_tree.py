@@ -7,7 +7,7 @@ from math import inf, sqrt
 import numpy as np
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import with_nowhere
+from hazemap.algorithms.count_queries import fan_out, positions, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Cells, Leaves, Partition, Tree
 from hazemap.encoders import Counts
@@ -187,21 +187,14 @@ def cut(known: Consistent, fullness: float) -> Leaves:
     """Each cell replaced by its descendants k levels down, k so that one of them holds about `fullness`."""
     tree, places = known.leaves.tree, known.leaves.cells != NOWHERE
     todo: Cells = known.leaves.cells[places]
-    fan_out = _fan_out(tree)
     parts = np.maximum(known.numbers[places] / fullness, 1.0)
-    times = np.rint(np.log(parts) / np.log(fan_out)).astype(np.int64)
+    times = np.rint(np.log(parts) / np.log(round(fan_out(tree)) if tree.depth else 2)).astype(np.int64)
     times = np.minimum(times, tree.depth - tree.level(todo))
     done: list[Cells] = []
     while len(todo):
         done.append(todo[times <= 0])
         todo, times = todo[times > 0], times[times > 0]
         children = tree.children(todo)
-        order = np.argsort(todo)
-        times = times[order[np.searchsorted(todo[order], tree.parent(children))]] - 1
+        times = times[positions(tree.parent(children), todo)] - 1
         todo = children
     return Leaves(tree, np.concatenate(done))
-
-
-def _fan_out(tree: Tree) -> int:
-    """How many children a cell has, most often."""
-    return round(len(tree.children(tree.root)) / len(tree.root)) if tree.depth else 2

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,6 +44,7 @@ class CellStatistics:
     value_encoding: ValueEncoding
     bounding: OwnMeans
     only: tuple[str, ...] = ()
+    disclosure: ClassVar[Disclosure] = Disclosure((Learned.VALUES,))
 
     @cached_property
     def measured(self) -> CellTimeSlots:
@@ -59,11 +61,6 @@ class CellStatistics:
     def over(self, tree: Tree, level: int) -> "CellStatistics":
         """The same over the cells of another tree."""
         return replace(self, tree=tree, level=level)
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return Disclosure((Learned.VALUES,))
 
     def rounds(self, prices: Prices) -> Rounds[Measurements]:  # noqa: ARG002 - one query needs no price
         """One query."""
@@ -98,11 +95,7 @@ class PublicLocationStatistics:
 
     asked: PublicLocationValues
     route: str
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return Disclosure((Learned.ONLY_VALUES,))
+    disclosure: ClassVar[Disclosure] = Disclosure((Learned.ONLY_VALUES,))
 
     def rounds(self, prices: Prices) -> Rounds[KnownPeople]:  # noqa: ARG002 - one query needs no price
         """One query."""

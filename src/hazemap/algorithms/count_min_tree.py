@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import LEAST_NOISE, with_nowhere
+from hazemap.algorithms.count_queries import LEAST_NOISE, positions, with_nowhere
 from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Cells, Leaves, Tree
@@ -46,6 +47,7 @@ class CountMin:
     fullness: int = 6
     key: int = 0
     reading: Reading = Reading.SHRUNK
+    disclosure: ClassVar[Disclosure] = counted(Learned.FINENESS)
 
     def __post_init__(self) -> None:
         if not 0 < self.deciding < 1 or self.fullness < 1:
@@ -55,11 +57,6 @@ class CountMin:
     def question(self) -> Query:
         """What is asked first."""
         return Query(Concatenation(self._levels(), (1,) * self.tree.depth), self.deciding)
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted(Learned.FINENESS)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The sketches, then the cells."""
@@ -108,9 +105,7 @@ def _numbers(part: Encoder, sums: NDArray[np.int64], cells: Cells, stddev: float
         spread = float(sums.reshape(part.rows, part.width).std(axis=1).mean()) / part.bounding.unit
         return np.median(sketched(part, sums, cells), axis=0), spread / sqrt(part.rows)
     if isinstance(part, Counts) and isinstance(part.cells, Leaves):
-        order = np.argsort(part.cells.cells)
-        at = order[np.searchsorted(part.cells.cells[order], cells)]
-        return sums[at] / part.bounding.unit, stddev
+        return sums[positions(cells, part.cells.cells)] / part.bounding.unit, stddev
     raise InputError(f"a level is counted or sketched, not {type(part).__name__}")
 
 

@@ -2,22 +2,55 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import log2, sqrt
+from math import inf, log2, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
-from hazemap.cells import NOWHERE, Leaves, Tree
+from hazemap.arrays import Ints
+from hazemap.cellmap import CellMap, Reading
+from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.encoders import Concatenation, Counts
 from hazemap.errors import InputError
-from hazemap.queries import Prices
+from hazemap.estimate import read
+from hazemap.queries import Answer, Prices, Query, Question, Rounds
+from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import Bounding
 
 LEAST_NOISE = 0.1
 """People: less noise in a count is taken for so much. Counts are whole, so nothing finer can be seen with less."""
 
 
-def laplace_epsilon(prices: Prices, tree: Tree, bounding: Bounding, share: Fraction) -> float:
+class CountedPeople(NamedTuple):
+    """How many people there seem to be, what is left of the budget, and what was asked for it."""
+
+    people: float
+    left: Fraction
+    transcript: list[tuple[Question, Answer]]
+
+
+def number_of_people(
+    tree: Tree, bounding: Bounding, share: Fraction, public: int | None = None
+) -> Rounds[CountedPeople]:
+    """The number of people, which a share of the budget buys; nothing is asked where it is `public`."""
+    if public is not None:
+        return CountedPeople(float(public), Fraction(1), [])
+    query = Query(Counts(Leaves(tree, tree.root), bounding), share)
+    answer = yield query
+    return CountedPeople(float(answer.sums.sum()) / bounding.unit, 1 - share, [(query, answer)])
+
+
+def square_of(tree: Tree, what: str) -> Quadtree:
+    """The square that is cut; `InputError` where a method is to cut rectangles of its own into other cells."""
+    if not isinstance(tree, Quadtree):
+        raise InputError(f"{what} cuts a square into rectangles of its own: choose quadtree cells")
+    return tree
+
+
+def laplace_epsilon(prices: Prices, tree: Tree, bounding: Bounding, share: Fraction, most: float = inf) -> float:
     """The ε of Laplace noise of the deviation that a share buys in a count of people, √2/σ: methods choose cells by it.
+
+    `most` of it at most: methods make no more cells than so many for each person, however large the budget is.
 
     Where σ is below one person the noise of integers falls like e^(−ε/2), and not like 1/ε: then √2/σ says nothing, and
     what smaller shares buy is followed by its power law (1/ε in pure ε, 1/√ρ) up to this one.
@@ -28,12 +61,12 @@ def laplace_epsilon(prices: Prices, tree: Tree, bounding: Bounding, share: Fract
         return prices.stddev(root, part) / bounding.unit
 
     if noise(share) >= 1:
-        return sqrt(2) / noise(share)
+        return min(sqrt(2) / noise(share), most)
     small = share / 2
     while noise(small) < WIDE and small > TINY:
         small /= 2
     power = log2(noise(small / 2) / noise(small))
-    return float(sqrt(2) / noise(small) * float(share / small) ** power)
+    return min(float(sqrt(2) / noise(small) * float(share / small) ** power), most)
 
 
 WIDE, TINY = 8.0, Fraction(1, 1 << 60)
@@ -55,6 +88,25 @@ def grids_up(tree: Tree, level: int, number: int, bounding: Bounding) -> tuple[L
     return (finest, *(Leaves.at_level(tree, level - up) for up in range(1, number)))
 
 
+def positions(cells: Cells, among: Cells) -> Ints:
+    """Where each of these cells stands among others, which are in any order."""
+    order = np.argsort(among)
+    return np.asarray(order[np.searchsorted(among[order], cells)])
+
+
+def fan_out(tree: Tree) -> float:
+    """How many children the cells of a tree have, as far as its roots tell; 1 without any."""
+    return len(tree.children(tree.root)) / len(tree.root) if tree.depth else 1.0
+
+
 def together(levels: Sequence[Leaves], weights: Sequence[int], bounding: Bounding) -> Concatenation:
     """Counts of several sets of cells in one vector; the budget is divided as the weights are."""
     return Concatenation(tuple(Counts(cells, bounding) for cells in levels), tuple(weights))
+
+
+def mapped_together(
+    levels: Sequence[Leaves], weights: Sequence[int], bounding: Bounding, reading: Reading
+) -> Rounds[CellMap]:
+    """The map of the first of several sets of cells that are counted in one vector, with the whole budget."""
+    query = Query(together(levels, weights, bounding), Fraction(1))
+    return read([(query, (yield query))], levels[0], reading)

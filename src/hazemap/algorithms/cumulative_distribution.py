@@ -6,13 +6,12 @@ from math import isqrt, prod
 
 import numpy as np
 
-from hazemap.algorithms.count_queries import grids_up, together
+from hazemap.algorithms.count_queries import grids_up, mapped_together
 from hazemap.arrays import Floats
 from hazemap.cellmap import Reading
 from hazemap.errors import InputError
-from hazemap.estimate import read
 from hazemap.estimate.isotonic_regression import monotone
-from hazemap.queries import Prices, Query, Rounds
+from hazemap.queries import Prices, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 from hazemap.values.interval_tree import IntervalTree
 
@@ -58,9 +57,7 @@ class CumulativeTree:
     def rounds(self, prices: Prices) -> Rounds[Distribution]:  # noqa: ARG002 - one query needs no price
         """One query."""
         levels = grids_up(self.tree, self.tree.depth, self.tree.depth, self.bounding)
-        query = Query(together(levels, (1,) * self.tree.depth, self.bounding), Fraction(1))
-        answer = yield query
-        counted = read([(query, answer)], levels[0], Reading.UNBIASED)
+        counted = yield from mapped_together(levels, (1,) * self.tree.depth, self.bounding, Reading.UNBIASED)
         upto = np.cumsum(counted.unbiased[counted.places])
         return Distribution(self.tree.edges, monotone(upto / max(upto[-1], self.bounding.unit)))
 

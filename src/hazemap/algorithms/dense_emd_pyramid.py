@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import laplace_epsilon, with_nowhere
+from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, positions, with_nowhere
 from hazemap.algorithms.sparse_emd_pyramid import sides
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, NOWHERE, Leaves, Tree
@@ -56,13 +56,9 @@ class DensePyramid:
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people if it is not public, then one grid."""
-        people, share = float(self.people or 0), Fraction(1)
-        root = Counts(Leaves(self.tree, self.tree.root), self.bounding)
-        if self.people is None:
-            number = yield Query(root, self.share_of_number)
-            people, share = float(number.sums.sum()) / self.bounding.unit, 1 - self.share_of_number
+        people, share, _ = yield from number_of_people(self.tree, self.bounding, self.share_of_number, self.people)
         # No more than ten cells a person, however large the budget is; 3 people a cell was best up to ε = 10.
-        epsilon = min(laplace_epsilon(prices, self.tree, self.bounding, share), 10 * self.people_a_cell)
+        epsilon = laplace_epsilon(prices, self.tree, self.bounding, share, 10 * self.people_a_cell)
         grids = self._grids(max(people * epsilon / self.people_a_cell, 1.0))
         cells = with_nowhere(grids[-1], self.bounding)
         query = Query(Counts(cells, self.bounding), share)
@@ -84,8 +80,7 @@ class DensePyramid:
         wanted, above = [numbers], list[NDArray[np.int64]]()
         starts = np.cumsum([0, *(grid.size for grid in grids)])
         for upper, lower, start in zip(grids[-2::-1], grids[:0:-1], starts[-3::-1], strict=True):
-            order = np.argsort(upper.cells)
-            place = order[np.searchsorted(upper.cells[order], self.tree.parent(lower.cells))]
+            place = positions(self.tree.parent(lower.cells), upper.cells)
             wanted.append(np.bincount(place, wanted[-1], upper.size).astype(np.float64))
             above.append(start + place)
         parents = np.concatenate([np.full(grids[0].size, -1), *above[::-1]])

@@ -5,15 +5,14 @@ from fractions import Fraction
 from math import log2
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import laplace_epsilon
+from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, square_of
 from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.queries import Answer, Prices, Query, Question, Rounds
+from hazemap.queries import Prices, Rounds
 from hazemap.spatial.binary_partition import BinaryPartition
-from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 
@@ -57,7 +56,7 @@ class HTFPlus:
             raise InputError("the number of people, counts that decide and cuts get parts of the budget, not all of it")
         if self.people_a_cell < 1 or self.fullness < 0 or self.deeper < 0 or not self.deciding:
             raise InputError("a tree of even density counts one level or more, and cells hold people")
-        self._square()
+        square_of(self.tree, "a tree of even density")
         self._grower()
 
     @property
@@ -68,22 +67,19 @@ class HTFPlus:
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people, then the levels that decide, then the leaves."""
-        tree = BinaryPartition.uncut(self._square())
-        first = Query(Counts(Leaves(tree, tree.root), self.bounding), self.share_of_number)
-        answer = yield first
-        people, unit = float(answer.sums[0]) / self.bounding.unit, self.bounding.unit
-        # No more cells than people are cut before they are counted, however large the budget is.
-        epsilon = min(laplace_epsilon(prices, self.tree, self.bounding, Fraction(1)), self.people_a_cell)
-        spent = sum((share for _, share in self.deciding), self.share_of_number)
-        allotment = self.allotment(people, epsilon, prices.stddev(first.encoder, 1 - spent) / unit)
+        tree = BinaryPartition.uncut(square_of(self.tree, "a tree of even density"))
+        people, left, asked = yield from number_of_people(tree, self.bounding, self.share_of_number)
+        epsilon = laplace_epsilon(prices, self.tree, self.bounding, Fraction(1), self.people_a_cell)
+        left -= sum((share for _, share in self.deciding), Fraction(0))
+        noise = prices.stddev(Counts(Leaves(tree, tree.root), self.bounding), left) / self.bounding.unit
+        allotment = self.allotment(people, epsilon, noise)
         grown = yield from self._grower().grown(tree, tree.root, [allotment])
-        before: list[tuple[Question, Answer]] = [(first, answer)]
-        return (yield from self._grower().mapped(grown, before, self.reading))
+        return (yield from self._grower().mapped(grown, asked, self.reading))
 
     def allotment(self, people: float, epsilon: float, noise: float) -> BudgetAllotment:
         """What is spent on each level where so many people are, of a run's epsilon; `noise` is that of a leaf."""
         published = round(log2(max(people * epsilon / self.people_a_cell, 4.0)))
-        most = min(2 * self._square().depth, MOST_CELLS.bit_length() - 1)
+        most = min(2 * self.tree.depth, MOST_CELLS.bit_length() - 1)
         height = min(published + self.deeper, most)
         deciding = [Fraction(0)] * height
         for beyond, share in self.deciding:
@@ -97,8 +93,3 @@ class HTFPlus:
 
     def _grower(self) -> TreeGrower:
         return TreeGrower(self.bounding, self.turns, self.least_pixels)
-
-    def _square(self) -> Quadtree:
-        if not isinstance(self.tree, Quadtree):
-            raise InputError("a tree of even density cuts a square into rectangles of its own: choose quadtree cells")
-        return self.tree

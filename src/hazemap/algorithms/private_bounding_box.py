@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, log, log2, sqrt
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 
 from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.algorithms.published.hierarchical_histogram import HB
@@ -77,11 +77,7 @@ class LocateBox:
     bounding: Bounding = AtMostRows(1)
     coarse: int = 8
     deeper: int = 3
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return Disclosure((Learned.BOX,))
+    disclosure: ClassVar[Disclosure] = Disclosure((Learned.BOX,))
 
     @property
     def tiles(self) -> Quadtree:

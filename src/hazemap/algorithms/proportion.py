@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithms.adaptive_tree import coarsest
-from hazemap.algorithms.count_queries import LEAST_NOISE
+from hazemap.algorithms.count_queries import LEAST_NOISE, positions
 from hazemap.arrays import Floats
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Counts
@@ -159,8 +159,7 @@ class Proportion:
         tree, done, todo = self.tree, list[Cells](), cells.cells
         while len(todo):
             children = tree.children(todo[tree.level(todo) < tree.depth])
-            order = np.argsort(todo)
-            holder = order[np.searchsorted(todo[order], tree.parent(children))]
+            holder = positions(tree.parent(children), todo)
             number = np.bincount(holder, minlength=len(todo))
             parts = np.maximum(number, 1)
             cut = (number > 0) & self.goal.met(marked / parts, people / parts, noise)

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import grids_up, laplace_epsilon, together, with_nowhere
+from hazemap.algorithms.count_queries import grids_up, laplace_epsilon, number_of_people, together, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.encoders import Counts
@@ -30,11 +31,7 @@ class Flat:
     level: int
     bounding: Bounding = AtMostRows(1)
     reading: Reading = Reading.NONNEGATIVE
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted()
+    disclosure: ClassVar[Disclosure] = counted()
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""
@@ -61,24 +58,15 @@ class FittedLevel:
     share_of_number: Fraction = Fraction(1, 50)
     people_a_cell: int = 10
     reading: Reading = Reading.NONNEGATIVE
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted(Learned.PEOPLE, Learned.FINENESS)
+    disclosure: ClassVar[Disclosure] = counted(Learned.PEOPLE, Learned.FINENESS)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """Two queries: the number of people, then the grid."""
-        number = Query(Counts(Leaves(self.tree, self.tree.root), self.bounding), self.share_of_number)
-        first = yield number
-        people = float(first.sums.sum()) / self.bounding.unit
-        share = 1 - self.share_of_number
-        # No more cells than people, however large the budget is.
-        epsilon = min(laplace_epsilon(prices, self.tree, self.bounding, share), self.people_a_cell)
+        people, left, asked = yield from number_of_people(self.tree, self.bounding, self.share_of_number)
+        epsilon = laplace_epsilon(prices, self.tree, self.bounding, left, self.people_a_cell)
         cells = with_nowhere(self._grid(people * epsilon / self.people_a_cell), self.bounding)
-        grid = Query(Counts(cells, self.bounding), share)
-        second = yield grid
-        return read([(number, first), (grid, second)], cells, self.reading)
+        grid = Query(Counts(cells, self.bounding), left)
+        return read([*asked, (grid, (yield grid))], cells, self.reading)
 
     def _grid(self, wanted: float) -> Leaves:
         """The level whose number of cells is nearest to the one wanted."""
@@ -113,11 +101,7 @@ class BestLevel:
     tree: Tree
     level: int
     bounding: Bounding = AtMostRows(1)
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted(Learned.FINENESS)
+    disclosure: ClassVar[Disclosure] = counted(Learned.FINENESS)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import with_nowhere
+from hazemap.algorithms.count_queries import fan_out, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.encoders import Counts
@@ -52,6 +53,7 @@ class Pyramid:
     bounding: Bounding = OneVote()
     kept: int | None = None
     above: Fraction = Fraction(2)
+    disclosure: ClassVar[Disclosure] = counted(Learned.FINENESS)
 
     def __post_init__(self) -> None:
         if (self.kept is not None and self.kept < 1) or self.above < 0:
@@ -61,11 +63,6 @@ class Pyramid:
     def first(self) -> int:
         """q: the finest level with at most `FIRST_CELLS` cells."""
         return first_level(self.tree, FIRST_CELLS)
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted(Learned.FINENESS)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """One query a level, each about cells that tile the whole."""
@@ -113,8 +110,7 @@ def sides(tree: Tree) -> NDArray[np.float64]:
     >>> sides(Quadtree.world(depth=3))
     array([1.   , 0.5  , 0.25 , 0.125])
     """
-    fan_out = len(tree.children(tree.root)) / len(tree.root) if tree.depth else 1.0
-    return np.asarray(fan_out ** (-np.arange(tree.depth + 1) / 2))
+    return np.asarray(fan_out(tree) ** (-np.arange(tree.depth + 1) / 2))
 
 
 def fullest(numbers: NDArray[np.int64], most: int | None, above: float) -> NDArray[np.bool_]:

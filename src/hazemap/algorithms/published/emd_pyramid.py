@@ -3,15 +3,16 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import with_nowhere
+from hazemap.algorithms.count_queries import positions, with_nowhere
 from hazemap.algorithms.sparse_emd_pyramid import first_level, fullest, sides
 from hazemap.cellmap import CellMap, Reading
-from hazemap.cells import NOWHERE, Cells, Leaves, Tree
+from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
@@ -46,6 +47,7 @@ class PublishedPyramid:
     tree: Tree
     bounding: Bounding = OneVote()
     kept: int = 20
+    disclosure: ClassVar[Disclosure] = counted(Learned.FINENESS)
 
     def __post_init__(self) -> None:
         if self.kept < 1:
@@ -61,11 +63,6 @@ class PublishedPyramid:
         """The part of the budget of each level, from the first to the last."""
         parts = [isqrt(_STEP * _STEP >> i) for i in range(self.tree.depth - self.first + 1)]  # γ^i · 2^20
         return tuple(Fraction(part, sum(parts)) for part in parts)
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted(Learned.FINENESS)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - shares are fixed
         """One query a level."""
@@ -84,7 +81,7 @@ class PublishedPyramid:
             if turn + 1 < len(self.shares):
                 cut = todo[inside[-1]]
                 lower = self.tree.children(cut)
-                upper = start + np.flatnonzero(inside[-1])[_places(cut, self.tree.parent(lower))]
+                upper = start + np.flatnonzero(inside[-1])[positions(self.tree.parent(lower), cut)]
                 start += len(todo)
                 done, todo = np.concatenate([todo[~inside[-1]], done]), lower
         mass = self._nearest(numbers, inside, np.concatenate(above))
@@ -106,9 +103,3 @@ class PublishedPyramid:
         weights = np.where(kept, weight[levels], np.cumsum(weight[::-1])[::-1][levels])
         wanted = np.where(kept, np.concatenate(numbers) / self.bounding.unit, 0.0)
         return np.split(nearest(above, wanted, weights), np.cumsum(sizes)[:-1])
-
-
-def _places(cells: Cells, found: Cells) -> NDArray[np.int64]:
-    """Where each of the cells that were found stands among others."""
-    order = np.argsort(cells)
-    return np.asarray(order[np.searchsorted(cells[order], found)])

@@ -1,20 +1,23 @@
-"""Every level counted with an equal part of the budget, all of them at once."""
+"""Levels of a tree counted in one question and combined by exact least squares.
+
+`Hierarchical` has all levels with equal parts of the budget (Hay et al. 2010), `Geometric` with more for finer cells
+(Cormode et al. 2012), and `HB` some levels with equal parts (Qardaji, Yang and Li, VLDB 2013).
+"""
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
 from itertools import combinations, pairwise
 from math import ceil
+from typing import ClassVar
 
 import numpy as np
 
 from hazemap.algorithm_disclosure import Disclosure, counted
-from hazemap.algorithms.count_queries import grids_up, together, with_nowhere
+from hazemap.algorithms.count_queries import fan_out, grids_up, mapped_together, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
 from hazemap.errors import InputError
-from hazemap.estimate import read
-from hazemap.queries import Prices, Query, Rounds
+from hazemap.queries import Prices, Rounds
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
@@ -36,18 +39,12 @@ class Hierarchical:
     level: int
     bounding: Bounding = AtMostRows(1)
     reading: Reading = Reading.SHRUNK
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted()
+    disclosure: ClassVar[Disclosure] = counted()
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""
         levels = grids_up(self.tree, self.level, self.level, self.bounding)
-        query = Query(together(levels, (1,) * self.level, self.bounding), Fraction(1))
-        answer = yield query
-        return read([(query, answer)], levels[0], self.reading)
+        return mapped_together(levels, (1,) * self.level, self.bounding, self.reading)
 
 
 @dataclass(frozen=True)
@@ -68,6 +65,7 @@ class Geometric:
     bounding: Bounding = AtMostRows(1)
     grain: int = 4
     reading: Reading = Reading.SHRUNK
+    disclosure: ClassVar[Disclosure] = counted()
 
     def __post_init__(self) -> None:
         if not 1 <= self.grain <= 1 << 10:
@@ -78,17 +76,10 @@ class Geometric:
         """The weight of each level, the finest first."""
         return tuple(round(self.grain * 2 ** (level / 3)) for level in range(self.level, -1, -1))
 
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted()
-
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""
         levels = grids_up(self.tree, self.level, self.level + 1, self.bounding)
-        query = Query(together(levels, self.weights, self.bounding), Fraction(1))
-        answer = yield query
-        return read([(query, answer)], levels[0], self.reading)
+        return mapped_together(levels, self.weights, self.bounding, self.reading)
 
 
 @dataclass(frozen=True)
@@ -116,6 +107,7 @@ class HB:
     levels: tuple[int, ...]
     bounding: Bounding = AtMostRows(1)
     reading: Reading = Reading.SHRUNK
+    disclosure: ClassVar[Disclosure] = counted()
 
     def __post_init__(self) -> None:
         rising = all(coarse < fine for coarse, fine in pairwise(self.levels))
@@ -132,7 +124,7 @@ class HB:
         cls, tree: Tree, level: int, bounding: Bounding = AtMostRows(1), reading: Reading = Reading.SHRUNK
     ) -> "HB":
         """The levels of the authors' rule, down to `level`."""
-        fan = (len(tree.children(tree.root)) / len(tree.root)) ** 0.5  # branches a side: 2 in a quadtree
+        fan = fan_out(tree) ** 0.5  # branches a side: 2 in a quadtree
         side = fan**level
         step = min(range(1, level + 1), key=lambda j: fan**j * (side - 1) * ceil(level / j) ** 2, default=1)
         return cls(tree, tuple(range(level, 0, -step))[::-1] or (level,), bounding, reading)
@@ -147,18 +139,11 @@ class HB:
         above = (chosen for number in range(max(level, 1)) for chosen in combinations(range(1, level), number))
         return cls(tree, min(((*upper, level) for upper in above), key=rectangle_variance), bounding, reading)
 
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted()
-
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""
         finest, *coarser = (Leaves.at_level(self.tree, level) for level in reversed(self.levels))
-        cells = with_nowhere(finest, self.bounding)
-        query = Query(together((cells, *coarser), (1,) * len(self.levels), self.bounding), Fraction(1))
-        answer = yield query
-        return read([(query, answer)], cells, self.reading)
+        levels = (with_nowhere(finest, self.bounding), *coarser)
+        return mapped_together(levels, (1,) * len(levels), self.bounding, self.reading)
 
 
 def rectangle_variance(levels: tuple[int, ...]) -> float:

@@ -6,16 +6,14 @@ from fractions import Fraction
 from math import floor, log, log2
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import laplace_epsilon
+from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, square_of
 from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower
 from hazemap.cellmap import CellMap, Reading
-from hazemap.cells import MOST_CELLS, Leaves, Tree
-from hazemap.encoders import Counts
+from hazemap.cells import MOST_CELLS, Tree
 from hazemap.errors import InputError
 from hazemap.privacy.budget import Number, exact
-from hazemap.queries import Answer, Prices, Query, Question, Rounds
+from hazemap.queries import Prices, Rounds
 from hazemap.spatial.binary_partition import BinaryPartition
-from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 GRAIN = 1 << 40
@@ -74,7 +72,7 @@ class HTF:
             raise InputError(
                 "a tree of even density gives its height and its cuts parts of the budget, below all of it"
             )
-        self._square()
+        square_of(self.tree, "a tree of even density")
         self._grower()
 
     @property
@@ -85,21 +83,19 @@ class HTF:
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people, then level after level."""
-        tree = BinaryPartition.uncut(self._square())
-        first = Query(Counts(Leaves(tree, tree.root), self.bounding), self.share_of_number)
-        transcript: list[tuple[Question, Answer]] = [(first, (yield first))]
-        people = float(transcript[0][1].sums[0]) / self.bounding.unit
+        tree = BinaryPartition.uncut(square_of(self.tree, "a tree of even density"))
+        people, left, asked = yield from number_of_people(tree, self.bounding, self.share_of_number)
         epsilon = laplace_epsilon(prices, self.tree, self.bounding, Fraction(1))
-        allotment = self.allotment(people, epsilon, 1 - self.share_of_number)
+        allotment = self.allotment(people, epsilon, left)
         grown = yield from self._grower().grown(tree, tree.root, [allotment])
-        return (yield from self._grower().mapped(grown, transcript, self.reading))
+        return (yield from self._grower().mapped(grown, asked, self.reading))
 
     def allotment(self, people: float, epsilon: float, left: Fraction) -> BudgetAllotment:
         """What is spent on each level where so many people are, of a run's epsilon, of which the part `left` is left.
 
         Cuts get half of it at most, whatever a level costs.
         """
-        most = min(2 * self._square().depth, MOST_CELLS.bit_length() - 1)
+        most = min(2 * self.tree.depth, MOST_CELLS.bit_length() - 1)
         height = min(max(floor(log2(max(people * epsilon / self.people_a_cell, 1.0))), 0), most)
         level = min(self.share_a_level, left / (2 * height)) if height and self.turns else Fraction(0)
         data = left - level * height
@@ -115,11 +111,6 @@ class HTF:
 
     def _grower(self) -> TreeGrower:
         return TreeGrower(self.bounding, self.turns, self.least_pixels)
-
-    def _square(self) -> Quadtree:
-        if not isinstance(self.tree, Quadtree):
-            raise InputError("a tree of even density cuts a square into rectangles of its own: choose quadtree cells")
-        return self.tree
 
 
 def thresholds(people: float, epsilons: Sequence[float]) -> list[float]:

@@ -8,15 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import laplace_epsilon, together, with_nowhere
+from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, square_of, together, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Cells, Leaves, Tree
-from hazemap.encoders import Counts, MedianSplitScores
+from hazemap.encoders import MedianSplitScores
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.queries import Answer, Choice, Prices, Query, Question, Rounds
+from hazemap.queries import Choice, Prices, Query, Rounds
 from hazemap.spatial.binary_partition import DEEPEST, DOWN, BinaryPartition
-from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 
@@ -63,7 +62,7 @@ class KDTree:
             raise InputError("the levels that are cut in the middle are parts of all levels, at the top and the bottom")
         if not 1 <= self.grain <= 1 << 10 or (self.cuts is not None and not 1 <= self.cuts <= DEEPEST):
             raise InputError(f"a way to a leaf has 1 to {DEEPEST} cuts, and the weight of the root is 1 to 1024")
-        self._square()
+        square_of(self.tree, "a kd-tree")
 
     @classmethod
     def uniform(cls, tree: Tree, bounding: Bounding = AtMostRows(1)) -> "KDTree":
@@ -86,17 +85,13 @@ class KDTree:
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people if it decides, then the medians of one depth after another, then all counts."""
         left, cuts = Fraction(1), self.cuts
-        transcript: list[tuple[Question, Answer]] = []
         if cuts is None:
-            people = float(self.people or 0)
-            if self.people is None:
-                number = Query(Counts(Leaves(self.tree, self.tree.root), self.bounding), self.share_of_number)
-                people = float((yield number).sums.sum()) / self.bounding.unit
-                left -= self.share_of_number
-            cuts = self._cuts(people * self._epsilon(prices, left))
+            people, left, _ = yield from number_of_people(self.tree, self.bounding, self.share_of_number, self.people)
+            cuts = self._cuts(people * laplace_epsilon(prices, self.tree, self.bounding, left, self.people_a_cell))
         halved = self._halved(cuts)
         each = self.medians * left / max(cuts - sum(halved), 1)
-        tree, levels = BinaryPartition.uncut(self._square()), [BinaryPartition.uncut(self._square()).root]
+        tree = BinaryPartition.uncut(square_of(self.tree, "a kd-tree"))
+        levels = [tree.root]
         for depth in range(cuts):
             cells, axis = self._uncut(tree, depth % 2)
             if not len(cells):
@@ -112,17 +107,7 @@ class KDTree:
         finest = with_nowhere(finest, self.bounding)
         counts = left if all(halved) else (1 - self.medians) * left
         query = Query(together((finest, *coarser), self._weights(len(levels)), self.bounding), counts)
-        transcript.append((query, (yield query)))
-        return read(transcript, finest, self.reading)
-
-    def _square(self) -> Quadtree:
-        if not isinstance(self.tree, Quadtree):
-            raise InputError("a kd-tree cuts a square into rectangles of its own: choose quadtree cells")
-        return self.tree
-
-    def _epsilon(self, prices: Prices, share: Fraction) -> float:
-        """What a share is in Laplace noise of that deviation; no more than makes a cell of every person."""
-        return min(laplace_epsilon(prices, self.tree, self.bounding, share), self.people_a_cell)
+        return read([(query, (yield query))], finest, self.reading)
 
     def _cuts(self, signal: float) -> int:
         """How many cuts lead to a leaf, given Nε."""

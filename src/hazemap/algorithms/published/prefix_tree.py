@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import with_nowhere
+from hazemap.algorithms.count_queries import number_of_people, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree, distinct
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.queries import Answer, Prices, Query, Question, Rounds
+from hazemap.queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 
@@ -61,13 +61,8 @@ class PrefixTree:
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people if it is not public, then at most `most_rounds` of the tree."""
-        left, transcript = Fraction(1), list[tuple[Question, Answer]]()
-        people = float(self.people or 0)
-        if self.people is None:
-            number = Query(Counts(Leaves(self.tree, self.tree.root), self.bounding), self.share_of_number)
-            answer = yield number
-            people, left = answer.sums.sum() / self.bounding.unit, left - self.share_of_number
-            transcript.append((number, answer))
+        found = number_of_people(self.tree, self.bounding, self.share_of_number, self.people)
+        people, left, transcript = yield from found
         cells = self.prior or Leaves(self.tree, self.tree.children(self.tree.root))
         changed = True
         for turn in range(self.most_rounds):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from hazemap.algorithm_disclosure import Disclosure, counted
 from hazemap.cellmap import CellMap, Reading
@@ -31,17 +32,13 @@ class Privlet:
     level: int
     bounding: Bounding = AtMostRows(1)
     reading: Reading = Reading.NONNEGATIVE
+    disclosure: ClassVar[Disclosure] = counted()
 
     def __post_init__(self) -> None:
         if self.reading is Reading.SHRUNK:
             raise InputError("a wavelet is read unbiased or without minus signs: no cells have a parent to be drawn to")
         if not isinstance(self.tree, Quadtree) or self.level < 1:
             raise InputError("a wavelet has rows and columns: choose quadtree cells, and a level from 1 on")
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted()
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import with_nowhere
@@ -37,6 +38,7 @@ class PrivTree:
     growing: Fraction = Fraction(1, 2)
     threshold: int = 0
     reading: Reading = Reading.NONNEGATIVE
+    disclosure: ClassVar[Disclosure] = counted(Learned.GROWTH, Learned.FINENESS)
 
     def __post_init__(self) -> None:
         if not 0 < self.growing < 1:
@@ -46,11 +48,6 @@ class PrivTree:
     def fan(self) -> int:
         """β: how many children a cell has."""
         return len(self.tree.children(self.tree.root[:1]))
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted(Learned.GROWTH, Learned.FINENESS)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - it does not look at them
         """Growth, then count."""

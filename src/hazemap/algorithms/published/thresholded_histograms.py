@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,11 +33,7 @@ class LaplaceClip:
     tree: Tree
     level: int
     bounding: Bounding = OneVote()
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted()
+    disclosure: ClassVar[Disclosure] = counted()
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""
@@ -63,15 +60,11 @@ class TopCells:
     level: int
     bounding: Bounding = OneVote()
     kept: Fraction = Fraction(1, 10_000)
+    disclosure: ClassVar[Disclosure] = counted()
 
     def __post_init__(self) -> None:
         if not 0 < self.kept <= 1:
             raise InputError(f"above 0 and at most 100 % of the cells are kept, not {float(self.kept):.3%}")
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted()
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """One query."""

@@ -1,21 +1,21 @@
-"""A grid, and in each of its blocks a grid as fine as the people there bear (Qardaji, Yang and Li 2013)."""
+"""A grid as fine as the number of people bears, and one in each block of a grid (Qardaji, Yang and Li, ICDE 2013)."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, isqrt, sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import laplace_epsilon, with_nowhere
+from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, square_of, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import consistent, measurements, read
 from hazemap.queries import Answer, Prices, Query, Question, Rounds
-from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Bounding
 
@@ -48,7 +48,7 @@ class AdaptiveGrid:
     def __post_init__(self) -> None:
         if not 0 < self.blocks < 1 or self.people_a_cell < 1:
             raise InputError("an adaptive grid gives blocks a part of the budget between 0 and 1, and people to a cell")
-        self._square()
+        square_of(self.tree, "an adaptive grid")
         if isinstance(self.bounding, AtMostCells) and self.bounding.most > 1:
             raise InputError(
                 "a person's distinct cells cannot be chosen before the cells of an adaptive grid are known: bound rows "
@@ -63,34 +63,22 @@ class AdaptiveGrid:
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people if it is not public, then the blocks, then their parts."""
-        left, people = Fraction(1), float(self.people or 0)
-        root = Counts(Leaves(self.tree, self.tree.root), self.bounding)
-        if self.people is None:
-            number = yield Query(root, self.share_of_number)
-            people, left = float(number.sums.sum()) / self.bounding.unit, 1 - self.share_of_number
-        grid = self._grid(people * self._epsilon(prices, left))
+        people, left, _ = yield from number_of_people(self.tree, self.bounding, self.share_of_number, self.people)
+        grid = self._grid(people * laplace_epsilon(prices, self.tree, self.bounding, left, self.people_a_cell))
         counts = yield Query(Counts(Leaves.at_level(grid, 1), self.bounding), self.blocks * left)
         rest = (1 - self.blocks) * left
-        grid = self._cut(grid, counts.sums / self.bounding.unit * self._epsilon(prices, rest))
+        epsilon = laplace_epsilon(prices, self.tree, self.bounding, rest, self.people_a_cell)
+        grid = self._cut(grid, counts.sums / self.bounding.unit * epsilon)
         cells = with_nowhere(Leaves.at_level(grid, 2), self.bounding)
         second = Query(Counts(cells, self.bounding), rest)
         # The same blocks, as cells of the tree that has their parts.
         first = Query(Counts(Leaves.at_level(grid, 1), self.bounding), self.blocks * left)
         return self._read([(first, counts), (second, (yield second))], cells)
 
-    def _square(self) -> Quadtree:
-        if not isinstance(self.tree, Quadtree):
-            raise InputError("an adaptive grid cuts a square into rectangles of its own: choose quadtree cells")
-        return self.tree
-
-    def _epsilon(self, prices: Prices, share: Fraction) -> float:
-        """What a share is in Laplace noise; no more than makes two cells for every person."""
-        return min(laplace_epsilon(prices, self.tree, self.bounding, share), self.people_a_cell)
-
     def _grid(self, signal: float) -> TwoLevelGrid:
         """The blocks, given Nε."""
         wanted = max(10, ceil(sqrt(max(signal, 0.0) / self.people_a_cell) / 4))
-        return TwoLevelGrid.regular(self._square(), min(wanted, 1 << self.tree.depth))
+        return TwoLevelGrid.regular(square_of(self.tree, "an adaptive grid"), min(wanted, 1 << self.tree.depth))
 
     def _cut(self, grid: TwoLevelGrid, signals: NDArray[np.float64]) -> TwoLevelGrid:
         """The parts, given n'ε₂ of each block: c₂ = c/2 people a cell."""
@@ -107,9 +95,6 @@ class AdaptiveGrid:
         if self.reading is not Reading.UNBIASED:
             return made
         return replace(made, values=consistent(measurements(transcript, cells), cells).numbers)
-
-
-MOST_SIDE = isqrt(MOST_CELLS)
 
 
 @dataclass(frozen=True)
@@ -129,29 +114,18 @@ class UniformGrid:
     share_of_number: Fraction = Fraction(1, 50)
     people_a_cell: int = 10
     reading: Reading = Reading.NONNEGATIVE
+    disclosure: ClassVar[Disclosure] = counted(Learned.PEOPLE, Learned.FINENESS)
 
     def __post_init__(self) -> None:
-        self._square()
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        return counted(Learned.PEOPLE, Learned.FINENESS)
+        square_of(self.tree, "a uniform grid")
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """Two queries: the number of people, then the grid."""
-        number = Query(Counts(Leaves(self.tree, self.tree.root), self.bounding), self.share_of_number)
-        first = yield number
-        people = max(float(first.sums.sum()) / self.bounding.unit, 0.0)
-        share = 1 - self.share_of_number
-        # No more cells than people, however large the budget is.
-        epsilon = min(laplace_epsilon(prices, self.tree, self.bounding, share), self.people_a_cell)
-        side = min(max(1, ceil(sqrt(people * epsilon / self.people_a_cell))), 1 << self.tree.depth, MOST_SIDE)
-        cells = with_nowhere(Leaves.at_level(TwoLevelGrid.regular(self._square(), side), 2), self.bounding)
-        grid = Query(Counts(cells, self.bounding), share)
+        people, left, _ = yield from number_of_people(self.tree, self.bounding, self.share_of_number)
+        epsilon = laplace_epsilon(prices, self.tree, self.bounding, left, self.people_a_cell)
+        side = ceil(sqrt(max(people, 0.0) * epsilon / self.people_a_cell))
+        side = min(max(1, side), 1 << self.tree.depth, isqrt(MOST_CELLS))
+        square = square_of(self.tree, "a uniform grid")
+        cells = with_nowhere(Leaves.at_level(TwoLevelGrid.regular(square, side), 2), self.bounding)
+        grid = Query(Counts(cells, self.bounding), left)
         return read([(grid, (yield grid))], cells, self.reading)
-
-    def _square(self) -> Quadtree:
-        if not isinstance(self.tree, Quadtree):
-            raise InputError("a uniform grid cuts a square into equal parts: choose quadtree cells, or a level (flat)")
-        return self.tree
