@@ -124,3 +124,29 @@ def _fits(value: Any, kind: Kind) -> bool:
             return all(_fits(item, kind.items[0]) for item in value)
         return len(value) == len(kind.items) and all(map(_fits, value, kind.items))
     return bool(kind.classes) and isinstance(value, kind.classes)
+
+
+def own_array(thing: Any, name: str, dtype: Any) -> None:
+    """Let a field of a frozen dataclass hold a copy of its array, of numbers of this type, that nobody can write."""
+    array = np.array(getattr(thing, name), dtype=dtype)
+    array.setflags(write=False)
+    object.__setattr__(thing, name, array)
+
+
+class EqualByFields:
+    """A frozen dataclass with arrays (and `eq=False`) that is equal to another where all of their fields are."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(
+            np.array_equal(mine, theirs) if isinstance(mine, np.ndarray) else mine == theirs
+            for mine, theirs in zip(_values(self), _values(other), strict=True)
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(each.tobytes() if isinstance(each, np.ndarray) else each for each in _values(self)))
+
+
+def _values(thing: Any) -> list[Any]:
+    return [getattr(thing, field.name) for field in fields(thing)]

@@ -21,7 +21,7 @@ from hazemap.encoders import Counts, Encoder, MedianSplitScores, QuantileScores,
 from hazemap.encoders.single_cell_scores import ArrayBins, ArrayQuantiles, RobustMeanScores
 from hazemap.encoders.single_cell_sums import ArrayMeans
 from hazemap.errors import InputError
-from hazemap.field_types import check_fields
+from hazemap.field_types import EqualByFields, check_fields
 from hazemap.privacy.budget import Budget, exact
 from hazemap.tables.contribution_bounding import Bounding
 
@@ -164,7 +164,7 @@ Question = Growth | Query | Choice | Measure
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(EqualByFields):
     """Unbiased noisy sums, int64[size], and what is publicly known of their noise.
 
     `stddev` is float64[size] or float64[1] (the same for all); `kurtosis` is the excess kurtosis of each
@@ -182,18 +182,6 @@ class Answer:
 
     def __post_init__(self) -> None:
         check_fields(self)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Answer)
-            and np.array_equal(self.sums, other.sums)
-            and np.array_equal(self.stddev, other.stddev)
-            and self.kurtosis == other.kurtosis
-            and self.people == other.people
-        )
-
-    def __hash__(self) -> int:
-        return hash(self.sums.tobytes())
 
 
 class Prices(Protocol):

@@ -1,4 +1,4 @@
-"""How many are in each cell."""
+"""How many votes, or people, are in each cell."""
 
 from dataclasses import dataclass
 
@@ -14,8 +14,32 @@ from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Boundi
 from hazemap.tables.votes import VotesTable
 
 
+class _VotesInCells:
+    """What is added up in the cells of a partition, after bounding."""
+
+    cells: Partition
+    bounding: Bounding
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        return self.cells.size
+
+    def encode(self, table: MemoryTable) -> Entries:
+        """What each person adds where."""
+        person, base, weight = table.bounded(self.cells.tree, self.bounding)
+        position = self.cells.locate(base)
+        known = position >= 0
+        return Entries(person[known], position[known], weight[known])
+
+    def total(self, table: VotesTable) -> NDArray[np.int64]:
+        """The exact sums, from the table's votes."""
+        votes = table.votes(self.cells.tree, self.bounding)
+        return np.asarray(self.cells.total(votes.cells, votes.weights))
+
+
 @dataclass(frozen=True)
-class Counts:
+class Counts(_VotesInCells):
     """The votes in each cell of a partition, bounded by one rule.
 
     The cells are disjoint, so a person moves the sums by no more than the rule allows them in all.
@@ -34,30 +58,13 @@ class Counts:
         check_fields(self)
 
     @property
-    def size(self) -> int:
-        """How many cells."""
-        return self.cells.size
-
-    @property
     def sensitivity(self) -> Sensitivity:
         """How far one person can move the sums: what the rule leaves them."""
         return self.bounding.sensitivity
 
-    def encode(self, table: MemoryTable) -> Entries:
-        """What each person adds where."""
-        person, base, weight = table.bounded(self.cells.tree, self.bounding)
-        position = self.cells.locate(base)
-        known = position >= 0
-        return Entries(person[known], position[known], weight[known])
-
-    def total(self, table: VotesTable) -> NDArray[np.int64]:
-        """The exact sums, from the table's votes."""
-        votes = table.votes(self.cells.tree, self.bounding)
-        return np.asarray(self.cells.total(votes.cells, votes.weights))
-
 
 @dataclass(frozen=True)
-class CellPresence:
+class CellPresence(_VotesInCells):
     """How many people vote for each of some base cells, where each votes for at most `most` different ones, once.
 
     `Counts` has to allow that a coarse cell holds all votes of a person. Base cells hold one each, so that L1 = L2² =
@@ -77,24 +84,7 @@ class CellPresence:
             raise InputError("people are present in base cells: cells of the finest level, and not NOWHERE")
 
     @property
-    def size(self) -> int:
-        """How many cells."""
-        return self.cells.size
-
-    @property
     def sensitivity(self) -> Sensitivity:
         """How far one person can move the sums."""
         most = min(self.bounding.most, self.size)
         return Sensitivity(most, most)
-
-    def encode(self, table: MemoryTable) -> Entries:
-        """What each person adds where."""
-        person, base, weight = table.bounded(self.cells.tree, self.bounding)
-        position = self.cells.locate(base)
-        known = position >= 0
-        return Entries(person[known], position[known], weight[known])
-
-    def total(self, table: VotesTable) -> NDArray[np.int64]:
-        """The exact sums, from the table's votes."""
-        votes = table.votes(self.cells.tree, self.bounding)
-        return self.cells.total(votes.cells, votes.weights)

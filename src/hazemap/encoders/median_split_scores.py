@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
-from hazemap.field_types import check_fields
+from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.jit import once_compiled
 from hazemap.spatial.binary_partition import ACROSS, DOWN, BinaryPartition
 from hazemap.spatial.pixel_rectangles import Rectangles
@@ -26,7 +26,7 @@ class Candidates(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MedianSplitScores:
+class MedianSplitScores(EqualByFields):
     """For every cell of a tree of cuts, one line between its pixels with half of its votes on either side.
 
     `axis` is 0 for each cell to be cut west from east, 1 for north from south; int8[cells]. Candidates are all lines
@@ -52,24 +52,13 @@ class MedianSplitScores:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        axis = np.array(self.axis, dtype=np.int8)
-        axis.setflags(write=False)
-        object.__setattr__(self, "axis", axis)
+        own_array(self, "axis", np.int8)
         if not isinstance(self.cells.tree, BinaryPartition) or len(self.cells.tree.frames) != 1:
             raise InputError("lines are drawn through the cells of a tree of cuts with one frame")
-        if axis.shape != (self.cells.size,) or not np.isin(axis, (ACROSS, DOWN)).all() or self.lines < 2:
+        if self.axis.shape != (self.cells.size,) or not np.isin(self.axis, (ACROSS, DOWN)).all() or self.lines < 2:
             raise InputError("each cell is cut across (0) or down (1), into one of 2 parts of it or more and the rest")
         if not self.cells.size or NOWHERE in self.cells.cells or self.cells.nested or self._edges[1].min() < 2:
             raise InputError("cells that are cut lie beside each other, and have two pixels or more in that direction")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, MedianSplitScores):
-            return NotImplemented
-        same = (self.cells, self.bounding, self.lines) == (other.cells, other.bounding, other.lines)
-        return same and np.array_equal(self.axis, other.axis)
-
-    def __hash__(self) -> int:
-        return hash((self.cells, self.axis.tobytes(), self.bounding, self.lines))
 
     @property
     def choices(self) -> int:

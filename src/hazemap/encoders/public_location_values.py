@@ -9,7 +9,7 @@ from hazemap.arrays import Ints
 from hazemap.encoders.encoder import Entries
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, TableError
-from hazemap.field_types import check_fields
+from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
 from hazemap.tables.person_cell_values import SelectedPersonCellValues
 from hazemap.tables.votes import VotesTable
@@ -18,7 +18,7 @@ from hazemap.values.value_encoding import KnownCountEncoding
 
 
 @dataclass(frozen=True, eq=False)
-class PublicLocationValues:
+class PublicLocationValues(EqualByFields):
     """The counters of a known-count encoding in every place that is told, those with a weight above 0, in the order of
     `tree`.
 
@@ -54,9 +54,7 @@ class PublicLocationValues:
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("people", "weight"):
-            array = np.array(getattr(self, name), dtype=np.int64)
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+            own_array(self, name, np.int64)
         if self.people.shape != (self.tree.places,) or self.weight.shape != self.people.shape:
             raise InputError("every place has a number of people and a weight")
         if self.bounding.scale != self.known_encoding.l1:
@@ -66,15 +64,6 @@ class PublicLocationValues:
             raise InputError("what somebody weighs in all places is at least 1 and at most places times records")
         if self.weight.min() < 0 or not self.weight.any():
             raise InputError("in some place somebody counts")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PublicLocationValues):
-            return NotImplemented
-        plain = all(getattr(self, name) == getattr(other, name) for name in ("tree", "bounding", "most", "squares"))
-        return plain and np.array_equal(self.people, other.people) and np.array_equal(self.weight, other.weight)
-
-    def __hash__(self) -> int:
-        return hash((self.tree, self.bounding, self.weight.tobytes()))
 
     @property
     def known_encoding(self) -> KnownCountEncoding:

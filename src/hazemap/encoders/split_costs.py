@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
-from hazemap.field_types import check_fields
+from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.jit import once_compiled
 from hazemap.spatial.pixel_rectangles import Cuttable, Rectangles
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, Sensitivity
@@ -23,7 +23,7 @@ _ROOM, _LARGEST = 1 << 60, 1 << 61
 
 
 @dataclass(frozen=True, eq=False)
-class SplitCosts:
+class SplitCosts(EqualByFields):
     """The cost of cutting each cell on each of some lines: Σ |c − mean| over either side (Shaham et al. 2022, eq. 5).
 
     c are the votes in a pixel, empty pixels included. The cells are uncut or coarser ones of a tree of rectangles of
@@ -53,10 +53,9 @@ class SplitCosts:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        axis, lines = np.array(self.axis, dtype=np.int8), np.array(self.lines, dtype=np.int64)
-        for name, array in (("axis", axis), ("lines", lines)):
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        own_array(self, "axis", np.int8)
+        own_array(self, "lines", np.int64)
+        axis, lines = self.axis, self.lines
         if not isinstance(self.cells.tree, Cuttable):
             raise InputError("lines are drawn through the cells of a tree that can be cut; found another tree")
         if not self.cells.size or NOWHERE in self.cells.cells or self.cells.nested:
@@ -68,15 +67,6 @@ class SplitCosts:
         low, high = self._along
         if (lines <= low[:, None]).any() or (lines >= high[:, None]).any():
             raise InputError("the lines that a cell may be cut on lie inside it")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SplitCosts):
-            return NotImplemented
-        same = self.cells == other.cells and self.bounding == other.bounding
-        return same and np.array_equal(self.axis, other.axis) and np.array_equal(self.lines, other.lines)
-
-    def __hash__(self) -> int:
-        return hash((self.cells, self.axis.tobytes(), self.lines.tobytes(), self.bounding))
 
     @property
     def size(self) -> int:

@@ -10,7 +10,7 @@ in pure ε nothing but pure ε may be charged; under any other cap a pure ε cos
 
 Only prices of one unit of privacy are added. A data set protects one kind of people (`ProtectedUnit`), fixed by its
 first charge; a charge about others is refused. It has a page for the full model, and one for values-only, where a
-charge of the full model counts too, at the price of a replacement (`privacy.replacement_neighbours`).
+charge of the full model counts too, at the price of a replacement (`privacy.ledger_balance.for_a_replacement`).
 """
 
 import json

@@ -3,17 +3,19 @@
 import json
 import shlex
 import sqlite3
+from collections.abc import Callable
 from decimal import localcontext
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, TypeVar
 
 from hazemap.errors import CapExceeded, CodecError, LedgerError, OtherUnit
 from hazemap.privacy.budget import ZCDP, Budget, PureDP
 from hazemap.privacy.ledger_file import RESTORE
 from hazemap.privacy.ledger_records import Amount, LedgerBalance, ProtectedUnit, decimal
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
-from hazemap.privacy.replacement_neighbours import for_a_replacement
 from hazemap.privacy.statement import budget_from_json
+
+T = TypeVar("T")
 
 Paid = tuple[Budget, Fraction]
 """A price, and the ρ it was booked with."""
@@ -21,26 +23,45 @@ Paid = tuple[Budget, Fraction]
 
 def read_budget(text: str) -> Budget:
     """A price or a cap as the ledger holds it."""
-    try:
-        return budget_from_json(json.loads(text))
-    except (CodecError, ValueError, TypeError) as error:
-        raise LedgerError(f"the ledger holds a price that hazemap did not write ({error}): {RESTORE}") from error
+    return _read(text, budget_from_json, "holds a price that hazemap did not write")
 
 
 def read_unit(text: str | None) -> Unit | None:
     """Whose a charge is, as the ledger holds it; `None` where an older hazemap did not note it."""
-    try:
-        return None if text is None else Unit.from_json(json.loads(text))
-    except (CodecError, ValueError, TypeError) as error:
-        raise LedgerError(f"the ledger holds a unit that hazemap did not write ({error}): {RESTORE}") from error
+    return None if text is None else _read(text, Unit.from_json, "holds a unit that hazemap did not write")
 
 
 def read_protected(text: str | None) -> ProtectedUnit | None:
     """Whom a data set protects, as the ledger holds it."""
+    return None if text is None else _read(text, ProtectedUnit.from_json, "does not say whom a data set protects")
+
+
+def _read(text: str, from_json: Callable[[object], T], wrong: str) -> T:
     try:
-        return None if text is None else ProtectedUnit.from_json(json.loads(text))
+        return from_json(json.loads(text))
     except (CodecError, ValueError, TypeError) as error:
-        raise LedgerError(f"the ledger does not say whom a data set protects ({error}): {RESTORE}") from error
+        raise LedgerError(f"the ledger {wrong} ({error}): {RESTORE}") from error
+
+
+def for_a_replacement(price: Budget, rho: Fraction | None = None) -> Budget:
+    """What a price of the full model costs under values-only; `rho` is the one it was booked with, if it was.
+
+    Two tables are neighbours of the full model if they differ by one person added or removed, and of values-only if
+    one person's values differ. Replacing is removing and adding: from D by way of D without the person to D'. So a
+    mechanism of the full model is private under replacement as it is for groups of two:
+
+    * pure ε costs 2ε: P(M(D) ∈ S) ≤ e^ε P(M(D°) ∈ S) ≤ e^2ε P(M(D') ∈ S);
+    * ρ costs 4ρ: a group of k costs k²ρ (Bun and Steinke 2016, proposition 1.9); and so does (ε, δ), which every
+      `ApproxDP` here spends as a ρ.
+
+    The other way round nothing finite follows: a release under values-only may tell whereabouts exactly.
+
+    >>> for_a_replacement(PureDP(1)), for_a_replacement(ZCDP("0.1"))
+    (PureDP(epsilon=Fraction(2, 1)), ZCDP(rho=Fraction(2, 5)))
+    """
+    if isinstance(price, PureDP):
+        return PureDP(2 * price.epsilon)
+    return ZCDP(4 * (price.rho if rho is None else rho))
 
 
 def counted(db: sqlite3.Connection, name: str, model: Model) -> list[Paid]:
@@ -150,16 +171,12 @@ def _check_page(status: LedgerBalance, price: Budget, model: Model) -> None:
     if left is None:
         return
     option = " --values-only" if status.model == VALUES_ONLY else ""
-    advice = (
-        f"raise the cap with `hazemap ledger cap {shlex.quote(status.name)} …{option}` if the people's agreement "
-        "allows it"
-    )
+    command = f"`hazemap ledger cap {shlex.quote(status.name)} …{option}` if the people's agreement allows it"
     has = f"{status.page} has {left} left of its cap {status.cap} (spent {status.spent})"
     if left.measure != status.spent.measure:
         raise CapExceeded(
             f"{has}: charges of the full model count there too, and those in ρ imply no finite pure ε; give it a cap "
-            f"in ρ or in (ε, δ) with `hazemap ledger cap {shlex.quote(status.name)} …{option}` if the people's "
-            "agreement allows it"
+            f"in ρ or in (ε, δ) with {command}"
         )
     if left.measure == "ε" and not isinstance(price, PureDP):
         raise CapExceeded(
@@ -176,7 +193,7 @@ def _check_page(status: LedgerBalance, price: Budget, model: Model) -> None:
     elif left.measure == "ρ" and not isinstance(price, ZCDP):
         asked += f", which costs {cost}"
     ask = f"ask for at most {_most(left, price, converted=here is not price)}, or " if left.value else ""
-    raise CapExceeded(f"{has}; this release asks for {asked}: {ask}{advice}")
+    raise CapExceeded(f"{has}; this release asks for {asked}: {ask}raise the cap with {command}")
 
 
 def _most(left: Amount, price: Budget, converted: bool) -> Amount:

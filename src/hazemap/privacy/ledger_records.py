@@ -1,6 +1,5 @@
 """What a ledger holds: amounts, charges, whom data sets protect, their pages, and what their stewards changed."""
 
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal, localcontext
@@ -9,7 +8,7 @@ from typing import Literal
 
 from hazemap.errors import CodecError, InputError
 from hazemap.privacy.budget import Budget
-from hazemap.privacy.privacy_unit import Kind, Model, Unit
+from hazemap.privacy.privacy_unit import Kind, Model, Unit, comparable
 from hazemap.privacy.statement import Statement
 
 
@@ -67,7 +66,7 @@ class ProtectedUnit:
 
     def agrees_with(self, other: "ProtectedUnit") -> bool:
         """Whether both are the same people, as far as either is known."""
-        return self.kind == other.kind and _plain(self.id_column) == _plain(other.id_column)
+        return self.kind == other.kind and comparable(self.id_column) == comparable(other.id_column)
 
     def caution(self, dataset: str, unit: Unit) -> str | None:
         """What a steward should look at, although the units agree: ids that are read in another way."""
@@ -113,10 +112,6 @@ class ProtectedUnit:
             return cls(**data)
         except (InputError, TypeError) as error:
             raise CodecError(f"this JSON says of nobody that a data set protects them: {error}") from error
-
-
-def _plain(column: str | None) -> str | None:
-    return None if column is None else unicodedata.normalize("NFC", column).casefold()
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ class Unit:
     @property
     def column(self) -> str | None:
         """The id column's name, the same however its letters are composed and whatever their case (as in SQL)."""
-        return None if self.id_column is None else unicodedata.normalize("NFC", self.id_column).casefold()
+        return comparable(self.id_column)
 
     def to_json(self) -> dict[str, object]:
         """A plain dict for `json.dumps`."""
@@ -128,6 +128,11 @@ class Unit:
             return cls(**data)
         except (InputError, TypeError) as error:
             raise CodecError(f"this is no unit of privacy: {error}") from error
+
+
+def comparable(column: str | None) -> str | None:
+    """The name of a column, the same however its letters are composed and whatever their case (as in SQL)."""
+    return None if column is None else unicodedata.normalize("NFC", column).casefold()
 
 
 ROW: Final = Unit("row")

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from hazemap.errors import CodecError, InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP, log_delta
@@ -227,32 +227,19 @@ def budget_to_json(budget: Budget) -> dict[str, str]:
     >>> budget_to_json(PureDP(0.1))
     {'kind': 'PureDP', 'epsilon': '1/10'}
     """
-    match budget:
-        case PureDP(epsilon=epsilon):
-            return {"kind": "PureDP", "epsilon": _plain(epsilon)}
-        case ZCDP(rho=rho):
-            return {"kind": "ZCDP", "rho": _plain(rho)}
-        case ApproxDP(epsilon=epsilon, delta=delta):
-            return {"kind": "ApproxDP", "epsilon": _plain(epsilon), "delta": _plain(delta)}
+    rationals = {name: _plain(getattr(budget, name)) for name in _BUDGETS[type(budget).__name__].names}
+    return {"kind": type(budget).__name__, **rationals}
 
 
 def budget_from_json(data: object) -> Budget:
     """What `budget_to_json` wrote; `CodecError` for anything else."""
-    kind, found = _kind(data, "a budget")
+    kind, found = _kind(data, "a budget", _BUDGETS)
+    _only(found, {"kind", *_BUDGETS[kind].names}, kind)
     try:
-        match kind:
-            case "PureDP":
-                _only(found, {"kind", "epsilon"}, kind)
-                return PureDP(_rational(found["epsilon"], "epsilon"))
-            case "ZCDP":
-                _only(found, {"kind", "rho"}, kind)
-                return ZCDP(_rational(found["rho"], "rho"))
-            case "ApproxDP":
-                _only(found, {"kind", "epsilon", "delta"}, kind)
-                return ApproxDP(_rational(found["epsilon"], "epsilon"), _rational(found["delta"], "delta"))
+        budget: Budget = _BUDGETS[kind].type(*(_rational(found[name], name) for name in _BUDGETS[kind].names))
     except InputError as error:
         raise CodecError(f"this JSON holds an impossible budget: {error}") from error
-    raise CodecError(f"a budget is PureDP, ZCDP or ApproxDP, not {kind!r:.40}")
+    return budget
 
 
 def bounding_to_json(bounding: Bounding) -> dict[str, object]:
@@ -261,49 +248,21 @@ def bounding_to_json(bounding: Bounding) -> dict[str, object]:
     >>> bounding_to_json(AtMostRows(3))
     {'kind': 'AtMostRows', 'most': 3, 'nowhere': False}
     """
-    nowhere = bounding.outside.written
-    match bounding:
-        case AtMostRows(most=most):
-            return {"kind": "AtMostRows", "most": most, "nowhere": nowhere}
-        case AtMostCells(most=most):
-            return {"kind": "AtMostCells", "most": most, "nowhere": nowhere}
-        case OneVote(scale=scale):
-            return {"kind": "OneVote", "scale": scale, "nowhere": nowhere}
-        case RowIsPerson():
-            return {"kind": "RowIsPerson", "nowhere": nowhere}
-        case OwnMeans(cells=cells, records=records, scale=scale):
-            return {"kind": "OwnMeans", "cells": cells, "records": records, "scale": scale, "nowhere": nowhere}
+    kind = type(bounding).__name__
+    numbers = {name: getattr(bounding, name) for name in _RULES[kind].names}
+    return {"kind": kind, **numbers, "nowhere": bounding.outside.written}
 
 
 def bounding_from_json(data: object) -> Bounding:
     """What `bounding_to_json` wrote; `CodecError` for anything else."""
-    kind, found = _kind(data, "a bounding rule")
-    number = {
-        "AtMostRows": {"most"},
-        "AtMostCells": {"most"},
-        "OneVote": {"scale"},
-        "RowIsPerson": set[str](),
-        "OwnMeans": {"cells", "records", "scale"},
-    }
-    if kind not in number:
-        raise CodecError(f"a bounding rule is one of {', '.join(number)}, not {kind!r:.40}")
-    _only(found, {"kind", "nowhere", *number[kind]}, kind)
+    kind, found = _kind(data, "a bounding rule", _RULES)
+    _only(found, {"kind", "nowhere", *_RULES[kind].names}, kind)
     try:
-        nowhere = Outside.read(found["nowhere"])
-        match kind:
-            case "AtMostRows":
-                return AtMostRows(_integer(found["most"], "most"), nowhere)
-            case "AtMostCells":
-                return AtMostCells(_integer(found["most"], "most"), nowhere)
-            case "OneVote":
-                return OneVote(_integer(found["scale"], "scale"), nowhere)
-            case "OwnMeans":
-                cells, records, scale = (_integer(found[name], name) for name in ("cells", "records", "scale"))
-                return OwnMeans(cells, records, scale, nowhere)
-            case _:
-                return RowIsPerson(nowhere)
+        numbers = [_integer(found[name], name) for name in _RULES[kind].names]
+        bounding: Bounding = _RULES[kind].type(*numbers, Outside.read(found["nowhere"]))
     except InputError as error:
         raise CodecError(f"this JSON holds an impossible bounding rule: {error}") from error
+    return bounding
 
 
 def _pair(epsilon: Fraction, delta: Fraction) -> str:
@@ -333,9 +292,28 @@ def _only(data: Mapping[str, object], wanted: set[str], what: str) -> None:
         )
 
 
-def _kind(data: object, what: str) -> tuple[str, Mapping[str, object]]:
+class _Kind(NamedTuple):
+    """A type, and the names of its fields that are numbers."""
+
+    type: Any
+    names: tuple[str, ...]
+
+
+def _kinds(*types: Any) -> dict[str, _Kind]:
+    """Types by their names."""
+    names = ((each, (field.name for field in fields(each))) for each in types)
+    return {each.__name__: _Kind(each, tuple(name for name in own if name != "outside")) for each, own in names}
+
+
+_BUDGETS = _kinds(PureDP, ZCDP, ApproxDP)
+_RULES = _kinds(AtMostRows, AtMostCells, OneVote, RowIsPerson, OwnMeans)
+
+
+def _kind(data: object, what: str, kinds: Mapping[str, _Kind]) -> tuple[str, Mapping[str, object]]:
     if not isinstance(data, Mapping) or not isinstance(data.get("kind"), str):
         raise CodecError(f"{what} is an object with a text 'kind'")
+    if data["kind"] not in kinds:
+        raise CodecError(f"{what} is one of {', '.join(kinds)}, not {data['kind']!r:.40}")
     return data["kind"], data
 
 

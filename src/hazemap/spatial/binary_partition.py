@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
-from hazemap.field_types import check_fields
+from hazemap.field_types import check_fields, own_array
 from hazemap.spatial.pixel_rectangles import PixelTree, Rectangles
 from hazemap.spatial.quadtree import Quadtree
 
@@ -69,9 +69,7 @@ class BinaryPartition(PixelTree):
     def __post_init__(self) -> None:
         check_fields(self)
         for name, kind in (("frames", np.int64), ("cells", np.uint64), ("axis", np.int8), ("at", np.int64)):
-            array = np.array(getattr(self, name), dtype=kind)
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+            own_array(self, name, kind)
         pixels = 1 << self.base.depth
         if self.frames.ndim != 2 or self.frames.shape[1:] != (4,) or not 0 < len(self.frames) < 1 << 19:
             raise InputError(f"frames are west, north, east and south of 1 to 524,287 roots; found {self.frames.shape}")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
-from hazemap.field_types import check_fields
+from hazemap.field_types import check_fields, own_array
 from hazemap.spatial.bounding_box import coordinates
 from hazemap.spatial.district_layers import BETWEEN, GRAIN, DistrictLayer, clipped, left_over, nested
 from hazemap.spatial.polygons import Polygons, pack, unpack
@@ -58,10 +58,8 @@ class Districts:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        levels = np.array(self.levels, dtype=np.int64)
-        levels.setflags(write=False)
-        object.__setattr__(self, "levels", levels)
-        count = len(self.labels)
+        own_array(self, "levels", np.int64)
+        levels, count = self.levels, len(self.labels)
         if levels.shape != (count,) or not 2 <= count <= MOST_DISTRICTS or len(self._shapes) != count:
             raise InputError(
                 f"districts are 1 to {MOST_DISTRICTS - 1:,} below a root, each with a name, a level and a polygon; "

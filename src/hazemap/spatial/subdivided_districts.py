@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
-from hazemap.field_types import check_fields
+from hazemap.field_types import check_fields, own_array
 from hazemap.spatial.binary_partition import DEEPEST, BinaryPartition
 from hazemap.spatial.district_layers import BETWEEN
 from hazemap.spatial.district_squares import DistrictSquares
@@ -49,9 +49,8 @@ class SubdividedDistricts:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        dynamic = np.array(self.dynamic, dtype=np.uint64)
-        dynamic.setflags(write=False)
-        object.__setattr__(self, "dynamic", dynamic)
+        own_array(self, "dynamic", np.uint64)
+        dynamic = self.dynamic
         frames = 0 if self.cuts is None else len(self.cuts.frames)
         if (self.cuts is not None and self.cuts.base != self.base.square) or frames != len(dynamic):
             raise InputError(

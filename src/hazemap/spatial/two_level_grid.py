@@ -9,7 +9,7 @@ import numpy as np
 from hazemap.arrays import Ints
 from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Columns
 from hazemap.errors import InputError
-from hazemap.field_types import check_fields
+from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.spatial.pixel_rectangles import PixelTree, Rectangles
 from hazemap.spatial.quadtree import Quadtree
 
@@ -17,7 +17,7 @@ NAME = re.compile(r"root|(0|[1-9][0-9]{0,7})-(0|[1-9][0-9]{0,7})(?:-(0|[1-9][0-9
 
 
 @dataclass(frozen=True, eq=False)
-class TwoLevelGrid(PixelTree):
+class TwoLevelGrid(EqualByFields, PixelTree):
     """The square of a quadtree, cut into first × first blocks, block i into second[i] × second[i] parts.
 
     A tree of depth 2, with any numbers where a quadtree has powers of two (Qardaji, Yang and Li 2013). It is drawn over
@@ -38,10 +38,8 @@ class TwoLevelGrid(PixelTree):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        second = np.array(self.second, dtype=np.int64)
-        second.setflags(write=False)
-        object.__setattr__(self, "second", second)
-        blocks, pixels = self.first * self.first, 1 << self.base.depth
+        own_array(self, "second", np.int64)
+        second, blocks, pixels = self.second, self.first * self.first, 1 << self.base.depth
         if self.first < 1 or second.shape != (blocks,) or second.min() < 1:
             raise InputError(
                 f"a grid of grids has a whole number above 0 for each of its blocks; found {second.shape} numbers "
@@ -54,15 +52,6 @@ class TwoLevelGrid(PixelTree):
                 f"a square of {pixels} × {pixels} base cells has no {self.first} × {int(second.max())} parts: cut it "
                 "less finely, or take a deeper quadtree"
             )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, TwoLevelGrid):
-            return NotImplemented
-        same = (self.base, self.first) == (other.base, other.first)
-        return same and np.array_equal(self.second, other.second)
-
-    def __hash__(self) -> int:
-        return hash((self.base, self.first, self.second.tobytes()))
 
     @classmethod
     def regular(cls, square: Quadtree, parts: int) -> "TwoLevelGrid":

@@ -14,11 +14,12 @@ import numpy as np
 
 from hazemap.arrays import Ints
 from hazemap.errors import InputError
+from hazemap.field_types import EqualByFields, own_array
 from hazemap.jit import once_compiled
 
 
 @dataclass(frozen=True, eq=False)
-class SampleCounts:
+class SampleCounts(EqualByFields):
     """The numbers m_ℓ of samples of the people in one cell, in ascending order of their codes; int64[people], all ≥ 1.
 
     Privacy model: VALUES ONLY. Whoever uses them promises that they are public (Rameshwar et al. 2024): two tables
@@ -32,17 +33,9 @@ class SampleCounts:
     counts: Ints
 
     def __post_init__(self) -> None:
-        counts = np.array(self.counts, dtype=np.int64)
-        counts.setflags(write=False)
-        object.__setattr__(self, "counts", counts)
-        if counts.ndim != 1 or not len(counts) or counts.min() < 1:
+        own_array(self, "counts", np.int64)
+        if self.counts.ndim != 1 or not len(self.counts) or self.counts.min() < 1:
             raise InputError("there is one person at least, and each gives one sample at least")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SampleCounts) and np.array_equal(self.counts, other.counts)
-
-    def __hash__(self) -> int:
-        return hash(self.counts.tobytes())
 
     @property
     def people(self) -> int:
