@@ -1,10 +1,11 @@
-"""Writes what the pages of docs/reference/cli take from the code: the help and the options of every command.
+"""Writes what docs/reference takes from the code: the help and the options of every command, and the JSON Schemas.
 
 usage: python docs/cli_reference.py
 
 Text between `<!-- help: NAME -->` or `<!-- options: NAME -->` and `<!-- end -->` is generated, the rest is by hand.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from typer.main import get_command
 
 from hazemap.cli.main import app
+from hazemap.specs.spec_fields import SCHEMAS
 
 FOLDER = Path(__file__).parent / "reference" / "cli"
 PART = re.compile(r"<!-- (help|options): ([a-z -]+) -->\n.*?^<!-- end -->\n", re.DOTALL | re.MULTILINE)
@@ -72,8 +74,15 @@ def refreshed(page: str) -> str:
     )
 
 
+def schema(name: str) -> str:
+    """The JSON Schema of a kind of specification, as a file."""
+    return json.dumps(SCHEMAS[name], ensure_ascii=False, indent=2) + "\n"
+
+
 def main() -> None:
-    """Refresh every page."""
+    """Refresh every page, and the JSON Schemas of specifications."""
+    for name in SCHEMAS:
+        (FOLDER.parent / f"{name}.schema.json").write_text(schema(name))
     for path in sorted(FOLDER.glob("*.md")):
         path.write_text(refreshed(path.read_text()))
 

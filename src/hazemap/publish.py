@@ -5,61 +5,30 @@ anything is paid; the price is in the ledger, on the disk, before the first answ
 then the ledger notes it. A run that fails after its charge has paid for nothing, and says so.
 """
 
-import os
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Unpack, cast
 
 from hazemap.errors import HazemapWarning
 from hazemap.execution.input_table import Progress
 from hazemap.execution.run import execute
-from hazemap.privacy.budget import Number
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.privacy_unit import FULL
 from hazemap.privacy.random_stream import Stream
-from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.releases import Release, Statistics
-from hazemap.spatial.bounding_box import Box
-from hazemap.specs.parsing import bounding as parsed_bounding
-from hazemap.specs.parsing import budget as parsed_budget
-from hazemap.specs.parsing import cells as parsed_cells
-from hazemap.specs.parsing import cells_of_values, warning_about
-from hazemap.specs.parsing import outside as parsed_outside
+from hazemap.specs.parsing import warning_about
 from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.specs.spec_fields import ReleaseOptions, StatisticsOptions, takes
 from hazemap.specs.statistics_spec import StatisticsSpec
-from hazemap.specs.table_spec import USUAL_DIALECT, TableSpec, named_after, path_of
-from hazemap.tables.contribution_bounding import Bounding
-
-AnyPath = str | os.PathLike[str]
 
 
+@takes(ReleaseOptions)
 def release(
     source: Any,
     *,
-    person: str | None = None,
-    lon: str | None = None,
-    lat: str | None = None,
-    time: str | None = None,
-    value: str | None = None,
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    rho: Number | None = None,
-    box: Box | str | None = None,
-    since: str | None = None,
-    until: str | None = None,
-    cells: str = "quadtree",
-    method: str = "auto",
-    bounding: Bounding | str = "one row",
-    outside: Literal["people", "drop", "count"] = "people",
-    dialect: CsvDialect = USUAL_DIALECT,
-    dataset: str | None = None,
     ledger: Ledger | None = None,
-    output: AnyPath | None = None,
-    overwrite: bool = False,
     memory_limit: int | None = None,
     progress: Progress | None = None,
     stream: Stream | None = None,
+    **asked: Unpack[ReleaseOptions],
 ) -> Release:
     """Publish where the people of a table are, under differential privacy per person.
 
@@ -87,25 +56,8 @@ def release(
     >>> made.statement.budget, bool(abs(made.total().value - 500) < 200)
     (PureDP(epsilon=Fraction(1, 1)), True)
     """
-    spec = ReleaseSpec(
-        TableSpec(path_of(source), person, lon, lat, time, since, until, dialect),
-        parsed_budget(epsilon, delta, rho),
-        rule_of(bounding, outside),
-        method,
-        parsed_cells(cells),
-        Box.parse(box) if isinstance(box, str) else box,
-        value,
-        dataset or named_after(source),
-        None if output is None else os.fspath(output),
-        overwrite,
-    )
+    spec = ReleaseSpec.of(source, **asked)
     return run_release(spec, source, ledger=ledger, memory_limit=memory_limit, progress=progress, stream=stream)
-
-
-def rule_of(bounding: Bounding | str, outside: str) -> Bounding:
-    """The bounding rule in force."""
-    rule = parsed_bounding(bounding) if isinstance(bounding, str) else bounding
-    return replace(rule, outside=parsed_outside(outside))
 
 
 def run_release(
@@ -122,41 +74,15 @@ def run_release(
     return cast(Release, execute(spec, source, ledger, memory_limit, progress, stream))
 
 
+@takes(StatisticsOptions)
 def stats(
     source: Any,
     *,
-    value: str,
-    low: float | None = None,
-    high: float | None = None,
-    bounds: str | None = None,
-    person: str | None = None,
-    lon: str | None = None,
-    lat: str | None = None,
-    time: str | None = None,
-    time_zone: str = "UTC",
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    rho: Number | None = None,
-    box: Box | str | None = None,
-    since: str | None = None,
-    until: str | None = None,
-    cells: str = "h3:7",
-    slots: str = "always",
-    variance: bool = False,
-    quantiles: Sequence[float] = (),
-    bins: int | None = None,
-    max_cells_per_person: int | None = None,
-    max_records_per_cell: int = 1,
-    select: bool = False,
-    model: str = FULL,
-    dialect: CsvDialect = USUAL_DIALECT,
-    dataset: str | None = None,
     ledger: Ledger | None = None,
-    output: AnyPath | None = None,
-    overwrite: bool = False,
     memory_limit: int | None = None,
     progress: Progress | None = None,
     stream: Stream | None = None,
+    **asked: Unpack[StatisticsOptions],
 ) -> Statistics:
     """Publish statistics of a value in every cell and timeslot, under differential privacy per person.
 
@@ -186,28 +112,7 @@ def stats(
     >>> bool(abs(np.nanmax(mean.value) - 20) < 1), int((~mean.too_few).sum())
     (True, 1)
     """
-    spec = StatisticsSpec(
-        TableSpec(path_of(source), person, lon, lat, time, since, until, dialect),
-        parsed_budget(epsilon, delta, rho),
-        value,
-        low,
-        high,
-        bounds,
-        Box.parse(box) if isinstance(box, str) else box,
-        cells_of_values(cells),
-        slots,
-        time_zone,
-        variance,
-        tuple(float(rank) for rank in quantiles),
-        bins,
-        max_cells_per_person,
-        max_records_per_cell,
-        select,
-        model,
-        dataset or named_after(source),
-        None if output is None else os.fspath(output),
-        overwrite,
-    )
+    spec = StatisticsSpec.of(source, **asked)
     return run_stats(spec, source, ledger=ledger, memory_limit=memory_limit, progress=progress, stream=stream)
 
 

@@ -108,12 +108,20 @@ def test_a_campaign_is_stopped(process, hazemap):
         (("--people", "10", "--dropout", "1"), "fraction from 0"),
         (("--people", "10", "--bounding", "rows are people"), "a device is a person"),
         (("--people", "10", "--method", "magic"), "a method is one of"),
+        (("--people", "10", "--spec", "table.toml"), "a campaign asks devices"),
+        (("--people", "10", "--spec", "outside.toml"), "people outside the map are not counted"),
+        (("--people", "10", "--spec", "flat.toml", "--method", "magic"), "a method is one of"),
+        (("--people", "10", "--spec", "flat.toml"), "did not answer"),
     ],
 )
 def test_mistakes_are_said_before_anybody_is_asked(hazemap, tmp_path, wrong, words):
+    (tmp_path / "table.toml").write_text('source = "visits.csv"\n')
+    (tmp_path / "outside.toml").write_text('outside = "people"\n')
+    (tmp_path / "flat.toml").write_text('method = "flat:3"\nbounding = "rows:3"\nepsilon = "1"\n')
     (tmp_path / "operator.token").write_text("a token of no server")
-    done = hazemap("campaign", "start", *ORDER, BOX, *wrong, "--token-file", "operator.token")
-    assert (done.code, done.out) == (2, "")
+    where = ("--token-file", "operator.token", "--server", "http://127.0.0.1:9")
+    done = hazemap("campaign", "start", *ORDER, BOX, *wrong, *where)
+    assert (done.code, done.out) == (1 if words == "did not answer" else 2, "")
     assert words in " ".join(done.err.split())
 
 

@@ -28,6 +28,16 @@ def test_what_the_plan_recommends_can_be_ordered_as_written(hazemap, visits):
     assert done.code == 0
 
 
+def test_a_plan_is_made_of_a_release_s_specification_and_writes_one(hazemap, visits, tmp_path):
+    assert hazemap(*GOOD, "--bounding", "rows:2", "--write-spec", "map.toml").code == 0
+    assert not {"source", "dataset"} & hazemap(*GOOD, "--write-spec", "map.toml", "--json").json.keys()
+    done = hazemap("plan", "--spec", "map.toml", "--people", "50000", "--json")
+    assert done.json["levels"] == hazemap(*GOOD, "--json").json["levels"]
+    assert hazemap("release", "visits.parquet", "--spec", "map.toml", "-o", "map.parquet").code == 0
+    without = hazemap("plan", "--people", "50000", "--epsilon", "1")
+    assert without.code == 2 and "a plan is for a box" in without.err
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from hazemap import errors
+from hazemap.cli.main import main
+from hazemap.specs.spec_fields import SCHEMAS
 
 DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS))
 
-from cli_reference import COMMANDS, FOLDER, page_of, part, refreshed  # noqa: E402
+from cli_reference import COMMANDS, FOLDER, page_of, part, refreshed, schema  # noqa: E402
 
 PAGE = DOCS / "reference" / "cli.md"
 
@@ -19,6 +21,13 @@ PAGE = DOCS / "reference" / "cli.md"
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.md")), ids=lambda path: path.stem)
 def test_a_page_is_as_the_code_says(path):
     assert path.read_text() == refreshed(path.read_text()), "run python docs/cli_reference.py"
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_is_as_the_code_says_and_the_command_prints_it(name, capsys):
+    assert (DOCS / "reference" / f"{name}.schema.json").read_text() == schema(name), "run python docs/cli_reference.py"
+    assert main([{"statistics": "stats"}.get(name, name), "--schema"]) == 0
+    assert capsys.readouterr().out == schema(name)
 
 
 def test_every_command_has_its_section_help_options_and_an_example_on_its_page():

@@ -61,7 +61,7 @@ def test_a_cap_is_said_and_kept(hazemap, visits, tmp_path):
         (("--cells", "hexagons"), 2, "quadtree, quadtree:DEPTH, h3:COARSEST-FINEST, districts:FILE"),
         (("--method", "best"), 2, "; found 'best'"),
         (("--bounding", "some"), 2, "one row, rows:K, cells:K, one vote, rows are people; found 'some'"),
-        (("--outside", "keep"), 2, "--outside is people, drop or count; found 'keep'"),
+        (("--outside", "keep"), 2, "say people, drop or count, not 'keep'"),
         (("-o", "visits.parquet"), 2, "the table itself"),
         (("-o", "old.parquet"), 2, "old.parquet is there already: choose another name"),
         (("-o", "map.csv"), 2, "ends in .parquet or .tif; found 'map.csv'"),
@@ -129,10 +129,20 @@ def test_a_specification_is_written_kept_and_run_and_options_beside_it_count(haz
     done = hazemap("release", "--spec", "map.toml", "-o", "other.parquet", "--dataset", "other")
     assert done.code == 0, done.err
     made = Release.open(tmp_path / "other.parquet")
+    assert 'dataset = "visits"' not in (tmp_path / "map.toml").read_text()
     assert made.ground.places.size == 4**4 and made.statement.dataset == "other" and made.nowhere is None
     (tmp_path / "map.toml").write_text('method = "flat:4"\nepsilom = "1"\n')
     wrong = hazemap("release", "visits.parquet", "--spec", "map.toml", "-o", "third.parquet")
     assert wrong.code == 2 and "a specification of this kind has no 'epsilom'" in wrong.err
+
+
+def test_a_budget_on_the_command_line_takes_the_place_of_the_file_s(hazemap, visits, tmp_path):
+    assert hazemap(*GOOD, "--delta", "1e-6", "--write-spec", "one.toml").code == 0
+    written = ("release", "--spec", "one.toml", "--write-spec", "two.toml", "--json")
+    assert hazemap(*written, "--rho", "0.1").json.items() >= {"rho": "0.1", "person": "person"}.items()
+    assert not {"epsilon", "delta"} & hazemap(*written, "--rho", "0.1").json.keys()
+    assert hazemap(*written, "-e", "2").json.items() >= {"epsilon": "2", "delta": "0.000001"}.items()
+    assert hazemap("release", "--spec", "two.toml", "--write-spec", "three.toml", "--rho", "3", "-e", "1").code == 2
 
 
 def test_hexagons_and_no_box_at_all(hazemap, visits):

@@ -42,7 +42,7 @@ def rides(points, tmp_path):
 
 @pytest.fixture
 def made(hazemap, rides):
-    done = hazemap(*GOOD, *WHERE, "--mean", "--variance", "--quantiles", "0.1,0.5,0.9")
+    done = hazemap(*GOOD, *WHERE, "--variance", "--quantiles", "0.1,0.5,0.9")
     assert done.code == 0, done.err
     return done
 

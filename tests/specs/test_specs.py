@@ -1,17 +1,20 @@
 """Typed specifications: what they refuse when they are made, and that nothing is lost on paper."""
 
+import inspect
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hazemap
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.spatial.bounding_box import Box
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, HexagonList, QuadtreeCells, bounding, cells
 from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.specs.spec_fields import RELEASE, SCHEMAS
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.table_spec import TableSpec
 from hazemap.specs.toml_and_json import from_toml, to_toml
@@ -28,6 +31,125 @@ budgets = st.one_of(
 ).filter(lambda each: each.rho > Fraction(1, 10**12))
 dialects = st.builds(CsvDialect, st.sampled_from([None, ";", "\t"]), st.just("cp1252"), st.just(","), st.booleans())
 tables = st.builds(TableSpec, texts, st.none(), maybe, maybe, maybe, dialect=dialects | st.just(CsvDialect()))
+
+
+def faults(document, schema):
+    """What a JSON Schema says against a document, by the words that ours use."""
+    types = {"string": str, "boolean": bool, "integer": int, "number": float, "array": list}
+    said = [f"{name} is missing" for name in schema["required"] if name not in document]
+    for name, value in document.items():
+        field = schema["properties"].get(name)
+        if field is None:
+            said.append(f"{name} is not known")
+        elif type(value) is not types[field["type"]]:
+            said.append(f"{name} is a {type(value).__name__}")
+        elif "enum" in field and value not in field["enum"]:
+            said.append(f"{name} is {value}")
+    return said + (["no budget"] if sum(_fits(document, each) for each in schema["oneOf"]) != 1 else [])
+
+
+def _fits(document, rule):
+    return (
+        all(name in document for name in rule.get("required", ()))
+        and ("not" not in rule or not _fits(document, rule["not"]))
+        and ("anyOf" not in rule or any(_fits(document, each) for each in rule["anyOf"]))
+    )
+
+
+EVERYTHING = {
+    ReleaseSpec: {
+        "source": "a.csv",
+        "lon": "x",
+        "lat": "y",
+        "time": "t",
+        "value": "w",
+        "since": "2026-01-01",
+        "until": "2026-02-01",
+        "delimiter": ";",
+        "encoding": "cp1252",
+        "decimal": ",",
+        "multiline": True,
+        "person": "user",
+        "epsilon": "0.5",
+        "delta": "0.00001",
+        "bounding": "one vote",
+        "outside": "count",
+        "dataset": "nyc",
+        "box": "2.2,48.8,2.5,48.95",
+        "cells": "quadtree:7",
+        "method": "flat:6",
+        "output": "map.parquet",
+        "overwrite": True,
+    },
+    StatisticsSpec: {
+        "source": "a.csv",
+        "lon": "x",
+        "lat": "y",
+        "time": "t",
+        "value": "w",
+        "since": "2026-01-01",
+        "until": "2026-02-01",
+        "delimiter": ";",
+        "encoding": "cp1252",
+        "decimal": ",",
+        "multiline": True,
+        "person": "user",
+        "epsilon": "0.5",
+        "delta": "0.00001",
+        "low": -1.5,
+        "bounds": "private",
+        "max_cells_per_person": 3,
+        "max_records_per_cell": 2,
+        "select": True,
+        "model": "full",
+        "dataset": "nyc",
+        "box": "2.2,48.8,2.5,48.95",
+        "cells": "h3:6-6",
+        "slots": "hour-of-day",
+        "time_zone": "Europe/Paris",
+        "variance": True,
+        "quantiles": [0.5],
+        "bins": 8,
+        "output": "map.parquet",
+        "overwrite": True,
+    },
+}
+
+
+@pytest.mark.parametrize(("kind", "document"), EVERYTHING.items())
+def test_every_name_of_a_specification_is_kept_and_its_schema_knows_it(kind, document):
+    spec = kind.from_json(document)
+    assert spec.to_json() == document
+    assert kind.from_toml(spec.to_toml()) == kind.of(**document) == spec
+    assert kind.NAMES.keys() - document.keys() <= {"rho", "high"}  # these exclude others of the document
+    schema = SCHEMAS["release" if kind is ReleaseSpec else "statistics"]
+    assert faults(document, schema) == []
+    assert faults(document | {"rho": "1"}, schema) == ["no budget"]
+    wrong = document | {"epsilom": "1", "overwrite": "yes"}
+    assert faults(wrong, schema) == ["overwrite is a str", "epsilom is not known"]
+
+
+@pytest.mark.parametrize(("kind", "least"), [(ReleaseSpec, {}), (StatisticsSpec, {"value": "w", "low": 0, "high": 1})])
+def test_a_default_is_what_a_name_means_where_it_is_left_out(kind, least):
+    usual = {name: field.default for name, field in kind.NAMES.items() if field.default is not None}
+    least = least | {"epsilon": "1"}
+    assert kind.from_json(least | usual) == kind.from_json(least)
+    assert len(usual) >= 7
+
+
+def test_a_keyword_that_is_not_known_is_refused_as_python_does():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epsilom'"):
+        hazemap.release("a.csv", epsilom=1)
+    shown = inspect.signature(hazemap.stats).parameters
+    assert shown["max_records_per_cell"].default == 1 and shown["model"].default == "full" and "asked" not in shown
+    assert set(inspect.signature(hazemap.release).parameters) > set(RELEASE) > {"box", "method", "delimiter"}
+
+
+def test_a_data_set_called_like_its_file_follows_another_file():
+    spec = ReleaseSpec.of("nyc.csv", epsilon=1)
+    assert "dataset" not in spec.to_json() and spec.dataset == "nyc"
+    assert ReleaseSpec.from_json(spec.to_json() | {"source": "rome.csv"}).dataset == "rome"
+    assert ReleaseSpec.of("nyc.csv", epsilon=1, dataset="us").to_json()["dataset"] == "us"
 
 
 @given(
@@ -50,6 +172,7 @@ def test_a_map_s_specification_is_the_same_after_toml_and_json(
     assert ReleaseSpec.from_toml(spec.to_toml()) == spec
     assert ReleaseSpec.from_json(spec.to_json()) == spec
     assert ReleaseSpec.from_toml(spec.to_toml()).algorithm == spec.algorithm
+    assert faults(spec.to_json(), SCHEMAS["release"]) == []
 
 
 @given(
@@ -72,6 +195,7 @@ def test_a_specification_of_statistics_is_the_same_after_toml_and_json(
     back = StatisticsSpec.from_toml(asked.to_toml())
     assert back == asked == StatisticsSpec.from_json(asked.to_json())
     assert back.algorithm == asked.algorithm
+    assert faults(asked.to_json(), SCHEMAS["statistics"]) == []
 
 
 @pytest.mark.parametrize(

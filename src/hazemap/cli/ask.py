@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver
-from hazemap.cli.shared_options import BOX, AsJson, ReleaseFile
+from hazemap.cli.shared_options import AsJson, ReleaseFile
 from hazemap.errors import FileError, InputError
+from hazemap.specs.spec_fields import BOX
 
 if TYPE_CHECKING:
     from hazemap.releases import Estimate, Release

@@ -1,18 +1,23 @@
 """`hazemap campaign`: order a map from people's devices, watch it being made, fetch it."""
 
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from hazemap.cli.console_output import deliver, progress
 from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate, operator
-from hazemap.cli.shared_options import BOX, AsJson
+from hazemap.cli.shared_options import AsJson
+from hazemap.cli.spec_options import SpecFile, options, specified
 from hazemap.errors import FileError, InputError
+from hazemap.specs.spec_fields import RELEASE
 
 if TYPE_CHECKING:
-    from hazemap.protocols.secure_aggregation.session_parameters import Mode
-    from hazemap.trust.cohorts import Sampling
+    from hazemap.cli.server_client import Operator
+    from hazemap.server.campaign_spec import Campaign
+
+Choice = TypeVar("Choice", bound=Enum)
 
 app = typer.Typer(
     name="campaign",
@@ -29,42 +34,17 @@ ORDER, MAP, PEOPLE, TIME = "The order", "The map", "The people", "Time"
     epilog="Example: [bold]hazemap campaign start --name commuters --purpose 'where people live' "
     "--box=-74.02,40.70,-73.93,40.80 --epsilon 1 --people 2000 --token-file operator.token[/bold]"
 )
+@options(RELEASE, "epsilon", "dataset", "box", "cells", "method", "bounding")
 def start(
+    ctx: typer.Context,
     token_file: TokenFile,
     name: Annotated[str, typer.Option(metavar="NAME", rich_help_panel=ORDER, help="The campaign's own, used once.")],
     purpose: Annotated[
         str, typer.Option(metavar="TEXT", rich_help_panel=ORDER, help="The purpose: every person sees it.")
     ],
-    epsilon: Annotated[
-        str, typer.Option("-e", "--epsilon", metavar="ε", rich_help_panel=ORDER, help="The price of all rounds, in ε.")
-    ],
     people: Annotated[int, typer.Option(min=2, rich_help_panel=PEOPLE, help="How many are asked in a round.")],
     server: Server = LOCAL,
     trust_certificate: TrustCertificate = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=ORDER, help="Who pays; by default the campaign's name"),
-    ] = None,
-    box: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=MAP, help=f"The smallest square around it is mapped: {BOX}. Found where left out."
-        ),
-    ] = None,
-    cells: Annotated[
-        str, typer.Option(metavar="CELLS", rich_help_panel=MAP, help="quadtree, quadtree:DEPTH or h3:COARSEST-FINEST.")
-    ] = "quadtree",
-    method: Annotated[
-        str, typer.Option(metavar="METHOD", rich_help_panel=MAP, help="auto, fitted-level, flat:LEVEL or another.")
-    ] = "auto",
-    bounding: Annotated[
-        str,
-        typer.Option(
-            metavar="RULE",
-            rich_help_panel=MAP,
-            help="What one person gives: 'one row', rows:K, cells:K, 'one vote'.",
-        ),
-    ] = "one row",
     numbers: Annotated[
         int,
         typer.Option(
@@ -108,46 +88,52 @@ def start(
     wait: Annotated[
         float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long a round waits for its people.")
     ] = 3600.0,
+    spec: SpecFile = None,
     as_json: AsJson = False,
+    **asked: Any,
 ) -> None:
     """Begin a campaign: charge its price at once, for good, and ask its devices."""
     from dataclasses import replace
 
-    from hazemap.codec import dumps
-    from hazemap.privacy.budget import PureDP, exact
+    from hazemap.privacy.budget import exact
+    from hazemap.protocols.secure_aggregation.session_parameters import Mode
     from hazemap.server.campaign_spec import Campaign, Deadlines
-    from hazemap.spatial.bounding_box import Box
-    from hazemap.specs.method_names import among_devices, method_from_name
-    from hazemap.specs.parsing import bounding as spelled_bounding
-    from hazemap.specs.parsing import cells as spelled_cells
-    from hazemap.trust.cohorts import Cohort
+    from hazemap.specs.release_spec import ReleaseSpec
+    from hazemap.trust.cohorts import Cohort, Sampling
 
-    rule = spelled_bounding(bounding)
     cohort = Cohort(
         people,
         min(people, shard or 1000),
         dropout=exact(dropout, "--dropout"),
         corrupt=exact(corrupt, "--corrupt"),
-        sampling=_sampling(sampling),
-        mode=_mode(mode),
+        sampling=_chosen("--sampling", Sampling, sampling, "one (the same people in all rounds) or fresh (others)"),
+        mode=_chosen("--mode", Mode, mode, "semi-honest or malicious"),
     )
-    campaign = Campaign(
-        name,
-        purpose,
-        dataset or name,
-        among_devices(method_from_name(method, spelled_cells(cells), Box.parse(box) if box else None, rule), numbers),
-        PureDP(epsilon),
-        cohort,
-        replace(Deadlines.all(stage, quiet), masked=upload or stage),
-        wait,
+    order = specified(ctx, ReleaseSpec, spec, asked, table=False, dataset=name, outside="drop")
+    campaign = Campaign.of(
+        order,
+        most_numbers=numbers,
+        name=name,
+        purpose=purpose,
+        cohort=cohort,
+        deadlines=replace(Deadlines.all(stage, quiet), masked=upload or stage),
+        wait=wait,
     )
     with operator(server, token_file, trust_certificate) as line:
-        line.post("/v1/campaigns", dumps(campaign).encode())
-    facts = {"campaign": name, "server": server, "people": people, "shards": len(cohort.shards)}
+        begin(line, campaign, as_json, server)
+
+
+def begin(line: "Operator", campaign: "Campaign", as_json: bool, server: str) -> None:
+    """Send a campaign to its server, and say what it is about."""
+    from hazemap.codec import dumps
+
+    line.post("/v1/campaigns", dumps(campaign).encode())
+    name, cohort = campaign.name, campaign.cohort
+    facts = {"campaign": name, "server": server, "people": cohort.people, "shards": len(cohort.shards)}
     deliver(
         facts,
         as_json,
-        f"{name}: {campaign.budget} from {people:,} people a round, in {len(cohort.shards):,} shards",
+        f"{name}: {campaign.budget} from {cohort.people:,} people a round, in {len(cohort.shards):,} shards",
         *(f"  {line}" for line in cohort.assumptions),
         f"Watch it: hazemap campaign watch {name}",
     )
@@ -252,19 +238,9 @@ def stop(
     deliver({"campaign": name, "state": "stopped"}, as_json, f"{name} is stopped; what it has paid stays paid")
 
 
-def _sampling(text: str) -> "Sampling":
-    from hazemap.trust.cohorts import Sampling
-
-    found = {each.name.lower(): each for each in Sampling}.get(text)
+def _chosen(option: str, kind: type[Choice], text: str, choices: str) -> Choice:
+    """The member of an enumeration that an option names."""
+    found = {each.name.lower().replace("_", "-"): each for each in kind}.get(text)
     if found is None:
-        raise InputError(f"--sampling is one (the same people in all rounds) or fresh (others in each); found {text!r}")
-    return found
-
-
-def _mode(text: str) -> "Mode":
-    from hazemap.protocols.secure_aggregation.session_parameters import Mode
-
-    found = {each.name.lower().replace("_", "-"): each for each in Mode}.get(text)
-    if found is None:
-        raise InputError(f"--mode is semi-honest or malicious; found {text!r}")
+        raise InputError(f"{option} is {choices}; found {text!r}")
     return found

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,11 +55,14 @@ def demo_devices(
     travels does so over HTTP, on this machine alone. The demo has a ledger of its own: yours is not touched.
     """
     from hazemap.atomic_write import write_whole
-    from hazemap.cli.campaign import start
+    from hazemap.cli.campaign import begin
     from hazemap.cli.campaign_display import watched
     from hazemap.cli.demo_devices_data import BOX, DemoIsland
     from hazemap.cli.server_client import operator
     from hazemap.releases import Release
+    from hazemap.server.campaign_spec import Campaign, Deadlines
+    from hazemap.specs.release_spec import ReleaseSpec
+    from hazemap.trust.cohorts import Cohort, Sampling
 
     _made(folder)
     begun = time.monotonic()
@@ -71,22 +75,15 @@ def demo_devices(
     with _running(folder, server, data, tables, drop) as alive, operator(server, _awaited(token), None) as line:
         with progress() as tell:
             _enrolled(line, people, alive, tell)
-        start(
-            token_file=token,
+        campaign = Campaign.of(
+            ReleaseSpec.of(epsilon=epsilon, box=BOX, outside="drop", dataset=NAME),
+            most_numbers=20_000,
             name=NAME,
             purpose=PURPOSE,
-            epsilon=epsilon,
-            people=people,
-            shard=min(shard, people),
-            dropout="0.2",
-            corrupt="0.1",
-            sampling="one",
-            server=server,
-            box=f"{BOX.west},{BOX.south},{BOX.east},{BOX.north}",
-            stage=60.0,
-            quiet=2.0,
-            as_json=as_json,
+            cohort=Cohort(people, min(shard, people), Fraction(1, 5), Fraction(1, 10), Sampling.ONE),
+            deadlines=Deadlines.all(60.0, quiet=2.0),
         )
+        begin(line, campaign, as_json, server)
         status = watched(line, NAME, once=False, every=1.0, quiet=as_json)
         if status["state"] != "done":
             raise HazemapError(f"the campaign ended as {status['state']}: {status['reason']} (see {folder}/*.log)")

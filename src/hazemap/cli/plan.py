@@ -1,49 +1,47 @@
-"""`hazemap plan`: what a release would be like, before any data is touched."""
+"""`hazemap plan` and `hazemap stats --plan`: what a release would be like, before any data is touched."""
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hazemap.cli.console_output import deliver
-from hazemap.cli.shared_options import BOX, AsJson
+from hazemap.cli.shared_options import AsJson
+from hazemap.cli.spec_options import SpecFile, WrittenSpec, options, specified, written
+from hazemap.specs.spec_fields import RELEASE
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from hazemap.planning.release_plan import Expected, Plan
+    from hazemap.planning.statistics_plan import StatsPlan
+    from hazemap.specs.statistics_spec import StatisticsSpec
 
 EXAMPLE = "Example: [bold]hazemap plan --box=-74.1,40.6,-73.8,40.9 --people 100000 --epsilon 1[/bold]"
 
 
+@options(RELEASE, "box", "epsilon", "delta", "rho", "cells", "bounding", "method")
 def plan(
-    box: Annotated[str, typer.Option(help=f"Where the people are: {BOX}.")],
+    ctx: typer.Context,
     people: Annotated[int, typer.Option(metavar="N", help="About how many people the table has; publicly known.")],
-    epsilon: Annotated[str | None, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε.")] = None,
-    delta: Annotated[str | None, typer.Option(metavar="δ", help="With --epsilon: the price is (ε, δ).")] = None,
-    rho: Annotated[str | None, typer.Option(metavar="ρ", help="The price in ρ (zCDP), instead of ε.")] = None,
-    cells: Annotated[
-        str, typer.Option(metavar="CELLS", help="quadtree, quadtree:DEPTH or h3:COARSEST-FINEST.")
-    ] = "quadtree",
-    bounding: Annotated[
-        str, typer.Option(metavar="RULE", help="'one row', rows:K, cells:K, 'one vote' or 'rows are people'.")
-    ] = "one row",
-    method: Annotated[
-        str | None, typer.Option(metavar="METHOD", help="Try this method too, if it asks for sums over people alone.")
-    ] = None,
+    spec: SpecFile = None,
+    write_spec: WrittenSpec = None,
     picture: Annotated[Path | None, typer.Option("-o", "--picture", help="Draw it too: a .png, .svg or .pdf.")] = None,
     as_json: AsJson = False,
+    **asked: Any,
 ) -> None:
     """Plan a release without touching any data: how certain cells of each size can be, and which to choose.
 
     Error bars are exact. What depends on where people are was tried on a made-up city with as many people.
     """
-    from hazemap.planning.release_plan import plan as planned
+    from hazemap.planning.release_plan import planned
+    from hazemap.specs.release_spec import ReleaseSpec
 
-    made = planned(
-        box, people=people, epsilon=epsilon, delta=delta, rho=rho, cells=cells, bounding=bounding, method=method
-    )
+    order = specified(ctx, ReleaseSpec, spec, asked, table=False)
+    if write_spec is not None:
+        return written(order, write_spec, as_json)
+    made = planned(order, people)
     if picture:
         _draw(made, picture)
     facts = {
@@ -55,12 +53,19 @@ def plan(
         "levels": [asdict(level) for level in made.levels],
         "recommended": {"flat": made.flat.name, "uniform": made.uniform.name},
         "adaptive": asdict(made.adaptive),
-        "method": made.method and {"name": method, **asdict(made.method)},
+        "method": made.method and {"name": order.method, **asdict(made.method)},
         "picture": picture and str(picture),
     }
     deliver(
-        facts, as_json, heading(made), _table(made), "", *advice(made, method), *([str(picture)] if picture else [])
+        facts,
+        as_json,
+        heading(made),
+        _table(made),
+        "",
+        *advice(made, order.method),
+        *([str(picture)] if picture else []),
     )
+    return None
 
 
 def heading(made: "Plan") -> str:
@@ -135,3 +140,78 @@ def metres(length: float) -> str:
 def percent(part: float) -> str:
     """A part of 1 as people say it."""
     return f"{100 * part:.2g} %" if part < 1 else f"{100 * part:,.0f} %"
+
+
+def show_plan_of_statistics(as_json: bool, spec: "StatisticsSpec") -> None:
+    """Plan what a specification asks for, and say what came of it."""
+    from hazemap.planning.statistics_plan import PEOPLE, planned
+
+    made = planned(spec)
+    facts = {
+        "budget": str(made.budget),
+        "cells": made.cells,
+        "slots": made.slots,
+        "places": made.places,
+        "share": float(made.share),
+        "bounds": made.bounds,
+        "selected": made.selected,
+        "counted": made.counted,
+        "people": PEOPLE,
+        "max_cells_per_person": [asdict(reach) for reach in made.reaches],
+    }
+    deliver(facts, as_json, heading_of_statistics(made), _table_of_statistics(made), "", *advice_on_statistics(made))
+
+
+def heading_of_statistics(made: "StatsPlan") -> str:
+    """What the plan is for."""
+    from hazemap.planning.statistics_plan import UNKNOWN
+
+    if made.cells is None:
+        where = f"cells of a box that is yet to be found × {made.slots:,} slots (planned as for {UNKNOWN:,} places)"
+    else:
+        where = f"{made.cells:,} cells × {made.slots:,} slots = {made.places:,} places"
+    chosen = ", of which those with many people are selected" if made.selected else ""
+    return (
+        f"{where}{chosen}; {made.budget}, {100 * float(made.share):.3g} % of it for the values "
+        "(nothing was read, and nothing is charged)"
+    )
+
+
+def _table_of_statistics(made: "StatsPlan") -> "Table":
+    from rich.table import Table
+
+    from hazemap.planning.statistics_plan import PEOPLE
+
+    unit = "" if made.bounds else " of the range"
+    table = Table(
+        "--max-cells-per-person",
+        "± a counter",
+        f"{made.counted} needed",
+        *(f"mean ± with {people:,}" for people in PEOPLE),
+        "",
+        box=None,
+    )
+    for reach in made.reaches:
+        widths = ["too few" if each is None else _width(each, made) + unit for each in reach.widths]
+        asked = "◂ as asked" if reach == made.asked else ""
+        table.add_row(
+            f"{reach.max_cells_per_person:,}", f"{reach.stddev:,.3g}", f"{reach.threshold:,.0f}", *widths, asked
+        )
+    return table
+
+
+def _width(width: float, made: "StatsPlan") -> str:
+    return f"{width:.3g}" if made.bounds else f"{100 * width:.2g} %"
+
+
+def advice_on_statistics(made: "StatsPlan") -> list[str]:
+    """What the numbers come to, in sentences."""
+    reach = made.asked
+    return [
+        f"A place (a cell in a slot) is told of if it has about {reach.threshold:,.0f} {made.counted} or more, as they "
+        f"are left by the cap: of somebody in more than {reach.max_cells_per_person:,} places, so many are drawn.",
+        "Half the cap needs fewer people in a place, but leaves more of them out there; if people are in fewer places "
+        "than the cap, choose a lower one.",
+        "Mean ±: half of its 95 % interval, in the middle of the bounds; near one of them up to √2 times as much. It "
+        "speaks of the noise alone.",
+    ]

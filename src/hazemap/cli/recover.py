@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.shared_options import FILE, AsJson, Force, LedgerFile, Memory, ledger_at
+from hazemap.cli.shared_options import AsJson, Force, LedgerFile, Memory, ledger_at
 from hazemap.errors import HazemapError, InputError
+from hazemap.specs.spec_fields import FILE
 
 if TYPE_CHECKING:
     from hazemap.execution.crash_recovery import Recoverable

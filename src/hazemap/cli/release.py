@@ -1,38 +1,15 @@
 """`hazemap release`: from a table to a published map."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.shared_options import (
-    BOX,
-    FILE,
-    PRIVACY,
-    TABLE,
-    AsJson,
-    DecimalSign,
-    Delimiter,
-    Delta,
-    Encoding,
-    Epsilon,
-    Force,
-    Latitude,
-    LedgerFile,
-    Longitude,
-    Memory,
-    Multiline,
-    Payer,
-    Person,
-    Rho,
-    Since,
-    Source,
-    Until,
-    ledger_at,
-)
-from hazemap.cli.spec_options import SpecFile, WrittenSpec, specified, written
+from hazemap.cli.shared_options import AsJson, LedgerFile, Memory, ledger_at
+from hazemap.cli.spec_options import Schema, SpecFile, WrittenSpec, options, print_schema, specified, written
 from hazemap.errors import InputError
+from hazemap.specs.spec_fields import RELEASE, SCHEMAS
 
 if TYPE_CHECKING:
     from hazemap.privacy.ledger_records import LedgerBalance
@@ -40,121 +17,35 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: [bold]hazemap release visits.parquet --person user --epsilon 1 -o map.parquet[/bold]"
 
-MAP = "The map"
-
 MANY_OUTSIDE = 0.05
 """People outside, as a part of those on the map, from which on a wider box is advised."""
 
-_OUTSIDE = ("people", "drop", "count")
 
-
+@options(RELEASE)
 def release(
     ctx: typer.Context,
-    source: Source = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", rich_help_panel=FILE, help="The file to publish: .parquet, or .tif for a grid."),
-    ] = None,
-    person: Person = None,
-    lon: Longitude = None,
-    lat: Latitude = None,
-    time: Annotated[
-        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="When, for --since and --until.")
-    ] = None,
-    value: Annotated[
-        str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Weight of a row, for 'one vote'.")
-    ] = None,
-    since: Since = None,
-    until: Until = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = "utf-8",
-    decimal: DecimalSign = ".",
-    multiline: Multiline = False,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    rho: Rho = None,
-    bounding: Annotated[
-        str,
-        typer.Option(
-            metavar="RULE",
-            rich_help_panel=PRIVACY,
-            help="What one person may contribute: 'one row', rows:K, cells:K, 'one vote', 'rows are people'.",
-        ),
-    ] = "one row",
-    dataset: Payer = None,
     ledger: LedgerFile = None,
-    box: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=MAP, help=f"The smallest square around it is mapped: {BOX}. Found where left out."
-        ),
-    ] = None,
-    cells: Annotated[
-        str,
-        typer.Option(
-            metavar="CELLS",
-            rich_help_panel=MAP,
-            help="quadtree, quadtree:DEPTH, h3:COARSEST-FINEST or districts:FILE,…",
-        ),
-    ] = "quadtree",
-    method: Annotated[
-        str, typer.Option(metavar="METHOD", rich_help_panel=MAP, help="auto, fitted-level, flat:LEVEL or another.")
-    ] = "auto",
-    outside: Annotated[
-        str,
-        typer.Option(
-            metavar="WHAT",
-            rich_help_panel=MAP,
-            help="Outside the map: count people of whom no row is inside, drop all rows, or count rows like others.",
-        ),
-    ] = "people",
     spec: SpecFile = None,
     write_spec: WrittenSpec = None,
-    force: Force = False,
+    schema: Schema = False,
     memory: Memory = None,
     as_json: AsJson = False,
+    **asked: Any,
 ) -> None:
     """Publish where the people of a table are, under differential privacy per person."""
-    if outside not in _OUTSIDE:
-        raise InputError(f"--outside is people, drop or count; found {outside!r}")
+    if schema:
+        return print_schema(SCHEMAS["release"])
     from hazemap.publish import run_release
     from hazemap.specs.release_spec import ReleaseSpec
 
-    asked = specified(
-        ctx,
-        ReleaseSpec,
-        spec,
-        source=source,
-        person=person,
-        lon=lon,
-        lat=lat,
-        time=time,
-        value=value,
-        since=since,
-        until=until,
-        delimiter=delimiter,
-        encoding=encoding,
-        decimal=decimal,
-        multiline=multiline,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        bounding=bounding,
-        dataset=dataset,
-        box=box,
-        cells=cells,
-        method=method,
-        outside=outside,
-        output=output,
-        overwrite=force,
-    )
+    order = specified(ctx, ReleaseSpec, spec, asked)
     if write_spec is not None:
-        return written(asked, write_spec, as_json)
-    if asked.output is None:
+        return written(order, write_spec, as_json)
+    if order.output is None:
         raise InputError("where shall the map go? Name a file: -o map.parquet")
-    book, file = ledger_at(ledger), Path(asked.output)
+    book, file = ledger_at(ledger), Path(order.output)
     with progress() as tell:
-        made = run_release(asked, ledger=book, memory_limit=None if memory is None else memory << 20, progress=tell)
+        made = run_release(order, ledger=book, memory_limit=None if memory is None else memory << 20, progress=tell)
     status = book.status(made.statement.dataset, "full")
     assert status is not None  # noqa: S101 - it has just paid
     left = f", which leaves {status.remaining} of its cap, {status.cap}" if status.cap else ""

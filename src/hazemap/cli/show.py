@@ -6,8 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, progress
-from hazemap.cli.shared_options import BOX, AsJson, ReleaseFile
+from hazemap.cli.shared_options import AsJson, ReleaseFile
 from hazemap.errors import InputError
+from hazemap.specs.spec_fields import BOX
 
 EXAMPLE = "Example: [bold]hazemap show map.parquet -o map.png[/bold]"
 

@@ -1,19 +1,23 @@
-"""Options of a command, and a file that holds others, as one specification."""
+"""The options of a command that are names of a specification, and a file that holds others, as one specification."""
 
+import inspect
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from hazemap.cli.console_output import deliver
-from hazemap.cli.shared_options import FILE
 from hazemap.errors import FileError, InputError
+from hazemap.specs.spec_fields import FILE, SOURCE, Field
 
 if TYPE_CHECKING:
     from hazemap.specs.release_spec import ReleaseSpec
     from hazemap.specs.statistics_spec import StatisticsSpec
 
 Kind = TypeVar("Kind", "ReleaseSpec", "StatisticsSpec")
+Command = TypeVar("Command", bound=Callable[..., None])
 
 SpecFile = Annotated[
     Path | None,
@@ -33,22 +37,68 @@ WrittenSpec = Annotated[
         help="Write the specification there and stop: read, charge and release nothing.",
     ),
 ]
+Schema = Annotated[
+    bool, typer.Option("--schema", rich_help_panel=FILE, help="Print the JSON Schema of specifications and stop.")
+]
+
+BUDGETS = {"rho": ("epsilon", "delta"), "epsilon": ("rho",), "delta": ("rho",)}
+"""Of the names of a budget those that one of them excludes: given as an option, it takes their place in a file."""
 
 
-def specified(ctx: typer.Context, kind: type[Kind], file: Path | None, **options: Any) -> Kind:
-    """The specification of a file and of the options that were given, by the names it has in a document."""
+def options(fields: Mapping[str, Field], *names: str) -> Callable[[Command], Command]:
+    """Give a command an option for each of these names of a specification, by default for all; it takes `**asked`."""
+
+    def given(command: Command) -> Command:
+        own = inspect.signature(command)
+        context, *rest = (each for each in own.parameters.values() if each.kind is not each.VAR_KEYWORD)
+        ours = [_option(name, fields[name]) for name in names or fields]
+        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (context, *ours, *rest)]
+        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return command
+
+    return given
+
+
+def _option(name: str, field: Field) -> inspect.Parameter:
+    kind: Any = str if field.kind is list else field.kind
+    if field is SOURCE:
+        info: Any = typer.Argument(help=field.help)
+    else:
+        flags = field.flags or (f"--{name.replace('_', '-')}",)
+        info = typer.Option(*flags, metavar=field.metavar, rich_help_panel=field.group, help=field.help)
+    if field.default is None:
+        kind = kind | None
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, keyword, default=field.default, annotation=Annotated[kind, info])
+
+
+def specified(
+    ctx: typer.Context,
+    kind: type[Kind],
+    file: Path | None,
+    asked: Mapping[str, Any],
+    *,
+    table: bool = True,
+    **usual: Any,
+) -> Kind:
+    """The specification of a file and of the options that were given, which count for more than the file.
+
+    With `table` it has to name one. `usual` are defaults that only this command has.
+    """
     from hazemap.specs.toml_and_json import from_toml
 
-    document: dict[str, Any] = {}
+    document: dict[str, Any] = usual
     if file is not None:
         try:
-            document = dict(from_toml(file.read_text(encoding="utf-8")))
+            document |= from_toml(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise FileError(f"the specification {file} cannot be read: {error}") from error
-    for name, value in options.items():
-        if value is not None and not _is_default(ctx, name):
-            document[name] = str(value) if isinstance(value, Path) else value
-    if "source" not in document:
+    given = {name: value for name, value in asked.items() if value is not None and not _is_default(ctx, name)}
+    for name in given:
+        for other in BUDGETS.get(name, ()):
+            document.pop(other, None)
+    document |= {name: _ranks(value) if kind.NAMES[name].kind is list else value for name, value in given.items()}
+    if table and "source" not in document:
         raise InputError("which table? Name its file, a folder or a pattern in quotes; or a --spec that does")
     return kind.from_json(document)
 
@@ -61,7 +111,19 @@ def written(spec: "ReleaseSpec | StatisticsSpec", to: Path, as_json: bool) -> No
     deliver({"spec": str(to), **spec.to_json()}, as_json, f"{to}: the specification; nothing was read or charged")
 
 
+def print_schema(schema: Mapping[str, Any]) -> None:
+    """Print a JSON Schema as docs/reference has it."""
+    typer.echo(json.dumps(schema, ensure_ascii=False, indent=2))
+
+
+def _ranks(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"quantiles are numbers between 0 and 1, such as 0.1,0.5,0.9; found {text!r}") from None
+
+
 def _is_default(ctx: typer.Context, name: str) -> bool:
-    """Whether an option was left out; `overwrite` is called --force."""
-    source = ctx.get_parameter_source({"overwrite": "force"}.get(name, name))
+    """Whether an option was left out."""
+    source = ctx.get_parameter_source(name)
     return source is not None and source.name in ("DEFAULT", "DEFAULT_MAP")

@@ -6,6 +6,7 @@ expectation for a typical city, and says so.
 """
 
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.planning.synthetic_table import PlotLevel, SyntheticTable, median, middle
-from hazemap.privacy.budget import Budget, Number
+from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import Noise, noise_for
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries import Answer, Prices, Query, Question
@@ -26,9 +27,8 @@ from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.method_names import domain, method_from_name, sums_only
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells
-from hazemap.specs.parsing import bounding as spelled_bounding
-from hazemap.specs.parsing import budget as spelled_budget
-from hazemap.specs.parsing import cells as spelled_cells
+from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.specs.spec_fields import ReleaseOptions, takes
 from hazemap.tables.contribution_bounding import Bounding, Outside
 from hazemap.trust.curator import Curator
 
@@ -101,37 +101,34 @@ class Plan:
         return min(self.levels, key=lambda level: level.misplaced)
 
 
-def plan(
-    box: Box | str,
-    *,
-    people: int,
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    rho: Number | None = None,
-    cells: str = "quadtree",
-    bounding: Bounding | str = "one row",
-    method: str | None = None,
-) -> Plan:
-    """What to expect of a release, without any data; everything in it is public and the same every time.
-
-    A `method` that you name is tried too, if it asks for nothing but sums over people.
+@takes(ReleaseOptions)
+def plan(box: Box | str | None = None, /, *, people: int, **asked: Unpack[ReleaseOptions]) -> Plan:
+    """What to expect of a release with these options, without any data; all of it is public, and the same every time.
 
     With a rule that lets a person give several rows or cells, everybody is taken to give all of them.
     """
-    frame = Box.parse(box) if isinstance(box, str) else box
-    money = spelled_budget(epsilon, delta, rho)
-    rule = replace(spelled_bounding(bounding) if isinstance(bounding, str) else bounding, outside=Outside.DROP)
+    return planned(ReleaseSpec.of(**{"box": box, **asked}), people)
+
+
+def planned(spec: ReleaseSpec, people: int) -> Plan:
+    """What to expect of the map that a specification asks for; its table does not matter.
+
+    A method other than auto is tried too, if it asks for nothing but sums over people.
+    """
+    frame, kind, money = spec.box, spec.cells, spec.budget
     if not FEWEST <= people <= MOST:
         raise InputError(f"a plan is for {FEWEST:,} to {MOST:,} people; found {people:,}")
-    kind = spelled_cells(cells)
     if isinstance(kind, DistrictFiles):
         raise InputError("a plan is for squares or hexagons: districts are as large as they are")
+    if frame is None:
+        raise InputError("a plan is for a box: declare one, west,south,east,north (--box, box)")
+    rule = replace(spec.bounding, outside=Outside.DROP)
     trial = SyntheticTable.of(domain(kind, frame), frame, people)
     trust = Curator(trial, Stream.fixed(b"the noise of a plan"))
     noise = noise_for(money, rule.sensitivity)
     levels = tuple(_level(trial, layer, noise, rule, people, trust.stream) for layer in trial.layers())
     adaptive = _expected(trial, Adaptive(trial.tree, rule), trust, money)
-    named = None if method is None else _expected(trial, _named(method, trial, rule), trust, money)
+    named = None if spec.method == "auto" else _expected(trial, _named(spec.method, trial, rule), trust, money)
     uniform = _uniform(FittedLevel(trial.tree, rule), trust.prices(money), people)
     return Plan(frame, people, money, rule, kind, levels, levels[uniform], adaptive, named)
 

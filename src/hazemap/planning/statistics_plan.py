@@ -4,9 +4,9 @@ How much noise there is, is public; so is how many people a place needs, and how
 them. Only how many people are where is not known beforehand: a steward who knows about it reads it off.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Unpack
 
 import numpy as np
 
@@ -16,13 +16,10 @@ from hazemap.algorithms.two_stage_statistics import TwoStageStatistics
 from hazemap.cells import Leaves
 from hazemap.encoders import Values
 from hazemap.estimate.value_estimates import Measurements
-from hazemap.privacy.budget import Budget, Number
+from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import noise_for
-from hazemap.spatial.bounding_box import Box
-from hazemap.specs.parsing import budget as parsed_budget
-from hazemap.specs.parsing import cells_of_values
+from hazemap.specs.spec_fields import StatisticsOptions, takes
 from hazemap.specs.statistics_spec import StatisticsSpec
-from hazemap.specs.table_spec import TableSpec
 from hazemap.values.cell_time_slots import CellTimeSlots
 
 PEOPLE = (100, 300, 1_000, 3_000, 10_000)
@@ -73,53 +70,15 @@ class StatsPlan:
         return next(reach for reach in self.reaches if reach.max_cells_per_person == self.max_cells_per_person)
 
 
-def plan_stats(
-    *,
-    value: str = "value",
-    low: float | None = None,
-    high: float | None = None,
-    bounds: str | None = None,
-    time_zone: str = "UTC",
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    rho: Number | None = None,
-    box: Box | str | None = None,
-    since: str | None = None,
-    until: str | None = None,
-    cells: str = "h3:7",
-    slots: str = "always",
-    variance: bool = False,
-    quantiles: Sequence[float] = (),
-    bins: int | None = None,
-    max_cells_per_person: int | None = None,
-    max_records_per_cell: int = 1,
-    select: bool = False,
-) -> StatsPlan:
+@takes(StatisticsOptions)
+def plan_stats(**asked: Unpack[StatisticsOptions]) -> StatsPlan:
     """What `stats` with these options would tell. Nothing is read, and nothing is paid.
 
     >>> made = plan_stats(low=0, high=65, epsilon=1, box="13.2,52.4,13.6,52.6", slots="hour-of-day")
     >>> made.places, round(made.asked.threshold), [reach.max_cells_per_person for reach in made.reaches]
     (3864, 342, [12, 24, 48])
     """
-    spec = StatisticsSpec(
-        TableSpec(None, since=since, until=until),
-        parsed_budget(epsilon, delta, rho),
-        value,
-        low,
-        high,
-        bounds,
-        Box.parse(box) if isinstance(box, str) else box,
-        cells_of_values(cells),
-        slots,
-        time_zone,
-        variance,
-        tuple(float(rank) for rank in quantiles),
-        bins,
-        max_cells_per_person,
-        max_records_per_cell,
-        select,
-    )
-    return planned(spec)
+    return planned(StatisticsSpec.of(**{"value": "value", **asked}))
 
 
 def planned(spec: StatisticsSpec) -> StatsPlan:

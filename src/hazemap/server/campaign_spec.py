@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, fields
-from typing import cast
+from typing import Any, cast
 
 from hazemap.algorithms import METHODS, LocateBox, PrivateBoundingBox
 from hazemap.algorithms.plug_ins import plug_in_of, plug_in_type
@@ -13,7 +13,9 @@ from hazemap.codec import CLOSED_LIST, UNIONS, Limits, loads
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.queries import Algorithm
-from hazemap.tables.contribution_bounding import Bounding, RowIsPerson
+from hazemap.specs.method_names import among_devices
+from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.tables.contribution_bounding import Bounding, Outside, RowIsPerson
 from hazemap.trust.cohorts import Cohort
 from hazemap.trust.device_tasks import KNOWN as OF_TASKS
 
@@ -112,6 +114,23 @@ class Campaign:
             raise InputError(f"a campaign waits 0 to {LONGEST:,} seconds for its people, not {self.wait!r:.40}")
         if type(self.attempts) is not int or not 1 <= self.attempts <= 5:
             raise InputError(f"a shard is begun 1 to 5 times, not {self.attempts!r:.40}")
+
+    @classmethod
+    def of(cls, spec: ReleaseSpec, *, most_numbers: int, **own: Any) -> "Campaign":
+        """The campaign that makes the map of a specification among devices; `own` are the other fields.
+
+        Devices do not count what lies outside the map. No device is asked for more than `most_numbers` numbers by an
+        adaptive method, in all rounds. `InputError` for a specification that names a table, a file or an `outside`.
+        """
+        if spec.table.document or spec.value or spec.output:
+            raise InputError(
+                "a campaign asks devices, and its release is fetched from the server: leave the table, its columns "
+                "and times, the value and the output out of its specification"
+            )
+        if spec.bounding.outside is not Outside.DROP:
+            raise InputError('in a campaign people outside the map are not counted: say outside = "drop", or nothing')
+        algorithm = among_devices(spec.algorithm, most_numbers)
+        return cls(dataset=spec.dataset, algorithm=algorithm, budget=spec.budget, **own)  # type: ignore[arg-type]  # the budget is checked
 
     @property
     def bounding(self) -> Bounding:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from hazemap.algorithm_disclosure import Learned
 from hazemap.algorithms.cell_statistics import CellStatistics
@@ -26,16 +26,14 @@ from hazemap.specs.parsing import (
     HexagonCells,
     HexagonList,
     QuadtreeCells,
-    budget_texts,
     cells_of_values,
     refuse,
-    refuse_absurd,
     values_only,
 )
-from hazemap.specs.parsing import budget as parsed_budget
-from hazemap.specs.release_spec import ASSUMPTIONS, refuse_other_types
-from hazemap.specs.table_spec import KINDS, TableSpec, named_after
-from hazemap.specs.toml_and_json import Value, checked, fields, from_toml, shortest, to_toml
+from hazemap.specs.spec_fields import STATISTICS
+from hazemap.specs.specification import ASSUMPTIONS, Specification
+from hazemap.specs.table_spec import TableSpec
+from hazemap.specs.toml_and_json import shortest
 from hazemap.specs.two_stage_values import ValuePreparation, found_out
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import OwnMeans
@@ -86,30 +84,11 @@ def slots(text: str, zone: str, since: str | None, until: str | None) -> Slots:
     refuse("a way to cut time", SLOTS, text)
 
 
-DOCUMENT: dict[str, type] = {
-    **KINDS,
-    **dict.fromkeys(("value", "bounds", "epsilon", "delta", "rho", "box", "cells", "slots", "time_zone"), str),
-    "low": float,
-    "high": float,
-    "variance": bool,
-    "quantiles": list,
-    "bins": int,
-    "max_cells_per_person": int,
-    "max_records_per_cell": int,
-    "select": bool,
-    "model": str,
-    "dataset": str,
-    "output": str,
-    "overwrite": bool,
-}
-"""The names of a specification as a document: those of `hazemap.stats` and of the command line."""
-
-
 USUAL_CELLS = HexagonCells(7, 7)
 
 
 @dataclass(frozen=True)
-class StatisticsSpec:
+class StatisticsSpec(Specification):
     """Statistics of the column `value` that somebody asks for; all of it is public. The fields are `hazemap.stats`'s.
 
     Whatever can be known to be wrong without looking at rows is found when this is made: `InputError`, or `FileError`
@@ -120,6 +99,8 @@ class StatisticsSpec:
     >>> spec.dataset, StatisticsSpec.from_toml(spec.to_toml()) == spec
     ('rides', True)
     """
+
+    NAMES = STATISTICS
 
     table: TableSpec
     budget: Budget
@@ -145,35 +126,7 @@ class StatisticsSpec:
     """The algorithm, where a journal holds it already; else it follows from the rest."""
 
     def __post_init__(self) -> None:
-        number, plain = int | float, str | None
-        refuse_other_types(
-            self,
-            {
-                "table": TableSpec,
-                "budget": Budget,
-                "value": str,
-                "box": Box | None,
-                "quantiles": tuple,
-                "low": number | None,
-                "high": number | None,
-                "bounds": plain,
-                "output": plain,
-                "slots": str,
-                "time_zone": str,
-                "model": str,
-                "dataset": str,
-                "bins": int | None,
-                "max_cells_per_person": int | None,
-                "max_records_per_cell": int,
-                "variance": bool,
-                "select": bool,
-                "overwrite": bool,
-                "cells": QuadtreeCells | HexagonCells | HexagonList | DistrictFiles,
-            },
-        )
-        refuse_absurd(self.budget)
-        if not self.dataset:
-            object.__setattr__(self, "dataset", named_after(self.table.source))
+        self.check()
         values_only(self.model)
         ranks = self.quantiles
         if not all(isinstance(rank, float) and 0 < rank < 1 for rank in ranks) or len(set(ranks)) < len(ranks):
@@ -220,44 +173,22 @@ class StatisticsSpec:
         return _method(self.cells, self.box, self.timeslots, value_encoding, rule, self.finding, declared, self.budget)
 
     @classmethod
-    def from_json(cls, data: object, known: object = None) -> "StatisticsSpec":
-        """What `to_json` wrote; `InputError` for anything else."""
-        found: dict[str, Any] = fields(checked(data), DOCUMENT)
-        if "value" not in found:
+    def read(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """The fields that only statistics have, understood where they are texts."""
+        if "value" not in given:
             raise InputError("statistics are of a value: name its column")
-        money = parsed_budget(*(found.pop(name, None) for name in ("epsilon", "delta", "rho")))
-        table = TableSpec.read(found)
-        if "box" in found:
-            found["box"] = Box.parse(found["box"])
-        if "cells" in found:
-            found["cells"] = cells_of_values(found["cells"])
-        if "quantiles" in found:
-            found["quantiles"] = tuple(float(rank) for rank in found["quantiles"])
-        return cls(table, money, known=cast(Any, known), **found)
+        if isinstance(given.get("cells"), str):
+            given["cells"] = cells_of_values(given["cells"])
+        return given | {"quantiles": tuple(float(rank) for rank in given.get("quantiles", ()))}
 
-    def to_json(self) -> dict[str, Value]:
-        """A flat document with the names of `hazemap.stats`."""
-        document: dict[str, Value | None] = {**self.table.document, **budget_texts(self.budget)}
-        for name in DOCUMENT.keys() - document.keys() - {"epsilon", "delta", "rho", *KINDS}:
-            document[name] = getattr(self, name)
-        document |= {
-            "box": None if self.box is None else str(self.box),
+    def written(self) -> dict[str, Any]:
+        """The fields that are no text, number or flag already, as a file has them."""
+        return {
+            "box": self.box and str(self.box),
             "cells": self.cells.text,
             "quantiles": list(self.quantiles),
+            **{name: float(bound) for name in ("low", "high") if (bound := getattr(self, name)) is not None},
         }
-        for name in ("low", "high"):
-            bound = getattr(self, name)
-            document[name] = None if bound is None else float(bound)
-        return {name: value for name in DOCUMENT if (value := document.get(name)) is not None}
-
-    @classmethod
-    def from_toml(cls, text: str) -> "StatisticsSpec":
-        """What `to_toml` wrote, or somebody by hand."""
-        return cls.from_json(from_toml(text))
-
-    def to_toml(self) -> str:
-        """The specification as a file that people can read, keep and change."""
-        return to_toml(self.to_json())
 
     @property
     def inner(self) -> CellMethod:

@@ -1,18 +1,16 @@
 """Which table a specification is about, and how it is read."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hazemap.errors import InputError
 from hazemap.readers.csv_dialect import CsvDialect
-from hazemap.specs.toml_and_json import Value
+from hazemap.specs.spec_fields import Value
 
 COLUMNS = ("source", "person", "lon", "lat", "time", "since", "until")
 DIALECT = ("delimiter", "encoding", "decimal", "multiline")
-
-KINDS: dict[str, type] = dict.fromkeys((*COLUMNS, *DIALECT), str) | {"multiline": bool}
 """The names of a document that are about the table."""
 
 USUAL_DIALECT = CsvDialect()
@@ -46,10 +44,11 @@ class TableSpec:
             raise InputError(f"the dialect of a table is a CsvDialect; found {type(self.dialect).__name__}")
 
     @classmethod
-    def read(cls, document: dict[str, Any]) -> "TableSpec":
-        """Of the names of a document those about the table, which are taken out of it."""
-        columns = {"source": None} | {name: document.pop(name) for name in COLUMNS if name in document}
-        return cls(**columns, dialect=CsvDialect(**{name: document.pop(name) for name in DIALECT if name in document}))
+    def taken(cls, source: str | None, given: dict[str, Any]) -> "TableSpec":
+        """Of the keywords of a call those about the table, which are taken out of them."""
+        columns = {name: given.pop(name) for name in COLUMNS[1:] if name in given}
+        signs = {name: given.pop(name) for name in DIALECT if name in given}
+        return cls(source, **columns, dialect=replace(given.pop("dialect", USUAL_DIALECT), **signs))
 
     @property
     def document(self) -> dict[str, Value]:

@@ -7,11 +7,10 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping
+from typing import Any
 
 from hazemap.errors import InputError
-
-Value = str | int | float | bool | list[float]
-"""What a name may stand for."""
+from hazemap.specs.spec_fields import Field, Value
 
 _LARGEST = (1 << 63) - 1  # what TOML promises of whole numbers
 
@@ -57,20 +56,21 @@ def checked(data: object) -> dict[str, Value]:
     return dict(data)
 
 
-def fields(document: Mapping[str, Value], kinds: Mapping[str, type]) -> dict[str, Value]:
-    """The values of a document whose names and types are `kinds`; a whole number may stand for a float.
+def checked_fields(document: Mapping[str, Value], names: Mapping[str, Field]) -> dict[str, Any]:
+    """The values of a document, of the names and types that it may have; a whole number may stand for a float.
 
-    >>> fields({"low": 0}, {"low": float})
+    >>> from hazemap.specs.spec_fields import STATISTICS
+    >>> checked_fields({"low": 0}, STATISTICS)
     {'low': 0.0}
     """
-    unknown = sorted(document.keys() - kinds.keys())
+    unknown = sorted(document.keys() - names.keys())
     if unknown:
         raise InputError(
-            f"a specification of this kind has no {', '.join(map(repr, unknown))[:200]}; it has {', '.join(kinds)}"
+            f"a specification of this kind has no {', '.join(map(repr, unknown))[:200]}; it has {', '.join(names)}"
         )
     read: dict[str, Value] = {}
     for name, value in document.items():
-        kind = kinds[name]
+        kind = names[name].kind
         if kind is float and type(value) is int:
             read[name] = float(value)
         elif type(value) is kind:
