@@ -116,7 +116,11 @@ def test_no_kill_leaves_a_charge_without_a_file_or_a_file_without_a_charge(folde
 
 @pytest.mark.parametrize(
     ("sabotage", "words"),
-    [(HALVES, "is damaged"), (LATE, "a file without a charge"), (UNSYNCED, "a charge without a file")],
+    [
+        (HALVES, "is damaged"),
+        (LATE, "a file without a charge|a journal is left"),
+        (UNSYNCED, "a charge without a file"),
+    ],
     ids=["half files", "charged late", "journal elsewhere"],
 )
 def test_a_build_that_writes_in_halves_charges_late_or_keeps_no_journal_is_found_out(sabotage, words, folder):
