@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 
 FLOORS = [
     "errors",
-    "arrays | atomic_write | field_types | jit_cache",
+    "arrays | atomic_write | field_types | jit_cache | threads",
     "jit",
     "hash_index",
     "cells",

@@ -22,6 +22,14 @@ def numbers(column: Any, kind: Any) -> NDArray[Any]:
     return np.frombuffer(values, dtype=kind)[column.offset : column.offset + len(column)]
 
 
+def texts(column: Any) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    """The bytes of an Arrow array of texts or binary, as one run, and where each begins and the last one ends."""
+    binary = column.cast("binary")
+    _, ends, letters = binary.buffers()
+    data = np.frombuffer(letters, dtype=np.uint8) if letters and letters.size else np.zeros(1, dtype=np.uint8)
+    return data, np.frombuffer(ends, dtype=np.int32)[binary.offset : binary.offset + len(binary) + 1]
+
+
 def floats(column: Any) -> NDArray[np.float64]:
     """The values of an Arrow array of float64; NaN where there is none.
 

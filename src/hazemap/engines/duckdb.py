@@ -22,7 +22,6 @@ from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.memory import measured
 from hazemap.engines.person_ids import Coded, IdColumnReader, Ids
 from hazemap.engines.row_query import Layout
-from hazemap.engines.streaming.ordered_threads import in_order
 from hazemap.tables.contribution_bounding import (
     AtMostCells,
     AtMostRows,
@@ -36,6 +35,7 @@ from hazemap.tables.contribution_bounding import (
 from hazemap.tables.keyed_hash import KeyWords, SamplingKey
 from hazemap.tables.table_fingerprint import Fingerprint
 from hazemap.tables.votes import Votes
+from hazemap.threads import in_order
 from hazemap.values.cell_time_slots import LocatedRows, ObservedCellSlots
 
 if TYPE_CHECKING:
@@ -174,8 +174,7 @@ class EngineTable:
             placed = places.rows(found)
             counts = known & (placed.cells != NOWHERE)
             if box is not None:
-                lon, lat = found["lon"], found["lat"]
-                counts &= (box.west <= lon) & (lon <= box.east) & (box.south <= lat) & (lat <= box.north)
+                counts &= box.holds(found["lon"], found["lat"])
             strangers = len(known) - int(known.sum())
             return RowBatch(seeds, placed.cells, np.zeros(0, np.int64), counts, texts, strangers), placed
 
@@ -288,9 +287,8 @@ class EngineTable:
         box = self._layout.masked(bounding)
         if box is None:
             return _located(columns, tree, bounding)
-        lon, lat = columns["lon"], columns["lat"]
-        inside = (box.west <= lon) & (lon <= box.east) & (box.south <= lat) & (lat <= box.north)
-        cells = np.full(len(lon), NOWHERE)
+        inside = box.holds(columns["lon"], columns["lat"])
+        cells = np.full(len(inside), NOWHERE)
         cells[inside] = _located({name: column[inside] for name, column in columns.items()}, tree, bounding)
         return cells
 

@@ -121,11 +121,16 @@ def _counting(
             return weighs
 
 
+def _begins(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a row differs from the row before in one of these columns."""
+    changed = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return np.concatenate([[True], changed])[: len(columns[0])]
+
+
 def _ranks(person: NDArray[np.int64]) -> NDArray[np.int64]:
     """0, 1, 2 … within each run of equal codes."""
-    begins = np.concatenate([[True], person[1:] != person[:-1]])[: len(person)]
     at = np.arange(len(person))
-    return at - np.maximum.accumulate(np.where(begins, at, 0))
+    return at - np.maximum.accumulate(np.where(_begins(person), at, 0))
 
 
 def _some_rows(person: NDArray[np.int64], cells: Cells, words: KeyWords, most: int) -> Bounded:
@@ -142,9 +147,8 @@ def _some_cells(person: NDArray[np.int64], cells: Cells, words: KeyWords, most: 
     """The distinct cells with the smallest numbers, drawn for the cell."""
     drawn = numbers(seeds(person.view(np.uint64), words), cells)
     order = np.lexsort((drawn, person))  # a person never draws a number twice: equal means the same cell
-    person, cells, drawn = person[order], cells[order], drawn[order]
-    again = np.concatenate([[False], (person[1:] == person[:-1]) & (drawn[1:] == drawn[:-1])])[: len(person)]
-    person, cells = person[~again], cells[~again]
+    order = order[_begins(person[order], drawn[order])]
+    person, cells = person[order], cells[order]
     kept = _ranks(person) < most
     return person[kept], cells[kept], np.ones(kept.sum(), dtype=np.int64)
 
@@ -158,12 +162,10 @@ def _one_vote(
     if not len(order):
         return np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int64)
     person, cells, weights = person[order], cells[order], weights[order]
-    begins = np.flatnonzero(
-        np.concatenate([[True], (person[1:] != person[:-1]) | (cells[1:] != cells[:-1])])
-    )  # of a person in a cell
+    begins = np.flatnonzero(_begins(person, cells))
     exact = weights if float(weights.max()) * len(weights) < LARGEST_TOTAL else weights.astype(object)
     person, cells, sums = person[begins], cells[begins], np.add.reduceat(exact, begins).tolist()
-    first = np.flatnonzero(np.concatenate([[True], person[1:] != person[:-1]]))
+    first = np.flatnonzero(_begins(person))
     drawn = numbers(seeds(person[first].view(np.uint64), words), np.zeros(len(first), dtype=np.uint64)).tolist()
     ends = [*first.tolist(), len(person)]
     parts = np.array(
@@ -191,9 +193,7 @@ def _own_means(
     order = np.lexsort((rows, person))
     person, (place, reading) = person[order], np.divmod(rows[order], RUN)
     words = KeyWords.expanded(key, type(rule).__name__)
-    first = np.flatnonzero(
-        np.concatenate([[True], (person[1:] != person[:-1]) | (place[1:] != place[:-1])])[: len(person)]
-    )
+    first = np.flatnonzero(_begins(person, place))
     whose, where = person[first], place[first]
     drawn = numbers(seeds(whose.view(np.uint64), words), where.astype(np.uint64))
     number = np.diff(np.append(first, len(person)))

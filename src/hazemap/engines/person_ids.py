@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.engines.arrow_arrays import numbers, valid
+from hazemap.engines.arrow_arrays import numbers, texts, valid
 from hazemap.engines.table_source import SourcePart
 from hazemap.errors import TableError
 from hazemap.tables.keyed_hash import KeyWords
@@ -83,11 +83,8 @@ class TextIds:
         from hazemap.engines.streaming.keyed_hash import seeds_of_texts
         from hazemap.engines.streaming.person_index import Texts
 
-        texts = column.cast("binary")
-        _, ends, letters = texts.buffers()
-        offsets = np.frombuffer(ends, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
-        data = np.frombuffer(letters, dtype=np.uint8) if letters and letters.size else np.zeros(1, dtype=np.uint8)
-        return Coded(seeds_of_texts(data, offsets, *words), valid(column), Texts(data, offsets))
+        found = Texts(*texts(column))
+        return Coded(seeds_of_texts(*found, *words), valid(column), found)
 
     def places(self) -> "PersonIndex":
         """An empty group of such people."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.engines.arrow_arrays import floats, valid
+from hazemap.engines.arrow_arrays import floats, texts, valid
 
 LonLat = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -90,11 +90,8 @@ def coordinates_of(column: Any) -> tuple[NDArray[np.float64], NDArray[np.float64
     >>> coordinates_of(pyarrow.array([point, b"point", None]))
     (array([ 2., nan, nan]), array([48., nan, nan]))
     """
-    texts = column.cast("binary")
-    _, offsets, letters = texts.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
-    data = np.frombuffer(letters, dtype=np.uint8) if letters and letters.size else np.zeros(1, dtype=np.uint8)
-    begins, lengths = ends[:-1], np.diff(ends)
+    data, ends = texts(column)
+    begins, lengths = ends[:-1].astype(np.int64), np.diff(ends)
     head = _gathered(data, begins, _HEAD)
     big = head[:, 0] == 0
     kind = np.where(big, head[:, 1:].copy().view(">u4")[:, 0], head[:, 1:].copy().view("<u4")[:, 0])

@@ -53,7 +53,7 @@ class SyntheticTable:
         plots = square.grid(DETAIL).ravel()
         west, south, east, north = square.bounds(plots)
         lon, lat = (west + east) / 2, (south + north) / 2
-        inside = (box.west <= lon) & (lon <= box.east) & (box.south <= lat) & (lat <= box.north)
+        inside = box.holds(lon, lat)
         columns = {"lon": lon[inside], "lat": lat[inside]}
         density = City.built(stream, 1 << DETAIL).day.density.ravel()[inside]
         quarter = Quarter(density / density.sum())

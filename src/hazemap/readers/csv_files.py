@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.arrays import Bytes
-from hazemap.engines.streaming.ordered_threads import in_order
 from hazemap.engines.table_source import named_numbers
 from hazemap.readers.csv_decoding import utf8_chunks
 from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.threads import in_order
 
 if TYPE_CHECKING:
     from hazemap.readers.csv_parser import Fields
@@ -223,39 +223,18 @@ def fields(record: str, delimiter: str) -> list[str] | None:
     >>> fields('a, "b,c" ,d', ","), fields('a"b', ",")
     (['a', 'b,c', 'd'], None)
     """
-    found, at, size = [], 0, len(record)
-    while True:
-        opening = at
-        while opening < size and record[opening] == " ":
-            opening += 1
-        if record[opening : opening + 1] == '"':
-            at = opening + 1
-            text = ""
-            while True:
-                closing = record.find('"', at)
-                if closing < 0:
-                    return None
-                text += record[at:closing]
-                at = closing + 1
-                if record[at : at + 1] != '"':
-                    break
-                text += '"'
-                at += 1
-            while at < size and record[at] == " ":
-                at += 1
-        else:
-            after = record.find(delimiter, at)
-            after = size if after < 0 else after
-            text = record[at:after]
-            if '"' in text:
-                return None
-            at = after
-        found.append(text)
-        if at == size:
+    field = re.compile(rf' *"([^"]*+(?:""[^"]*+)*+)" *|([^"{re.escape(delimiter)}]*+)')  # in quotes, or bare
+    found, at = [], 0
+    while match := field.match(record, at):
+        quoted, bare = match.groups()
+        found.append(bare if quoted is None else quoted.replace('""', '"'))
+        at = match.end()
+        if at == len(record):
             return found
         if record[at] != delimiter:
             return None
         at += 1
+    return None
 
 
 def _delimiter(file: str, header: str) -> str:

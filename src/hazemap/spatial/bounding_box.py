@@ -44,6 +44,11 @@ class Box:
             raise InputError(f"a box is four numbers, west,south,east,north; found {text!r}") from None
         return cls(west, south, east, north)
 
+    def holds(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which points (degrees) lie in the box or on its edge; none that is NaN."""
+        held: NDArray[np.bool_] = (self.west <= lon) & (lon <= self.east) & (self.south <= lat) & (lat <= self.north)
+        return held
+
     def distance(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.float64]:
         """How far each point (degrees) is from the box, in radians on the sphere; 0 inside.
 

@@ -1,9 +1,7 @@
 """H3 hexagons: cells of much the same size, with the numbers that kepler.gl and deck.gl know."""
 
-import os
 import re
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,13 +15,13 @@ from hazemap.field_types import check_fields
 from hazemap.hash_index import HashIndex
 from hazemap.spatial.bounding_box import Box, coordinates
 from hazemap.spatial.h3_point_location import PENTAGONS, lattice
+from hazemap.threads import in_chunks
 
 FINEST = 15
 MOST_ROOTS = 1_000_000
 # No point of a cell of resolution r, or of its descendants, is further from its centre than REACH / √7^r
 # radians: 0.221 is the largest circumradius, 0.232 adds the wandering of all finer centres.
 REACH = 0.25
-CHUNK = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -143,18 +141,10 @@ class Hexagons:
         cells = np.empty(len(lon), dtype=np.uint64)
         self._roots  # noqa: B018 - made once, not in every thread
 
-        def fill(start: int) -> None:
-            rows = slice(start, start + CHUNK)
+        def fill(rows: slice) -> None:
             cells[rows] = self._locate(lon[rows], lat[rows], level)
 
-        starts = range(0, len(lon), CHUNK)
-        if len(starts) <= 1:
-            list(map(fill, starts))
-        else:
-            with ThreadPoolExecutor(
-                os.cpu_count()
-            ) as pool:  # compiled loops and h3ronpy release the interpreter's lock
-                list(pool.map(fill, starts))
+        in_chunks(fill, len(lon))
         return cells
 
     def area(self, cells: Cells) -> NDArray[np.float64]:

@@ -2,8 +2,6 @@
 
 import base64
 import lzma
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,11 +11,11 @@ from numpy.typing import NDArray
 
 from hazemap.errors import InputError
 from hazemap.spatial.geodesy import ECCENTRICITY, SEMI_MINOR
+from hazemap.threads import in_chunks
 
 if TYPE_CHECKING:
     from hazemap.spatial.point_in_polygon import LatitudeBands, PolygonSquares
 
-CHUNK = 1 << 18
 MOST_SQUARES = 1 << 22
 LARGEST = 1 << 30
 """No packed polygons are longer than this many bytes; a damaged length must not fill the memory."""
@@ -50,16 +48,10 @@ class Polygons:
         edges, bands, squares = self._edges[0], self._bands, self._squares
         found = np.empty(len(lon), dtype=np.int64)
 
-        def fill(start: int) -> None:
-            rows = slice(start, start + CHUNK)
+        def fill(rows: slice) -> None:
             found[rows] = first_holding(edges, bands, squares, lon[rows], lat[rows])
 
-        starts = range(0, len(lon), CHUNK)
-        if len(starts) <= 1:
-            list(map(fill, starts))
-        else:
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                list(pool.map(fill, starts))
+        in_chunks(fill, len(lon))
         doubtful = np.flatnonzero(found == IN_DOUBT)
         found[doubtful] = 1 + self._exactly(lon[doubtful], lat[doubtful])
         return found - 1

@@ -92,7 +92,19 @@ class Filling(Enum):
 
 
 @dataclass(frozen=True)
-class BestFit:
+class _Arrays:
+    """Arrays of at most so many samples, and what of a person fills them."""
+
+    most: int
+    filling: Filling = Filling.SAMPLES
+
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise InputError(f"an array holds 1 sample or more, not {self.most}")
+
+
+@dataclass(frozen=True)
+class BestFit(_Arrays):
     """Each person's first min(m_ℓ, most) samples go, whole, into the fullest array that still has room, else a new one.
 
     A person is in one array, so f = 1: all samples of theirs that are kept are put there together, and which array it
@@ -102,12 +114,7 @@ class BestFit:
     Arrays(kept=array([3, 2, 4, 1]), first=array([0, 1, 2, 0]), split=array([3, 2, 4, 1]), filled=array([4, 2, 4]))
     """
 
-    most: int
-    filling: Filling = Filling.SAMPLES
     spanned: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        _at_least_one(self.most)
 
     def arrays(self, contributions: SampleCounts) -> Arrays:
         """In ascending order of codes; of equally full arrays, into the last that became so. O(people · log m)."""
@@ -117,7 +124,7 @@ class BestFit:
 
 
 @dataclass(frozen=True)
-class WrapAround:
+class WrapAround(_Arrays):
     """Arrays are filled one after another; a person whose samples do not fit any more goes on in the next one.
 
     A person is in two arrays at most, so f = 2: they have min(m_ℓ, most) ≤ most samples one after another, and these
@@ -127,12 +134,7 @@ class WrapAround:
     Arrays(kept=array([3, 2, 4, 1]), first=array([0, 0, 1, 2]), split=array([3, 1, 3, 1]), filled=array([4, 4, 2]))
     """
 
-    most: int
-    filling: Filling = Filling.SAMPLES
     spanned: ClassVar[int] = 2
-
-    def __post_init__(self) -> None:
-        _at_least_one(self.most)
 
     def arrays(self, contributions: SampleCounts) -> Arrays:
         """People in ascending order of their codes. O(people)."""
@@ -164,11 +166,6 @@ def array_sums(arrays: Arrays, person: Ints, readings: Ints) -> Ints:
     """
     sums: Ints = once_compiled(_add_up)(arrays.kept, arrays.first, arrays.split, arrays.number, person, readings)
     return sums
-
-
-def _at_least_one(most: int) -> None:
-    if most < 1:
-        raise InputError(f"an array holds 1 sample or more, not {most}")
 
 
 def _best_fit(kept, most):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled

@@ -1,4 +1,4 @@
-"""Timeslots: a closed list of ways to cut time, all of them public."""
+"""Timeslots: a closed list of ways to cut time, all of them public; `timed` are those for which rows need a time."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -28,10 +28,7 @@ class Always:
     ('always',)
     """
 
-    @property
-    def timed(self) -> bool:
-        """Whether rows need a time."""
-        return False
+    timed = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,6 +55,7 @@ class Clock:
 
     zone: str
     edges: tuple[int, ...]
+    timed = True
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -70,11 +68,6 @@ class Clock:
     def hours(cls, zone: str) -> "Clock":
         """The 24 hours of a day."""
         return cls(zone, tuple(range(0, DAY, HOUR)))
-
-    @property
-    def timed(self) -> bool:
-        """Whether rows need a time."""
-        return True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,15 +102,11 @@ class Weekdays:
     """
 
     zone: str
+    timed = True
 
     def __post_init__(self) -> None:
         check_fields(self)
         clocks(self.zone)
-
-    @property
-    def timed(self) -> bool:
-        """Whether rows need a time."""
-        return True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -144,6 +133,7 @@ class Spans:
 
     zone: str
     edges: tuple[int, ...]
+    timed = True
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -176,11 +166,6 @@ class Spans:
         if not 1 <= days <= MOST_SLOTS:
             raise InputError(f"the time from {since} until {until} must hold 1 to {MOST_SLOTS:,} days")
         return cls(zone, tuple(seconds_of(zone, f"{first + timedelta(day)}") for day in range(days + 1)))
-
-    @property
-    def timed(self) -> bool:
-        """Whether rows need a time."""
-        return True
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -107,9 +107,7 @@ class FloatGrid(OneLevelTree):
             raise InputError(f"a line of numbers has level 0, not {level}")
         value, _, known = values_and_slots(columns, self.slots)
         if self.box is not None:
-            lon, lat = coordinates(columns)
-            known &= (self.box.west <= lon) & (lon <= self.box.east)
-            known &= (self.box.south <= lat) & (lat <= self.box.north)
+            known &= self.box.holds(*coordinates(columns))
         return np.where(known, self.cells_of(np.where(known, value, 0.0)), NOWHERE)
 
     def cells_of(self, values: NDArray[np.float64]) -> Cells:

@@ -51,10 +51,8 @@ class Fingerprinting:
         """Take in rows of people: their ids as an Arrow array and as coded with `words`, and where they were."""
         state = self._free.get()
         try:
-            if coded.texts is None:
-                _numbers(_whole(ids), coded.known, lon, lat, *self._words, DIRECTIONS, *state)
-            else:
-                _texts(*coded.texts, coded.seeds, *words, coded.known, lon, lat, *self._words, DIRECTIONS, *state)
+            names = _whole(ids) if coded.texts is None else _names(*coded.texts, coded.seeds, *words)
+            _people(names, coded.known, lon, lat, *self._words, *state)
         finally:
             self._free.put(state)
 
@@ -137,19 +135,10 @@ def _merge(keys: Any, places: Any, counts: Any, into: Any, into_places: Any, int
 
 
 @compiled
-def _numbers(
-    ids: Any,
-    known: Any,
-    lon: Any,
-    lat: Any,
-    first: Any,
-    second: Any,
-    directions: Any,
-    keys: Any,
-    places: Any,
-    counts: Any,
+def _people(
+    ids: Any, known: Any, lon: Any, lat: Any, first: Any, second: Any, keys: Any, places: Any, counts: Any
 ) -> None:
-    """Rows of people with whole numbers for ids; of rows one after another of one person the id is hashed once."""
+    """Rows of people by the numbers of their ids; of rows one after another of one person the id is hashed once."""
     limit = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(counts[0])
     last, across, along = np.uint64(0), 0.0, 0.0
     slot = np.int64(-2)  # of the person before: -1 not kept, -2 nobody
@@ -169,7 +158,7 @@ def _numbers(
                     break
                 slot = (slot + 1) & (SLOTS - 1)
             turn = np.int64(person >> np.uint64(1)) & 7
-            across, along = directions[turn, 0], directions[turn, 1]
+            across, along = DIRECTIONS[turn, 0], DIRECTIONS[turn, 1]
         if slot == -1:
             continue
         out = lon[i] * across + lat[i] * along
@@ -184,27 +173,11 @@ def _numbers(
 
 
 @compiled
-def _texts(
-    data: Any,
-    offsets: Any,
-    seeds: Any,
-    one: Any,
-    two: Any,
-    known: Any,
-    lon: Any,
-    lat: Any,
-    first: Any,
-    second: Any,
-    directions: Any,
-    keys: Any,
-    places: Any,
-    counts: Any,
-) -> None:
-    """Rows of people with texts for ids; a text that is a whole number as people write it is that number."""
-    limit = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(counts[0])
-    for i in range(offsets.size - 1):
+def _names(data: Any, offsets: Any, seeds: Any, one: Any, two: Any) -> NDArray[np.uint64]:
+    """The number of each text: what it says where it is a whole number as people write it, else 64 bits of its own."""
+    names = np.empty(offsets.size - 1, np.uint64)
+    for i in range(names.size):
         start, stop = offsets[i], offsets[i + 1]
-        # all in one loop: a call costs as much as the rest
         number, digits, at = np.uint64(0), 0, start
         if start < stop and data[start] <= 57:  # a digit, or a minus
             at = start + 1 if data[start] == 45 else start
@@ -213,28 +186,10 @@ def _texts(
                 digits += 1
                 at += 1
         if at < stop or not 0 < digits <= 19 or (data[stop - digits] == 48 and stop - start > 1):
-            code = _unmixed(_unmixed(seeds[i]) ^ two) - one  # the text's own 64 bits, which need not be found again
+            names[i] = _unmixed(_unmixed(seeds[i]) ^ two) - one  # the text's own 64 bits, which need not be found again
         else:
-            code = number if stop - start == digits else ~number + np.uint64(1)
-        person = mix((code ^ first) + second) | np.uint64(1)
-        if person > limit or not known[i]:
-            continue
-        slot = np.int64(person & np.uint64(SLOTS - 1))
-        while keys[slot] != person:
-            if keys[slot] == np.uint64(0):
-                keys[slot] = person
-                counts[1] += 1
-                break
-            slot = (slot + 1) & (SLOTS - 1)
-        turn = np.int64(person >> np.uint64(1)) & 7
-        out = lon[i] * directions[turn, 0] + lat[i] * directions[turn, 1]
-        if out < places[slot, 0] or (out == places[slot, 0] and lon[i] < places[slot, 1]):
-            places[slot, 0] = out
-            places[slot, 1] = lon[i]
-            places[slot, 2] = lat[i]
-        if counts[1] > MOST:
-            _raise(counts[0] + 1, keys, places, counts)
-            limit = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(counts[0])
+            names[i] = number if stop - start == digits else ~number + np.uint64(1)
+    return names
 
 
 @compiled

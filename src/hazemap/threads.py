@@ -1,9 +1,13 @@
-"""Work on a stream with several threads, in the order of the stream."""
+"""Work of several threads: on a stream, in its order, and on the parts of an array."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
+
+CHUNK = 1 << 18
+"""Rows in a part of an array."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -26,3 +30,13 @@ def in_order(
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
+
+
+def in_chunks(work: Callable[[slice], None], size: int) -> None:
+    """Work on all parts of an array, in all processors at once where it has several: `work` lets other threads run."""
+    chunks = [slice(start, start + CHUNK) for start in range(0, size, CHUNK)]
+    if len(chunks) <= 1:
+        list(map(work, chunks))
+    else:
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            list(threads.map(work, chunks))
