@@ -13,8 +13,8 @@ from hazemap.errors import FileError
 def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A new empty file beside `path` to write to; it takes the place of `path` when the block ends well.
 
-    Whoever looks at `path` at any instant, or after the power was cut, finds the old file or the whole new
-    one. When the block fails the new file is removed; after `kill -9` a hidden `.name-….part` may stay.
+    At any instant, and after a power cut, `path` is the old file or the whole new one. When the block fails, the
+    new file is removed; after `kill -9` a hidden `.name-….part` may stay.
     Raises `FileError` for a folder that is missing, a disk that is full and the like.
 
     >>> import tempfile

@@ -84,7 +84,7 @@ class Tree(Protocol):
 
 @runtime_checkable
 class Redrawn(Protocol):
-    """A tree drawn over the base cells of another: whoever has counted those need not read the rows again.
+    """A tree drawn over the base cells of another: once those are counted, rows need not be read again.
 
     A rule that bounds what a person contributes looks at the cells of `base`.
     """
@@ -250,7 +250,7 @@ class Leaves:
         return levels
 
     def above(self, levels: int) -> "Leaves":
-        """The ancestors so many levels up (or at the root), without those inside others: they tile as the cells do."""
+        """The ancestors `levels` up (or at the root), without those inside others: they tile as the cells do."""
         found = self.cells
         for _ in range(min(levels, self.tree.depth)):
             lower = Leaves(self.tree, found).levels > 0

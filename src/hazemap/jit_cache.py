@@ -36,7 +36,7 @@ PATIENCE = 2.0
 """Seconds of compiling after which a process says what it is waiting for."""
 
 UNUSED_DAYS = 60
-"""After so many days machine code that nobody ran is deleted."""
+"""Machine code that nobody ran for this many days is deleted."""
 
 log = logging.getLogger("hazemap")
 

@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from hazemap.tables.person_cell_values import PersonCellValues
 
 Progress = Callable[[float], None]
-"""Told again and again which part of a read is done, where the number of rows is known."""
+"""Called repeatedly with the part of a read that is done, where the number of rows is known."""
 
 
 @dataclass(frozen=True)
 class ReadReport:
     """What became of the rows of one read: exact numbers, so for the curator's eyes only.
 
-    Not one of them may be published, stored in a release or shown to whoever receives one.
+    None of them may be published, stored in a release or shown to its recipients.
     """
 
     rows: int = 0

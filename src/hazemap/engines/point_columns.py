@@ -77,7 +77,7 @@ _POINTS = (1, 1001, 2001, 3001)
 """A point, with a height, with a measure, with both."""
 
 _REFERENCE, _MORE = 0x20000000, 0xC0000000
-"""Of the extended form: a reference system is told after the type; there is a height, or a measure."""
+"""Flags of the extended form: a reference system follows the type; there is a height or a measure."""
 
 _HEAD, _SYSTEM, _COORDINATES = 5, 4, 16
 

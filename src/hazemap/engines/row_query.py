@@ -47,7 +47,7 @@ class Roles:
     def need_person(self) -> str:
         """The ids."""
         if self.person is None:
-            raise TypeError("whoever asks for ids has seen that there are some")
+            raise TypeError("this part of the source has no ids: ask `Layout.need_ids` first")
         return self.person
 
     def query(self, selected: Sequence[str], where: Sequence[str] = ()) -> SqlQuery:
@@ -113,7 +113,7 @@ class Layout:
             yield part.query(columns, self._inside(part) if self._pushed(bounding) else ())
 
     def selecting(self, columns: Callable[[Roles], Sequence[str]]) -> Iterator[SqlQuery]:
-        """The queries for columns that are told for each part."""
+        """The queries for the columns that `columns` names in each part."""
         for part in self.parts:
             yield part.query(columns(part))
 

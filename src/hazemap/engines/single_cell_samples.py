@@ -17,7 +17,7 @@ from hazemap.tables.sample_arrays import Filling, Grouping, SampleCounts, alone,
 from hazemap.tables.votes import Votes
 from hazemap.values.quantizer import Quantizer
 
-_SPARSE = 8  # codes of people are looked up in a list if their range is at most so many times the rows
+_SPARSE = 8  # codes of people are looked up in a list if their range is at most this many times the rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,7 +70,7 @@ class CsvFiles:
         return (*self.numbers, *self.numbers.values())
 
     def batches(self, columns: Sequence[str]) -> Generator[Any, None, None]:
-        """Arrow record batches of these columns; lines that are no records are left out without a word."""
+        """Arrow record batches of these columns; lines that are no records are left out silently."""
         names = {numbers: name for name, numbers in self.numbers.items()}
         texts = list(dict.fromkeys(names.get(column, column) for column in columns))
         with ThreadPoolExecutor(self.threads) as threads:

@@ -8,7 +8,7 @@ quotes are open, unless records may go on over lines. A line counts if it is UTF
 A number is blanks, perhaps a sign, digits with perhaps one decimal sign among or beside them, perhaps e and a whole
 number, and blanks. Anything else is no number. It is rounded correctly, whatever its digits.
 
-This module imports numba; whoever uses it imports it inside a function.
+This module imports numba; import it inside the function that uses it.
 """
 
 import math
@@ -30,7 +30,7 @@ class Fields(NamedTuple):
     """The columns of a block: field i of column c is `letters[c, ends[c, i]:ends[c, i + 1]]`.
 
     `consumed` bytes of the block were read; `skipping` says that it ended within a record that is too long, so that
-    reading goes on after the first newline of the next block. How many lines did not count, nobody is told.
+    reading goes on after the first newline of the next block. How many lines did not count is not reported.
     """
 
     letters: NDArray[np.uint8]

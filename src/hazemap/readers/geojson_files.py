@@ -259,7 +259,7 @@ class _Text:
                 raise self.damaged()
 
     def _more(self) -> bool:
-        """Hold as much again, or a chunk."""
+        """Read as much again as is held, at least a chunk; False at the end of the file."""
         rest = self._held[self._at :]
         read = self._file.read(max(CHUNK, len(rest)))
         self._held, self._at = rest + read, 0

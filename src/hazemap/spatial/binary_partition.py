@@ -26,7 +26,7 @@ ACROSS, DOWN = 0, 1
 
 NAME = re.compile(r"(?:(0|[1-9][0-9]{0,5})\.)?(root|[01]{1,42})")
 _ONE, _PATHS = np.uint64(1), np.uint64((1 << 44) - 1)
-_PAINTED = 16  # a picture of all pixels is quicker than going down the tree where it has up to so many times as many
+_PAINTED = 16  # up to this many pixels for each one asked about, a picture of all pixels is quicker than descending
 
 
 class Nodes(NamedTuple):
@@ -45,8 +45,8 @@ class BinaryPartition(PixelTree):
 
     `frames` are the pixels of the roots, int64[frames, 4] (west, north, east, south; of one frame, all of the square).
     `cells` names every cell that is cut, ascending; `axis` says in which direction, int8[cells], and `at` on which
-    line between pixels, counted from the west or the north, int64[cells]. Whoever deals with the trees of several
-    frames (which may overlap) says which frame a pixel is in: see `positions`.
+    line between pixels, counted from the west or the north, int64[cells]. Several frames may overlap, so
+    `positions_in` takes the frame of each pixel.
 
     Cell frame << 44 | path: the root's path is 1, and path p is cut into 2p (west or north) and 2p + 1. So numbers
     stay what they are when the tree grows, and so do spans: every tree is 42 levels deep, and a cell that is not cut

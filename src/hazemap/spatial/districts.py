@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from geopandas import GeoDataFrame
 
 PATH_BITS = np.uint64(44)
-"""A cell is a district's place in the order << 44 | 1: the lower bits are left to whoever cuts a district further."""
+"""A cell is a district's place in the order << 44 | 1: trees that cut a district further use the lower bits."""
 
 MOST_DISTRICTS = (1 << 20) - 1
 

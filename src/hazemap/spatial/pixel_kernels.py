@@ -15,6 +15,8 @@ from hazemap.spatial import mercator_formulas
 
 longitude = compiled(mercator_formulas.longitude)
 latitude = compiled(mercator_formulas.latitude)
+spread = compiled(mercator_formulas.spread)
+every_other_bit = compiled(mercator_formulas.every_other_bit)
 
 
 @compiled
@@ -24,17 +26,6 @@ def latitudes(y: NDArray[np.float64]) -> NDArray[np.float64]:
     for i in range(y.size):
         degrees[i] = latitude(y[i])
     return degrees
-
-
-@compiled
-def spread(number: int) -> np.uint64:
-    """The lower 32 bits of a number with a zero before each of them."""
-    bits = np.uint64(number)
-    bits = (bits | (bits << np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
-    bits = (bits | (bits << np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
-    bits = (bits | (bits << np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    bits = (bits | (bits << np.uint64(2))) & np.uint64(0x3333333333333333)
-    return (bits | (bits << np.uint64(1))) & np.uint64(0x5555555555555555)
 
 
 @compiled
@@ -106,20 +97,13 @@ def squares(  # noqa: PLR0912 - two ways to a row, each mended at the edges
                     row -= 1
                 while row < count - 1 and y <= latitude(top + side * ((row + 1) * width)):
                     row += 1
-        finest = (np.uint64(1) << np.uint64(2 * depth)) | spread(column) | (spread(row) << np.uint64(1))
+        finest = (
+            (np.uint64(1) << np.uint64(2 * depth))
+            | spread(np.uint64(column))
+            | (spread(np.uint64(row)) << np.uint64(1))
+        )
         cells[i] = finest >> np.uint64(rise)
     return cells
-
-
-@compiled
-def every_other_bit(number: int) -> int:
-    """Bits 0, 2, 4 … of a number, put together."""
-    number &= 0x5555555555555555
-    number = (number | number >> 1) & 0x3333333333333333
-    number = (number | number >> 2) & 0x0F0F0F0F0F0F0F0F
-    number = (number | number >> 4) & 0x00FF00FF00FF00FF
-    number = (number | number >> 8) & 0x0000FFFF0000FFFF
-    return (number | number >> 16) & 0x00000000FFFFFFFF
 
 
 @compiled
@@ -130,8 +114,8 @@ def columns_and_rows(cells: NDArray[np.uint64], depth: int) -> tuple[Ints, Ints]
     """
     x, y = np.empty(cells.size, dtype=np.int64), np.empty(cells.size, dtype=np.int64)
     for i in range(cells.size):
-        number = int(cells[i]) ^ (1 << (2 * depth))
-        x[i], y[i] = every_other_bit(number), every_other_bit(number >> 1)
+        number = cells[i] ^ (np.uint64(1) << np.uint64(2 * depth))
+        x[i], y[i] = every_other_bit(number), every_other_bit(number >> np.uint64(1))
         if cells[i] == 0:
             x[i] = y[i] = -1
     return x, y

@@ -2,7 +2,7 @@
 
 The plane is cut into equal squares. A square that no border touches is answered at once; in the others the few
 polygons that meet it are asked one by one, each over the edges of a narrow band of latitudes (ray casting, half-open).
-A point so near a border that floating point cannot tell its side is left to whoever calls: nothing here rounds.
+A point so near a border that floating point cannot tell its side is reported as in doubt, for the caller to decide.
 Squares and bands are found by one monotone formula for edges and points alike, so no margin can be too small.
 """
 
@@ -214,7 +214,7 @@ def squared(edges: Floats, bands: LatitudeBands, frame: SquareGrid) -> tuple[Who
                 if answer[cell] == 0 and full:
                     answer[cell] = p + 1
                 if answer[cell] > 0 or (answer[cell] < 0 and whole[last[cell]]):
-                    continue  # whoever holds all of the square comes last
+                    continue  # a polygon that holds all of the square ends its chain
                 if records == len(polygon):
                     polygon, after = np.concatenate((polygon, polygon)), np.concatenate((after, after))
                     whole = np.concatenate((whole, whole))

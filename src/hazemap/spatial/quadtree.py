@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.arrays import Floats
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box, coordinates
 from hazemap.spatial.geodesy import latitude, latitudes, longitude, mercator_rectangles
+from hazemap.spatial.mercator_formulas import every_other_bit, spread
 
 DEEPEST = 24
 FINEST_SIDE = 2.0**-44  # a few micrometres: smaller squares have edges that doubles cannot tell apart
@@ -145,15 +147,13 @@ class Quadtree:
 
         return columns_and_rows(base, self.depth)
 
-    def square(self, cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def square(self, cells: Cells) -> tuple[Floats, Floats, Floats]:
         """Left, top and side of each cell in unit Web-Mercator coordinates."""
         column, row, share = self._place(cells)
         x, y = (start + self.side * (edge * share) for start, edge in ((self.left, column), (self.top, row)))
         return x, y, self.side * share
 
-    def bounds(
-        self, cells: Cells
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def bounds(self, cells: Cells) -> tuple[Floats, Floats, Floats, Floats]:
         """West, south, east and north of each cell in degrees; neighbours share an edge to the last bit."""
         column, row, share = self._place(cells)
         west, east = (longitude(self.left + self.side * (edge * share)) for edge in (column, column + 1))
@@ -164,17 +164,13 @@ class Quadtree:
         """All cells of a level as a picture: uint64[rows, columns], the first row in the north."""
         if not 0 <= level <= min(self.depth, LARGEST_GRID):
             raise InputError(f"a grid has level 0 to {min(self.depth, LARGEST_GRID)}; found {level}")
-        bits = np.arange(2**level, dtype=np.uint64)
-        spread = np.zeros_like(bits)
-        for bit in np.arange(level, dtype=np.uint64):
-            spread |= ((bits >> bit) & np.uint64(1)) << (np.uint64(2) * bit)
-        first = np.uint64(4**level)
-        cells: Cells = first | spread[None, :] | (spread[:, None] << np.uint64(1))
+        places = spread(np.arange(2**level, dtype=np.uint64))
+        cells: Cells = np.uint64(4**level) | places[None, :] | (places[:, None] << np.uint64(1))
         return cells
 
-    def area(self, cells: Cells) -> NDArray[np.float64]:
+    def area(self, cells: Cells) -> Floats:
         """Geodesic area of each cell on the WGS 84 ellipsoid, in square metres."""
-        level, row = self.level(cells), _every_other_bit(_numbers(cells) >> np.uint64(1)).astype(np.int64)
+        level, row = self.level(cells), every_other_bit(_numbers(cells) >> np.uint64(1)).astype(np.int64)
         deepest = max(int(level.max(initial=0)), 0)
         if len(row) < 2 << deepest:
             return self._areas(level, row)
@@ -183,7 +179,7 @@ class Quadtree:
         table = np.append(np.nan, self._areas(levels, every - (1 << levels)))
         return np.asarray(table[np.where(level < 0, 0, (1 << np.maximum(level, 0)) + row)])
 
-    def _areas(self, level: NDArray[np.int64], row: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _areas(self, level: NDArray[np.int64], row: NDArray[np.int64]) -> Floats:
         share = 0.5 ** level.astype(np.float64)
         side = self.side * share
         return mercator_rectangles(self.top + self.side * (row * share), side, side)
@@ -229,30 +225,14 @@ class Quadtree:
         """What tells the digits of another square from a quadkey."""
         return "" if (self.left, self.top, self.side) == (0, 0, 1) else "root-"
 
-    def _place(self, cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def _place(self, cells: Cells) -> tuple[Floats, Floats, Floats]:
         """Column and row of each cell in the grid of its level, and the share of the root's side it has."""
         numbers, levels = _numbers(cells), self.level(cells)
         lead = np.left_shift(1, np.maximum(levels, 0))  # the root's own bit is not a coordinate
-        column = _every_other_bit(numbers).astype(np.float64) - lead
-        row = _every_other_bit(numbers >> np.uint64(1)).astype(np.float64)
+        column = every_other_bit(numbers).astype(np.float64) - lead
+        row = every_other_bit(numbers >> np.uint64(1)).astype(np.float64)
         return column, row, 0.5 ** levels.astype(np.float64)
 
 
 def _numbers(cells: Cells) -> Cells:
     return np.asarray(cells, dtype=np.uint64)
-
-
-def _every_other_bit(numbers: Cells) -> Cells:
-    """Bits 0, 2, 4 … of each number, put together."""
-    found = numbers & np.uint64(0x5555555555555555)
-    for shift, mask in _GATHER:
-        found |= found >> shift
-        found &= mask
-    return found
-
-
-_GATHER = [
-    (np.uint64(1 << step), np.uint64(sum(((1 << (2 << step)) - 1) << (4 << step) * i for i in range(16 >> step))))
-    for step in range(5)
-]
-"""How far to move, and what to keep, so that pairs, fours, eights … of bits stand together."""

@@ -17,7 +17,7 @@ from hazemap.values.cell_time_slots import CellTimeSlots, ObservedCellSlots
 from hazemap.values.value_encoding import KnownCountEncoding
 
 AT_ONCE = 1 << 20
-"""Of so many pairs counters are in memory at one time."""
+"""Pairs whose counters are in memory at one time."""
 DRAWN_AS = "OwnMeans"
 """Places of a person are drawn as that rule draws them."""
 
@@ -26,8 +26,8 @@ DRAWN_AS = "OwnMeans"
 class PersonCellValues:
     """Pairs of a person and a place, and Σ marks (`KnownCountEncoding.marks`) of their records, int64[pairs, marks].
 
-    Only a trust model may hold it, and `whereabouts`, which hold no value, are public under VALUES ONLY. A person who
-    is in a place with a million records is one pair: O(pairs), never O(rows).
+    Only a trust model may hold it. `whereabouts` hold no value and are public under VALUES ONLY. A person with a
+    million records in one place is one pair: O(pairs), never O(rows).
 
     >>> from hazemap.temporal.time_slots import Always
     >>> from hazemap.values.value_encoding import ValueEncoding

@@ -22,8 +22,8 @@ from hazemap.jit import once_compiled
 class SampleCounts(EqualByFields):
     """The numbers m_ℓ of samples of the people in one cell, in ascending order of their codes; int64[people], all ≥ 1.
 
-    Privacy model: VALUES ONLY. Whoever uses them promises that they are public (Rameshwar et al. 2024): two tables
-    are neighbours if the *values* of one person differ, and these numbers do not.
+    Privacy model: VALUES ONLY. The caller promises that they are public (Rameshwar et al. 2024): two tables are
+    neighbours if the *values* of one person differ, and these numbers do not.
 
     >>> some = SampleCounts(np.array([3, 1, 10]))
     >>> some.people, some.total, some.most, some.kept(4)
@@ -93,7 +93,7 @@ class Filling(Enum):
 
 @dataclass(frozen=True)
 class _Arrays:
-    """Arrays of at most so many samples, and what of a person fills them."""
+    """Arrays of at most `most` samples, and which samples of a person fill them."""
 
     most: int
     filling: Filling = Filling.SAMPLES

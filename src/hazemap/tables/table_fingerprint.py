@@ -17,13 +17,13 @@ MOST = 512
 """People kept at most; of a table with more, at least about half as many are."""
 
 SAME_PEOPLE = 0.75
-"""Tables look alike where so many of the people of the smaller are in the larger …"""
+"""Tables look alike where this part of the people of the smaller one is in the larger one …"""
 
 SAME_PLACES, MORE = 1 / 4, 6
-"""… and this part of them, and so many more (all of them where they are few), has the same place."""
+"""… and this part of them plus this number (all of them where they are few) has the same place."""
 
 FEWEST = 4
-"""Nothing is said of fewer people."""
+"""Tables of fewer people are not compared."""
 
 _FORM = b"1"
 

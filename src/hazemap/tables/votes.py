@@ -17,7 +17,7 @@ from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.tables.contribution_bounding import Bounding
 
 PICTURED = 16
-"""Sums are made where the square has at most so many times as many pixels as have votes."""
+"""Sums are made where the square has at most this many pixels for each one with votes."""
 
 LARGEST = 1 << 24
 """The most pixels: 128 MB."""
@@ -98,7 +98,7 @@ class Groups(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CellVotesIndex:
-    """Where votes lie in a tree that is drawn over their base cells. A question that comes back finds it done.
+    """Where votes lie in a tree that is drawn over their base cells. Each answer is computed once.
 
     >>> from hazemap.spatial.binary_partition import BinaryPartition
     >>> from hazemap.spatial.quadtree import Quadtree
@@ -121,7 +121,7 @@ class CellVotesIndex:
     def groups(self) -> Groups:
         """The votes that lie in a leaf, with column and row of their pixels: O(votes + leaves)."""
         base = self.tree.base
-        x, y = base.pixels(self.votes.cells)  # type: ignore[attr-defined]  # whoever asks knows what the tree is
+        x, y = base.pixels(self.votes.cells)  # type: ignore[attr-defined]  # only trees over pixels are asked for groups
         return Groups(*once_compiled(_group_loop)(self.positions, len(self.tree.leaves), x, y, self.votes.weights))
 
 
@@ -177,7 +177,7 @@ class SummedAreaTable:
 
 
 def square_of(tree: Redrawn, votes: int) -> Quadtree | None:
-    """The square whose pixels a tree of rectangles is made of, if sums over it are worth making for so many votes."""
+    """The square whose pixels a tree of rectangles is made of, if sums over it are worth making for this many votes."""
     if not isinstance(tree, TwoLevelGrid) and not (isinstance(tree, BinaryPartition) and len(tree.frames) == 1):
         return None
     return tree.base if 4**tree.base.depth <= min(LARGEST, PICTURED * votes) else None

@@ -143,7 +143,7 @@ class Spans:
 
     @classmethod
     def every(cls, seconds: int, zone: str, since: str, until: str) -> "Spans":
-        """From `since` on, as many of so many seconds as reach `until`."""
+        """Slots of equal length from `since` on, as many as reach `until`."""
         first, last = seconds_of(zone, since), seconds_of(zone, until)
         if not first < last or (last - first) / seconds > MOST_SLOTS:
             raise InputError(f"the time from {since} until {until} must hold 1 to {MOST_SLOTS:,} slots")

@@ -17,11 +17,11 @@ from hazemap.temporal.time_slots import Always, Slots
 from hazemap.values.rows_with_values import values_and_slots
 
 LEAST, MOST = -30, 40
-"""Smaller numbers than 2^LEAST are 0 here, and those of 2^MOST and more are the largest there is."""
+"""Numbers below 2^LEAST count as 0, and those of 2^MOST and more as the largest number."""
 
 EVER = Always()
 PARTS = 1 << 8
-"""Into so many equal parts every octave, from a power of two to the next, is cut."""
+"""Equal parts of each octave, from a power of two to the next."""
 
 HALF = (MOST - LEAST) * PARTS
 """How many cells there are for each sign."""
@@ -147,9 +147,9 @@ def added(at: NDArray[np.int64], weights: NDArray[np.int64], size: int) -> NDArr
 
 @dataclass(frozen=True)
 class HistogramBins:
-    """Every base cell of a line in one stretch: stretch i begins with the cell `starts[i]`, and ends before the next.
+    """A partition of the line into bins: bin i begins with the cell `starts[i]` and ends before the next one.
 
-    The first one begins where the line does, the last one ends where it ends.
+    The first bin begins where the line does, and the last one ends where it ends.
 
     >>> signs = HistogramBins(FloatGrid(), (1, 17921, 17922))
     >>> signs.locate(signs.tree.cell_at({"value": np.array([-7.0, 0.0, 0.25])}, 0))
@@ -163,17 +163,17 @@ class HistogramBins:
         object.__setattr__(self, "starts", tuple(int(start) for start in self.starts))
         rising = all(a < b for a, b in pairwise(self.starts))
         if not self.starts or self.starts[0] != 1 or not rising or self.starts[-1] > self.tree.size:
-            raise InputError(f"stretches begin at rising cells, the first at 1 and none above {self.tree.size:,}")
+            raise InputError(f"bins begin at rising cells, the first at 1 and none above {self.tree.size:,}")
 
     @classmethod
     def between(cls, tree: FloatGrid, low: float, high: float, bins: int) -> "HistogramBins":
-        """About so many of equal width between two numbers, one of all below and one of all above.
+        """About `bins` bins of equal width between two numbers, one bin below and one above.
 
         Edges are edges of base cells; where these are wider than the bins, there are fewer bins.
         """
         wanted = np.linspace(low, high, bins + 1)
         edges = tree.cells_of(wanted).astype(np.int64)
-        # A negative edge of a cell is the last number in it: the stretch above begins with the next cell.
+        # A negative edge of a cell is the last number in it: the bin above begins with the next cell.
         edges += [int(tree.below(cell + 1) <= edge < 0) for cell, edge in zip(edges.tolist(), wanted, strict=True)]
         inner = np.unique(edges).tolist()
         last = inner[-1] if len(inner) > 1 else inner[-1] + 1
@@ -183,7 +183,7 @@ class HistogramBins:
 
     @property
     def size(self) -> int:
-        """How many stretches."""
+        """How many bins."""
         return len(self.starts)
 
     @property
@@ -192,11 +192,11 @@ class HistogramBins:
         return np.array([self.tree.below(start) for start in (*self.starts, self.tree.size + 1)])
 
     def locate(self, base: Cells) -> NDArray[np.int64]:
-        """For each base cell the position of its stretch; −1 for `NOWHERE`."""
+        """For each base cell the position of its bin; −1 for `NOWHERE`."""
         return np.searchsorted(np.array(self.starts, dtype=np.uint64), base, "right") - 1
 
     def total(self, base: Cells, weights: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The weight in each stretch: O(base)."""
+        """The weight in each bin: O(base)."""
         return added(self.locate(base), weights, self.size)
 
 

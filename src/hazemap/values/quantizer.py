@@ -47,5 +47,5 @@ class Quantizer:
         return self.low + self.width(reading)
 
     def width(self, readings: float) -> float:
-        """The difference of values that is so many readings."""
+        """The difference of values that this many readings make."""
         return readings * (self.high - self.low) / self.steps

@@ -94,14 +94,13 @@ class ValueEncoding:
 
 @dataclass(frozen=True)
 class KnownCountEncoding:
-    """A value encoding, read by somebody who knows how many people there are (VALUES ONLY), so that no counter is for
-    that.
+    """A value encoding where the numbers of people are public (VALUES ONLY), so that no counter is spent on them.
 
     With y the place of a value between the bounds, 0 to 1, counters are y for the mean, y(1 − y) beside it for the
     variance (which is m(1 − m) less their mean, m being that of y), and the bins of the value encoding. A person whose
     values change moves the first two together by |Δy| + |Δy(1 − y)| ≤ 1, as far as y alone: the variance costs the mean
-    nothing. In (1 − y)², 2y(1 − y) and y² they would move by 2. Bins move by 2, whatever they are told beside; all of
-    them are asked, because that they add up to a known number takes a part of the noise away.
+    nothing. In (1 − y)², 2y(1 − y) and y² they would move by 2. Bins move by 2 in any case. All of them
+    are asked, because their sum is known, and that removes part of the noise.
 
     >>> encodings = ValueEncoding(0, 65), ValueEncoding(0, 65, 2), ValueEncoding(0, 65, 2, 16)
     >>> [KnownCountEncoding(each).l1 >> 20 for each in encodings]

@@ -1,6 +1,7 @@
-"""The hash of `draws`, compiled, and the 64 bits of an id that is a text.
+"""The hash of `tables.keyed_hash` for compiled loops, and the 64 bits of an id that is a text.
 
-This module imports numba; whoever uses it imports it inside a function.
+`tables.keyed_hash` works on arrays and needs no compiler: devices and tables in memory use it. This module imports
+numba; import it inside the function that uses it.
 """
 
 from typing import Any

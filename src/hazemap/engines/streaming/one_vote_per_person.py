@@ -45,7 +45,7 @@ class OneVotePerPerson:
         """Nothing but the row buffer remembers people."""
 
     def elsewhere(self, rows: NDArray[np.uint32]) -> int:
-        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`."""
+        """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more."""
         return self._scale * len(rows)
 
     def count(self, row_buffer: RowBuffer, seeds: NDArray[np.uint64], tally: CellCounter) -> None:

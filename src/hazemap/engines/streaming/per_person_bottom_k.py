@@ -1,4 +1,4 @@
-"""At most so many of what a person has: those that draw the smallest numbers (a bottom-k sketch).
+"""At most `most` rows or cells of a person: those that draw the smallest numbers (a bottom-k sketch).
 
 The k smallest of all numbers are the k smallest of the k smallest so far and the rest, so a row buffer can be
 folded at any time. This module imports numba.
@@ -47,7 +47,7 @@ class BottomKSample(ABC):
 
     @abstractmethod
     def elsewhere(self, rows: NDArray[np.uint32]) -> int:
-        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`."""
+        """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more."""
 
     def count(self, row_buffer: RowBuffer, seeds: NDArray[np.uint64], tally: CellCounter) -> None:  # noqa: ARG002 - nothing is left to draw
         """Count one vote for everything kept."""
@@ -70,7 +70,7 @@ class RowSample(BottomKSample):
         return int(read)
 
     def elsewhere(self, rows: NDArray[np.uint32]) -> int:
-        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`."""
+        """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more."""
         return int(np.minimum(rows.astype(np.int64), self._most).sum())
 
 
@@ -89,7 +89,7 @@ class CellSample(BottomKSample):
         return int(read)
 
     def elsewhere(self, rows: NDArray[np.uint32]) -> int:
-        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`: one cell."""
+        """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more. They are one cell."""
         return len(rows)
 
 

@@ -1,4 +1,4 @@
-"""Of each person so many cells and slots, and in each the mean of their records. This module imports numba."""
+"""Of each person at most `cells` cells and slots, and in each the mean of their records. This module imports numba."""
 
 import numpy as np
 from numpy.typing import NDArray

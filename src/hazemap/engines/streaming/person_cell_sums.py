@@ -49,7 +49,9 @@ class PersonCellSums:
         self._cells = grown(self._cells, len(self._cells), max(0, self._dictionary.count - len(self._cells)))
         self._cells[which] = cells
         if self._dictionary.count * self._slots >= 1 << 32 or self._ids.count >= 1 << 32:
-            raise TableError("so many cells and slots cannot be told apart: choose coarser cells or fewer slots")
+            raise TableError(
+                "there are too many people, or cells and slots, to number them: choose coarser cells or fewer slots"
+            )
         keys = (who.view(np.uint64) << np.uint64(32)) | (which * self._slots + slots[rows]).view(np.uint64)
         begin, read = 0, readings[rows]
         while begin < len(keys):

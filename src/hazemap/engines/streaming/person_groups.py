@@ -52,12 +52,12 @@ class BoundingStep(Protocol):
         ...
 
     def elsewhere(self, rows: NDArray[np.uint32]) -> int:
-        """The votes of people who have so many rows (1 or more each), all of them in `NOWHERE`."""
+        """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more."""
         ...
 
 
 class Bucket(NamedTuple):
-    """People by so many bits of their seeds; two buckets of one more bit each make it up."""
+    """The people with these bits in their seeds; it splits into two buckets of one more bit."""
 
     bits: int
     value: int

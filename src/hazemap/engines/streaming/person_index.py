@@ -53,7 +53,7 @@ class PersonIndex(Protocol):
         ...
 
     def enter(self, batch: RowBatch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The place of the person of each of these rows; whoever is new gets the next one."""
+        """The place of the person of each of these rows; a new person gets the next place."""
         ...
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
@@ -75,7 +75,7 @@ class NumberedPeople:
         return self.count * BYTES_EACH
 
     def enter(self, batch: RowBatch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The place of the person of each of these rows; whoever is new gets the next one."""
+        """The place of the person of each of these rows; a new person gets the next place."""
         self.seeds = grown(self.seeds, self.count, len(rows))
         self._table = roomy(self._table, self.seeds, self.count, len(rows))
         places = np.empty(len(rows), dtype=np.int64)
@@ -109,7 +109,7 @@ class NamedPeople:
         return int(self._ends[self.count - 1]) if self.count else 0
 
     def enter(self, batch: RowBatch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The place of the person of each of these rows; whoever is new gets the next one."""
+        """The place of the person of each of these rows; a new person gets the next place."""
         if batch.texts is None:
             raise TypeError("ids that are texts come with their texts")
         data, offsets = batch.texts
@@ -135,7 +135,7 @@ class NamedPeople:
 
 
 def roomy(table: NDArray[np.uint64], seeds: NDArray[np.uint64], count: int, more: int) -> NDArray[np.uint64]:
-    """A table at most half full with so many more people: the same one, or one filled anew."""
+    """A table at most half full with `more` people added: the same one, or one filled anew."""
     size = 1 << (2 * (count + more)).bit_length()
     if size <= len(table):
         return table

@@ -16,21 +16,21 @@ from hazemap.jit import compiled
 SMALLEST = 1 << 12
 PIECE = 1 << 18
 RUN = 32
-"""Of so many entries an insertion sort is the fastest."""
+"""Up to this many entries an insertion sort is fastest."""
 
 
 Kind = TypeVar("Kind", bound=np.generic)
 
 
 def enlarged(array: NDArray[Kind], used: int, capacity: int) -> NDArray[Kind]:
-    """A copy of the rows in use, with room for so many."""
+    """A copy of the rows in use, with this capacity."""
     larger = np.empty((capacity, *array.shape[1:]), dtype=array.dtype)
     larger[:used] = array[:used]
     return larger
 
 
 def filled(array: NDArray[Kind], count: int, rest: Any) -> NDArray[Kind]:
-    """An array of so many rows at least: the same one, or a copy half as large again whose further rows are `rest`."""
+    """An array of at least `count` rows: the same one, or a copy half as large again whose new rows are `rest`."""
     if count <= len(array):
         return array
     larger = enlarged(array, len(array), max(count, count // 2 * 3))
@@ -39,7 +39,7 @@ def filled(array: NDArray[Kind], count: int, rest: Any) -> NDArray[Kind]:
 
 
 def grown(array: NDArray[Kind], used: int, more: int) -> NDArray[Kind]:
-    """An array with room for so many more after those in use: the same one, or a copy half as large again."""
+    """An array with room for `more` rows after those in use: the same one, or a copy half as large again."""
     if used + more <= len(array):
         return array
     return enlarged(array, used, max(used + more, used + used // 2))
