@@ -149,7 +149,7 @@ class BinaryPartition(PixelTree):
         cut = np.searchsorted(cells, self.cells)
         if (cells[np.minimum(cut, len(cells) - 1)] != self.cells).any():
             raise InputError("a cell of a tree of cuts was cut that is none: only roots and halves can be cut")
-        if len(self.cells) and _levels(cells).max() > DEEPEST:
+        if len(self.cells) and path_length(cells).max() > DEEPEST:
             raise InputError(f"a tree of cuts has at most {DEEPEST} levels; cut it less often")
         child, axis, at = np.full(len(cells), -1), np.zeros(len(cells), np.int8), np.zeros(len(cells), np.int64)
         child[cut] = np.searchsorted(cells, frame | path << _ONE)
@@ -213,10 +213,10 @@ class BinaryPartition(PixelTree):
     def level(self, cells: Cells) -> Ints:
         """How many cuts lie above; below 0 for numbers that are no cells."""
         cells = np.asarray(cells, dtype=np.uint64)
-        levels = _levels(cells)
+        levels = path_length(cells)
         known = (cells & _PATHS > 0) & (cells >> FRAME < len(self.frames)) & (levels <= DEEPEST)
         end = self._end(np.where(known, cells, _ONE))
-        apart = levels - _levels(end)
+        apart = levels - path_length(end)
         up, down = np.maximum(-apart, 0).astype(np.uint64), np.maximum(apart, 0).astype(np.uint64)
         same_way = ((end & _PATHS) >> up) << down == cells & _PATHS
         return np.where(known & same_way & (end >> FRAME == cells >> FRAME), levels, -1)
@@ -224,7 +224,7 @@ class BinaryPartition(PixelTree):
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
         """First and last number that stand for each cell: what its descendants would be if all were cut."""
         real = self._real(cells)
-        rise = (DEEPEST - _levels(real)).astype(np.uint64)
+        rise = (DEEPEST - path_length(real)).astype(np.uint64)
         first = _deep(real)
         return first, first + (_ONE << rise) - _ONE
 
@@ -276,20 +276,20 @@ class BinaryPartition(PixelTree):
         """The cell itself, or the uncut cell that it is a deeper name of."""
         cells = np.asarray(cells, dtype=np.uint64)
         end = self._end(cells)
-        return np.where(_levels(cells) > _levels(end), end, cells)
+        return np.where(path_length(cells) > path_length(end), end, cells)
 
     def _end(self, cells: Cells) -> Cells:
         """The first uncut cell in each cell, or the one around it."""
         return self.ends[np.clip(np.searchsorted(self.leaves, _deep(cells), "right") - 1, 0, None)]
 
 
-def _levels(cells: Cells) -> Ints:
-    """The place of the leading bit of each path."""
+def path_length(cells: Cells) -> Ints:
+    """The place of the leading bit of each path: how many cuts lie above."""
     return np.frexp((cells & _PATHS).astype(np.float64))[1].astype(np.int64) - 1
 
 
 def _deep(cells: Cells) -> Cells:
     """The first number at the deepest level below each cell."""
-    rise = np.clip(DEEPEST - _levels(cells), 0, None).astype(np.uint64)
+    rise = np.clip(DEEPEST - path_length(cells), 0, None).astype(np.uint64)
     deep: Cells = (cells & ~_PATHS) | ((cells & _PATHS) << rise)
     return deep

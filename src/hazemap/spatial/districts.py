@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.arrays import consecutive
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields, own_array
@@ -115,10 +116,7 @@ class Districts:
 
     def children(self, cells: Cells) -> Cells:
         """The districts one level deeper in each, in their order."""
-        begin, count = self._begin[self._at(cells)], self.fan_out(cells)
-        ends = np.cumsum(count)
-        inner = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - count, count)
-        return self._cells(self._born[np.repeat(begin, count) + inner])
+        return self._cells(self._born[consecutive(self._begin[self._at(cells)], self.fan_out(cells))])
 
     def fan_out(self, cells: Cells) -> NDArray[np.int64]:
         """How many children each has."""

@@ -97,12 +97,8 @@ def squares(  # noqa: PLR0912 - two ways to a row, each mended at the edges
                     row -= 1
                 while row < count - 1 and y <= latitude(top + side * ((row + 1) * width)):
                     row += 1
-        finest = (
-            (np.uint64(1) << np.uint64(2 * depth))
-            | spread(np.uint64(column))
-            | (spread(np.uint64(row)) << np.uint64(1))
-        )
-        cells[i] = finest >> np.uint64(rise)
+        place = spread(np.uint64(column)) | (spread(np.uint64(row)) << np.uint64(1))
+        cells[i] = ((np.uint64(1) << np.uint64(2 * depth)) | place) >> np.uint64(rise)
     return cells
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
+from hazemap.arrays import Ints, consecutive
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields, own_array
-from hazemap.spatial.binary_partition import DEEPEST, BinaryPartition
+from hazemap.spatial.binary_partition import DEEPEST, BinaryPartition, path_length
 from hazemap.spatial.district_layers import BETWEEN
 from hazemap.spatial.district_squares import DistrictSquares
 from hazemap.spatial.districts import PATH_BITS
@@ -202,10 +202,8 @@ class SubdividedDistricts:
         upper = self._static(cells)
         number = np.where(_among(cells, self._cut), 2, 1)
         number[upper] = self.base.districts.fan_out(cells[upper])
-        ends = np.cumsum(number)
-        found = np.empty(ends[-1] if len(ends) else 0, dtype=np.uint64)
-        owner = np.repeat(np.arange(len(cells)), number)
-        inner = np.arange(len(found)) - np.repeat(ends - number, number)
+        found = np.empty(number.sum(), dtype=np.uint64)
+        owner, inner = np.repeat(np.arange(len(cells)), number), consecutive(np.zeros_like(number), number)
         found[upper[owner]] = self.base.districts.children(cells[upper])
         lower = ~upper[owner]
         found[lower] = halves[owner[lower], inner[lower]]
@@ -227,12 +225,12 @@ class SubdividedDistricts:
         around = np.searchsorted(self.dynamic, district, "right") - 1
         hidden = (around >= 0) & (district <= np.append(self._last, NOWHERE)[around])
         hidden &= district != np.append(self.dynamic, NOWHERE)[around]
-        known = (above >= 0) & ~hidden & (path > 0) & (above + _length(cells) <= DEEPEST)
+        known = (above >= 0) & ~hidden & (path > 0) & (above + path_length(cells) <= DEEPEST)
         end = self._end(np.where(known & (path != _ONE), cells, self.ends[0]))
-        apart = _length(cells) - _length(end)
+        apart = path_length(cells) - path_length(end)
         up, down = np.maximum(-apart, 0).astype(np.uint64), np.maximum(apart, 0).astype(np.uint64)
         same_way = (end & ~_PATHS == cells & ~_PATHS) & (((end & _PATHS) >> up) << down == path)
-        return np.where(known & ((path == _ONE) | same_way), above + _length(cells), -1)
+        return np.where(known & ((path == _ONE) | same_way), above + path_length(cells), -1)
 
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
         """What its descendants would be if all were cut; at the ends of a district, all that is the district's."""
@@ -240,7 +238,7 @@ class SubdividedDistricts:
         district = (cells & ~_PATHS) | _ONE
         begin, end = self.base.districts.span(district)
         real = self._real(cells)
-        path, length = real & _PATHS, _length(real).astype(np.uint64)
+        path, length = real & _PATHS, path_length(real).astype(np.uint64)
         rise = (DEEPEST - self.base.districts.level(district)).astype(np.uint64) - length
         low = path << rise
         leftmost, rightmost = path == _ONE << length, path + _ONE == _ONE << (length + _ONE)
@@ -359,7 +357,7 @@ class SubdividedDistricts:
         """The cell itself, or the uncut one that it is a deeper name of."""
         real, inner = cells.copy(), cells & _PATHS != _ONE
         end = self._end(cells[inner])
-        real[inner] = np.where(_length(cells[inner]) > _length(end), end, cells[inner])
+        real[inner] = np.where(path_length(cells[inner]) > path_length(end), end, cells[inner])
         return real
 
     def _end(self, cells: Cells) -> Cells:
@@ -368,14 +366,9 @@ class SubdividedDistricts:
 
     def _deep(self, cells: Cells) -> Cells:
         """The first number at the deepest level below each cell."""
-        rise = DEEPEST - self.base.districts.level((cells & ~_PATHS) | _ONE) - _length(cells)
+        rise = DEEPEST - self.base.districts.level((cells & ~_PATHS) | _ONE) - path_length(cells)
         deep: Cells = cells & ~_PATHS | (cells & _PATHS) << rise.astype(np.uint64)
         return deep
-
-
-def _length(cells: Cells) -> Ints:
-    """The place of the leading bit of each path: how many cuts lie above in its district."""
-    return np.frexp((cells & _PATHS).astype(np.float64))[1].astype(np.int64) - 1
 
 
 def _among(cells: Cells, ascending: Cells) -> NDArray[np.bool_]:

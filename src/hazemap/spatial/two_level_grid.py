@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hazemap.arrays import Ints
+from hazemap.arrays import Ints, consecutive
 from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields, own_array
@@ -91,10 +91,7 @@ class TwoLevelGrid(EqualByFields, PixelTree):
         block = np.clip(at - 2, 0, self._blocks - 1)
         begin = np.where(level == 0, 2, self._start[block])
         number = np.where(level == 0, self._blocks, np.where(level == 1, self.second[block] ** 2, 0))
-        ends = np.cumsum(number)
-        inner = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - number, number)
-        children: Cells = (np.repeat(begin, number) + inner).astype(np.uint64)
-        return children
+        return consecutive(begin, number).astype(np.uint64)
 
     def parent(self, cells: Cells) -> Cells:
         """The block of each part; the root for a block."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.arrays import consecutive
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 
@@ -73,8 +74,7 @@ class IntervalTree:
             raise InputError("bins are not cut any further")
         parts = np.array(self.branchings, dtype=np.int64)[level]
         number = np.minimum(parts, -(-(self.bins - index * self._widths[level]) // self._widths[level + 1]))
-        first = np.repeat(index * parts - (np.cumsum(number) - number), number)
-        return _put_together(np.repeat(level + 1, number), first + np.arange(number.sum()))
+        return _put_together(np.repeat(level + 1, number), consecutive(index * parts, number))
 
     def parent(self, cells: Cells) -> Cells:
         """The interval that each is a part of."""
