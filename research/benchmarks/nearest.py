@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.estimate.tree_emd_projection import nearest, nearest_grid
+from hazemap.estimate.tree_emd_projection import nearest
+from research.benchmarks.nearest_grid import nearest_grid
 
 RNG = np.random.default_rng(4)
 Levels = list[np.ndarray]

@@ -9,7 +9,6 @@ from hazemap.algorithms import DensePyramid, LaplaceClip
 from hazemap.compare import density, emd
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
-from hazemap.estimate.tree_emd_projection import nearest_grid
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.session import Unrecorded, run
@@ -18,6 +17,7 @@ from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OneVote, Outside
 from hazemap.trust.curator import Curator
+from research.benchmarks.nearest_grid import nearest_grid
 
 BERLIN = Box(13.2, 52.4, 13.6, 52.6)
 TREE, HEXAGONS = Quadtree.around(BERLIN, 8), Hexagons(BERLIN, 5, 8)

@@ -10,7 +10,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, eye_array, hstack
 
 from hazemap.errors import InputError
-from hazemap.estimate.tree_emd_projection import nearest, nearest_grid
+from hazemap.estimate.tree_emd_projection import nearest
+from research.benchmarks.nearest_grid import nearest_grid
 
 
 def cost(parent, numbers, weights, mass):

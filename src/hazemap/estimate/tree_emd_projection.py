@@ -13,7 +13,6 @@ cheapest pieces first. Breaks are sums of ŷ's, so whole numbers give a whole so
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +32,13 @@ def nearest(parent: NDArray[np.int64], numbers: Floats, weights: Floats) -> Floa
     """
     from hazemap.estimate.tree_emd_kernels import costs, masses
 
-    parent, wanted, weight = np.asarray(parent, np.int64), _floats(numbers), _floats(weights)
+    parent, wanted, weight = np.asarray(parent, np.int64), floats(numbers), floats(weights)
     n = len(parent)
     if not parent.shape == wanted.shape == weight.shape == (n,):
         raise InputError("a tree has one parent, one number and one weight for each node")
     if (np.diff(parent) < 0).any() or (parent >= np.arange(n)).any() or (n and parent[0] < -1):
         raise InputError("parents stand before their children and siblings together: list the nodes level by level")
-    _check(weight, wanted)
+    check_numbers(weight, wanted)
     roots = int(np.searchsorted(parent, 0))
     number = np.bincount(parent[roots:], minlength=n)
     first = roots + np.concatenate([[0], np.cumsum(number)[:-1]]) if n else number
@@ -47,47 +46,12 @@ def nearest(parent: NDArray[np.int64], numbers: Floats, weights: Floats) -> Floa
     return found
 
 
-def nearest_grid(levels: Sequence[Floats], weights: Sequence[float]) -> Floats:
-    """`nearest` on a quadtree: level i is float64[4^i] in Z-order, with one weight each; the last level's masses.
-
-    Levels below the first that is given may be left out at the top: the first has 4^q cells, each a root. With one
-    weight a level, h levels above a leaf no node has pieces of more than 2^(h+1) slopes, and there are 4^h times
-    fewer nodes: O(leaves) time, 14 bytes a leaf at the peak (1024²: 0.02 s, 14 MB; research/benchmarks/nearest.py).
-
-    >>> nearest_grid([np.array([3.0]), np.array([2.0, 2.0, 0.0, -1.0])], [1.0, 0.5])
-    array([2., 1., 0., 0.])
-    """
-    from hazemap.estimate.quadtree_emd_kernels import hand_down, rise
-
-    sizes, weight = [len(level) for level in levels], _floats(weights)
-    if not sizes or any(below != 4 * above for above, below in pairwise(sizes)):
-        raise InputError(f"each level of a quadtree has four times the cells of the one above; found {sizes}")
-    wanted = [_floats(level) for level in levels]
-    if weight.shape != (len(sizes),):
-        raise InputError(f"{len(sizes)} levels need as many weights, not {len(weight)}")
-    _check(weight, *wanted)
-    slopes = np.unique([-weight[-1], weight[-1]])
-    pieces = [wanted[-1][:, None][:, : len(slopes) - 1]]
-    for level in range(len(sizes) - 2, -1, -1):
-        both = np.concatenate([slopes - weight[level], slopes + weight[level]])
-        slopes, place = np.unique(both, return_inverse=True)
-        cheaper, dearer = place.reshape(2, -1)
-        pieces.append(np.empty((sizes[level], len(slopes) - 1)))
-        rise(pieces[-2], wanted[level], cheaper, dearer, pieces[-1])
-    mass = np.maximum(pieces.pop()[:, slopes[:-1] < 0], 0.0).sum(axis=1)
-    while pieces:
-        below = pieces.pop()
-        given = np.zeros(len(below))
-        hand_down(mass, below, given)
-        mass = given
-    found: Floats = mass
-    return found
-
-
-def _check(weights: Floats, *numbers: Floats) -> None:
+def check_numbers(weights: Floats, *numbers: Floats) -> None:
+    """`InputError` for numbers that are not finite, and for weights below 0."""
     if not (all(np.isfinite(each).all() for each in (weights, *numbers)) and (weights >= 0).all()):
         raise InputError("numbers and weights are finite, and weights are 0 or more")
 
 
-def _floats(numbers: Sequence[float] | Floats) -> Floats:
+def floats(numbers: Sequence[float] | Floats) -> Floats:
+    """Numbers side by side, as the loops take them."""
     return np.ascontiguousarray(numbers, dtype=np.float64)
