@@ -9,7 +9,7 @@ import pytest
 
 from hazemap.algorithms import PublicLocationStatistics
 from hazemap.errors import CapExceeded, HazemapError, InputError, TableError
-from hazemap.estimate.known_count_estimates import KnownPeople
+from hazemap.estimate.value_estimates import KnownPeople
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream

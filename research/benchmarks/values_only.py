@@ -22,8 +22,7 @@ from hazemap.algorithms.contribution_selection import ContributionSelection, sel
 from hazemap.cells import Leaves
 from hazemap.encoders import PublicLocationValues, Values
 from hazemap.engines.duckdb import EngineTable
-from hazemap.estimate.known_count_estimates import KnownPeople
-from hazemap.estimate.value_estimates import Measurements
+from hazemap.estimate.value_estimates import KnownPeople, Measurements
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.queries import Query

@@ -11,8 +11,7 @@ from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Values
 from hazemap.encoders.public_location_values import PublicLocationValues
-from hazemap.estimate.known_count_estimates import KnownPeople
-from hazemap.estimate.value_estimates import Measurements
+from hazemap.estimate.value_estimates import KnownPeople, Measurements
 from hazemap.queries import Prices, Query, Rounds
 from hazemap.spatial.bounding_box import WORLD
 from hazemap.spatial.h3_hexagons import Hexagons

@@ -11,10 +11,9 @@ from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import laplace_epsilon
 from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower
 from hazemap.cellmap import CellMap, Reading
-from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Leaves
+from hazemap.cells import MOST_CELLS, Cells, Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate import read
 from hazemap.queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.district_squares import DistrictSquares
 from hazemap.spatial.subdivided_districts import SubdividedDistricts
@@ -119,12 +118,7 @@ class National:
             if len(districts):
                 query = Query(Counts(Leaves(grown.tree, np.sort(districts)), self.bounding), share)
                 transcript.append((query, (yield query)))
-        leaves = Leaves(grown.tree, np.sort(grown.leaves))
-        if self.bounding.outside.asked:  # who is nowhere was asked nothing yet
-            query = Query(Counts(Leaves(grown.tree, np.array([NOWHERE])), self.bounding), Fraction(1))
-            transcript.append((query, (yield query)))
-            leaves = Leaves(grown.tree, np.append(leaves.cells, NOWHERE))
-        return read(transcript, leaves, self.reading)
+        return (yield from self._grower().mapped(grown._replace(transcript=tuple(transcript)), [], self.reading))
 
     def _plans(self, people: NDArray[np.float64], epsilon: float, left: Fraction) -> list[DistrictPlan]:
         """What is spent in each dynamic district of a level, of which so much of the budget `left` is."""

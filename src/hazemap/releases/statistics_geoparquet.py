@@ -11,8 +11,7 @@ from hazemap import codec
 from hazemap.atomic_write import whole
 from hazemap.encoders import PublicLocationValues, Values
 from hazemap.errors import FileError
-from hazemap.estimate.known_count_estimates import KnownPeople
-from hazemap.estimate.value_estimates import Measurements
+from hazemap.estimate.value_estimates import KnownPeople, Measurements
 from hazemap.privacy.statement import Statement
 from hazemap.queries import Query
 from hazemap.releases.file_integrity import Digest, reading, understood

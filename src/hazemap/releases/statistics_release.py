@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import FileError, InputError
-from hazemap.estimate.known_count_estimates import KnownPeople
 from hazemap.estimate.partial_pooling import pooled
-from hazemap.estimate.value_estimates import Measurements, ValueEstimate
+from hazemap.estimate.value_estimates import KnownPeople, Measurements, ValueEstimate
 from hazemap.privacy.statement import Statement
 from hazemap.queries import Algorithm, Prices
 from hazemap.releases.estimates import decimals

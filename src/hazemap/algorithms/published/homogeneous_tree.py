@@ -196,8 +196,7 @@ class _Active:
         """Cells that pay the same for the next question, by position, for each share above 0."""
         distinct = sorted(set(shares) - {Fraction(0)})
         place = np.array([distinct.index(share) if share else -1 for share in shares])[self.kind]
-        found = ((share, np.flatnonzero(wanted & (place == at))) for at, share in enumerate(distinct))
-        return [(share, who) for share, who in found if len(who)]
+        return _grouped(distinct, place, wanted)
 
     def left(self, wanted: NDArray[np.bool_]) -> list[tuple[Fraction, Ints]]:
         """The same for all that is left on the way to each cell."""
@@ -207,9 +206,7 @@ class _Active:
         distinct = sorted(set(shares))
         place = np.zeros(len(self.kinds) * len(self.sums), dtype=np.int64)
         place[pairs] = [distinct.index(share) for share in shares]
-        place = place[code]
-        found = ((share, np.flatnonzero(wanted & (place == at))) for at, share in enumerate(distinct))
-        return [(share, who) for share, who in found if len(who)]
+        return _grouped(distinct, place[code], wanted)
 
     def pay(self, who: Ints, share: Fraction) -> None:
         """Some cells pay."""
@@ -244,6 +241,12 @@ class _Active:
         """The halves of the cells, which follow each other."""
         twice = np.repeat(np.arange(len(self.cells)), 2)
         return replace(self, cells=cells, kind=self.kind[twice], paid=self.paid[twice], people=self.people[twice] / 2)
+
+
+def _grouped(shares: list[Fraction], place: Ints, wanted: NDArray[np.bool_]) -> list[tuple[Fraction, Ints]]:
+    """Those cells that are wanted, by their place among the shares; only shares that some of them pay."""
+    found = ((share, np.flatnonzero(wanted & (place == at))) for at, share in enumerate(shares))
+    return [(share, who) for share, who in found if len(who)]
 
 
 def _at(shares: Sequence[Any], level: int) -> Any:

@@ -73,6 +73,12 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     return low >> guard - bits, -(-high >> guard - bits)
 
 
+def check_size(size: int) -> None:
+    """`InputError` for a number of draws below 0."""
+    if size < 0:
+        raise InputError(f"a sampler draws 0 numbers or more, not {size}")
+
+
 def toss(stream: Stream, coin: Coin, words: int) -> Lanes:
     """Toss the coin for 64 · words lanes: uint64[words], a bit 1 for heads."""
     known = _KNOWN

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hazemap.errors import InputError
 from hazemap.privacy.random_stream import Stream
-from hazemap.privacy.samplers.bernoulli import Coin, toss_once
+from hazemap.privacy.samplers.bernoulli import Coin, check_size, toss_once
 from hazemap.privacy.samplers.laplace import LARGEST_SCALE, discrete_laplace, geometric, shown
 
 LARGEST_VARIANCE = (LARGEST_SCALE - 1) ** 2
@@ -37,8 +37,7 @@ def discrete_gaussian(stream: Stream, variance: Fraction, size: int) -> NDArray[
             f"noise needs a variance above 0 and at most 2^100, not {shown(variance)}: "
             "spend more, or count less per person"
         )
-    if size < 0:
-        raise InputError(f"a sampler draws 0 numbers or more, not {size}")
+    check_size(size)
     scale = isqrt(variance.numerator // variance.denominator) + 1
     drawn = np.empty(size, dtype=np.int64)
     done = 0

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hazemap.errors import InputError
 from hazemap.privacy.random_stream import Stream
-from hazemap.privacy.samplers.bernoulli import Coin, spread, toss
+from hazemap.privacy.samplers.bernoulli import Coin, check_size, spread, toss
 
 LARGEST_SCALE = 1 << 50
 """Above it noise comes near the end of 64 bits. Below, a draw passes 2⁶³ with probability about e^(−8192) at most."""
@@ -29,7 +29,8 @@ def geometric(stream: Stream, scale: Fraction, size: int) -> NDArray[np.uint64]:
     >>> geometric(Stream.fixed(b"doctest"), Fraction(2), 8).dtype
     dtype('uint64')
     """
-    _checked(scale, size)
+    check_scale(scale)
+    check_size(size)
     drawn = np.empty(size, dtype=np.uint64)
     for start in range(0, size, _CHUNK):
         part = drawn[start : start + _CHUNK]
@@ -46,7 +47,8 @@ def discrete_laplace(stream: Stream, scale: Fraction, size: int) -> NDArray[np.i
     >>> discrete_laplace(Stream.fixed(b"doctest"), Fraction(10), 3).dtype
     dtype('int64')
     """
-    _checked(scale, size)
+    check_scale(scale)
+    check_size(size)
     other = Coin(1 / scale, top=2, plus=1)
     drawn = np.empty(size, dtype=np.int64)
     for start in range(0, size, _CHUNK):
@@ -84,13 +86,12 @@ def _geometric(stream: Stream, scale: Fraction, words: int) -> NDArray[np.uint64
     return drawn
 
 
-def _checked(scale: Fraction, size: int) -> None:
+def check_scale(scale: Fraction) -> None:
+    """`InputError` for a scale of which noise would not fit 64 bits."""
     if not 0 < scale <= LARGEST_SCALE:
         raise InputError(
             f"noise needs a scale above 0 and at most 2^50, not {shown(scale)}: spend more, or count less per person"
         )
-    if size < 0:
-        raise InputError(f"a sampler draws 0 numbers or more, not {size}")
 
 
 def shown(number: Fraction) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hazemap.errors import InputError
 from hazemap.privacy.random_stream import Stream
-from hazemap.privacy.samplers.bernoulli import exp_bounds
+from hazemap.privacy.samplers.bernoulli import check_size, exp_bounds
 from hazemap.privacy.samplers.laplace import shown
 
 LARGEST_MEAN = 1 << 10
@@ -29,8 +29,7 @@ def poisson(stream: Stream, mean: Fraction, size: int) -> NDArray[np.int64]:
     """
     if not 0 < mean <= LARGEST_MEAN:
         raise InputError(f"a Poisson number has a mean above 0 and at most {LARGEST_MEAN} here, not {shown(mean)}")
-    if size < 0:
-        raise InputError(f"a sampler draws 0 numbers or more, not {size}")
+    check_size(size)
     table = _first_word(mean)
     word = stream.words(size)
     drawn = np.searchsorted(table, word)  # the last entry is the largest word

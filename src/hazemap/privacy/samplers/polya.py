@@ -23,7 +23,7 @@ from hazemap.arrays import Ints
 from hazemap.errors import InputError
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers.bernoulli import exp_bounds
-from hazemap.privacy.samplers.laplace import LARGEST_SCALE, discrete_laplace, shown
+from hazemap.privacy.samplers.laplace import check_scale, discrete_laplace, shown
 from hazemap.privacy.samplers.poisson import poisson
 
 LEAST_SHAPE = Fraction(1, 1 << 40)
@@ -51,10 +51,7 @@ def polya_difference(stream: Stream, shape: Fraction, scale: Fraction, size: int
         raise InputError(
             f"Pólya noise needs a shape of at least 2^−40, not {shown(shape)}: share it among fewer people"
         )
-    if not 0 < scale <= LARGEST_SCALE:
-        raise InputError(
-            f"noise needs a scale above 0 and at most 2^50, not {shown(scale)}: spend more, or count less per person"
-        )
+    check_scale(scale)
     if not 0 <= size <= 1 << 40:
         raise InputError(f"a sampler draws from 0 to 2^40 numbers, not {size}")
     whole, rest = divmod(shape, 1)
