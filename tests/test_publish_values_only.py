@@ -233,7 +233,7 @@ def test_the_charge_comes_before_the_answer_and_stands(ledger, monkeypatch):
         ({"cells": "h3:5-6"}, InputError, "of one resolution: say h3:6"),
         ({"cells": "quadtree:6"}, InputError, "cut from a declared box"),
         ({"max_cells_per_person": 0}, InputError, "at least 1"),
-        ({"epsilon": 1e-4}, InputError, "no place can be told.*nothing was paid"),
+        ({"epsilon": 1e-4}, InputError, "no place can be published.*nothing was paid"),
         ({"box": "0,0,1,1"}, InputError, "no row lies in a cell"),
         ({"memory_limit": 1 << 16}, TableError, "needs more memory than its limit"),
         ({"output": "speed.tif"}, InputError, "a .tif holds"),

@@ -1,6 +1,6 @@
 """What an algorithm says of itself: what it learns at a price and how it chooses, and what it takes as public.
 
-An algorithm knows best what it asks. So each says it once, as data, and whatever is told of it to people (the privacy
+An algorithm knows best what it asks. So each says it once, as data, and all that people read of it (the privacy
 statement of a curator's release or of a campaign among devices) is made of that, by one builder
 (`hazemap.statement_builder`).
 """

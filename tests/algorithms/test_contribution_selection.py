@@ -118,7 +118,7 @@ def test_chop_user_is_taken_where_it_is_better(monkeypatch):
 
 
 def test_a_budget_that_is_too_small_is_refused_before_anything_is_paid():
-    with pytest.raises(InputError, match=r"no place can be told: .* needs 12,.*nothing was paid"):
+    with pytest.raises(InputError, match=r"no place can be published: .* needs 12,.*nothing was paid"):
         best_selection(town(3), 1, NoiseScale(sqrt(2) * 1000, False, 2.166))
 
 

@@ -52,7 +52,7 @@ def test_a_release_says_its_model_its_route_and_who_paid_and_is_asked_shown_and_
     ("wrong", "code", "words"),
     [
         (("--model", "value-only"), 2, "a model of privacy is one of: full, values-only; found 'value-only'"),
-        (("--epsilon", "0.0001"), 2, "no place can be told"),
+        (("--epsilon", "0.0001"), 2, "no place can be published"),
         (("--select",), 2, "leave --select out"),
         (("--plan",), 2, "a plan is made of the full model"),
         (("--high", "-1"), 2, "the lower one first"),

@@ -121,7 +121,7 @@ def test_a_table_in_which_others_count_is_refused():
         ({"weight": np.array([3, -1])}, "somebody counts"),
         ({"weight": np.ones(3)}, "a number of people and a weight"),
         ({"people": np.ones(3)}, "a number of people and a weight"),
-        ({"bounding": OwnMeans(2, scale=7)}, "scale=dial.l1"),
+        ({"bounding": OwnMeans(2, scale=7)}, "scale=known_encoding.l1"),
     ],
     ids=str,
 )

@@ -18,7 +18,7 @@ from hazemap.spatial.whole_tree import WholeTree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 TO_THE_TOP = 64
-"""So many levels above any cell is everything, in any tree."""
+"""This many levels above any cell is everything, in any tree."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Adaptive:
         return read(transcript, cells, self.reading)
 
     def _above(self, cells: Leaves, levels: int) -> Partition:
-        """The cells so many levels up: above several roots there is everything."""
+        """The cells this many levels up: above several roots there is everything."""
         return WholeTree(self.tree) if levels > self.tree.depth and len(self.tree.root) > 1 else cells.above(levels)
 
     def _last(self, fullness: float, asked: list[Measurement], cells: Leaves, noise: float) -> float:
@@ -176,7 +176,7 @@ CLEAR = (4, 64)
 
 
 def coarsest(tree: Tree, cells: int) -> Leaves:
-    """The coarsest level with at least so many cells (the finest level if none has)."""
+    """The coarsest level with at least this many cells (the finest level if none has)."""
     level = 0
     while (grid := Leaves.at_level(tree, level)).size < cells and level < tree.depth:
         level += 1

@@ -86,7 +86,7 @@ def touched(tree: Tree, cells: Cells) -> Cells:
 
 @dataclass(frozen=True)
 class PublicLocationStatistics:
-    """All places that are told, asked once with the whole budget; `route` says how those who count were chosen.
+    """All places that are published, asked once with the whole budget; `route` says how those who count were chosen.
 
     VALUES ONLY: who is where with how many records is public, and everything in here follows from that
     (`algorithms.contribution_selection.best_selection`). Numbers of people are exact and cost nothing.

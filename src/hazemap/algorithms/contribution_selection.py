@@ -1,7 +1,7 @@
-"""Which places are told, and who counts in which of them, where only values are private: chosen before anything is
+"""Which places are published, and who counts in which of them, where only values are private: chosen before anything is
 paid.
 
-A place that is told costs everybody who counts in it, so a table with many places has to leave out places, or people in
+A published place costs everybody who counts in it, so a table with many places has to leave out places, or people in
 places. Whereabouts are public here (VALUES ONLY), so all of this is decided from them and from the budget.
 """
 
@@ -19,10 +19,10 @@ from hazemap.jit import once_compiled
 from hazemap.tables.public_locations import PublicLocations
 
 Choose = Callable[[Bools], Bools]
-"""Given the places that may be told, bool[places], the pairs that count, bool[pairs]."""
+"""Given the places that may be published, bool[places], the pairs that count, bool[pairs]."""
 
 TOO_WIDE = 0.5
-"""A place is told if its interval is no wider than this part of the bounds; it follows from the noise: it is public."""
+"""A place is published if its interval is no wider than this part of the bounds, which is public: the noise tells."""
 
 SPREAD = 1 / sqrt(12)
 """The standard deviation of own means, in parts of the bounds, that is reckoned with: they lie anywhere, evenly."""
@@ -37,15 +37,15 @@ BEGINNINGS = (1.0, 1.5, 2.0, 3.0, 5.0)
 """Of how many times the least number of people the smallest place has that is tried first."""
 
 CHOPPABLE = 1 << 19
-"""CHOP-USER is tried on so many pairs at most: it looks at every pair once for each place by which K falls. With more,
-only the first two beginnings are tried, too, and every other K."""
+"""CHOP-USER is tried on at most this many pairs: it looks at every pair once for each place by which K falls. With
+more, only the first two beginnings are tried, too, and every other K."""
 
 
 @dataclass(frozen=True)
 class NoiseScale:
     """The standard deviation of the noise of a sum of values, in parts of the bounds: `unit` times the most that a
     person weighs in all places together, or (`rooted`, discrete Gaussian) times the root of their squares. An
-    interval of 95 % reaches so many (`reach`) of them to each side.
+    interval of 95 % reaches `reach` of them to each side.
 
     >>> NoiseScale(1.4, rooted=False, reach=2.2).stddev(4, 16), NoiseScale(1.4, rooted=True, reach=2.0).stddev(4, 16)
     (5.6, 5.6)
@@ -56,11 +56,11 @@ class NoiseScale:
     reach: float
 
     def stddev(self, most: int, squares: int) -> float:
-        """Of people who weigh at most so much, and whose weights' squares add up to at most so much."""
+        """Of people who weigh at most `most`, and whose weights' squares add up to at most `squares`."""
         return self.unit * (sqrt(squares) if self.rooted else most)
 
     def needed(self, most: int, squares: int) -> float:
-        """The weight from which a place can be told."""
+        """The weight from which on a place can be published."""
         return 2 * self.reach * self.stddev(most, squares) / TOO_WIDE * (1 + ROUNDING)
 
 
@@ -83,30 +83,30 @@ class ContributionSelection:
 def best_selection(
     where: PublicLocations, records: int, noise_scale: NoiseScale, most_places: int | None = None
 ) -> ContributionSelection:
-    """The keeping with the least expected error among all that are tried; `InputError` where no place can be told.
+    """The selection with the least expected error of all that are tried; `InputError` if no place can be published.
 
-    Expected error of a place that is told, in parts of the bounds: the root of noise² + SPREAD²·(1/k − 1/n), where k of
+    Expected error of a published place, in parts of the bounds: the root of noise² + SPREAD²·(1/k − 1/n), where k of
     n people count. The second part is what leaving people out at random does to a mean; both routes look at nothing but
     whereabouts, so it holds for them if values do not depend on how many places somebody is in. That is a public
-    measure, and no promise: in the worst case the error is 1 − k/n, but whoever reckons with it leaves nobody out and
-    tells nothing, for it assumes that the hash knows the values. A place that is not told has UNKNOWN. The objective
+    measure, and no promise: in the worst case the error is 1 − k/n, but a choice by that leaves nobody out and
+    publishes nothing, for it assumes that the hash knows the values. A place not published has UNKNOWN. The objective
     is the mean over places, weighted by their people: what somebody who looks up the places of a person drawn at
     random can expect.
 
     Routes:
 
-    * *drawn*: everybody counts in at most K of the places that are told, drawn by a keyed hash; K is 1, 2, 4, …, and
+    * *drawn*: everybody counts in at most K of the published places, drawn by a keyed hash; K is 1, 2, 4, …, and
       what nobody passes.
     * *even*: the same, but one person after another, those with the least choice first, counts where the least weight
-      counts so far. Nobody is of use in a place beyond what it needs, so more places can be told.
+      counts so far. Nobody is of use in a place beyond what it needs, so more places can be published.
     * *chopped*: CHOP-USER (`algorithms.published.chop_user`) chooses who is left out where, at the price ε/K of one
       place.
 
-    Each starts from the places with at least so much weight (`BEGINNINGS` times what a place needs under that K): a
-    place that cannot be told only costs. Then, as long as places keep too little to be told, some of the poorest of
+    Each starts from the places with enough weight (`BEGINNINGS` times what a place needs under that K): a
+    place that cannot be published only costs. Then, as long as places keep too little weight, some of the poorest of
     them are given up (`_poorest`), and those who are free count elsewhere. So the least number of people that a place
     has to have is a part of what is chosen. O(pairs) for each try, a hundred or so in all. At 95 % and pure ε a place
-    needs 12.3 K/ε people, so of n people at most n · ε/12.3 places can be told, whatever is chosen.
+    needs 12.3 K/ε people, so of n people at most n · ε/12.3 places can be published, whatever is chosen.
 
     >>> where = PublicLocations(np.arange(0, 81, 2), np.tile([0, 1], 40).astype(np.int32), np.ones(80, dtype=int), 2)
     >>> best = best_selection(where, 1, NoiseScale(1.0, rooted=False, reach=2.0))
@@ -116,7 +116,7 @@ def best_selection(
     best = min(selections(where, records, noise_scale, most_places), key=lambda each: each.error, default=None)
     if best is None:
         raise InputError(
-            "no place can be told: even if everybody counted in one place only, a place needs "
+            "no place can be published: even if everybody counted in one place only, a place needs "
             f"{noise_scale.needed(1, 1):,.0f} people, and none has enough; ask for coarser cells, fewer slots or a "
             "larger "
             "budget (nothing was paid)"
@@ -127,7 +127,7 @@ def best_selection(
 def selections(
     where: PublicLocations, records: int, noise_scale: NoiseScale, most_places: int | None = None
 ) -> Iterator[ContributionSelection]:
-    """All that are tried, each with its expected error; none where no place can be told."""
+    """All that are tried, each with its expected error; none where no place can be published."""
     weights = where.weights(records)
     whole = np.zeros(where.number, dtype=np.int64)
     np.add.at(whole, where.place, weights)
@@ -162,7 +162,7 @@ def selections(
 def _settled(
     where: PublicLocations, weights: Ints, noise_scale: NoiseScale, active: Bools, choose: Choose, route: str
 ) -> Iterator[ContributionSelection]:
-    """Give up some of the places that cannot be told, and choose again, until there is none: one keeping or nothing."""
+    """Give up some places that cannot be published, choose again, and so on: one selection, or none."""
     active = active.copy()
     while active.any():
         kept = choose(active)

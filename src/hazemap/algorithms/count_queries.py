@@ -18,7 +18,7 @@ from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import Bounding
 
 LEAST_NOISE = 0.1
-"""People: less noise in a count is taken for so much. Counts are whole, so nothing finer can be seen with less."""
+"""People: less noise in a count is taken for this much. Counts are whole, so nothing finer can be seen with less."""
 
 
 class CountedPeople(NamedTuple):
@@ -50,7 +50,7 @@ def square_of(tree: Tree, what: str) -> Quadtree:
 def laplace_epsilon(prices: Prices, tree: Tree, bounding: Bounding, share: Fraction, most: float = inf) -> float:
     """The ε of Laplace noise of the deviation that a share buys in a count of people, √2/σ: methods choose cells by it.
 
-    `most` of it at most: methods make no more cells than so many for each person, however large the budget is.
+    It is `most` at most, so that there are not more cells than methods want per person, however large the budget is.
 
     Where σ is below one person the noise of integers falls like e^(−ε/2), and not like 1/ε: then √2/σ says nothing, and
     what smaller shares buy is followed by its power law (1/ε in pure ε, 1/√ρ) up to this one.
@@ -70,7 +70,7 @@ def laplace_epsilon(prices: Prices, tree: Tree, bounding: Bounding, share: Fract
 
 
 WIDE, TINY = 8.0, Fraction(1, 1 << 60)
-"""From so many people on the noise of integers follows the continuous law; smaller shares than this are not tried."""
+"""From this many people on the noise of integers follows the continuous law; smaller shares than this are not tried."""
 
 
 def with_nowhere(cells: Leaves, bounding: Bounding) -> Leaves:

@@ -75,7 +75,7 @@ def expected_error(branchings: tuple[int, ...]) -> Fraction:
 
 
 def best_branchings(bins: int) -> tuple[int, ...]:
-    """The integer branchings of the least expected error that reach so many bins, of all heights. O(log² bins).
+    """The integer branchings of the least expected error that reach this many bins, of all heights. O(log² bins).
 
     For a height h and a sum of branchings, their product is largest if they differ by one at most: to take one from a
     branching and to give it to another that is smaller by two or more keeps the sum, and raises the product. So for
@@ -92,7 +92,7 @@ def best_branchings(bins: int) -> tuple[int, ...]:
 
 
 def _evenly(bins: int, height: int) -> tuple[int, ...]:
-    """The branchings of this height with the least sum that reach so many bins, the largest first."""
+    """The branchings of this height with the least sum that reach this many bins, the largest first."""
     total = height if height > 2 else (2 * isqrt(bins) if height == 2 else bins)
     while True:
         each, more = divmod(total, height)

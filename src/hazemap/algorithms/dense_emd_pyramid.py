@@ -67,7 +67,7 @@ class DensePyramid:
         return replace(made, values=np.concatenate([self._nearest(grids, made.unbiased[made.places]), nowhere]))
 
     def _grids(self, wanted: float) -> list[Leaves]:
-        """All levels down to the one with about so many cells."""
+        """All levels down to the one with about `wanted` cells."""
         grids, fan_out = [Leaves(self.tree, self.tree.root)], sides(self.tree)[:2][-1] ** -2
         while len(grids) <= self.tree.depth and (size := grids[-1].size) * size * fan_out < wanted**2:
             if size * fan_out > MOST_CELLS:

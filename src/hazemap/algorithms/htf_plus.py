@@ -77,7 +77,7 @@ class HTFPlus:
         return (yield from self._grower().mapped(grown, asked, self.reading))
 
     def allotment(self, people: float, epsilon: float, noise: float) -> BudgetAllotment:
-        """What is spent on each level where so many people are, of a run's epsilon; `noise` is that of a leaf."""
+        """What is spent on each level for this many people and a run's epsilon; `noise` is that of a leaf."""
         published = round(log2(max(people * epsilon / self.people_a_cell, 4.0)))
         most = min(2 * self.tree.depth, MOST_CELLS.bit_length() - 1)
         height = min(published + self.deeper, most)

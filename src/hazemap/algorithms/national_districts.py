@@ -20,7 +20,7 @@ from hazemap.spatial.subdivided_districts import SubdividedDistricts
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 GRAIN = 1 << 40
-"""Shares that no rational is equal to are rounded down to whole parts of the budget, so many in all."""
+"""Shares that are no rational are rounded down to multiples of one part in this many of the budget."""
 
 Transcript = list[tuple[Question, Answer]]
 
@@ -121,7 +121,7 @@ class National:
         return (yield from self._grower().mapped(grown._replace(transcript=tuple(transcript)), [], self.reading))
 
     def _plans(self, people: NDArray[np.float64], epsilon: float, left: Fraction) -> list[DistrictPlan]:
-        """What is spent in each dynamic district of a level, of which so much of the budget `left` is."""
+        """What is spent in each dynamic district of a level, which have the part `left` of the budget."""
         most = min(2 * self.tree.square.depth, MOST_CELLS.bit_length() - 1)
         full = np.maximum(people * epsilon * float(left) / self.people_a_cell, 1.0)
         heights = [0 if n <= self.stop_at else min(floor(log2(f)), most) for n, f in zip(people, full, strict=True)]

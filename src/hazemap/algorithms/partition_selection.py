@@ -19,7 +19,7 @@ from hazemap.values.cell_time_slots import MOST_PLACES, CellTimeSlots
 from hazemap.values.rows_with_values import RowsWithValues
 
 MOST_ASKED = 1 << 18
-"""So many cells are asked at once; where a box has more of them, coarser ones are asked first."""
+"""Cells that are asked at once, at most; where a box has more of them, coarser ones are asked first."""
 
 EMPTY, MOST_EMPTY = 0.1, 100
 """Which part of empty cells, and how many of them, noise may let through: they cost nobody anything, but room."""
@@ -30,13 +30,13 @@ BUSIEST = 3
 
 @dataclass(frozen=True)
 class PartitionSelection:
-    """Ask how many people are in each cell, everybody voting in `most` cells at most, and keep those that may be told.
+    """Ask how many people are in each cell, each voting in `most` cells at most; keep cells that can be published.
 
     A cell is kept if its noisy votes stand out of the noise, and if they are enough. Let v be the votes of a cell, K
     how many places a person may have, s the slots, and b what part of all votes is in the cells that are kept. Somebody
     with more places than K, who spends them on kept cells alone, is there with the weight of their vote times K/(s ·
     most · b) in a mean slot; somebody with fewer, with less. So a cell is kept if v · K · min(s, 3)/(s · most · b) is
-    at least the number of people from which on a place is told, `Measurements.threshold`, which is public. The largest
+    at least the number of people that a published place needs, `Measurements.threshold`, which is public. The largest
     set is kept of which this is true; if it is true of none, all that stand out.
 
     Where a box has more cells than 262,144, coarser ones are asked first, and of those that stand out the cells within:
@@ -59,7 +59,7 @@ class PartitionSelection:
         return 1 + ceil((level - first) / self.down)
 
     def rounds(self, method: CellStatistics, rest: Fraction, prices: Prices) -> Rounds[Leaves]:
-        """One query or more about cells of the method, of which those are kept that the share `rest` can tell of."""
+        """One query or more about cells of the method, of which those are kept that the share `rest` suffices for."""
         tree: Tree = RowsWithValues(method.tree, method.slots)
         rule = AtMostCells(self.most)
         level, cells = (method.level, method.listed) if method.only else first_level(method.tree, method.level)
@@ -111,7 +111,7 @@ def first_level(tree: Tree, level: int) -> tuple[int, Cells]:
 
 
 def _fan_out(tree: Tree, cells: Cells, levels: int) -> int:
-    """Of how many cells a cell is made, so many levels down."""
+    """How many cells, this many levels down, make up a cell."""
     some = cells[:1]
     for _ in range(levels):
         some = tree.children(some)
@@ -128,7 +128,7 @@ def _loudest_first(answer: Answer) -> NDArray[np.int64]:
 
 
 def _threshold(method: CellStatistics, cells: int, rest: Fraction, prices: Prices, kurtosis: float) -> float:
-    """From how many people on a place would be told of, if so many cells were asked with the share `rest`."""
+    """How many people a place would need to be published, if this many cells were asked with the share `rest`."""
     one = CellTimeSlots(
         Leaves(method.tree, method.tree.root[:1]), method.slots, method.value_encoding
     )  # noise is the same in any

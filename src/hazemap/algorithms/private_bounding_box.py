@@ -54,10 +54,10 @@ class OneLevel(Protocol):
 
 
 MOST_ROOTS = 1 << 16
-"""A tree over a box that was found begins with so many hexagons or fewer: methods cut them where people are."""
+"""A tree over a box that was found begins with this many hexagons or fewer: methods cut them where people are."""
 
 MOST_HEXAGONS = 1 << 20
-"""So many are asked for at once over a box that was found; over one that is declared, whoever asks has chosen."""
+"""Hexagons that are asked for at once over a box that was found, at most; a declared box may have more."""
 
 EQUATOR = 40_075_017.0  # metres: the side of the Web-Mercator world
 
@@ -183,7 +183,7 @@ def over(box: Box, finest: int, least: int = 0) -> Quadtree:
 
 
 def fitting(box: Box, resolution: int, most: int, coarsest: int = 0) -> int:
-    """The finest resolution of H3, at most this one, with about so many hexagons or fewer in a box."""
+    """The finest resolution of H3, at most this one, with about `most` hexagons or fewer in a box."""
     while resolution > coarsest and cells_about(box, resolution) > most:
         resolution -= 1
     return resolution

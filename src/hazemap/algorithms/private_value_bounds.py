@@ -21,7 +21,7 @@ FINEST = (64, 32)
 """Into how many bins of equal width a range is cut at most; and then once more what is left of it."""
 
 CLEAR, MUCH = 5, 0.05
-"""So many standard errors, and this part of people, outside of the range that was found show that it was too small."""
+"""More people than these standard errors, and this part of all, outside the range that was found show it too small."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PrivateValueBounds:
 
     Every person has one vote, spread over their records (`OneVote`): so a person moves *all* bins together by one vote,
     however many records they have. First the octaves: the largest in which a crowd stands out of the noise bounds the
-    values on both sides. Then this range is cut into as many bins as so many people allow, and bins are left out at
+    values on both sides. Then this range is cut into as many bins as that many people allow, and bins are left out at
     both ends that hold no more than `beyond` of the votes; if little is left of the range, once again.
 
     A third of a share goes to each step. What a step does not need is left over for the values. If no crowd stands
@@ -142,10 +142,10 @@ CHANCE, FURTHER = 0.01, 0.05
 """How probable it is that noise alone looks like a crowd where there is nobody; and like one more beside a crowd."""
 
 PENALTY = 2.0
-"""A bin belongs to a crowd if it adds more than so many standard errors."""
+"""A bin belongs to a crowd if it adds more than this many standard errors."""
 
 SLACK = 2.0
-"""So many times more may be left out, where noise hides it."""
+"""This many times more may be left out, where noise hides it."""
 
 SURE = 3.0
 """Standard errors that are added to what is said to lie beyond."""
@@ -210,7 +210,7 @@ def _crowd(counts: Floats, noise: Noise, chance: float) -> tuple[int, int] | Non
 
 @lru_cache(maxsize=1024)
 def _enough(length: int, noise: Noise, chance: float) -> float:
-    """What noise alone brings to a run of so many bins with a probability that, over all lengths, adds up to less."""
+    """What noise alone brings to a run of `length` bins with a probability that, over all lengths, adds up to less."""
     return loudest(length, noise, chance / 2 ** (2 * ceil(log2(length)) + 1))
 
 

@@ -82,7 +82,7 @@ class Pyramid:
             # Where noise is next to nothing, one person need not be cut.
             cut = fullest(answer.sums[: len(todo)], self.kept, max(float(self.above) * noise, self.bounding.unit))
             ended = turn + 1 == left or not cut.any()
-            if not cut.any():  # the last cells must be new, or the noise that let them be would speak for them
+            if not cut.any():  # the last cells must be new: the noise that left them uncut would bias their numbers
                 cut = fullest(answer.sums[: len(todo)], 1, -np.inf)
             done, todo = np.concatenate([done, todo[~cut]]), self.tree.children(todo[cut])
         made = read(transcript, cells, Reading.UNBIASED)
@@ -96,7 +96,7 @@ def share(turn: int, last: bool) -> Fraction:
 
 
 def first_level(tree: Tree, most: int) -> int:
-    """The finest level of a tree with at most so many cells, or its root."""
+    """The finest level of a tree with at most this many cells, or its root."""
     level, cells = 0, tree.root
     while level < tree.depth and len(cells := tree.children(cells)) <= most:
         level += 1
@@ -114,7 +114,7 @@ def sides(tree: Tree) -> NDArray[np.float64]:
 
 
 def fullest(numbers: NDArray[np.int64], most: int | None, above: float) -> NDArray[np.bool_]:
-    """Which numbers are above a limit, and among the so many largest."""
+    """Which numbers are above a limit, and among the `most` largest."""
     chosen = np.zeros(len(numbers), dtype=np.bool_)
     chosen[np.argsort(-numbers, kind="stable")[:most]] = True
     return chosen & (numbers > above)

@@ -1,7 +1,8 @@
-"""Statistics of a value for which something is found out first: its bounds, or which cells are worth asking."""
+"""Statistics of a value after a first stage that finds its bounds, the cells worth asking, or the box."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import cast
 
 from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.algorithms.cell_statistics import CellStatistics
@@ -133,14 +134,11 @@ class PrivateBoxStatistics:
             box = yield from part_of(LocateBox().search(BoxPart(prices, share)), share)
             if box is not None:
                 break
-        hexagons = self.method.tree
-        if not isinstance(hexagons, Hexagons):
-            raise InputError("only for hexagons a box is found")
-        inner = self.over(box or WORLD, hexagons)
+        inner = self.over(box or WORLD, cast(Hexagons, self.method.tree))  # checked above
         return (yield from part_of(inner.rounds(BoxPart(prices, rest)), rest))
 
     def over(self, box: Box, hexagons: Hexagons) -> CellMethod:
-        """The method over the hexagons of a box; where their values are all asked for, no more than can be told."""
+        """The method over the hexagons of a box; of no more than can be published, where all are asked for."""
         finest = hexagons.finest
         if not isinstance(self.method, TwoStageStatistics) or self.method.selection is None:
             method = self.method.method if isinstance(self.method, TwoStageStatistics) else self.method

@@ -40,7 +40,9 @@ class Values:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.bounding.scale != self.tree.value_encoding.scale:
-            raise InputError("a record is divided into as many parts as its value encoding says: scale=gauge.scale")
+            raise InputError(
+                "a record has as many parts as its value encoding says: give the rule scale=value_encoding.scale"
+            )
 
     @property
     def size(self) -> int:

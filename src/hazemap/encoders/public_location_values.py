@@ -19,7 +19,7 @@ from hazemap.values.value_encoding import KnownCountEncoding
 
 @dataclass(frozen=True, eq=False)
 class PublicLocationValues(EqualByFields):
-    """The counters of a known-count encoding in every place that is told, those with a weight above 0, in the order of
+    """The counters of a known-count encoding in every published place, those with a weight above 0, in the order of
     `tree`.
 
     VALUES ONLY: two tables are neighbours if the values of one person differ. `people` are in each place, of whom a
@@ -58,7 +58,9 @@ class PublicLocationValues(EqualByFields):
         if self.people.shape != (self.tree.places,) or self.weight.shape != self.people.shape:
             raise InputError("every place has a number of people and a weight")
         if self.bounding.scale != self.known_encoding.l1:
-            raise InputError("a person moves a place by as much as its known-count encoding says: scale=dial.l1")
+            raise InputError(
+                "a person moves a place by what its known-count encoding says: give the rule scale=known_encoding.l1"
+            )
         cap = self.bounding.cells * self.bounding.records
         if not 1 <= self.most <= cap or not self.most <= self.squares <= self.most * self.bounding.records:
             raise InputError("what somebody weighs in all places is at least 1 and at most places times records")

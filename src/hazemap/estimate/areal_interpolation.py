@@ -26,17 +26,17 @@ from hazemap.cellmap import Spread
 from hazemap.estimate.confidence_margins import reach
 
 STEPS = 1024
-"""A law is tabulated at so many numbers; an interval is made longer by one of these steps at either end."""
+"""A law is tabulated at this many numbers; an interval is made longer by one of these steps at either end."""
 
 MOST = 96
-"""So many cut cells at most have a law of their own. The others add what a Gaussian of their variance does, which is
+"""This many cut cells at most have a law of their own. The others add what a Gaussian of their variance does, which is
 what many small ones come to."""
 
 SMALL = 1 / 400
 """Cells with less than this part of the whole variance are among the others."""
 
 UNSEEN = 0.5
-"""People of whom a best guess may not know, in variances of a cell's number: noise hides so many."""
+"""People whom noise may hide from a best guess, in variances of a cell's number."""
 
 
 class PlacedPeople(NamedTuple):

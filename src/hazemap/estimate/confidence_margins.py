@@ -3,7 +3,7 @@
 Noise here is a sum of independent Laplace and Gaussian numbers (the discrete laws are these, as far as whole people can
 tell). Its excess kurtosis κ is 3 Σ p², p the shares of the Laplace numbers in its variance. Of all such sums of one κ
 no two reach equally far, but those that reach farthest are of two kinds: 3/κ Laplace numbers of equal shares, or one
-Laplace number of the share √(κ/3) and a Gaussian one. So whoever takes the farther of both is sure, whatever was summed
+Laplace number of the share √(κ/3) and a Gaussian one. So the farther of both is safe, whatever was summed
 (tests/estimate/test_confidence_margins.py tries others).
 """
 

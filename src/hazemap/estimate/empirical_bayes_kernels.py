@@ -10,7 +10,7 @@ a mixture of components, all of them relative to m, so that numbers of all sizes
 Each component's likelihood of y and its posterior of x have closed forms, in terms of the normal law Φ and of its
 hazard φ/Φ. Its weight is learned by expectation maximisation, from the numbers of its class (empirical Bayes; Robbins
 1956; of this form Stephens 2017). Classes are by m/s, that of the clearest numbers first; each begins with the weights
-of the one before, as if they had been seen in so many numbers.
+of the one before, as if they had been seen in `SEEN` numbers.
 """
 
 from math import erfc, exp, log, sqrt

@@ -20,7 +20,7 @@ POINTS = 1024
 MIDDLES = 1 << 15
 """Groups whose median each centre goes to."""
 ALL_WAYS = 20_000
-"""So many choices are tried one by one."""
+"""Up to this many choices are tried one by one."""
 _ROUNDS = 100
 _ENOUGH = 1e-9
 """A gain that is a smaller part of the cost is none."""

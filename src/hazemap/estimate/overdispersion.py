@@ -54,7 +54,7 @@ class Overdispersion:
         return cls(error, np.clip(_filled(parts), 0.05, 1.0))
 
     def at(self, people: Floats) -> Floats:
-        """D of cells that hold so many people; never less than if everybody were there on their own."""
+        """D of cells that hold this many people; never less than if everybody were there on their own."""
         kinds = np.searchsorted(np.array(EDGES) * self.error, people, "right") - 1
         parts = self.parts[np.maximum(kinds, 0)]
         return np.asarray(parts + (1 - parts) / np.maximum(people, 1))

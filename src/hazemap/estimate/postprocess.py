@@ -1,6 +1,6 @@
 """How the numbers of a map are read off its answers.
 
-An adaptive method cuts a cell because its noisy number was high. That number cannot then speak for the cells
+An adaptive method cuts a cell because its noisy number was high. That number cannot then stand for the cells
 without bias: with all rounds, least squares put the total of a map 3 to 5 standard errors too high, and 95 %
 intervals of large unions held the truth 75 % of the time. So the unbiased estimate, and every interval, comes from
 the answers that were given once the cells were fixed: from the first query that asks for exactly these cells on.

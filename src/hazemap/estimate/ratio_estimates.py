@@ -19,7 +19,7 @@ from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 
 MOST_LAPLACE = 64
-"""So many Laplace numbers have nearly the tail of a Gaussian one, and not a lighter one."""
+"""This many Laplace numbers have nearly the tail of a Gaussian one, and not a lighter one."""
 
 ROUNDS = 3
 """How often an interval is made again with the shape that noise has at its ends."""
@@ -164,7 +164,7 @@ def _passed(numbers: Floats, row: Ints, at: Ints) -> Floats:
 
 
 def loudest(counters: int, noise: Noise, chance: float) -> float:
-    """A number that the noise of the sum of so many counters passes with this probability.
+    """A number that the noise of the sum of `counters` counters passes with this probability.
 
     Noise of excess kurtosis κ is taken as a sum of Laplace numbers, 3/κ for each counter, rounded down (so that the
     tail is no lighter, for a chance of 1 in 25 or less), and 64 in all at the most. The sum of m of width b is the

@@ -13,7 +13,7 @@ from hazemap.queries import Answer, Query, Question
 from hazemap.spatial.whole_tree import WholeTree
 
 LEAST_VARIANCE = 1e-9
-"""People²: less in a measurement is taken for so much. Doubles weigh no more certain numbers against others."""
+"""People²: a smaller variance is taken for this one. Doubles cannot weigh surer numbers against others."""
 
 
 class MeasuredPart(NamedTuple):

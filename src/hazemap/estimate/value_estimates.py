@@ -24,11 +24,11 @@ TOO_WIDE = 0.5
 """An interval wider than this part of what is possible says too little to be shown."""
 
 BENT = 0.75
-"""A variance is told where noise moves it either way by this part of what is possible at most, whatever people are."""
+"""A variance is published where noise moves it by at most this part of what is possible, whatever people are like."""
 
 NEAR, SURER = 3.0, 20
-"""Within so many standard errors of the number of people above the threshold of a variance, its interval misses a 20th
-as often as elsewhere."""
+"""Where the number of people is within this many standard errors above the threshold of a variance, its interval misses
+a 20th as often as elsewhere."""
 
 CHANCE = 0.01
 """How probable it is that noise alone lifts *any* empty place above the threshold."""
@@ -36,7 +36,7 @@ CHANCE = 0.01
 
 @dataclass(frozen=True)
 class ValueEstimate:
-    """A statistic of every place, float64[places] each, in the unit of the value; `too_few` where it cannot be told.
+    """A statistic of every place, float64[places] each, in the unit of the value; `too_few` where it is not published.
 
     There `value` and `stddev` are NaN; the interval still holds.
     """
@@ -81,7 +81,7 @@ class Measurements:
 
     @cached_property
     def _moments(self) -> tuple[Floats, tuple[float, float]]:
-        """The counters of the moments, times so much that they add up to people; and their noise."""
+        """The counters of the moments, scaled so that they add up to people; and their noise."""
         value_encoding = self.tree.value_encoding
         times = value_encoding.scale / value_encoding.scales[0]
         return self.counters[:, : value_encoding.degree + 1] * times, (self.stddev * times, self.kurtosis)
@@ -108,14 +108,14 @@ class Measurements:
 
     @property
     def threshold(self) -> float:
-        """Of fewer people than this nothing is told. Public: it follows from the noise and the number of places.
+        """Of fewer people than this nothing is published. Public: it follows from the noise and the number of places.
 
-        Noise alone lifts any empty place above it in less than 1 release of 100; so what is told is of real places.
+        Noise alone lifts any empty place above it in less than 1 release of 100; so published places are real.
         """
         return self.threshold_of(self.tree.places)
 
     def threshold_of(self, places: int) -> float:
-        """The same, if so many places were asked."""
+        """The same, if this many places were asked."""
         counters, noise = self._moments
         return loudest(counters.shape[1], noise, CHANCE / places)
 
@@ -128,7 +128,7 @@ class Measurements:
     def variances(self, confidence: float = 0.95) -> ValueEstimate:
         """The variance, within people and between them, in the unit of the value squared.
 
-        Whether it is told is decided by the number of people alone: a limit on the width of the interval would pick
+        The number of people alone decides whether it is published: a limit on the width of the interval would pick
         the places whose noise made it too narrow. Of those just above what is needed, noise lifted some there, and
         that noise is in their variance too; so their interval is one of a higher confidence.
         """
@@ -143,9 +143,9 @@ class Measurements:
 
     @property
     def variance_threshold(self) -> float:
-        """Of fewer people than this no variance is told. Public, like `threshold`.
+        """Of fewer people than this no variance is published. Public, like `threshold`.
 
-        A variance lies within 1/4 of the squared width of the bounds. Of so many people noise moves it by at most
+        A variance lies within 1/4 of the squared width of the bounds. Of this many people noise moves it by at most
         three quarters of that either way (95 %), whatever they are like, and mostly by a third of it: a counter of the
         noise σ moves it by σ/N at most.
         """
@@ -187,8 +187,8 @@ class KnownPeople:
     """Counters of the places that were asked about, float64[told, counters], in people (or records); see
     `Measurements`.
 
-    Intervals speak of the noise alone: they hold the statistic of those who count. Whether a mean is told follows from
-    the noise and from numbers of people, so it is public.
+    Intervals speak of the noise alone: they hold the statistic of those who count. Whether a mean is
+    published follows from the noise and from numbers of people, so it is public.
 
     >>> from hazemap.cells import Leaves
     >>> from hazemap.temporal.time_slots import Always
@@ -231,7 +231,7 @@ class KnownPeople:
 
     @property
     def threshold(self) -> float:
-        """Of a place in which fewer people count nothing is told: its interval would be too wide."""
+        """A place in which fewer people count is not published: its interval would be too wide."""
         wide = reach(0.95, np.full(1, self.kurtosis))[0] * self.stddev / self.asked.known_encoding.scales[0]
         return float(2 * wide / TOO_WIDE)
 
@@ -308,7 +308,7 @@ class KnownPeople:
         )
 
     def _spread(self, numbers: Floats, known: NDArray[np.bool_]) -> Floats:
-        """Numbers of the places that are told, NaN elsewhere."""
+        """Numbers of the published places, NaN elsewhere."""
         spread = np.full(self.tree.places, np.nan)
         spread[self.asked.told[known]] = numbers[known]
         return spread

@@ -20,7 +20,7 @@ SCHEMA = 2
 
 SUFFIX = " (values only)"
 """What schema 1 added to the name of a data set to have a page for values-only. Names mean nothing any more, so that a
-name that ends in this is refused: whoever writes one means the page."""
+name that ends in this is refused: it probably means the page."""
 
 TABLES = (
     """CREATE TABLE datasets (
@@ -215,7 +215,7 @@ def migrate(db: sqlite3.Connection) -> None:
     """Turn the tables of schema 1 into these, within the transaction that is open: every charge and every cap stays.
 
     Whose a charge was is known from its statement, where it was released; by which column people were told apart is
-    not, so whoever charges next is asked (`Ledger.charge`). A data set named "x (values only)" becomes the values-only
+    not, so the next charge asks for it (`Ledger.charge`). A data set named "x (values only)" becomes the values-only
     page of x, unless something else was charged to it.
     """
     old = {name: rest for name, *rest in db.execute("SELECT name, cap, cap_rho, created FROM datasets ORDER BY name")}

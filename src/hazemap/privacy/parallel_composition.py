@@ -43,7 +43,7 @@ class Steps(NamedTuple):
         return max((self.paid[i] for i in np.flatnonzero(met)), default=_ZERO)
 
     def raised(self, first: Cells, last: Cells, by: Fraction) -> "Steps":
-        """With so much more in these stretches: O(steps + stretches)."""
+        """With this much more in these stretches: O(steps + stretches)."""
         paid = len(self.paid)
         starts, which = once_compiled(_stepped_loop)(self.starts, self.which, first, last, paid)
         used = np.flatnonzero(np.bincount(which))

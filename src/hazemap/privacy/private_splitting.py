@@ -48,7 +48,7 @@ class SplittingNoise:
 
     @classmethod
     def within(cls, epsilon: Fraction, most: int, fan: int, depth: int) -> "SplittingNoise":
-        """What makes a tree cost ε, where a person has at most so many votes and cells of `depth` depths are split."""
+        """What makes a tree cost ε, where a person has at most `most` votes and cells of `depth` depths are split."""
         if epsilon <= 0 or most < 1 or fan < 2 or depth < 1:
             raise InputError(
                 "a tree is grown for an epsilon above 0, 1 vote a person or more, and 1 depth or more of cells that "

@@ -22,7 +22,7 @@ NOT_PROTECTED = (
     "NOT protected: whereabouts and numbers; who was in which cell and slot with how many records is taken to be "
     "public, and numbers of people are exact"
 )
-"""What a statement says beside it, in so many words."""
+"""What a statement says beside it."""
 
 
 class Randomness(Enum):

@@ -17,7 +17,7 @@ from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 GRAIN = 1 << 40
-"""Shares that no rational is equal to are rounded down to whole parts of the budget, so many in all."""
+"""Shares that are no rational are rounded down to multiples of one part in this many of the budget."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class HTF:
         return (yield from self._grower().mapped(grown, asked, self.reading))
 
     def allotment(self, people: float, epsilon: float, left: Fraction) -> BudgetAllotment:
-        """What is spent on each level where so many people are, of a run's epsilon, of which the part `left` is left.
+        """What is spent on each level for this many people and a run's epsilon, of which the part `left` is left.
 
         Cuts get half of it at most, whatever a level costs.
         """
@@ -104,7 +104,7 @@ class HTF:
         return BudgetAllotment(left, shares[:-1], (level,) * height, self._fullness(people, epsilon, shares))
 
     def _fullness(self, people: float, epsilon: float, shares: tuple[Fraction, ...]) -> tuple[float, ...]:
-        """A cell with so many people or fewer is a leaf, at every height above 0."""
+        """The number of people up to which a cell is a leaf, at every height above 0."""
         if self.stop_at is not None:
             return (float(self.stop_at),) * (len(shares) - 1)
         return tuple(max(full, 0.0) for full in thresholds(people, [epsilon * float(share) for share in shares])[:-1])

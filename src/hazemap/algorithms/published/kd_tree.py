@@ -29,7 +29,7 @@ class KDTree:
     direction (fan-out four, so that a rectangle needs about twice as many cells of each level as of the one before),
     and level i of 0 to h gets ε_i ∝ 2^(i · `growth`): 1/3 for geometric budgets, 0 for equal ones (ibid., lemma 3).
     Weights are whole numbers, `grain` for the root. Least squares over all levels are exact (ibid., section 5); the
-    cells were fixed before they were counted, so every level speaks for them without bias.
+    cells were fixed before they were counted, so the counts of every level are unbiased.
 
     A hybrid cuts some levels in the middle, which costs nothing: `above` at the top of the tree, `below` at its
     bottom (kd-hybrid), both as parts of all levels.

@@ -58,7 +58,7 @@ class PlainMean:
 
 
 def _mean(quantizer: Quantizer, answer: Answer, number: int) -> Mean:
-    """The mean of so many readings, from a noisy sum of them."""
+    """The mean of `number` readings, from a noisy sum of them."""
     return Mean(quantizer.value(answer.sums[0] / number), quantizer.width(float(answer.stddev[0]) / number))
 
 
@@ -158,7 +158,7 @@ class BalancedMean:
     Person ℓ has weight c_ℓ = min(m_ℓ, m) and pulls at t with their mean's distance, clipped to ±h, h = `reach` · U.
     With K = Σ c_ℓ/m, of which a part p lies within h, the choice is off by about 4h/(ε K p): a quarter of U/(ε K̄),
     which the mean of arrays is off by, and no budget goes to a clipping range first. No sample is left out of a
-    person's mean, so that means are close to each other; whoever is far from everybody pulls no more than h.
+    person's mean, so that means are close to each other; somebody far from everybody pulls no more than h.
 
     m has the least expected square error, 2(4h/(ε K p))² + σ² Σ_ℓ (c_ℓ/Σc − m_ℓ/Σm)²: noise, and the bias of counting
     people for less than their samples if people's means differ by σ. Only ε and public numbers enter; p = 3/4, σ = 2h

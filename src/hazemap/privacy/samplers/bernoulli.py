@@ -127,7 +127,7 @@ _CHUNK = 1 << 18  # words at a time: 6 MB of temporary memory
 
 
 def binomial(stream: Stream, coin: Coin, trials: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each entry the number of heads in so many tosses of the coin; exact. O(Σ trials/32) words in all.
+    """For each entry the number of heads in that many tosses of the coin; exact. O(Σ trials/32) words in all.
 
     Coins are not tossed one by one. Of k people who have only tossed heads, Bin(k, ½) go on after each toss, which is
     how many of k random bits are 1; the others get the digit of the toss. So n tosses of the coin cost about 2n bits.
@@ -152,7 +152,7 @@ def binomial(stream: Stream, coin: Coin, trials: NDArray[np.int64]) -> NDArray[n
 
 
 def fair(stream: Stream, trials: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each entry the number of heads in so many tosses of a fair coin: the ones among as many random bits."""
+    """For each entry the number of heads in that many tosses of a fair coin: the ones among as many random bits."""
     number = -(-trials // 64)
     ends = np.cumsum(number)
     starts = ends - number
