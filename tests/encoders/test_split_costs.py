@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import SplitCosts
-from hazemap.encoders.split_costs import PARTS
+from hazemap.encoders.cell_splits import PARTS
 from hazemap.errors import InputError
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.quadtree import Quadtree

@@ -1,8 +1,8 @@
-"""How uneven cells would be if they were cut here or there: what trees of even density choose their cuts by."""
+"""What it costs to split cells here or there: by how uneven the parts are, or by how the votes divide."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.jit import once_compiled
+from hazemap.spatial.binary_partition import ACROSS, DOWN, BinaryPartition
 from hazemap.spatial.pixel_rectangles import Cuttable, Rectangles
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, Sensitivity
 from hazemap.tables.votes import VotesTable
@@ -22,8 +23,25 @@ PARTS = 16
 _ROOM, _LARGEST = 1 << 60, 1 << 61
 
 
+class _CellSplits(EqualByFields):
+    """Cells of a tree of rectangles, each to be cut west from east (`axis` 0) or north from south (1)."""
+
+    cells: Leaves
+    axis: NDArray[np.int8]
+
+    @cached_property
+    def _rectangles(self) -> Rectangles:
+        return cast(Cuttable, self.cells.tree).rectangles(self.cells.cells)  # each class checks its tree
+
+    @cached_property
+    def _along(self) -> tuple[Ints, Ints]:
+        """Where each cell begins and ends in the direction in which it is cut."""
+        west, north, east, south = self._rectangles
+        return np.where(self.axis == ACROSS, west, north), np.where(self.axis == ACROSS, east, south)
+
+
 @dataclass(frozen=True, eq=False)
-class SplitCosts(EqualByFields):
+class SplitCosts(_CellSplits):
     """The cost of cutting each cell on each of some lines: Σ |c − mean| over either side (Shaham et al. 2022, eq. 5).
 
     c are the votes in a pixel, empty pixels included. The cells are uncut or coarser ones of a tree of rectangles of
@@ -85,7 +103,7 @@ class SplitCosts(EqualByFields):
         Σ |c − mean| = 2 Σ (c − mean) over the c above the mean, so only pixels with votes are looked at:
         O(votes in the cells · candidates), after the votes were sorted into the tree's leaves (`Votes.drawn`).
         """
-        tree = self._tree
+        tree = cast(Cuttable, self.cells.tree)
         groups = table.votes(tree.base, self.bounding).drawn(tree).groups
         first, last = self.cells.spans
         begin = groups.start[np.searchsorted(tree.leaves, first)]
@@ -95,20 +113,6 @@ class SplitCosts(EqualByFields):
             begin, end, self.axis, self.lines, before, behind, groups.x, groups.y, groups.weights
         )
         return (_cost(before, *found[:3]) + _cost(behind, *found[3:])).ravel()
-
-    @property
-    def _tree(self) -> Cuttable:
-        return cast(Cuttable, self.cells.tree)  # checked above
-
-    @cached_property
-    def _rectangles(self) -> Rectangles:
-        return self._tree.rectangles(self.cells.cells)
-
-    @cached_property
-    def _along(self) -> tuple[Ints, Ints]:
-        """Where each cell begins and ends in the direction it is cut."""
-        west, north, east, south = self._rectangles
-        return np.where(self.axis == 0, west, north), np.where(self.axis == 0, east, south)
 
     @property
     def _pixels(self) -> tuple[Ints, Ints]:
@@ -175,3 +179,116 @@ def _sides(
             found[0, i, j], found[1, i, j], found[2, i, j] = first, sum_1, times_1
             found[3, i, j], found[4, i, j], found[5, i, j] = every - first, sum_2, times_2
     return found
+
+
+class Candidates(NamedTuple):
+    """The lines that each cell may be cut on: those of cell i are `starts[i]` until before `starts[i + 1]`."""
+
+    lines: Ints
+    starts: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class MedianSplitScores(_CellSplits):
+    """For every cell of a tree of cuts, one line between its pixels with half of its votes on either side.
+
+    `axis` is 0 for each cell to be cut west from east, 1 for north from south; int8[cells]. Candidates are all lines
+    between pixels inside the cell; of a cell wider than `lines` pixels, those nearest before equal parts of it,
+    `lines` − 1 of them. The score of a line is −|2 · before − all|: −|votes before it − votes behind it|, an integer.
+
+    Privacy: a vote in a cell moves each score of that cell by one at most, and no score of any other. So a person with
+    x of their k votes in a cell sees its choice, made with ε and sensitivity k, as made with ε x/k and sensitivity x,
+    which is the same choice: they lose ε x/k there, in ρ = ε²/2 no more than ρ (x/k)². Cells are disjoint, so all
+    cells together cost ε (or ρ), and each is chosen in with all of it; and it is a question about its cells alone in
+    the sense of `privacy.parallel_composition`.
+
+    >>> from hazemap.spatial.quadtree import Quadtree
+    >>> tree = BinaryPartition.uncut(Quadtree.world(depth=3))
+    >>> MedianSplitScores(Leaves(tree, tree.root), axis=np.array([0])).candidates
+    Candidates(lines=array([1, 2, 3, 4, 5, 6, 7]), starts=array([0, 7]))
+    """
+
+    cells: Leaves
+    axis: NDArray[np.int8]
+    bounding: Bounding = AtMostRows(1)
+    lines: int = 1 << 10
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        own_array(self, "axis", np.int8)
+        if not isinstance(self.cells.tree, BinaryPartition) or len(self.cells.tree.frames) != 1:
+            raise InputError("lines are drawn through the cells of a tree of cuts with one frame")
+        if self.axis.shape != (self.cells.size,) or not np.isin(self.axis, (ACROSS, DOWN)).all() or self.lines < 2:
+            raise InputError("each cell is cut across (0) or down (1), into one of 2 parts of it or more and the rest")
+        if not self.cells.size or NOWHERE in self.cells.cells or self.cells.nested or self._edges[1].min() < 2:
+            raise InputError("cells that are cut lie beside each other, and have two pixels or more in that direction")
+
+    @property
+    def choices(self) -> int:
+        """One line a cell."""
+        return self.cells.size
+
+    @property
+    def sensitivity(self) -> int:
+        """How far one person can move the scores of a cell: all their votes may lie in it."""
+        return self.bounding.sensitivity.l1
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """The lines of each cell, public: counted from the west or the north of the square."""
+        first, width = self._edges
+        parts = np.minimum(width, self.lines)
+        starts = np.concatenate([[0], np.cumsum(parts - 1)])
+        part = np.arange(starts[-1]) - np.repeat(starts[:-1] - 1, parts - 1)
+        lines = np.repeat(first, parts - 1) + part * np.repeat(width, parts - 1) // np.repeat(parts, parts - 1)
+        return Candidates(lines, starts)
+
+    def scores(self, table: VotesTable) -> Ints:
+        """The score of every candidate: O(candidates), or where most pixels are empty O(votes + candidates)."""
+        tree, (lines, starts) = cast(BinaryPartition, self.cells.tree), self.candidates
+        votes = table.votes(tree.base, self.bounding)
+        summed = votes.summed(tree)
+        if summed is not None:
+            edges, each = self._rectangles, np.diff(starts)
+            whole, (west, north, east, south) = summed.inside(edges), (np.repeat(line, each) for line in edges)
+            down = np.repeat(self.axis == DOWN, each)
+            before = summed.inside(Rectangles(west, north, np.where(down, east, lines), np.where(down, lines, south)))
+            return np.asarray(-np.abs(2 * before - np.repeat(whole, each)))
+        from hazemap.spatial.pixel_kernels import columns_and_rows
+
+        x, y = columns_and_rows(votes.cells, tree.base.depth)
+        first, width = self._edges
+        scores: Ints = once_compiled(_scores_loop)(
+            *(self.cells.locate(tree.leaves), votes.drawn(tree).positions, x, y, votes.weights),
+            *(self.axis, first, width, np.minimum(width, self.lines), starts),
+        )
+        return scores
+
+    @property
+    def _edges(self) -> tuple[Ints, Ints]:
+        """Where each cell begins in this direction, and how many pixels it has."""
+        low, high = self._along
+        return low, high - low
+
+
+def _scores_loop(  # type: ignore[no-untyped-def]
+    cell_of_leaf, leaf, x, y, weight, axis, first, width, parts, starts
+):  # pragma: no cover - compiled
+    """Part j of a cell begins at ⌊j · width/parts⌋, so pixel v is in part ⌊((v + 1) · parts − 1)/width⌋."""
+    n = len(first)
+    scores, all_votes = np.zeros(starts[n], dtype=np.int64), np.zeros(n, dtype=np.int64)
+    for i in range(len(leaf)):
+        cell = cell_of_leaf[leaf[i]] if leaf[i] >= 0 else -1
+        if cell < 0:
+            continue
+        all_votes[cell] += weight[i]
+        place = y[i] if axis[cell] else x[i]
+        part = ((place - first[cell] + 1) * parts[cell] - 1) // width[cell]
+        if part < parts[cell] - 1:
+            scores[starts[cell] + part] += weight[i]
+    for cell in range(n):
+        before = 0
+        for j in range(starts[cell], starts[cell + 1]):
+            before += scores[j]
+            scores[j] = -abs(2 * before - all_votes[cell])
+    return scores
