@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import laplace_epsilon
-from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower
+from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower, rounded_share
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Cells, Leaves
 from hazemap.encoders import Counts
@@ -18,9 +18,6 @@ from hazemap.queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.district_squares import DistrictSquares
 from hazemap.spatial.subdivided_districts import SubdividedDistricts
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
-
-GRAIN = 1 << 40
-"""Shares that are no rational are rounded down to multiples of one part in this many of the budget."""
 
 Transcript = list[tuple[Question, Answer]]
 
@@ -77,7 +74,7 @@ class National:
     def shares(self) -> tuple[Fraction, ...]:
         """What each level of districts costs, from the root; the finest level's is for what is inside."""
         roots = np.cbrt(self.tree.districts.sizes)
-        upper = [Fraction(floor(root / roots.sum() * GRAIN), GRAIN) for root in roots[:-1]]
+        upper = [rounded_share(root / roots.sum()) for root in roots[:-1]]
         return (*upper, 1 - sum(upper, Fraction(0)))
 
     @property
@@ -128,7 +125,7 @@ class National:
         tallest = max(heights, default=0)
         cutting = min(self.share_a_level, left / (2 * tallest)) if tallest and self.turns else Fraction(0)
         data = float(left - cutting * tallest) * (1 - 2 ** (-1 / 3))
-        counting = [Fraction(floor(data * 2 ** (-i / 3) * GRAIN), GRAIN) for i in range(tallest)]  # s_i
+        counting = [rounded_share(data * 2 ** (-i / 3)) for i in range(tallest)]  # s_i
         plans = {}
         for height in sorted(set(heights)):
             within = cutting * height + sum(counting[:height], Fraction(0)) if height else left

@@ -43,7 +43,9 @@ class TwoStageStatistics:
 
     def __post_init__(self) -> None:
         if self.bounds is None and self.selection is None:
-            raise InputError("nothing is found out first: ask for the values of the cells themselves (CellStatistics)")
+            raise InputError(
+                "there is nothing to be found first: ask for the values of the cells (CellStatistics)"
+            )
 
     @property
     def tree(self) -> Tree:

@@ -9,6 +9,7 @@ are disjoint, so each question is paid once, whatever their number, and people p
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import floor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -241,6 +242,11 @@ class _Active:
         """The halves of the cells, which follow each other."""
         twice = np.repeat(np.arange(len(self.cells)), 2)
         return replace(self, cells=cells, kind=self.kind[twice], paid=self.paid[twice], people=self.people[twice] / 2)
+
+
+def rounded_share(share: float) -> Fraction:
+    """A share that need be no rational, rounded down to a multiple of 2⁻⁴⁰."""
+    return Fraction(floor(share * (1 << 40)), 1 << 40)
 
 
 def _grouped(shares: list[Fraction], place: Ints, wanted: NDArray[np.bool_]) -> list[tuple[Fraction, Ints]]:

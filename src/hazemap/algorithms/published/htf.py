@@ -7,7 +7,7 @@ from math import floor, log, log2
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, square_of
-from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower
+from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower, rounded_share
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Tree
 from hazemap.errors import InputError
@@ -15,9 +15,6 @@ from hazemap.privacy.budget import Number, exact
 from hazemap.queries import Prices, Rounds
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
-
-GRAIN = 1 << 40
-"""Shares that are no rational are rounded down to multiples of one part in this many of the budget."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ class HTF:
         level = min(self.share_a_level, left / (2 * height)) if height and self.turns else Fraction(0)
         data = left - level * height
         weights = [2 ** ((height - i) / 3) for i in range(height, -1, -1)]  # from the root to height 0
-        shares = tuple(Fraction(floor(float(data) * weight / sum(weights) * GRAIN), GRAIN) for weight in weights)
+        shares = tuple(rounded_share(float(data) * weight / sum(weights)) for weight in weights)
         return BudgetAllotment(left, shares[:-1], (level,) * height, self._fullness(people, epsilon, shares))
 
     def _fullness(self, people: float, epsilon: float, shares: tuple[Fraction, ...]) -> tuple[float, ...]:
