@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from hazemap.cells import Growing, Leaves, Tree
 from hazemap.encoders import Counts, Encoder, MedianSplitScores, QuantileScores, SplitCosts
-from hazemap.encoders.single_cell_scores import ArrayBins, ArrayQuantiles, RobustMeanScores
-from hazemap.encoders.single_cell_sums import ArrayMeans
+from hazemap.encoders.single_cell_values import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields
 from hazemap.privacy.budget import Budget, exact

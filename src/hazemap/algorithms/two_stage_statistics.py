@@ -43,9 +43,7 @@ class TwoStageStatistics:
 
     def __post_init__(self) -> None:
         if self.bounds is None and self.selection is None:
-            raise InputError(
-                "there is nothing to be found first: ask for the values of the cells (CellStatistics)"
-            )
+            raise InputError("there is nothing to be found first: ask for the values of the cells (CellStatistics)")
 
     @property
     def tree(self) -> Tree:

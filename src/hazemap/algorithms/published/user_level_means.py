@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hazemap.arrays import Floats, Ints
-from hazemap.encoders.single_cell_scores import ArrayBins, ArrayQuantiles, RobustMeanScores
-from hazemap.encoders.single_cell_sums import ArrayMeans, ValueSums
+from hazemap.encoders.single_cell_values import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores, ValueSums
 from hazemap.errors import InputError
 from hazemap.queries import Answer, Choice, Measure, Prices, Query, Question, Rounds
 from hazemap.tables.sample_arrays import Grouping, SampleCounts

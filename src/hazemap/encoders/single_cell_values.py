@@ -1,23 +1,136 @@
-"""Scores of intervals and cuts of a value, by how many array means lie where. Only a curator can compute them."""
+"""Sums and scores of the values of one cell: of each person's own, or of the means of arrays of several people's.
+
+Scores, and whatever is about arrays, only a curator can compute.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hazemap.encoders.single_cell_sums import in_public, samples
-from hazemap.errors import InputError
+from hazemap.arrays import Ints
+from hazemap.encoders.encoder import Entries
+from hazemap.engines.memory import MemoryTable
+from hazemap.engines.single_cell_samples import Samples
+from hazemap.errors import InputError, TableError
+from hazemap.tables.contribution_bounding import Sensitivity
 from hazemap.tables.sample_arrays import Grouping, SampleCounts
 from hazemap.tables.votes import VotesTable
 from hazemap.values.quantizer import Quantizer
+
+
+def samples(table: VotesTable) -> Samples:
+    """The table, if it has values of people; `TableError` if it only has places."""
+    if not isinstance(table, Samples):
+        raise TableError("this question is about values: it needs a table of samples, hazemap.tables.Samples")
+    return table
+
+
+@dataclass(frozen=True)
+class ValueSums:
+    """The sum of the readings of each person's first `most` values: one number.
+
+    A person's readings are at most `most` numbers 0 … steps, so they move the sum by most · steps at the most: if
+    their values change (VALUES ONLY), and if they are added or removed.
+
+    >>> ValueSums(Quantizer(0, 65, steps=650), most=417).sensitivity.l1
+    271050
+    """
+
+    quantizer: Quantizer
+    most: int
+
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise InputError(f"of each person 1 value or more is added up, not {self.most}")
+
+    @property
+    def size(self) -> int:
+        """One sum."""
+        return 1
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person can move it."""
+        return Sensitivity(self.most * self.quantizer.steps, (self.most * self.quantizer.steps) ** 2)
+
+    def encode(self, table: MemoryTable) -> Entries:
+        """What each person adds, from the column `value` of a table in memory."""
+        if "value" not in table.columns:
+            raise TableError("values are in a column called value, which this table does not have")
+        person, place = np.unique(table.person, return_inverse=True)
+        order = np.argsort(place, kind="stable")
+        rank = np.arange(len(order)) - np.searchsorted(place[order], place[order])
+        kept = order[rank < self.most]
+        sums = np.zeros(len(person), dtype=np.int64)
+        np.add.at(sums, place[kept], self.quantizer.read(table.columns["value"][kept]))
+        return Entries(person, np.zeros(len(person), dtype=np.int64), sums)
+
+    def total(self, table: VotesTable) -> Ints:
+        """The exact sum."""
+        return np.array([samples(table).sum_of_first(self.most, self.quantizer)])
+
+
+@dataclass(frozen=True)
+class _OfArrays:
+    """What is made of the means of arrays of samples: who is in which array is public (VALUES ONLY)."""
+
+    quantizer: Quantizer
+    contributions: SampleCounts
+    grouping: Grouping
+
+    def _means(self, table: VotesTable) -> Ints:
+        """The mean of each array, in readings."""
+        found = samples(table)
+        if found.contributions != self.contributions:
+            raise TableError("people give other numbers of samples than those declared public: take them from it")
+        return found.array_means(self.grouping, self.quantizer)
+
+
+@dataclass(frozen=True)
+class ArrayMeans(_OfArrays):
+    """The sum of the means of all arrays, each rounded to a reading and clipped to `low` … `high`: one number.
+
+    VALUES ONLY: the arrays are public, and one person is in f of them (`grouping.spanned`), so they move the sum by
+    f · (high − low) at the most. It is no sum over people: a `Measure`, which only a curator can answer.
+
+    >>> some = SampleCounts(np.array([3, 2, 9, 1]))
+    >>> from hazemap.tables.sample_arrays import BestFit, WrapAround
+    >>> means = ArrayMeans(Quantizer(0, 65, steps=650), some, WrapAround(4), low=100, high=300)
+    >>> means.sensitivity.l1
+    400
+    """
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low < self.high <= self.quantizer.steps:
+            raise InputError(f"means are clipped to readings between 0 and {self.quantizer.steps}, the lower one first")
+
+    @property
+    def size(self) -> int:
+        """One sum."""
+        return 1
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person's values can move it."""
+        most = self.grouping.spanned * (self.high - self.low)
+        return Sensitivity(most, most**2)
+
+    def total(self, table: VotesTable) -> Ints:
+        """The exact sum. O(rows)."""
+        means = self._means(table)
+        return np.array([np.clip(means, self.low, self.high).sum()])
+
 
 HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True)
-class ArrayQuantiles:
+class ArrayQuantiles(_OfArrays):
     """For each rank, a reading with that part of all array means below it.
 
     Candidates are the readings 0 … steps; the score of one is −|below − rank · all|, times the denominator of the rank
@@ -33,9 +146,6 @@ class ArrayQuantiles:
     10
     """
 
-    quantizer: Quantizer
-    contributions: SampleCounts
-    grouping: Grouping
     ranks: tuple[Fraction, ...]
 
     def __post_init__(self) -> None:
@@ -51,16 +161,16 @@ class ArrayQuantiles:
         """How far one person's values can move a score."""
         return self.grouping.spanned * rank.denominator
 
-    def scores(self, table: VotesTable, rank: Fraction) -> NDArray[np.int64]:
+    def scores(self, table: VotesTable, rank: Fraction) -> Ints:
         """The score of every reading, int64[steps + 1]. O(rows + steps)."""
-        means = in_public(table, self.contributions).array_means(self.grouping, self.quantizer)
+        means = self._means(table)
         below = np.cumsum(np.bincount(means + 1, minlength=self.quantizer.steps + 2))[:-1]
-        scores: NDArray[np.int64] = -np.abs(rank.denominator * below - rank.numerator * len(means))
+        scores: Ints = -np.abs(rank.denominator * below - rank.numerator * len(means))
         return scores
 
 
 @dataclass(frozen=True)
-class ArrayBins:
+class ArrayBins(_OfArrays):
     """One of the bins of `width` readings, from 0 on, that holds a median of the array means (Levy et al. 2021).
 
     The score of a bin is −max(means left of it, means right of it). VALUES ONLY: a person moves f means, so each of
@@ -73,9 +183,6 @@ class ArrayBins:
     (7, 2)
     """
 
-    quantizer: Quantizer
-    contributions: SampleCounts
-    grouping: Grouping
     width: int
     ranks: ClassVar[tuple[Fraction, ...]] = (HALF,)
     choices: ClassVar[int] = 1
@@ -93,12 +200,12 @@ class ArrayBins:
         """How far one person's values can move a score."""
         return self.grouping.spanned
 
-    def scores(self, table: VotesTable, rank: Fraction) -> NDArray[np.int64]:  # noqa: ARG002 - of the one rank
+    def scores(self, table: VotesTable, rank: Fraction) -> Ints:  # noqa: ARG002 - of the one rank
         """The score of every bin, int64[number]. O(rows + number)."""
-        means = in_public(table, self.contributions).array_means(self.grouping, self.quantizer)
+        means = self._means(table)
         inside = np.bincount(means // self.width, minlength=self.number)
         upto = np.cumsum(inside)
-        scores: NDArray[np.int64] = -np.maximum(upto - inside, len(means) - upto)
+        scores: Ints = -np.maximum(upto - inside, len(means) - upto)
         return scores
 
 
@@ -132,7 +239,7 @@ class RobustMeanScores:
         """How far one person's values can move a score."""
         return 2 * self.reach * self.most
 
-    def scores(self, table: VotesTable, rank: Fraction) -> NDArray[np.int64]:  # noqa: ARG002 - of the one rank
+    def scores(self, table: VotesTable, rank: Fraction) -> Ints:  # noqa: ARG002 - of the one rank
         """The score of every reading, int64[steps + 1]. O(rows + steps)."""
         found, steps, reach = samples(table), self.quantizer.steps, self.reach
         means, weights = found.means(self.quantizer), found.contributions.kept(self.most)
@@ -141,5 +248,5 @@ class RobustMeanScores:
         upto = np.concatenate([np.zeros(reach, np.int64), np.cumsum(held), np.full(reach, weights.sum())])
         near = upto[2 * reach :] - upto[: steps + 1]  # weight at t − reach + 1 … t + reach
         pull = (weights * np.minimum(means, reach)).sum() - np.concatenate([[0], np.cumsum(near[:-1])])
-        scores: NDArray[np.int64] = -np.abs(pull)
+        scores: Ints = -np.abs(pull)
         return scores

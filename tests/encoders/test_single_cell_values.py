@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from hazemap.encoders import total
-from hazemap.encoders.single_cell_scores import ArrayBins, ArrayQuantiles, RobustMeanScores
-from hazemap.encoders.single_cell_sums import ArrayMeans, ValueSums
+from hazemap.encoders.single_cell_values import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores, ValueSums
 from hazemap.engines.memory import MemoryTable
 from hazemap.engines.single_cell_samples import Samples
 from hazemap.errors import InputError, TableError
