@@ -62,21 +62,12 @@ def _mean(quantizer: Quantizer, answer: Answer, number: int) -> Mean:
 
 
 @dataclass(frozen=True)
-class ArrayAveraging:
-    """(1/K̄) Σ array means + Lap(f U/(K̄ ε)) (Rameshwar et al. 2024): the mean of the means of arrays of equal length.
-
-    >>> from hazemap.tables.sample_arrays import BestFit
-    >>> ArrayAveraging(Quantizer(0, 65), SampleCounts(np.array([3, 10])), BestFit(3)).grouping.most
-    3
-    """
+class _OfArrays:
+    """What averages the means of arrays of equal length."""
 
     quantizer: Quantizer
     contributions: SampleCounts
     grouping: Grouping
-
-    def rounds(self, prices: Prices) -> Rounds[Mean]:  # noqa: ARG002 - one query needs no price
-        """One sum of means."""
-        return (yield from self._clipped(0, self.quantizer.steps, Fraction(1)))
 
     def _clipped(self, low: int, high: int, share: Fraction) -> Generator[Question, Answer, Mean]:
         """The mean of array means clipped to the readings `low` … `high`, which are taken one apart at least."""
@@ -87,7 +78,21 @@ class ArrayAveraging:
 
 
 @dataclass(frozen=True)
-class QuantileMean(ArrayAveraging):
+class ArrayAveraging(_OfArrays):
+    """(1/K̄) Σ array means + Lap(f U/(K̄ ε)) (Rameshwar et al. 2024): the mean of the means of arrays of equal length.
+
+    >>> from hazemap.tables.sample_arrays import BestFit
+    >>> ArrayAveraging(Quantizer(0, 65), SampleCounts(np.array([3, 10])), BestFit(3)).grouping.most
+    3
+    """
+
+    def rounds(self, prices: Prices) -> Rounds[Mean]:  # noqa: ARG002 - one query needs no price
+        """One sum of means."""
+        return (yield from self._clipped(0, self.quantizer.steps, Fraction(1)))
+
+
+@dataclass(frozen=True)
+class QuantileMean(_OfArrays):
     """Array means clipped to their private `rank` and 1 − `rank` quantiles (Smith 2011), then averaged.
 
     With `rank` None, 2/ε arrays are cut off at each end (Amin et al. 2019), a quarter of all at most: ε is what the
@@ -120,7 +125,7 @@ class QuantileMean(ArrayAveraging):
 
 
 @dataclass(frozen=True)
-class LevyMean(ArrayAveraging):
+class LevyMean(_OfArrays):
     """A bin with a median of the array means is chosen; they are clipped to its middle ± 1.5 widths (Levy et al. 2021).
 
     A bin is τ = (U/2) √((2/m) ln(2K/δ)) wide: if all samples were independent, all means would lie within the three
