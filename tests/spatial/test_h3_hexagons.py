@@ -1,4 +1,7 @@
-"""Hexagons: bit arithmetic against the H3 library, the roots against random points, areas and outlines."""
+"""Hexagons: bit arithmetic against the H3 library, the roots against random points, areas and outlines.
+
+Outlines are cut at the antimeridian and around the poles.
+"""
 
 import h3
 import numpy as np
@@ -10,7 +13,7 @@ from hypothesis import strategies as st
 from hazemap.cells import NOWHERE, Cells, Leaves
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import WORLD, Box
-from hazemap.spatial.h3_hexagons import REACH, Hexagons
+from hazemap.spatial.h3_hexagons import REACH, Hexagons, cut_at_antimeridian
 
 PENTAGON = Box(10.0, 64.4, 11.0, 65.0)
 GLOBE = Hexagons(Box(-180, -90, 180, 90), 0, 15)
@@ -206,3 +209,22 @@ def test_a_pentagon_has_five_neighbours():
     tree = Hexagons(WORLD, coarsest=0, finest=2)
     pentagon = np.array([h3.str_to_int(name) for name in h3.get_pentagons(2)], dtype=np.uint64)
     assert ((tree.neighbours(pentagon) != NOWHERE).sum(axis=1) == 5).all()
+
+
+def test_a_polygon_away_from_the_antimeridian_stays_as_it_is() -> None:
+    polygons = shapely.box([-180, 0], [0, 0], [-1, 170], [10, 10])
+    assert (cut_at_antimeridian(polygons) == polygons).all()
+
+
+def test_a_ring_across_the_antimeridian_becomes_two_parts() -> None:
+    ring = shapely.Polygon([(179, 0), (-179, 0), (-179, 1), (179, 1)])
+    (whole,) = cut_at_antimeridian(np.array([ring]))
+    assert whole.equals(shapely.MultiPolygon([shapely.box(179, 0, 180, 1), shapely.box(-180, 0, -179, 1)]))
+
+
+def test_a_ring_around_a_pole_holds_the_pole() -> None:
+    for lat, pole in ((80, 90), (-70, -90)):
+        for turn in (1, -1):
+            ring = shapely.Polygon([(turn * lon, lat) for lon in (10, 100, -170, -80)])
+            (whole,) = cut_at_antimeridian(np.array([ring]))
+            assert whole.equals(shapely.box(-180, min(lat, pole), 180, max(lat, pole)))

@@ -217,9 +217,8 @@ def measured(tree: Tree, rule: OwnMeans) -> CellTimeSlots:
     """The tree, if the rule can divide rows over it."""
     if not isinstance(tree, CellTimeSlots) or tree.value_encoding.scale != rule.scale:
         raise InputError(
-            f"the rule {str(rule)!r} divides rows over the counters of a value encoding into {rule.scale} parts: ask "
-            "it of a "
-            "tree of such counters (CellTimeSlots), with its value encoding's scale"
+            f"the rule {str(rule)!r} divides rows over the counters of a value encoding into {rule.scale} parts: "
+            "use it with a tree of such counters (CellTimeSlots) whose value encoding has this scale"
         )
     return tree
 

@@ -1,4 +1,4 @@
-"""How people are told apart: ids become seeds, and for texts the texts travel along."""
+"""How people are told apart: ids become seeds, and ids that are texts are kept beside their seeds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -35,7 +35,7 @@ class SourcePart:
     """Rows that declare one type for each column: how SQL calls them, and what feeds them where SQL does not read them.
 
     A column that is `written` is text that may hold a number, as all of CSV; beside it is the name of the number in it.
-    Queries for a `checked` column, of which SQL would refuse all for one value, are fed by what is `checking` each.
+    SQL refuses the whole of a `checked` column for one bad value, so queries for it are fed by `checking`.
     """
 
     relation: str

@@ -1,4 +1,4 @@
-"""Tables in memory: Arrow tables and streams, pandas, polars, GeoDataFrames and whatever speaks Arrow."""
+"""Tables in memory: Arrow tables and streams, pandas, polars, GeoDataFrames and anything else that exports Arrow."""
 
 import json
 from collections.abc import Generator, Mapping, Sequence
@@ -194,7 +194,7 @@ def open_pandas(
 
 
 def _holds_objects(kind: Any) -> bool:
-    """Whether a type of pandas stores objects of Python, each of which may be anything: texts may be no Unicode."""
+    """Whether a type of pandas stores objects of Python: each may be anything, even text that is not Unicode."""
     held = getattr(getattr(kind, "categories", None), "dtype", kind)
     return str(held) == "object" or getattr(held, "storage", None) == "python"
 

@@ -170,7 +170,7 @@ def _lines(file: str) -> Iterator[Any]:
 
 
 class _Text:
-    """A long JSON text, of which some is held."""
+    """A long JSON text, read piece by piece."""
 
     def __init__(self, file: str) -> None:
         self._name = file

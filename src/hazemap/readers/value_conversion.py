@@ -100,9 +100,9 @@ def is_checked(kind: Any) -> bool:
 
 
 def sound(column: Any) -> Any:
-    r"""An Arrow array, chunked or not, with what its type does not have missing; the same one if there is nothing such.
+    r"""An Arrow array, chunked or not, in which values that its type does not have are missing.
 
-    O(bytes): under 1 ns a byte of text, and 1 ns a time.
+    It is the same array if there are none. O(bytes): under 1 ns a byte of text, and 1 ns a time.
 
     >>> import pyarrow
     >>> text = pyarrow.array([b"a", b"\xff"]).view("string")

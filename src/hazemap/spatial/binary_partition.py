@@ -148,7 +148,7 @@ class BinaryPartition(PixelTree):
         cells = np.sort(np.concatenate([self.root, halves]))
         cut = np.searchsorted(cells, self.cells)
         if (cells[np.minimum(cut, len(cells) - 1)] != self.cells).any():
-            raise InputError("a cell of a tree of cuts was cut that is none: only roots and halves can be cut")
+            raise InputError("only roots and halves of a tree of cuts can be cut; found cuts of other numbers")
         if len(self.cells) and path_length(cells).max() > DEEPEST:
             raise InputError(f"a tree of cuts has at most {DEEPEST} levels; cut it less often")
         child, axis, at = np.full(len(cells), -1), np.zeros(len(cells), np.int8), np.zeros(len(cells), np.int64)

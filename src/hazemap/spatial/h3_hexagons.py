@@ -158,7 +158,9 @@ class Hexagons:
         import shapely
         from h3ronpy.vector import cells_to_wkb_polygons
 
-        return cut(shapely.from_wkb(np.asarray(cells_to_wkb_polygons(np.asarray(cells, dtype=np.uint64)))))
+        return cut_at_antimeridian(
+            shapely.from_wkb(np.asarray(cells_to_wkb_polygons(np.asarray(cells, dtype=np.uint64))))
+        )
 
     def names(self, cells: Cells) -> list[str]:
         """H3 indexes as everybody writes them: 15 hexadecimal digits."""
@@ -258,7 +260,7 @@ def _centres(cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.asarray(centres["lng"]), np.asarray(centres["lat"])
 
 
-def cut(polygons: NDArray[Any]) -> NDArray[Any]:
+def cut_at_antimeridian(polygons: NDArray[Any]) -> NDArray[Any]:
     """The same polygons (rings of points on the sphere, each edge shorter than 180°), within ±180 degrees.
 
     A ring that crosses the antimeridian becomes a multipolygon; one around a pole is closed along the pole.

@@ -57,7 +57,7 @@ class SubdividedDistricts:
                 "cuts of districts have one frame for each dynamic district, in the district squares' own square"
             )
         if (self.base.districts.level(dynamic) < 0).any():
-            raise InputError("a district that is to be cut is none of this tree")
+            raise InputError("only districts of this tree can be cut; found other numbers")
         if (dynamic[1:] <= self._last[:-1]).any():
             raise InputError("districts that are cut ascend, and none lies inside another")
 

@@ -30,7 +30,9 @@ class PublicLocations:
 
     def __post_init__(self) -> None:
         if not len(self.place) or self.place.shape != self.records.shape or self.firsts[-1] != len(self.place):
-            raise InputError("there is a pair of a person and a place at least, and each has a number of records")
+            raise InputError(
+                "public locations need at least one pair of a person and a place, and a number of records for each pair"
+            )
 
     @property
     def counts(self) -> Ints:

@@ -35,7 +35,7 @@ class SampleCounts(EqualByFields):
     def __post_init__(self) -> None:
         own_array(self, "counts", np.int64)
         if self.counts.ndim != 1 or not len(self.counts) or self.counts.min() < 1:
-            raise InputError("there is one person at least, and each gives one sample at least")
+            raise InputError("sample counts need at least one person, and at least one sample of each")
 
     @property
     def people(self) -> int:

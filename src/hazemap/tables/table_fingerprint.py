@@ -1,10 +1,10 @@
-"""A table's keyed fingerprint: does it look like one that pays under another name?
+"""A table's keyed fingerprint: does the table look like one whose budget is charged under another name?
 
-It is a sample of the people of a table, the same in whatever table they are: a keyed hash of the id decides who is
-kept, and of them a code of the id is kept and one of a place of theirs (the outermost, in a direction that the hash
-decides), both by HMAC-SHA256. So it finds a table that was renamed, put in another order or converted, and most of
-one; 7 as a number and "7" as text are one id. It is no private number: it depends on the rows, without noise. It is
-for the curator's eyes only, as the rows are, and never enters a release, a statement or a list.
+It is a sample of the people of a table. A keyed hash of the id decides who is in it, whatever table the person is in.
+For each of them it keeps a code of the id and a code of one of their places (the outermost in a direction that the hash
+decides), both by HMAC-SHA256. So it recognises a table that was renamed, reordered or converted, and one with most of
+its people; 7 as a number and "7" as text are one id. A fingerprint is no private number: it depends on the rows,
+without noise. Like the rows, only the curator may see it. It never enters a release, a statement or a list.
 """
 
 import hmac
@@ -87,7 +87,7 @@ class Fingerprint:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Fingerprint | None":
-        """What `to_bytes` wrote; `None` for anything else, of which nothing is said."""
+        """What `to_bytes` wrote; `None` for anything else."""
         head, _, body = data.partition(b"\n")
         try:
             form, kind, key, level = head.split(b"\0")

@@ -1,4 +1,4 @@
-"""A tree whose rows carry a mark, yes or no: how many are infected, of how many that are there."""
+"""A tree whose rows have a yes-or-no mark: how many people are infected, out of how many."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -49,9 +49,8 @@ class CellTimeSlots(OneLevelTree):
         if self.size > MOST_PLACES:
             raise InputError(
                 f"{self.cells.size:,} cells × {len(self.slots.names):,} slots × {self.value_encoding.size} counters "
-                "are more "
-                f"than {MOST_PLACES:,}: choose coarser cells or fewer slots, or have cells "
-                "with many people selected (--select)"
+                f"are more than {MOST_PLACES:,}: choose coarser cells or fewer slots, or select cells with many people "
+                "(--select)"
             )
 
     @property

@@ -1,4 +1,4 @@
-"""The same cells, for the rows alone that have a value and a slot: where the people are who measured something."""
+"""The cells of another tree for only those rows that have a value and a slot: where people measured something."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,8 +1,8 @@
 """A fingerprint taken while rows are read: a few nanoseconds a row, O(1) memory.
 
-The hash that decides who is kept need not be strong: it is keyed, and only HMACs of it leave this module. Of everybody
-kept the outermost place is remembered, in a direction that their hash decides: whatever the order of rows, it is the
-same, and of two people with one id it hardly ever is.
+The hash that decides who is kept need not be strong: it is keyed, and only HMACs of it leave this module. For each
+person kept, the outermost place is remembered, in a direction that their hash decides. It is the same in any order of
+rows, and different people with the same id rarely share it.
 """
 
 from queue import SimpleQueue
@@ -95,7 +95,7 @@ def _whole(ids: Any) -> NDArray[np.uint64]:
 
 @compiled
 def _refill(level: Any, old: Any, where: Any, keys: Any, places: Any, counts: Any) -> None:
-    """Fill slots with those of others' people who are kept at a level, beside those who are there."""
+    """Add those of other slots' people who are kept at this level to the people in these slots."""
     for i in range(old.size):
         person = old[i]
         if person == np.uint64(0) or (level > 0 and person >> np.uint64(64 - level) != np.uint64(0)):
