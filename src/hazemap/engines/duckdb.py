@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from queue import SimpleQueue
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -226,9 +227,7 @@ class EngineTable:
             for i, tally in enumerate(counters_for(tree, self._threads))
         ]
 
-        def code(columns: list[Any]) -> "RowBatch":
-            return self._coded(columns, tree, bounding, ids, words, groups)
-
+        code = partial(self._coded, tree=tree, bounding=bounding, ids=ids, words=words, groups=groups)
         with ExitStack() as stack:
             threads = stack.enter_context(ThreadPoolExecutor(self._threads))
             workers = [(stack.enter_context(ThreadPoolExecutor(1)), group) for group in groups]

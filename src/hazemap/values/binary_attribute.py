@@ -107,7 +107,7 @@ class BinaryAttribute:
         return inner << _TWO | np.array([{"": 0, "no": 2, "yes": 3}[side] for *_, side in parts], dtype=np.uint64)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class AttributeCells:
     """Each of some cells twice: first all rows without the mark, cell by cell, then all with it.
 
@@ -125,12 +125,6 @@ class AttributeCells:
         check_fields(self)
         if (self.cells.cells == NOWHERE).any():
             raise InputError("rows that lie nowhere have no side: leave NOWHERE out of the cells")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AttributeCells) and self.cells == other.cells
-
-    def __hash__(self) -> int:
-        return hash((AttributeCells, self.cells))
 
     @property
     def tree(self) -> BinaryAttribute:
