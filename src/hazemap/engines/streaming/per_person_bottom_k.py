@@ -5,7 +5,8 @@ folded at any time. This module imports numba.
 """
 
 from abc import ABC, abstractmethod
-from typing import final
+from collections.abc import Callable
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,77 +21,6 @@ from hazemap.jit import compiled
 SEEN, LIMIT = 0, 1
 ANY = np.uint64(2**64 - 1)
 UNSEEN = np.array([0, ANY], dtype=np.uint64)
-
-
-class BottomKSample(ABC):
-    """What every sample has in common: of each person, how much was seen and which numbers can still win."""
-
-    valued = True
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._people = np.empty((0, 2), dtype=np.uint64)
-
-    @abstractmethod
-    def append(
-        self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer
-    ) -> int:
-        """Put rows on the row buffer until it is full; how many were read."""
-
-    def fold(self, row_buffer: RowBuffer) -> None:
-        """Leave of a row buffer in order what may still be kept."""
-        row_buffer.size = _fold(row_buffer.entries, row_buffer.size, self._people, self._most)
-
-    def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Forget everybody else."""
-        self._people = filled(self._people, len(kept), UNSEEN)[: len(kept)][kept]
-
-    @abstractmethod
-    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
-        """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more."""
-
-    def count(self, row_buffer: RowBuffer, seeds: NDArray[np.uint64], tally: CellCounter) -> None:  # noqa: ARG002 - nothing is left to draw
-        """Count one vote for everything kept."""
-        for piece in row_buffer.pieces():
-            tally.count(row_buffer.value[piece])
-
-
-@final
-class RowSample(BottomKSample):
-    """At most `most` rows a person. A row draws for its rank among the rows of its person, in their order."""
-
-    def append(
-        self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer
-    ) -> int:
-        """Put rows on the row buffer until it is full; how many were read."""
-        self._people = filled(self._people, count, UNSEEN)
-        read, row_buffer.size = _append_rows(
-            *(batch.seeds, batch.cells, rows, places, self._people, self._most, row_buffer.entries, row_buffer.size)
-        )
-        return int(read)
-
-    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
-        """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more."""
-        return int(np.minimum(rows.astype(np.int64), self._most).sum())
-
-
-@final
-class CellSample(BottomKSample):
-    """At most `most` distinct cells a person. A cell draws for itself, so a second row in it changes nothing."""
-
-    def append(
-        self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer
-    ) -> int:
-        """Put rows on the row buffer until it is full; how many were read."""
-        self._people = filled(self._people, count, UNSEEN)
-        read, row_buffer.size = _append_cells(
-            batch.seeds, batch.cells, rows, places, self._people, row_buffer.entries, row_buffer.size
-        )
-        return int(read)
-
-    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
-        """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more. They are one cell."""
-        return len(rows)
 
 
 @compiled
@@ -126,6 +56,7 @@ def _append_cells(
     rows: NDArray[np.int64],
     places: NDArray[np.int64],
     people: NDArray[np.uint64],
+    most: int,  # noqa: ARG001 - as the other loop
     entries: Entries,
     size: int,
 ) -> tuple[int, int]:
@@ -138,6 +69,69 @@ def _append_cells(
             place[size], word[size], value[size] = places[i], drawn, cells[rows[i]]
             size += 1
     return rows.size, size
+
+
+class BottomKSample(ABC):
+    """What every sample has in common: of each person, how much was seen and which numbers can still win."""
+
+    valued = True
+    unseen: Any = UNSEEN
+    """What is remembered of a person before their first row."""
+    loop: Callable[..., tuple[int, int]]
+    """Puts rows on a row buffer until it is full: how many were read, and the new size."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._people = np.empty((0, 2), dtype=np.uint64)
+
+    def append(
+        self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer
+    ) -> int:
+        """Put rows on the row buffer until it is full; how many were read."""
+        self._people = filled(self._people, count, self.unseen)
+        read, row_buffer.size = self.loop(
+            *(batch.seeds, batch.cells, rows, places, self._people, self._most, row_buffer.entries, row_buffer.size)
+        )
+        return int(read)
+
+    def fold(self, row_buffer: RowBuffer) -> None:
+        """Leave of a row buffer in order what may still be kept."""
+        row_buffer.size = _fold(row_buffer.entries, row_buffer.size, self._people, self._most)
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Forget everybody else."""
+        self._people = filled(self._people, len(kept), self.unseen)[: len(kept)][kept]
+
+    @abstractmethod
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more."""
+
+    def count(self, row_buffer: RowBuffer, seeds: NDArray[np.uint64], tally: CellCounter) -> None:  # noqa: ARG002 - nothing is left to draw
+        """Count one vote for everything kept."""
+        for piece in row_buffer.pieces():
+            tally.count(row_buffer.value[piece])
+
+
+@final
+class RowSample(BottomKSample):
+    """At most `most` rows a person. A row draws for its rank among the rows of its person, in their order."""
+
+    loop = staticmethod(_append_rows)
+
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more."""
+        return int(np.minimum(rows.astype(np.int64), self._most).sum())
+
+
+@final
+class CellSample(BottomKSample):
+    """At most `most` distinct cells a person. A cell draws for itself, so a second row in it changes nothing."""
+
+    loop = staticmethod(_append_cells)
+
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more. They are one cell."""
+        return len(rows)
 
 
 @compiled

@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from hazemap.cells import Cells
 from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.keyed_hash import number
-from hazemap.engines.streaming.person_index import RowBatch
-from hazemap.engines.streaming.row_buffer import Entries, RowBuffer, filled
+from hazemap.engines.streaming.per_person_bottom_k import BottomKSample
+from hazemap.engines.streaming.row_buffer import Entries, RowBuffer
 from hazemap.jit import compiled
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.values.cell_time_slots import RUN
@@ -15,57 +15,11 @@ from hazemap.values.cell_time_slots import RUN
 SEED, LIMIT = 0, 1
 ANY = np.uint64(2**64 - 1)
 AT_ONCE = 1 << 16
-"""So many entries are divided before they are added up."""
+"""Entries that are divided before they are added up."""
 
 BITS = np.uint64(27)
 ONE, MANY = np.uint64(1), np.uint64((1 << 27) - 1)
 """The lower bits of an entry count records; where there are more, there are more entries."""
-
-
-class PersonCellMeans:
-    """How many records of each reading each person has in each place; in the end their parts of the counters.
-
-    An entry's word is 1 + 1025 · place + reading, at most 2³⁷, and in its lower 27 bits how many records that are: so
-    what belongs together stands together in a row buffer in order.
-    """
-
-    valued = False
-
-    def __init__(self, rule: OwnMeans, parts: NDArray[np.int64]) -> None:
-        self._rule = rule
-        self._until = np.cumsum(parts, axis=1)
-        self._people = np.zeros((0, 2), dtype=np.uint64)
-
-    def append(
-        self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer
-    ) -> int:
-        """Put rows on the row buffer until it is full; how many were read."""
-        self._people = filled(self._people, count, ANY)
-        read, row_buffer.size = _append(
-            batch.seeds, batch.cells, rows, places, self._people, row_buffer.entries, row_buffer.size
-        )
-        return int(read)
-
-    def fold(self, row_buffer: RowBuffer) -> None:
-        """Count equal readings together, and drop the places that are too many."""
-        row_buffer.size = _fold(row_buffer.entries, row_buffer.size, self._people, self._rule.cells)
-
-    def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Forget everybody else."""
-        self._people = self._people[: len(kept)][kept]
-
-    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
-        """Nothing: values are measured in cells, so rows in `NOWHERE` are dropped."""
-        raise TypeError(f"{self._rule} has no votes outside its cells for {len(rows)} people")
-
-    def count(self, row_buffer: RowBuffer, seeds: NDArray[np.uint64], tally: CellCounter) -> None:  # noqa: ARG002 - nothing is left to draw
-        """Divide each person's weight in each place over the counters, and add it up."""
-        begin = 0
-        while begin < row_buffer.size:
-            end, cells, weights = _divide(row_buffer.entries, row_buffer.size, begin, self._until, self._rule.records)
-            some = weights > 0
-            tally.add(cells[some], weights[some])
-            begin = end
 
 
 @compiled
@@ -75,6 +29,7 @@ def _append(
     rows: NDArray[np.int64],
     places: NDArray[np.int64],
     people: NDArray[np.uint64],
+    most: int,  # noqa: ARG001 - as of all samples
     entries: Entries,
     size: int,
 ) -> tuple[int, int]:
@@ -88,6 +43,40 @@ def _append(
             place[size], word[size] = who, cell << BITS | ONE
             size += 1
     return rows.size, size
+
+
+class PersonCellMeans(BottomKSample):
+    """A bottom-k sample of each person's places, with how many records of each reading they have there.
+
+    An entry's word is 1 + 1025 · place + reading, at most 2³⁷, and in its lower 27 bits how many records that are: so
+    what belongs together stands together in a row buffer in order.
+    """
+
+    valued = False
+    unseen = ANY
+    loop = staticmethod(_append)
+
+    def __init__(self, rule: OwnMeans, parts: NDArray[np.int64]) -> None:
+        super().__init__(rule.cells)
+        self._rule = rule
+        self._until = np.cumsum(parts, axis=1)
+
+    def fold(self, row_buffer: RowBuffer) -> None:
+        """Count equal readings together, and drop the places that are too many."""
+        row_buffer.size = _fold(row_buffer.entries, row_buffer.size, self._people, self._most)
+
+    def elsewhere(self, rows: NDArray[np.uint32]) -> int:
+        """Nothing: values are measured in cells, so rows in `NOWHERE` are dropped."""
+        raise TypeError(f"{self._rule} has no votes outside its cells for {len(rows)} people")
+
+    def count(self, row_buffer: RowBuffer, seeds: NDArray[np.uint64], tally: CellCounter) -> None:  # noqa: ARG002 - nothing is left to draw
+        """Divide each person's weight in each place over the counters, and add it up."""
+        begin = 0
+        while begin < row_buffer.size:
+            end, cells, weights = _divide(row_buffer.entries, row_buffer.size, begin, self._until, self._rule.records)
+            some = weights > 0
+            tally.add(cells[some], weights[some])
+            begin = end
 
 
 @compiled

@@ -5,7 +5,8 @@ so `NamedPeople` compares the texts themselves: a hash never makes one person of
 on what one person contributes. This module imports numba.
 """
 
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,28 +42,8 @@ class RowBatch(NamedTuple):
     outside: NDArray[np.bool_] | None = None
 
 
-class PersonIndex(Protocol):
+class PersonIndex(ABC):
     """The people of one group."""
-
-    seeds: NDArray[np.uint64]
-    count: int
-
-    @property
-    def used(self) -> int:
-        """Bytes that these people need."""
-        ...
-
-    def enter(self, batch: RowBatch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The place of the person of each of these rows; a new person gets the next place."""
-        ...
-
-    def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Forget everybody else; the others move up, in order."""
-        ...
-
-
-class NumberedPeople:
-    """People whose ids are whole numbers."""
 
     def __init__(self) -> None:
         self.seeds = np.empty(0, dtype=np.uint64)
@@ -74,13 +55,9 @@ class NumberedPeople:
         """Bytes that these people need."""
         return self.count * BYTES_EACH
 
+    @abstractmethod
     def enter(self, batch: RowBatch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The place of the person of each of these rows; a new person gets the next place."""
-        self.seeds = grown(self.seeds, self.count, len(rows))
-        self._table = roomy(self._table, self.seeds, self.count, len(rows))
-        places = np.empty(len(rows), dtype=np.int64)
-        self.count = _enter_numbers(batch.seeds, rows, places, self._table, self.seeds, self.count)
-        return places
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Forget everybody else; the others move up, in order."""
@@ -89,20 +66,30 @@ class NumberedPeople:
         self._table = roomy(np.zeros((2, 2), dtype=np.uint64), self.seeds, self.count, 0)
 
 
-class NamedPeople:
+class NumberedPeople(PersonIndex):
+    """People whose ids are whole numbers."""
+
+    def enter(self, batch: RowBatch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The place of the person of each of these rows; a new person gets the next place."""
+        self.seeds = grown(self.seeds, self.count, len(rows))
+        self._table = roomy(self._table, self.seeds, self.count, len(rows))
+        places = np.empty(len(rows), dtype=np.int64)
+        self.count = _enter_numbers(batch.seeds, rows, places, self._table, self.seeds, self.count)
+        return places
+
+
+class NamedPeople(PersonIndex):
     """People whose ids are texts: an exact dictionary."""
 
     def __init__(self) -> None:
-        self.seeds = np.empty(0, dtype=np.uint64)
-        self.count = 0
-        self._table = np.zeros((2, 2), dtype=np.uint64)
+        super().__init__()
         self._letters = np.empty(0, dtype=np.uint8)
         self._ends = np.empty(0, dtype=np.int64)  # where the id of each place ends in `_letters`
 
     @property
     def used(self) -> int:
         """Bytes that these people need."""
-        return self.count * (BYTES_EACH + 8) + self._written
+        return super().used + self.count * 8 + self._written
 
     @property
     def _written(self) -> int:
@@ -129,9 +116,7 @@ class NamedPeople:
         lengths = np.diff(ends, prepend=0)
         self._letters = self._letters[: self._written][np.repeat(kept, lengths)]
         self._ends = np.cumsum(lengths[kept])
-        self.seeds = self.seeds[: self.count][kept]
-        self.count = len(self.seeds)
-        self._table = roomy(np.zeros((2, 2), dtype=np.uint64), self.seeds, self.count, 0)
+        super().keep(kept)
 
 
 def roomy(table: NDArray[np.uint64], seeds: NDArray[np.uint64], count: int, more: int) -> NDArray[np.uint64]:
