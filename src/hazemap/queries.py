@@ -11,7 +11,7 @@ them. It sees no row, draws no randomness and does no I/O, so
 from collections.abc import Awaitable, Generator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,13 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-def _share(share: Fraction | float | str) -> Fraction:
-    value = exact(share, "a share")
-    if not 0 < value <= 1:
-        raise InputError(f"a share of the budget lies above 0 and at most at 1, not at {float(value):g}")
-    return value
+def _check(question: Any) -> None:
+    """Make a question's share exact; `InputError` for a share outside ]0, 1] and for a field of another type."""
+    share = exact(question.share, "a share")
+    if not 0 < share <= 1:
+        raise InputError(f"a share of the budget lies above 0 and at most at 1, not at {float(share):g}")
+    object.__setattr__(question, "share", share)
+    check_fields(question)
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,7 @@ class Query:
     only_a_curator: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "share", _share(self.share))
-        check_fields(self)
+        _check(self)
 
     @property
     def size(self) -> int:
@@ -82,8 +83,7 @@ class Choice:
     only_a_curator: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "share", _share(self.share))
-        check_fields(self)
+        _check(self)
 
     @property
     def size(self) -> int:
@@ -109,8 +109,7 @@ class Measure:
     only_a_curator: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "share", _share(self.share))
-        check_fields(self)
+        _check(self)
 
     @property
     def size(self) -> int:
@@ -142,8 +141,7 @@ class Growth:
     only_a_curator: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "share", _share(self.share))
-        check_fields(self)
+        _check(self)
         if self.tree.depth < 1 or self.fan < 2 or isinstance(self.tree, Growing):
             raise InputError("a tree that is grown has cells of its own: one depth of them or more, cut in 2 or more")
 
@@ -206,9 +204,7 @@ class Algorithm(Protocol[T_co]):
         ...
 
 
-class Trust(Protocol):
-    """Who answers: the only party that sees rows, or shares of them, and the only one that adds noise."""
-
+class _Answering(Protocol):
     def prices(self, budget: Budget) -> Prices:
         """What a share of this budget buys."""
         ...
@@ -216,22 +212,18 @@ class Trust(Protocol):
     def answers(self, question: type[Question]) -> bool:
         """Whether this trust model can answer this type of query."""
         ...
+
+
+class Trust(_Answering, Protocol):
+    """Who answers: the only party that sees rows, or shares of them, and the only one that adds noise."""
 
     def answer(self, question: Question, price: Budget) -> Answer:
         """Answer, spending exactly `price`."""
         ...
 
 
-class AsyncTrust(Protocol):
+class AsyncTrust(_Answering, Protocol):
     """`Trust` over a network."""
-
-    def prices(self, budget: Budget) -> Prices:
-        """What a share of this budget buys."""
-        ...
-
-    def answers(self, question: type[Question]) -> bool:
-        """Whether this trust model can answer this type of query."""
-        ...
 
     def answer(self, question: Question, price: Budget) -> Awaitable[Answer]:
         """Answer, spending exactly `price`."""

@@ -183,7 +183,7 @@ def test_a_refusal_is_posted_with_its_reason(store):
     stepped(agent)
     _, (method, path, _, content) = http_transport.sent
     assert (method, path) == ("POST", f"/v1/tasks/{room.terms.session.hex()}/refusal")
-    assert json.loads(content) == {"reason": "20 people are asked together, but they must be at least 100"}
+    assert json.loads(content) == {"reason": "a session of 20 clients is too small: at least 100 must be invited"}
     assert agent.refusals == 1
 
 

@@ -45,12 +45,16 @@ def test_what_a_policy_allows_is_answered():
     ("policy", "asks", "reason"),
     [
         (replace(FEW, campaign=Fraction(1, 20)), task(), "one campaign may cost 0.05"),
-        (replace(FEW, people=21), task(), "20 people are asked together, but they must be at least 21"),
-        (replace(FEW, survivors=19), task(), "18 answers would be opened, but they must be at least 19"),
+        (replace(FEW, people=21), task(), "a session of 20 clients is too small: at least 21 must be invited"),
+        (replace(FEW, survivors=19), task(), "a sum over 18 clients is too small: at least 19 must be in it"),
         (replace(FEW, corrupt=Fraction(1, 5)), task(), "at most 10 % of the others work with the server"),
-        (replace(FEW, modes=("malicious",)), task(), "the protocol's mode 'semi-honest' is not one of malicious"),
-        (replace(FEW, modes=("semi-honest",)), task(mode=Mode.MALICIOUS), "'malicious' is not one of semi-honest"),
-        (replace(FEW, longest=15), task(), "16 numbers are asked for, but at most 15 are given"),
+        (replace(FEW, modes=("malicious",)), task(), "takes part in malicious sessions, not in semi-honest ones"),
+        (
+            replace(FEW, modes=("semi-honest",)),
+            task(mode=Mode.MALICIOUS),
+            "takes part in semi-honest sessions, not in malicious ones",
+        ),
+        (replace(FEW, longest=15), task(), "a vector of 16 numbers is too long: at most 15 are sent"),
         (FEW, asking(Counts(LEAVES, RowIsPerson())), "each row is a person of its own"),
         (replace(FEW, rules=("cells",)), task(), "the rule 'one row a person' is not one of: cells"),
         (replace(FEW, finest=1e8), task(), "m wide, but cells must be at least 1e"),
@@ -88,7 +92,8 @@ def test_the_side_is_that_of_the_smallest_cell():
 def test_parameters_that_do_not_follow_from_the_task_are_refused():
     made = task()
     terms = parameters_for(made, bytes(32), 20, bytes(32), bytes(32))
-    assert "does not follow" in FEW.refusal(made, replace(terms, threshold=terms.threshold - 1))
+    assert "does not follow" in FEW.refusal(made, replace(terms, threshold=terms.threshold + 1))
+    assert "is too low" in FEW.refusal(made, replace(terms, threshold=terms.threshold - 1))
     assert "at most 20" in FEW.refusal(made, parameters_for(made, bytes(32), 30, bytes(32), bytes(32)))
 
 

@@ -116,16 +116,19 @@ class Policy:
         What was spent is the account's to judge.
         """
         try:
-            for reason in (self._who(task), self._price(task), self._cohort(task, terms), self._question(task, terms)):
+            for reason in (self._who(task), self._price(task), self._assumption(task)):
                 if reason:
                     return reason
+            self.floors().check(terms)
+            if reason := self._question(task):
+                return reason
             check(task, terms)
         except Refused as error:
             return str(error)
         return None
 
     def floors(self) -> MinimumParameters:
-        """What the wire client insists on."""
+        """What the protocol's client insists on."""
         modes = frozenset(mode for mode, name in MODES.items() if name in self.modes)
         return MinimumParameters(
             clients=max(self.people, self.survivors),
@@ -155,13 +158,7 @@ class Policy:
             return f"this round costs {task.price}, but one campaign may cost {float(self.campaign):.6g} in all"
         return None
 
-    def _cohort(self, task: Task, terms: SessionParameters) -> str | None:
-        if MODES[task.cohort.mode] not in self.modes:
-            return f"the protocol's mode {MODES[task.cohort.mode]!r} is not one of {', '.join(self.modes)}"
-        if terms.clients < self.people:
-            return f"{terms.clients} people are asked together, but they must be at least {self.people}"
-        if terms.survivors < self.survivors:
-            return f"{terms.survivors} answers would be opened, but they must be at least {self.survivors}"
+    def _assumption(self, task: Task) -> str | None:
         if task.cohort.corrupt < self.corrupt:
             return (
                 f"the campaign assumes that at most {float(100 * task.cohort.corrupt):.3g} % of the others work with"
@@ -169,9 +166,7 @@ class Policy:
             )
         return None
 
-    def _question(self, task: Task, terms: SessionParameters) -> str | None:
-        if terms.size > self.longest:
-            return f"{terms.size:,} numbers are asked for, but at most {self.longest:,} are given"
+    def _question(self, task: Task) -> str | None:
         question = described(task)
         for rule in question.rules:
             if _name(rule) not in self.rules:

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from hazemap.errors import InputError, StoreError
 
@@ -72,16 +72,8 @@ class Sqlite:
     """
 
     path: Path
-
-    @property
-    def failures(self) -> tuple[type[Exception], ...]:
-        """What its driver raises."""
-        return (sqlite3.Error, OSError)
-
-    @property
-    def contradictions(self) -> tuple[type[Exception], ...]:
-        """A key that is there already."""
-        return (sqlite3.IntegrityError,)
+    failures: ClassVar[tuple[type[Exception], ...]] = (sqlite3.Error, OSError)
+    contradictions: ClassVar[tuple[type[Exception], ...]] = (sqlite3.IntegrityError,)
 
     def connect(self) -> Connection:
         """Readers see the last commit and wait for nobody."""

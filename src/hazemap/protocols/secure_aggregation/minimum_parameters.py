@@ -1,5 +1,6 @@
 """What a client insists on, whatever a server says: a session below it is refused before anything is answered."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
@@ -11,7 +12,7 @@ from hazemap.protocols.secure_aggregation.session_parameters import Mode, Sessio
 
 
 class Judge(Protocol):
-    """Who decides whether terms are good enough."""
+    """Decides whether the parameters of a session are good enough."""
 
     def check(self, terms: SessionParameters) -> None:
         """Refused, with the reason, unless they are."""
@@ -52,9 +53,11 @@ class MinimumParameters:
             raise InputError("floors have 1 <= survivors <= clients <= most, 0 <= corrupt < 1, and a longest vector")
 
     def check(self, terms: SessionParameters) -> None:
-        """Refused, with the reason, if these terms are below. The first time some 1 ms; 30 ms in malicious mode."""
+        """Refused, with the reason, if these parameters fall short. At first about 1 ms; 30 ms in malicious mode."""
         if terms.mode not in self.modes:
-            raise Refused(f"the mode {terms.mode.name} is not one that this client takes part in")
+            raise Refused(
+                f"this client takes part in {_modes(self.modes)} sessions, not in {_modes({terms.mode})} ones"
+            )
         if terms.clients < self.clients:
             raise Refused(f"a session of {terms.clients} clients is too small: at least {self.clients} must be invited")
         if terms.clients > self.most:
@@ -62,7 +65,7 @@ class MinimumParameters:
         if terms.survivors < self.survivors:
             raise Refused(f"a sum over {terms.survivors} clients is too small: at least {self.survivors} must be in it")
         if terms.size > self.longest:
-            raise Refused(f"a vector of {terms.size} numbers is too long: at most {self.longest} are sent")
+            raise Refused(f"a vector of {terms.size:,} numbers is too long: at most {self.longest:,} are sent")
         self._check_graph(terms)
         self._check_noise(terms)
 
@@ -71,7 +74,7 @@ class MinimumParameters:
         try:
             reason = weakness(terms.clients, terms.degree, terms.threshold, self.corrupt, dropout, terms.mode)
         except InputError as error:
-            raise Refused(f"nothing is known about such a session: {error}") from error
+            raise Refused(f"nothing is known of the safety of such a session: {error}") from error
         if reason is not None:
             raise Refused(f"{reason}, if {self.corrupt} of the clients work with the server")
 
@@ -86,3 +89,7 @@ class MinimumParameters:
                 f"the noise is complete with the shares of {terms.noise.parties} clients, but only {honest} honest "
                 "ones are certain to be in a sum"
             )
+
+
+def _modes(modes: Set[Mode]) -> str:
+    return " and ".join(mode.name.lower().replace("_", "-") for mode in Mode if mode in modes)
