@@ -59,7 +59,7 @@ def test_what_a_policy_allows_is_answered():
         (replace(FEW, rules=("cells",)), task(), "the rule 'one row a person' is not one of: cells"),
         (replace(FEW, finest=1e8), task(), "m wide, but cells must be at least 1e"),
         (replace(FEW, finest=1e6), asking(CountMinSketch(TREE, 6, 8, 2)), "cells must be at least"),
-        (replace(FEW, marks=False), asking(Counts(AttributeCells(LEAVES))), "does not tell its marks"),
+        (replace(FEW, marks=False), asking(Counts(AttributeCells(LEAVES))), "does not reveal its marks"),
         (replace(FEW, no_campaigns=("home*",)), task(), "does not answer the campaign 'homes'"),
         (replace(FEW, campaigns=("work*",)), task(), "does not answer the campaign 'homes'"),
         (replace(FEW, no_purposes=("*live*",)), task(), "does not answer the purpose"),

@@ -40,7 +40,7 @@ Token = Annotated[
         metavar="TEXT",
         envvar="HAZEMAP_ENROLMENT_TOKEN",
         rich_help_panel=REACH,
-        help="What lets devices enrol: ask whoever runs the campaign.",
+        help="What lets devices enrol: ask the operator of the campaign.",
     ),
 ]
 EnrolmentFile = Annotated[

@@ -1,6 +1,6 @@
 """A person's own log: every question a device was asked, what it said, and what that cost.
 
-A line is written in the transaction that charges, before anything is sent: so it may tell of bytes that a crash
+A line is written in the transaction that charges, before anything is sent: so it may name bytes that a crash
 kept from being sent, never the other way round. It is sealed like the rows, for it says which cells they touch.
 """
 
@@ -31,7 +31,7 @@ class LogEntry:
     outcome: str = "going on"
 
     def sending(self, size: int) -> "LogEntry":
-        """After so many more bytes."""
+        """After `size` more bytes."""
         return replace(self, sent=self.sent + size)
 
     def charged(self, epsilon: Fraction, question: str) -> "LogEntry":

@@ -1,4 +1,4 @@
-"""A device at work: it asks its server for work, answers it, and waits; for as long as it is told to."""
+"""A device at work: it asks its server for work, answers it, and waits, until it is cancelled."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ SWEEP = 3_600.0
 
 @dataclass(frozen=True)
 class Backoff:
-    """How long to leave a server alone after so many failures in a row: doubling, up to `most`, with jitter.
+    """How long to leave a server alone after some failures in a row: doubling, up to `most`, with jitter.
 
     >>> 0.5 <= Backoff().wait(1) <= 1.5, 150 <= Backoff().wait(1_000) <= 450
     (True, True)
@@ -63,7 +63,7 @@ def _always_there(_: ServerTask) -> bool:
 class Agent:
     """One device.
 
-    Of all that share `turns` so many at a time hold messages in memory. `there` says whether it answers a message:
+    `turns` limits how many devices hold messages in memory at a time. `there` says whether it answers a message:
     tests let devices fall silent. `heard` is the time (monotonic) at which the server last had work for it, and the
     counters are for `device_process.ReplyCounts`.
     """

@@ -1,6 +1,6 @@
 """What a device agrees to, whatever a server asks: a person's own rules, in a file they can read.
 
-A server that asks for more is refused with a reason in plain words, which it is told and which is logged.
+A server that asks for more is refused. The reason, in plain words, goes to the server and into the log.
 """
 
 import tomllib
@@ -174,14 +174,14 @@ class Policy:
         if not question.side >= self.finest:
             return f"the smallest cell is {question.side:.3g} m wide, but cells must be at least {self.finest:g} m wide"
         if question.marked and not self.marks:
-            return "this device does not tell its marks"
+            return "this device does not reveal its marks"
         return None
 
 
 _PAGE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "budget": (
         ("campaign", "campaign", "The most ε that one campaign may cost, all its rounds together."),
-        ("period", "period", "The most ε that all campaigns together may cost in so many days:"),
+        ("period", "period", "The most ε that all campaigns together may cost in this many days:"),
         ("days", "days", "the length of that time."),
     ),
     "cohort": (

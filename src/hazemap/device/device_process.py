@@ -91,7 +91,7 @@ class ReplyCounts:
 @dataclass(frozen=True)
 class DeviceProcess:
     """Everything of a store at work. `drop` is the part that falls silent in each session (for tests); with
-    `until_idle` it ends when no server has had work for so many seconds. `tell` is called now and then. `lean` is for
+    `until_idle` it ends when no server has had work for these seconds. `tell` is called now and then. `lean` is for
     thousands of devices: without proxies, but cheap.
     """
 

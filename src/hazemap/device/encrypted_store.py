@@ -9,7 +9,7 @@ Nonces are random, 96 bits: a device may seal 2³² records before two could mee
 What is deleted is overwritten in the file (secure_delete), and the journal beside it is emptied every hour at least. A
 disk, a backup or a copy may hold it longer, sealed. A transaction is on the disk when it ends, or was never there.
 
-Not covered: whoever puts an old copy of the file back makes the device forget what it has paid since.
+Not covered: an old copy of the file that is put back makes the device forget what it has paid since.
 """
 
 import asyncio

@@ -56,7 +56,7 @@ def devices(store: EncryptedStore) -> list[int]:
 
 
 def add(store: EncryptedStore, number: int = 1) -> list[int]:
-    """So many new devices, in one transaction."""
+    """`number` new devices, in one transaction."""
     with store.writing() as database:
         added = []
         for _ in range(number):
@@ -95,7 +95,7 @@ async def enrolled(enrolment: Enrolment, http_transport: HttpTransport, server: 
         "POST", "/v1/enrol", content=json.dumps(content).encode(), kind="application/json"
     )
     if answer.status == 403:
-        raise Refused("the server does not know this token: ask whoever runs the campaign for one")
+        raise Refused("the server does not know this token: ask the operator of the campaign for one")
     if answer.status != 201:
         raise Unreachable(f"the server did not enrol this device (HTTP {answer.status})", answer.wait)
     try:

@@ -83,7 +83,7 @@ class HttpClient:
             raise InputError("a device needs httpx: install hazemap with the extra 'server'") from None
 
         address = checked(server)
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # it would tell of every poll
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log every poll
         limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=60)
         client = httpx.AsyncClient(
             base_url=address,
@@ -131,11 +131,11 @@ def answered(status: int, wait: str, coding: str, content: bytes) -> HttpReply:
     seconds = _seconds(wait)
     if status == 429 or status >= 500:
         raise Unreachable(f"the server is busy or broken (HTTP {status})", seconds)
-    return HttpReply(status, seconds, _unsqueezed(content) if coding == "gzip" else content)
+    return HttpReply(status, seconds, _decompressed(content) if coding == "gzip" else content)
 
 
 def trusting(certificate: Path | None) -> ssl.SSLContext:
-    """What TLS goes by: the system's authorities, and perhaps one more."""
+    """The authorities that TLS trusts: the system's, and perhaps one more."""
     context = ssl.create_default_context()
     if certificate is not None:
         try:
@@ -145,7 +145,7 @@ def trusting(certificate: Path | None) -> ssl.SSLContext:
     return context
 
 
-def _unsqueezed(content: bytes) -> bytes:
+def _decompressed(content: bytes) -> bytes:
     """The content of a gzip file, never more than the largest answer."""
     reader = zlib.decompressobj(wbits=31)
     try:

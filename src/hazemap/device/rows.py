@@ -1,4 +1,4 @@
-"""A person's own rows: kept so many days, read only to answer."""
+"""A person's own rows: kept for some days, read only to answer."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class Rows:
     device: int
 
     def add(self, places: PersonRows, keep: int | None) -> int:
-        """Keep rows for so many days from their own time (None: for good); how many were written."""
+        """Keep rows for `keep` days from their own time (None: for good); how many were written."""
         return added(self.store, {self.device: places}, keep)
 
     def table(self, sampling: bytes, campaign: str) -> MemoryTable:

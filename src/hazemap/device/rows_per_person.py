@@ -34,7 +34,7 @@ class ColumnNames(TypedDict, total=False):
 
 
 def own(table: Any, **names: Unpack[ColumnNames]) -> PersonRows:
-    """All rows of a table, as those of one person; a row without a time is of now."""
+    """All rows of a table, as those of one person; a row without a time counts as of now."""
     each = [columns for _, columns in _batches(table, None, False, names)]
     return _places(np.concatenate([np.zeros((0, len(COLUMNS))), *each]))
 

@@ -14,9 +14,9 @@ from hazemap.device.encrypted_store import EncryptedStore, Write
 
 @dataclass(frozen=True)
 class Record:
-    """One session of one device. `state` is the wire client's, None before its first answer and when it is over.
+    """One session of one device. `state` is the protocol client's, None before its first answer and when it is over.
 
-    `number` is the line of the log that tells of it; `task` the JSON text that was agreed to; `until` the server's
+    `number` is its line in the log; `task` the JSON text that was agreed to; `until` the server's
     word on how long it lasts, at most a few days (seconds since 1970).
     """
 

@@ -1,4 +1,4 @@
-"""Where the key of a store comes from: a file beside it, a passphrase, or whoever starts the process.
+"""Where the key of a store comes from: a file beside it, a passphrase, or the environment of the process.
 
 The key is 32 bytes for AES-256-GCM. In a file it protects a store that is copied or thrown away without it, not
 one that is taken together with it; for that there is the passphrase, stretched by scrypt (RFC 7914) at N = 2¹⁷,
@@ -19,7 +19,7 @@ PASSPHRASE = "HAZEMAP_DEVICE_PASSPHRASE"  # noqa: S105 - the name of a variable
 
 
 class Origin(Enum):
-    """Where a store's key comes from; written in the store, so that whoever opens it is asked for the right thing."""
+    """Where a store's key comes from; written in the store, so that an error can name what opens it."""
 
     FILE = "a key file"
     PASSPHRASE = "a passphrase"  # noqa: S105 - the name of a kind

@@ -1,7 +1,7 @@
 """From a server's message to a device's reply, without a network: judge, charge, answer, note.
 
 The store is the whole state: every message is handled as it would be after a crash. What a step changes comes as
-statements for one transaction, and whoever runs the step commits it before anything is sent. So
+statements for one transaction, and the caller commits it before anything is sent. So
 
 * a crash before the transaction: nothing was sent, nothing was charged, the message comes again and is answered anew;
 * a crash after it: the message comes again and the same bytes are the answer, for the charge that stands.

@@ -1,4 +1,4 @@
-"""Tokens: a secret in a file that only its owner may read, and what is kept of a secret that others hold."""
+"""Tokens: a secret in a file that only its owner may read, and the hash that is stored of a secret that others hold."""
 
 import os
 from base64 import urlsafe_b64encode
@@ -21,7 +21,7 @@ def kept(secret: str) -> bytes:
 
 
 def same(found: str, wanted: str) -> bool:
-    """Whether two secrets are one; how long it takes tells nothing."""
+    """Whether two secrets are equal, in a time that reveals nothing."""
     return compare_digest(kept(found), kept(wanted))
 
 

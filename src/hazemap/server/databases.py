@@ -1,7 +1,7 @@
-"""SQLite and PostgreSQL behind one small face: the store's SQL is the same for both.
+"""SQLite and PostgreSQL behind one interface: the store's SQL is the same for both.
 
-Our SQL is what both understand, with `?` for a value and BLOB for bytes; PostgreSQL is told `%s` and BYTEA. A
-database belongs to one server at a time: whoever is second is refused, and a server that was killed holds nothing.
+Our SQL is what both understand, with `?` for a value and BLOB for bytes; PostgreSQL gets `%s` and BYTEA. A database
+belongs to one server at a time: a second one is refused, and a server that was killed holds nothing.
 """
 
 import fcntl
@@ -33,7 +33,7 @@ class Connection(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         ...
 
 
@@ -59,7 +59,7 @@ class Database(Protocol):
         ...
 
     def spelled(self, sql: str) -> str:
-        """Our SQL as this database spells it."""
+        """Our SQL in this database's dialect."""
         ...
 
 

@@ -105,7 +105,7 @@ class DeviceEndpoints:
             return
         found = PLACE.fullmatch(path)
         if not found or method != "POST":
-            await complain(send, 404, "there is no such place: a session is 64 hexadecimal digits, answered with POST")
+            await complain(send, 404, "no such address: POST to /v1/tasks/ and the 64 hexadecimal digits of a session")
             return
         seat = device.seats.get(bytes.fromhex(found[1]))
         if seat is None:
@@ -150,19 +150,19 @@ class DeviceEndpoints:
         await reply(send, 204)
 
 
-def written(work: SeatTask, squeezed: bool) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    """Work as JSON, and the headers that go with it; a task is squeezed where the device understands that."""
+def written(work: SeatTask, compressed: bool) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """Work as JSON, and its headers; an invitation is compressed if the device accepts gzip."""
     rest = (
         f'"session": "{work.session.hex()}", "stage": {work.stage}, "message": "{b64encode(work.message).decode()}", '
         f'"until": "{work.until:%Y-%m-%dT%H:%M:%S.%fZ}"}}'
     ).encode()
     if work.task is None:
         return b'{"task": null, ' + rest, [JSON]
-    start, compressed, state = beginning(work.task)
-    if not squeezed:
+    start, prefix, state = beginning(work.task)
+    if not compressed:
         return start + rest, [JSON]
     own = state.copy()
-    return b"".join((compressed, own.compress(rest), own.flush())), [JSON, (b"content-encoding", b"gzip")]
+    return b"".join((prefix, own.compress(rest), own.flush())), [JSON, (b"content-encoding", b"gzip")]
 
 
 @lru_cache(maxsize=64)

@@ -1,8 +1,8 @@
-"""Who may be asked: devices, each with an identity of its own and a ticket to show.
+"""The enrolled devices: each has an identity of its own, and shows a ticket.
 
 A device proves that it holds the private key of its identity, once; then it is known by a ticket, of which only the
-hash is stored. Against many identities of one person (sybils) stands the enrolment token alone: whoever hands out
-tokens vouches that each device is a person.
+hash is stored. Only the enrolment token stands against many identities of one person (sybils): the operator who hands
+out tokens vouches that each device is a person.
 """
 
 from collections.abc import Iterator
@@ -80,7 +80,7 @@ class Enrolled:
         same device as before; its older ticket opens nothing any more.
         """
         if self._token is not None and not same(token, self._token):
-            raise Refused("this enrolment token is not the server's: ask whoever runs the campaign for the right one")
+            raise Refused("this enrolment token is not the server's: ask the campaign's operator for the right one")
         if len(identity) != 32 or not verified(identity, signature, enrolment_statement(token, identity)):
             raise Refused("the signature does not prove that the device holds the key of its identity")
         ticket = fresh()

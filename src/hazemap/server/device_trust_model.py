@@ -41,7 +41,7 @@ FEWEST_LEFT = Fraction(1, 2)
 """The least part of a shard that is asked again without those who were silent."""
 
 LOOK = 0.5
-"""Seconds between two looks at who is there."""
+"""Seconds between two counts of the devices that are there."""
 
 _SHARDS = f"SELECT {COLUMNS}, state, sums, people, summary FROM shards WHERE campaign = ? AND round = ? " + (  # noqa: S608
     "ORDER BY number, attempt"
@@ -85,7 +85,7 @@ class DeviceTrustModel:
         `NotOpened` where no shard could be opened, or where too few devices came within the campaign's `wait`.
         """
         if not isinstance(question, Query) or question.cohort is not None:
-            raise Unanswerable("devices answer queries for sums, to everybody who is in the campaign")
+            raise Unanswerable("devices answer queries for sums, asked of everybody in the campaign")
         task = Task(
             self.campaign.name,
             self.campaign.purpose,
@@ -193,7 +193,7 @@ class DeviceTrustModel:
             again = await asyncio.get_running_loop().run_in_executor(
                 self.pool, SecureSumPlan.formed, task, plan.task, plan.number, plan.attempt + 1, left
             )
-        except InputError:  # so few cannot keep what the task promises
+        except InputError:  # too few are left to keep what the task promises
             return None
         await self.store.write(again.begin())
         return again
@@ -247,13 +247,13 @@ def _report(plan: SecureSumPlan, outcome: ShardOutcome) -> None:
 
 
 def sample(everyone: Sequence[T], people: int, stream: Stream) -> list[T]:
-    """So many of them in random order; each set and each order is as likely as any other.
+    """`people` of them in random order; each set and each order is as likely as any other.
 
     >>> sorted(sample(["a", "b", "c"], 3, Stream.from_os()))
     ['a', 'b', 'c']
     """
     if not 0 <= people <= len(everyone):
-        raise InputError(f"a sample of {people} cannot be drawn from {len(everyone)} without putting any back")
+        raise InputError(f"a sample of {people} cannot be drawn from {len(everyone)} without drawing somebody twice")
     return [everyone[at] for at in in_any_order(stream, len(everyone))[:people]]
 
 

@@ -1,7 +1,7 @@
 """A secure sum as what happened in it: the same events make the same sum, now and after a crash.
 
-The wire's server decides everything. It is touched by one thread at a time, under a lock, for one event or for one
-device's message; only the end of a stage, which may take a second, is not waited for: nobody is to be served then.
+The protocol's server decides everything. One thread at a time uses it, under a lock, for one event or for one device's
+message. Only the end of a stage, which may take a second, needs no lock: no device is served then.
 """
 
 import logging
@@ -43,7 +43,7 @@ class SumEvent(NamedTuple):
 
 
 class RecordedSum:
-    """A wire server, and what an operator may know of it. Making one costs O(people) hashes."""
+    """A protocol server, and what an operator may know of it. Making one costs O(people) hashes."""
 
     def __init__(self, plan: SecureSumPlan) -> None:
         self.plan = plan
@@ -82,12 +82,12 @@ class RecordedSum:
         return 4_096 + max(terms.size * terms.bits // 8, 2_048 * terms.degree)
 
     def message_for(self, position: int) -> bytes | None:
-        """What this device is to answer now, if anything."""
+        """The message for this device to answer now, if any."""
         with self._lock:
             return self._server.message_for(position)
 
     def happens(self, event: SumEvent) -> Exception | None:
-        """Act upon an event. What the protocol has against it is returned, for whoever sent it."""
+        """Act upon an event. The protocol's objection is returned, for the sender, if there is one."""
         try:
             if event.position == END_OF_STAGE:
                 self._server.advance()

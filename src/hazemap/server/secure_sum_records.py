@@ -108,7 +108,7 @@ class SecureSumPlan:
         )
 
     def server(self) -> Server:
-        """The wire's server, before any message."""
+        """The protocol's server, before any message."""
         return Server(self.terms, self.roster, self.seed or None)
 
     def begin(self) -> Write:

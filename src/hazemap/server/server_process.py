@@ -28,7 +28,7 @@ class ServerProcess:
     """How a server is reached, and where it keeps what it must not forget.
 
     Without a certificate only this machine may reach it, unless a proxy before it speaks TLS. `open` lets any device
-    enrol; else it must know the token in the folder. Raises `InputError` for what would put tickets on a bare wire.
+    enrol; else it must know the token in the folder. `InputError` for settings that would send tickets unencrypted.
 
     >>> ServerProcess(Path("data"), "127.0.0.1", 8470).url
     'http://127.0.0.1:8470'
@@ -51,7 +51,7 @@ class ServerProcess:
         if self.certificate is None and not self.behind_proxy and not _loopback(self.host):
             raise InputError(
                 f"on {self.host} tickets would travel unprotected: give --certificate and --key, or say --behind-proxy "
-                "where a proxy on a trusted network speaks TLS, or serve 127.0.0.1 alone"
+                "if a proxy on a trusted network speaks TLS, or serve 127.0.0.1 alone"
             )
         for file in (self.certificate, self.key):
             if file is not None and not file.is_file():

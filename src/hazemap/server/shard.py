@@ -5,7 +5,7 @@ acknowledged, in the order of the numbers; so the same events make the same sum 
 that was going on when the server stopped has its whole time again.
 
 The event loop owns a `Shard`; threads of the pool act upon events, one thread at a time. While a stage ends, which may
-take a second, devices are told to come back: so the loop never waits for it.
+take a second, devices come back later: so the loop never waits for it.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ Acknowledged = asyncio.Future[None]
 
 
 class Late(ConversationError):
-    """A reply came when it was not, or no longer, asked for. It does no harm, and nobody is blamed."""
+    """A reply that was not, or no longer, asked for. It does no harm, and its sender is not at fault."""
 
 
 class SeatTask(NamedTuple):
@@ -89,7 +89,7 @@ class Shard:
             self._stop_clocks()
 
     def work(self, position: int) -> SeatTask | None:
-        """What the device at this position is to answer now, if anything. O(its message)."""
+        """The work of the device at this position now, if any. O(its message)."""
         message = self._asked(position)
         if message is None:
             return None
@@ -138,7 +138,7 @@ class Shard:
             self._alarm("quiet", self._deadlines.quiet)
 
     def _alarm(self, name: str, seconds: float) -> None:
-        """End the stage so much later; an earlier alarm of this name is off."""
+        """End the stage after these seconds; an earlier alarm of this name is cancelled."""
         if name in self._clocks:
             self._clocks[name].cancel()
         self._clocks[name] = self._loop.call_later(seconds, self._end)
@@ -247,7 +247,7 @@ class Shard:
 
 
 def _fail(future: "asyncio.Future[Any]", error: Exception) -> None:
-    """Hand an error to whoever waits, if anybody does."""
+    """Hand an error to those who wait, if any."""
     if not future.done():
         future.set_exception(error)
         future.exception()  # it is no bug that nobody waits any more

@@ -1,8 +1,8 @@
 """What the server must not forget: one writer that commits for many at once.
 
-Whoever writes waits for the disk, and a disk bears a few hundred commits a second. So one thread takes all that
-waits, commits it together and then wakes everybody: thousands of uploads cost a handful of commits. Jobs are
-committed, and those who wait are told, in the order in which they were handed in.
+Every write waits for the disk, and a disk can do a few hundred commits a second. So one thread takes all writes that
+wait, commits them together and then wakes everybody: thousands of uploads cost a handful of commits. Jobs are committed
+and acknowledged in the order of their submission.
 
 A write that fails, other than by contradicting what is there, ends the store: what is on the disk is no longer
 known, so nothing more is acknowledged until the server is started again and reads it.
@@ -161,7 +161,7 @@ class CampaignStore:
     def submit(self, writes: Sequence[Write], done: Done, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Commit these together, some time soon; `done` is then told, by this loop or else by the store's own thread.
 
-        Those of one loop are told in order of submission.
+        Those of one loop are called in order of submission.
         """
         self._queue.put(_Job(writes, done, loop))
 
@@ -192,7 +192,7 @@ class CampaignStore:
         self.release()
 
     def release(self) -> None:
-        """Let go of the database: whoever still reads is waited for, whoever reads later is told."""
+        """Close the database after the reads that are under way; later reads fail with `StoreError`."""
         with self._reading:
             for connection in (self._writer, self._reader):
                 with suppress(*self._database.failures):

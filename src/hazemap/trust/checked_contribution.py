@@ -2,9 +2,9 @@
 
 Masks and noise make a wrong number impossible to see, so this is the last place where it can be. The law of every
 encoder is that positions lie inside the vector and that nobody moves it by more than its sensitivity; here it is
-enforced, person by person. And whatever goes wrong with somebody's rows may not be seen from outside: one who does not
-answer, or stops, tells that their rows were looked at and what kind they were. So they answer zeros, like those who
-have no row, and the same noise goes over them.
+enforced, person by person. And whatever goes wrong with somebody's rows may not be seen from outside: a person who
+does not answer, or stops, would reveal that their rows were read and what kind they were. So they answer zeros, like
+those who have no row, and the same noise goes over them.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def bounded(encoder: Encoder, table: MemoryTable) -> Ints:
 
 
 def within(sums: Ints, most: Sensitivity, people: int) -> Ints:
-    """The sums, if so many people can have made them: ‖v‖₁ ≤ people · Δ₁ and ‖v‖₂² ≤ people² · Δ₂². Exact.
+    """The sums, if `people` people can have made them: ‖v‖₁ ≤ people · Δ₁ and ‖v‖₂² ≤ people² · Δ₂². Exact.
 
     `Refused` otherwise, before any noise is added.
     """
@@ -62,5 +62,5 @@ def within(sums: Ints, most: Sensitivity, people: int) -> Ints:
     if largest**2 * len(some) >= _ROOM:
         some = some.astype(object)  # Python's integers do not wrap
     if int(np.abs(some).sum()) > people * most.l1 or int((some * some).sum()) > people**2 * most.l2_squared:
-        raise Refused("these sums are larger than so many people can have made them")
+        raise Refused(f"these sums are larger than {people:,} people can have made them")
     return sums

@@ -1,4 +1,4 @@
-"""Who is asked among devices, and what is believed about them; who answered; and what the noise comes to."""
+"""Cohorts of devices: who is asked and what is assumed of them, who answered, and how much noise that makes."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -95,7 +95,7 @@ class Cohort:
         return honest
 
     def degree_and_threshold(self, size: int) -> tuple[int, int]:
-        """How many peers hold shares of a secret in a shard of this size, and how many of them tell it."""
+        """How many peers hold shares of a secret in a shard of this size, and how many of them reveal it."""
         return degree_and_threshold(size, self.corrupt, self.dropout, self.mode)
 
     @property

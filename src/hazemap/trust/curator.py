@@ -41,8 +41,7 @@ class Curator:
 
     Privacy: each answer is the discrete Laplace (pure ε) or discrete Gaussian (ρ) mechanism on sums that
     one person moves by at most `encoder.sensitivity`, and on costs likewise; a choice is permute-and-flip (McKenna and
-    Sheldon 2020); a tree is grown as `privacy.private_splitting` proves. Whoever runs it sees every row, and is trusted
-    to.
+    Sheldon 2020); a tree is grown as `privacy.private_splitting` proves. The curator sees every row, and is trusted.
     """
 
     table: VotesTable

@@ -1,4 +1,4 @@
-"""Lots: who is asked and who drops out, drawn from a stream."""
+"""Random samples of people, without replacement, and random dropouts, drawn from a stream."""
 
 from fractions import Fraction
 

@@ -178,11 +178,11 @@ def test_a_session_is_held_to_more_than_the_published_table():
 
 
 def test_a_weakness_says_what_is_weak():
-    assert "too low: 28 of 48" in str(weakness(1000, 48, 27, TENTH, TENTH, Mode.SEMI_HONEST))
+    assert "too low: a secret must take 28 of 48" in str(weakness(1000, 48, 27, TENTH, TENTH, Mode.SEMI_HONEST))
     assert "fall into parts" in str(weakness(1000, 20, 20, TENTH, TENTH, Mode.SEMI_HONEST))
     assert "too low" in str(weakness(1000, 100, 59, TENTH, TENTH, Mode.MALICIOUS))
-    assert "no threshold" in str(weakness(1000, 100, 101, TENTH, TENTH, Mode.MALICIOUS))
-    assert "no threshold" in str(weakness(10, 10, 5, TENTH, TENTH, Mode.SEMI_HONEST))
+    assert "2 <= threshold <= degree < clients must hold" in str(weakness(1000, 100, 101, TENTH, TENTH, Mode.MALICIOUS))
+    assert "2 <= threshold <= degree < clients must hold" in str(weakness(10, 10, 5, TENTH, TENTH, Mode.SEMI_HONEST))
     assert "more than the 4096" in str(weakness(10_000, MOST_DRAWN + 1, MOST_DRAWN, TENTH, TENTH, Mode.MALICIOUS))
     assert weakness(10, 9, 2, TENTH, TENTH, Mode.SEMI_HONEST) is None
 

@@ -173,7 +173,7 @@ def test_a_vector_that_is_signed_for_other_sharers_or_by_another_is_refused():
         here.cheats[LIAR, Stage.MASKED] = lambda reply, signature=signature: replace(
             Masked.decode(reply), signature=signature
         ).encode()
-        assert "not signed whom its vector is masked among" in named(here, LIAR)
+        assert "not signed among which clients its vector is masked" in named(here, LIAR)
         assert here.server.result.people == 8
 
 

@@ -64,7 +64,7 @@ def without(bitmap: Bitmap, *gone: int) -> Bitmap:
 INVITATIONS = {
     "a mode of no protection": (
         lambda terms: replace(terms, mode=Mode.SEMI_HONEST, graph=bytes(32)),
-        "the mode SEMI_HONEST is not one",
+        "takes part in malicious sessions, not in semi-honest ones",
     ),
     "too few invited": (
         lambda terms: replace(terms, clients=99, degree=98, threshold=70, survivors=90),
@@ -171,11 +171,11 @@ def cheating_neighbours(here: Session, message: Neighbours) -> dict[str, tuple[N
         "itself": (replace(message, peers=(*peers[:2], mine, *peers[2:])), "its own neighbour"),
         "a short roll": (
             replace(message, roll=Bitmap.of(6, range(6))),
-            "of 6 clients some are said to have sent keys, in a session of 7",
+            "the list of clients that have sent keys is of 6 clients, but the session has 7",
         ),
         "a roll without it": (
             replace(message, roll=without(message.roll, ME)),
-            "this client is not among those that are said to have sent keys",
+            "this client is not on the list of clients that have sent keys",
         ),
         "a small roll": (replace(message, roll=without(message.roll, 0, 5, 6)), "fewer than the 5 that must survive"),
         "a neighbour not on the roll": (
@@ -253,7 +253,7 @@ def test_a_roll_that_is_none_is_refused(case, caplog):
     roll = Roll.decode(here.server.message_for(ME))
     cheat, reason = {
         "a short roll": (Bitmap.of(6, range(6)), "of 6 clients"),
-        "without it": (without(roll.roll, ME), "this client is not among"),
+        "without it": (without(roll.roll, ME), "this client is not on the list"),
         "a small roll": (without(roll.roll, 0, 1, 3), "fewer than the 5"),
     }[case]
     refused(here, replace(roll, roll=cheat).encode(), reason, caplog)
@@ -299,13 +299,13 @@ def test_an_inbox_that_is_not_its_own_is_refused(mode, caplog):
     some = dict(list(inbox.letters.items())[1:])
     few = without(inbox.sharers, *holders[:3])
     cases = [
-        (replace(inbox, sharers=Bitmap.of(8, range(8))), "of 8 clients some are said to have shared"),
+        (replace(inbox, sharers=Bitmap.of(8, range(8))), "the list of clients that have shared is of 8 clients"),
         (
             replace(inbox, sharers=without(inbox.sharers, ME)),
-            "this client is not among those that are said to have shared",
+            "this client is not on the list of clients that have shared",
         ),
         (replace(inbox, sharers=without(inbox.sharers, *holders[:4])), "fewer than the 5 that must survive"),
-        (replace(inbox, sharers=Bitmap.of(9, range(9))), "said to have shared who has sent no keys"),
+        (replace(inbox, sharers=Bitmap.of(9, range(9))), "listed as having shared that has sent no keys"),
         (replace(inbox, sharers=without(inbox.sharers, next(iter(inbox.letters)))), "letters are not those"),
         (replace(inbox, letters={**inbox.letters, 8: letter}), "letters are not those"),
         (
@@ -343,10 +343,10 @@ def test_survivors_that_cannot_be_are_refused(mode, caplog):
     here.until(Stage.ASSENT, without=[7])
     message = Survivors.decode(here.server.message_for(ME))
     cases = [
-        (Bitmap.of(9, range(7)), "of 9 clients some are said to have survived"),
-        (without(message.survivors, ME), "this client is not among those that are said to have survived"),
+        (Bitmap.of(9, range(7)), "the list of clients that have survived is of 9 clients"),
+        (without(message.survivors, ME), "this client is not on the list of clients that have survived"),
         (Bitmap.of(8, range(4)), "fewer than the 5 that must survive"),
-        (Bitmap.of(8, range(8)), "a client that was said to have shared nothing"),
+        (Bitmap.of(8, range(8)), "not among the clients that shared"),
     ]
     for cheat, reason in cases:
         refused(here, replace(message, survivors=cheat).encode(), reason, caplog)
@@ -362,9 +362,9 @@ def test_a_survivor_that_was_said_to_have_shared_nothing_is_refused(caplog):
     here.clients[ME].receive(hidden.encode())
     here.stage(without=[ME])
     survivors = Survivors(here.terms.session, Bitmap.of(7, range(7)))
-    with pytest.raises(Refused, match="said to have shared nothing"):
+    with pytest.raises(Refused, match="not among the clients that shared"):
         here.clients[ME].receive(survivors.encode())
-    assert "said to have shared nothing" in caplog.text
+    assert "not among the clients that shared" in caplog.text
 
 
 def test_survivors_among_whom_it_stands_alone_are_refused(caplog):
@@ -422,7 +422,7 @@ def test_in_malicious_mode_no_seed_is_told_of_who_masked_among_others(caplog):
         inbox, sharers=without(inbox.sharers, 0), letters={p: x for p, x in inbox.letters.items() if p != 0}
     )
     fewer = here.clients[5].receive(hidden.encode())
-    with pytest.raises(Refused, match="not signed whom"):
+    with pytest.raises(Refused, match="not signed among which clients"):
         here.server.receive(5, fewer)
     here = at(Stage.UNMASK, Mode.MALICIOUS)
     message = Assents.decode(here.server.message_for(ME))

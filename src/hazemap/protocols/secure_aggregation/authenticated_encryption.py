@@ -34,7 +34,7 @@ def associated(session: bytes, sender: int, receiver: int, stage: int) -> bytes:
 def seal(key: bytes, associated: bytes, plain: bytes) -> bytes:
     """The letter, 16 bytes longer, that opens with the same key and the same address only.
 
-    Never two letters under one key and one address: they would tell their difference.
+    Never seal two letters under one key and one address: that would reveal their difference.
 
     >>> address = associated(bytes(32), 1, 2, 3)
     >>> unseal(bytes(32), address, seal(bytes(32), address, b"hello"))

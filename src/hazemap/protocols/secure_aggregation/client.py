@@ -1,4 +1,4 @@
-"""A person's side of a secure sum: one answer to each stage, and none to a server that asks for anything else."""
+"""A person's side of a secure sum: it answers each stage once, and refuses a server that asks for anything else."""
 
 import logging
 import os
@@ -70,22 +70,22 @@ Contribution = Callable[[SessionParameters], NDArray[np.int64]]
 class Client:
     """Answers the messages of one session (Bonawitz et al. 2017, with the neighbours of Bell et al. 2020).
 
-    What a server may count on is little; what a person may count on is this:
+    A server may count on little. A person may count on this:
 
     * A stage is answered once. The same message again gets the same reply; any other is Refused. With `save`, the
       whole state and the reply are saved before the reply is returned, so it holds through a crash as well.
-    * Of a peer one share is told, never both: for there is one answer to UNMASK, about one set of survivors. With
+    * It reveals one share of a peer, never both: it answers UNMASK once, about one set of survivors. With
       2t > k + c, c of the k holders corrupt, nobody else puts both secrets of an honest client together.
-    * What is told at UNMASK is told after t of one's own holders have signed the same survivors. So the masking key
+    * It answers UNMASK only after t of its own holders have signed the same survivors. So the masking key
       of an honest client that answered UNMASK stays secret, whatever the server told others: fewer than t of its
-      holders are left to give it away. In malicious mode a seed is told, moreover, only of who has signed that it
-      masked among the same clients, this one among them. So a vector that is opened was masked with t of its
+      holders are left to give it away. In malicious mode it reveals a share of a seed only for a peer that signed that
+      it masked among the same clients, this one among them. So a vector that is opened was masked with t of its
       holders, each corrupt or with a key that nobody learns: it is opened in a sum with them, or not at all.
     * Keys and seeds are fresh, bound to the session, and forgotten once they were used.
 
     A refused message changes nothing: the stage stays open, and the reason is logged. `contribution` is called at
-    MASKED, after everything else was checked, once, or again if the process died before `save` returned: whoever
-    charges in it does so by session. `seen` tells whether a session was answered before, by another client object.
+    MASKED, after everything else was checked, once, or again if the process died before `save` returned: a charge in
+    it must be by session. `seen` says whether another client object has answered a session before.
 
     `receive` costs 30 ms of CPU in all stages together with 100 neighbours, and 50 ms in malicious mode, where they are
     some 200; most of it goes to their signatures.
@@ -121,7 +121,7 @@ class Client:
         random: Callable[[int], bytes] = os.urandom,
         stream: Stream | None = None,
     ) -> "Client":
-        """The client whose state was saved, after a crash; its `reply` is to be sent again, in case it was not.
+        """The client whose state was saved, after a crash; send its `reply` again, in case it was not sent.
 
         CodecError for bytes that `save` was never given, InputError for those of another identity. Of two clients
         resumed from one state only one may go on.
@@ -269,7 +269,7 @@ class Client:
         check_listed(survivors, terms, own, "have survived")
         sharers = memory.bitmap(memory.sharers)
         if not _within(survivors, sharers):
-            raise Refused("among the survivors is a client that was said to have shared nothing")
+            raise Refused("a survivor is not among the clients that shared, as the server listed them before")
         holders = sum(peer.roles & HOLDS and peer.position in survivors for peer in memory.known())
         if holders < terms.threshold:
             raise Refused(f"{holders} of this client's holders survive, fewer than the threshold {terms.threshold}")
@@ -304,7 +304,7 @@ class Client:
 
 
 def _due(memory: ClientState | None) -> Stage:
-    """The stage that is to be answered next, after any but the last."""
+    """The stage that comes next, after any but the last."""
     if memory is None:
         return Stage.KEYS
     if memory.stage is Stage.KEYS and memory.terms.mode is Mode.SEMI_HONEST:
@@ -317,7 +317,7 @@ def _in_session(memory: ClientState, message: Inbox) -> list[KnownPeer]:
     terms, sharers, letters = memory.terms, message.sharers, message.letters.keys()
     check_listed(sharers, terms, memory.position, "have shared")
     if not _within(sharers, memory.bitmap(memory.roll)):
-        raise Refused("somebody is said to have shared who has sent no keys")
+        raise Refused("a client is listed as having shared that has sent no keys")
     peers = memory.known()
     shared = {peer.position for peer in peers if peer.position in sharers}
     holders = {peer.position for peer in peers if peer.roles & HOLDS}
@@ -341,7 +341,7 @@ def _within(some: Bitmap, others: Bitmap) -> bool:
 
 
 def _opened(peer: KnownPeer, address: bytes, letter: bytes) -> bytes | None:
-    """The two shares in a letter. One that cannot be read is the dealer's loss, and no reason to leave the session."""
+    """The two shares in a letter. A letter that cannot be read harms its dealer alone: the session goes on."""
     try:
         both = unseal(peer.letter, address, letter)
     except Refused as error:

@@ -1,4 +1,4 @@
-"""How many peers must hold shares of a client's secrets, and how many of them tell one: degree k and threshold t.
+"""How many peers must hold shares of a client's secrets, and how many reveal one: degree k and threshold t.
 
 At most A of the n invited work with the server and at most D drop out. As the server must learn nothing but the
 sum, and must learn that, three things may go wrong (Bell et al. 2020, section 3: E1, E2, E3 of a good graph):
@@ -211,7 +211,7 @@ def degree_and_threshold(clients: int, corrupt: Fraction, dropout: Fraction, mod
     found = _among_the_lying(laws) if laws.lies else _on_a_ring(laws)
     if found is None:
         raise InputError(
-            f"no degree and threshold protect {clients} people of whom {corrupt} may work with the server and "
+            f"no degree and threshold protect {clients} people if a part of {corrupt} may work with the server and "
             f"{dropout} may drop out, in mode {mode.name}: ask more people, or assume less of both"
         )
     return found
@@ -219,23 +219,23 @@ def degree_and_threshold(clients: int, corrupt: Fraction, dropout: Fraction, mod
 
 @lru_cache(maxsize=256, typed=True)
 def weakness(clients: int, degree: int, threshold: int, corrupt: Fraction, dropout: Fraction, mode: Mode) -> str | None:
-    """Why nobody should take part under these parameters; None where they are safe.
+    """Why these parameters are not safe; None where they are.
 
     Whether enough neighbours survive is not asked: if too few do, nothing is opened. In malicious mode the noise has
-    to be complete among `together` people, which is to be asked as well.
+    to be complete among `together` people as well: check that too.
 
     >>> weakness(1000, 36, 19, Fraction(1, 20), Fraction(1, 10), Mode.SEMI_HONEST)
     >>> weakness(1000, 36, 12, Fraction(1, 20), Fraction(1, 10), Mode.SEMI_HONEST)
-    'a threshold of 12 is too low: 19 of 36 neighbours must tell a secret'
+    'a threshold of 12 is too low: a secret must take 19 of 36 neighbours'
     """
     laws = _laws(clients, corrupt, dropout, mode)
     if not 2 <= threshold <= degree < clients:
-        return f"{threshold} of {degree} neighbours among {clients - 1} others is no threshold"
+        return f"2 <= threshold <= degree < clients must hold; found {threshold}, {degree} and {clients}"
     if degree > MOST_DRAWN:
         return f"{degree} neighbours are more than the {MOST_DRAWN} that a client has at most"
     least = laws.least_threshold(degree)
     if threshold < least:
-        return f"a threshold of {threshold} is too low: {least} of {degree} neighbours must tell a secret"
+        return f"a threshold of {threshold} is too low: a secret must take {least} of {degree} neighbours"
     if not laws.lies and degree < clients - 1 and not laws.ring_holds(degree):
         return f"{degree} neighbours are too few: the honest survivors of {clients} clients may fall into parts"
     return None

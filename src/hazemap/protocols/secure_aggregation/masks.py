@@ -2,9 +2,9 @@
 
 A mask is the AES-128 counter-mode keystream of a key (NIST SP 800-38A, counter from zero), read as little-endian
 words of the vector's own width; adding wraps, so a vector and its masks live modulo 2¹⁶ or 2³². A key is used for
-one vector only: two vectors under one mask tell their difference. Whoever does not know the key tells n blocks of
-a mask from uniform words with an advantage of at most n²/2¹²⁹ over that against AES-128 as a permutation (Bellare
-et al. 1997): 2⁻¹⁰¹ for 65,536 words of 32 bits.
+one vector only: two vectors under one mask reveal their difference. Without the key, n blocks of a mask differ from
+uniform words by an advantage of at most n²/2¹²⁹ over that against AES-128 as a permutation (Bellare et al. 1997):
+2⁻¹⁰¹ for 65,536 words of 32 bits.
 """
 
 import threading

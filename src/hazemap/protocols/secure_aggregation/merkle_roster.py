@@ -1,4 +1,4 @@
-"""Who is invited, in 32 bytes: a Merkle tree over the identities, so that a client trusts no server about a peer.
+"""The invited in 32 bytes: a Merkle tree over their identities, so that a client need not trust a server about a peer.
 
 The tree of RFC 6962, section 2.1: a leaf is SHA-256(0x00 ‖ identity), a node SHA-256(0x01 ‖ left ‖ right), and
 the left part of n > 1 leaves holds the largest power of two below n. The root alone does not say how many leaves
@@ -27,7 +27,7 @@ def root(identities: Sequence[bytes]) -> bytes:
 def proof(identities: Sequence[bytes], position: int) -> tuple[bytes, ...]:
     """The hashes that join the leaf at `position` to the root, from the leaf up: at most ⌈log₂ n⌉ of them.
 
-    It hashes the whole tree; who needs many takes `proofs`.
+    It hashes the whole tree; for many proofs take `proofs`.
     """
     if not 0 <= position < len(identities):
         raise InputError(f"there is no position {position} in a roster of {len(identities)}")
@@ -69,7 +69,7 @@ def _levels(identities: Sequence[bytes]) -> list[list[bytes]]:
     if not identities:
         raise InputError("a roster has at least one identity")
     if any(len(identity) != LENGTH for identity in identities):
-        raise InputError(f"an identity has {LENGTH} bytes; one of the roster's has not")
+        raise InputError(f"every identity of a roster has {LENGTH} bytes; found one of another length")
     levels = [[sha256(b"\x00" + identity).digest() for identity in identities]]
     while len(levels[-1]) > 1:
         below = levels[-1]

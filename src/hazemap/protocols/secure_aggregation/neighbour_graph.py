@@ -52,7 +52,7 @@ def ring_neighbours(seed: bytes, members: Ints, degree: int) -> Ints:
 
 
 def ring_neighbours_of(seed: bytes, members: Ints, degree: int, own: int) -> Ints:
-    """One row of `ring_neighbours`: what a client computes for itself. O(members · log members).
+    """One row of `ring_neighbours`, as a client computes it for itself. O(members · log members).
 
     >>> ring_neighbours_of(bytes(32), np.arange(5), 2, own=1).tolist()
     [2, 4]
@@ -128,20 +128,20 @@ def check_listed(some: Bitmap, terms: SessionParameters, position: int, what: st
     Fewer can never be opened; and neighbours drawn from few would mostly be the corrupt.
     """
     if some.size != terms.clients:
-        raise Refused(f"of {some.size} clients some are said to {what}, in a session of {terms.clients}")
+        raise Refused(f"the list of clients that {what} is of {some.size} clients, but the session has {terms.clients}")
     if position not in some:
-        raise Refused(f"this client is not among those that are said to {what}")
+        raise Refused(f"this client is not on the list of clients that {what}")
     if len(some) < terms.survivors:
-        raise Refused(f"{len(some)} clients are said to {what}, fewer than the {terms.survivors} that must survive")
+        raise Refused(f"only {len(some)} clients {what}, fewer than the {terms.survivors} that must survive")
 
 
 def check_neighbours(
     terms: SessionParameters, position: int, picks: tuple[int, ...], message: Neighbours
 ) -> tuple[int, ...]:
-    """Who is to hold this client's shares; Refused unless the neighbours are exactly its own.
+    """The holders of this client's shares; Refused unless the neighbours are exactly its own.
 
     Semi-honest: the ring of those who sent keys, in the order that the server was committed to. Malicious: those it
-    drew, and whoever drew it. The latter are some `degree`; more than 3 · degree + 32 of a fair draw are rarer than
+    drew, and those that drew it. The latter are about `degree`; more than 3 · degree + 32 of a fair draw are rarer than
     2⁻⁶⁰ (Chernoff), and nobody has to work for more than that.
     """
     known = {peer.position for peer in message.peers}
@@ -162,10 +162,10 @@ def check_neighbours(
             raise Refused("the neighbours are not those that were drawn")
         if len(known) - len(holders) > 3 * terms.degree + 32:
             raise Refused(
-                f"{len(known) - len(holders)} clients are said to have drawn this one: no fair draw does that"
+                f"the server says that {len(known) - len(holders)} clients drew this one: no fair draw does that"
             )
     if len(holders) < terms.threshold:
-        raise Refused(f"{len(holders)} neighbours cannot hold shares of which {terms.threshold} tell a secret")
+        raise Refused(f"{len(holders)} neighbours are too few for shares of which {terms.threshold} reveal a secret")
     return holders
 
 

@@ -26,14 +26,14 @@ def join_with_errors(shares: Mapping[int, bytes], threshold: int) -> tuple[bytes
     True
     """
     if threshold < 1:
-        raise InputError(f"a secret is told by 1 share or more, not {threshold}")
+        raise InputError(f"a threshold is 1 share or more, not {threshold}")
     values = {
         point: int.from_bytes(share, "big")
         for point, share in sorted(shares.items())
         if 0 < point < POINTS and is_share(share)
     }
     if len(values) < threshold:
-        raise NotOpened(f"{threshold} shares tell a secret: there are {len(values)} that can be read")
+        raise NotOpened(f"a secret takes {threshold} shares, but only {len(values)} can be read")
     polynomial = decoded(values, threshold)
     if polynomial is None:
         raise NotOpened(
@@ -42,7 +42,7 @@ def join_with_errors(shares: Mapping[int, bytes], threshold: int) -> tuple[bytes
         )
     secret = polynomial[0] if polynomial else 0
     if secret >> 8 * SECRET:
-        raise NotOpened("these shares tell no 32-byte secret: their dealer lied")
+        raise NotOpened("these shares make no 32-byte secret: their dealer lied")
     wrong = [point for point in shares if point not in values or value(polynomial, point) != values[point]]
     return secret.to_bytes(SECRET, "big"), tuple(sorted(wrong))
 

@@ -52,9 +52,9 @@ class Server:
     """Runs one session from invitation to sum. No clock, no chance: the same calls give the same server.
 
     So a coordinator keeps the (position, message) pairs it was sent and the moments it called `advance` and `leave`,
-    and after a restart tells them to a new server. What breaks the rules is Refused, its sender named in `culprits` and
-    asked no more; the session goes on without it wherever its secrets are not missing. A message that came too late
-    is Refused and nobody's fault.
+    and after a restart replays them to a new server. What breaks the rules is Refused, its sender named in `culprits`
+    and asked no more; the session goes on without it wherever its secrets are not missing. A message that came too
+    late is Refused and nobody's fault.
 
     Vectors are added as they arrive: memory is O(size + clients · degree). `advance` after UNMASK is where the work
     is (`Unmasking.open`).
@@ -99,7 +99,7 @@ class Server:
         return len(self._asked)
 
     def message_for(self, position: int) -> bytes | None:
-        """What this client is to answer now; None if it is out, has answered, or the session is over."""
+        """The message for this client to answer now; None if it is out, has answered, or the session is over."""
         if position not in self._asked:
             return None
         session = self.terms.session
@@ -129,13 +129,13 @@ class Server:
             raise
 
     def leave(self, position: int) -> None:
-        """A client says that it will not answer: nobody waits for it."""
+        """A client will not answer: do not wait for it."""
         if position in self._asked:
             self._asked.remove(position)
             self.dropped[position] = self.stage
 
     def advance(self) -> None:
-        """Close the stage: who has not answered has dropped out. NotOpened, and the end, if too few are left."""
+        """Close the stage: clients that did not answer drop out. NotOpened, and the end, if too few are left."""
         for position in sorted(self._asked):
             self.leave(position)
         stage, self._answered = self.stage, {}
@@ -250,7 +250,7 @@ class Server:
         vector = unpack(message.vector, self.terms.size, self.terms.bits)
         statement = masked_statement(self.terms.session, position, self._sharers)
         if not verified(self._roster[position], message.signature, statement):
-            raise Refused("it has not signed whom its vector is masked among")
+            raise Refused("it has not signed among which clients its vector is masked")
         self._total += vector
         self._masked[position] = True
         self._signatures[position] = message.signature
@@ -295,7 +295,7 @@ class Server:
         self._letters = np.zeros((self._sharing.edges, LETTER), dtype=np.uint8)
 
     def _after_shares(self) -> None:
-        """Leave out who has too few holders that shared, and whom that leaves with too few, until nobody has."""
+        """Leave out clients with too few holders that shared, again and again, until there are none."""
         while (lonely := self._shared & (self._sharing.holding(self._shared) < self.terms.threshold)).any():
             self._shared &= ~lonely
             for position in np.flatnonzero(lonely).tolist():
@@ -341,4 +341,4 @@ class Server:
 
 
 class _LateError(Refused):
-    """An answer to a stage that is over: it is not taken, and nobody is to blame."""
+    """An answer to a stage that is over: it is not taken, and its sender is not at fault."""

@@ -63,7 +63,7 @@ class SessionParameters(Structure):
     degree: _Number
     """how many peers hold shares of a client's secrets"""
     threshold: _Number
-    """how many of them tell a secret"""
+    """how many of them reveal a secret"""
     survivors: _Number
     """the sum is never opened over fewer"""
     size: _Number
@@ -108,9 +108,9 @@ class SessionParameters(Structure):
         try:
             terms = super().from_bytes(data)
         except (InputError, ValueError, ZeroDivisionError) as error:
-            raise CodecError(f"these are nobody's terms: {error}") from error
+            raise CodecError(f"these are not the parameters of a session: {error}") from error
         if terms.to_bytes() != data:  # a scale that is not in lowest terms
-            raise CodecError("these terms are not written as they should be")
+            raise CodecError("the parameters of a session are not in their one encoding")
         return terms
 
 

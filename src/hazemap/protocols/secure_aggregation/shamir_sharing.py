@@ -1,4 +1,4 @@
-"""A secret in shares, of which any t tell it and t − 1 tell nothing (Shamir 1979), over the field of `prime_field`.
+"""A secret in shares: any t reveal it, and t − 1 reveal nothing (Shamir 1979); over the field of `prime_field`.
 
 The secret, 32 bytes, is the value at 0 of a polynomial of degree t − 1 whose other coefficients are uniform; a
 share is its value at a peer's point, 33 bytes. Points are distinct and not 0, where the secret itself is: a peer's
@@ -67,18 +67,18 @@ def split_all(
 
 
 def join(shares: Mapping[int, bytes], threshold: int) -> bytes:
-    """The secret that the shares at these points tell; of more than `threshold` those at the least points are used.
+    """The secret that the shares at these points reveal; of more than `threshold` those at the least points are used.
 
-    NotOpened for fewer shares than `threshold`, or if they tell no 32-byte secret (then one of them is wrong);
+    NotOpened for fewer shares than `threshold`, or if they make no 32-byte secret (then one of them is wrong);
     CodecError for a share that `split` does not write. A wrong share that is not noticed gives a wrong secret.
     """
     for point, share in shares.items():
         checked(point, share)
     if len(shares) < threshold:
-        raise NotOpened(f"{threshold} shares tell a secret: there are {len(shares)}")
+        raise NotOpened(f"a secret takes {threshold} shares, but there are {len(shares)}")
     secret = join_all([shares], threshold)[0]
     if secret is None:
-        raise NotOpened("these shares tell no 32-byte secret: one of them is wrong, or their dealer lied")
+        raise NotOpened("these shares make no 32-byte secret: one of them is wrong, or their dealer lied")
     return secret
 
 
@@ -88,7 +88,7 @@ def join_all(dealings: Sequence[Mapping[int, bytes]], threshold: int) -> list[by
     Weights are computed once for each set of points: about 45 µs each at t = 51, and then 10 µs a secret.
     """
     if threshold < 1:
-        raise InputError(f"a secret is told by 1 share or more, not {threshold}")
+        raise InputError(f"a threshold is 1 share or more, not {threshold}")
     secrets: list[bytes | None] = []
     for start in range(0, len(dealings), _AT_ONCE):
         secrets += _joined(dealings[start : start + _AT_ONCE], threshold)

@@ -31,7 +31,7 @@ class Opened:
 
 
 class Unmasking:
-    """Collects what holders tell, and opens the sum.
+    """Collects the shares that holders send, and opens the sum.
 
     Of a survivor the seed of its self mask is needed; of a client that shared and then was gone, the key of the masks
     that it has with survivors. `culprits` names, after `secrets`, those whose shares did not fit.
@@ -62,12 +62,12 @@ class Unmasking:
         return bool((self._sharing.holding(holders)[self._needed] >= self._terms.threshold).all())
 
     def tell(self, holder: int, message: Unmask) -> None:
-        """Take the shares of a holder; Refused, and nothing is taken, if it tells any that it was not asked for."""
+        """Take the shares of a holder; Refused, and none is taken, if it sends any that it was not asked for."""
         edges, dealers = self._sharing.to_holder(holder), self._sharing.dealers(holder)
         asked = self._shared[dealers]
         seeds, keys = (dealers[asked & kind].tolist() for kind in (self._survivors[dealers], ~self._survivors[dealers]))
         if not (message.seeds.keys() <= set(seeds) and message.keys.keys() <= set(keys)):
-            raise Refused("it tells shares that it was not asked for")
+            raise Refused("it sends shares that it was not asked for")
         both = {**message.seeds, **message.keys}
         told = np.array([dealer in both for dealer in dealers.tolist()], dtype=bool)
         rows = b"".join(both[dealer] for dealer in dealers[told].tolist())
