@@ -45,7 +45,7 @@ def test_only_sums_for_everybody_are_answered(tmp_path):
             core = town.coordinator
             devices = DeviceTrustModel(campaign(), core.store, core.enrolled, core.seating, core.pool, core.pace)
             first = next(campaign().algorithm.rounds(devices.prices(PureDP(1))))
-            with pytest.raises(Unanswerable, match="to everybody"):
+            with pytest.raises(Unanswerable, match="ask everybody"):
                 await devices.answer(Query(first.encoder, first.share, cohort=1), PureDP(1))
             with pytest.raises(Exception, match="pure"):
                 devices.prices(ZCDP(1))

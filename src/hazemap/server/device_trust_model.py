@@ -85,7 +85,7 @@ class DeviceTrustModel:
         `NotOpened` where no shard could be opened, or where too few devices came within the campaign's `wait`.
         """
         if not isinstance(question, Query) or question.cohort is not None:
-            raise Unanswerable("devices answer queries for sums, asked of everybody in the campaign")
+            raise Unanswerable("devices answer queries for sums, and ask everybody in the campaign")
         task = Task(
             self.campaign.name,
             self.campaign.purpose,
