@@ -9,8 +9,7 @@ import warnings
 from typing import Any, Unpack, cast
 
 from hazemap.errors import HazemapWarning
-from hazemap.execution.input_table import Progress
-from hazemap.execution.run import execute
+from hazemap.execution.run import Progress, execute
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import Release, Statistics

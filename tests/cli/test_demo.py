@@ -2,7 +2,6 @@
 
 import pytest
 
-from hazemap.cli.demo_city_data import BOX, DemoCity
 from hazemap.releases import Release
 
 
@@ -27,18 +26,6 @@ def test_the_demo_says_it_in_words_and_can_be_run_again(hazemap):
         assert "2,000 people who do not exist" in done.out
         assert "toys/city/map.png" in done.out
         assert f"remembers {charges} charge(s), ε = {charges} in all" in done.err
-
-
-def test_the_city_is_the_same_for_a_seed_and_inside_its_box():
-    first, same, other = DemoCity(1000, 1).rows, DemoCity(1000, 1).rows, DemoCity(1000, 2).rows
-    assert all((first[name] == same[name]).all() for name in first)
-    assert len(first["lon"]) != len(other["lon"]) or (first["lon"] != other["lon"]).any()
-    assert (first["lon"].min(), first["lat"].min()) >= (BOX.west - 0.001, BOX.south - 0.001)
-    assert (first["lon"].max(), first["lat"].max()) <= (BOX.east + 0.001, BOX.north + 0.001)
-
-
-def test_every_person_has_one_vote_in_all():
-    assert DemoCity(1000, 1).votes.sum() == pytest.approx(1000)
 
 
 def test_a_folder_that_cannot_be_made_is_said(hazemap, tmp_path):

@@ -17,7 +17,7 @@ import pytest
 import hazemap
 from hazemap.cli.main import main
 from hazemap.errors import CapExceeded, FileError, HazemapWarning, InputError
-from hazemap.execution import input_table as opening
+from hazemap.execution import run as opening
 from hazemap.execution.crash_recovery import recover, recoverable, sweep
 from hazemap.execution.journal import Journal
 from hazemap.execution.run import folder_of

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hazemap.planning.synthetic_city import City, Quarter, normal, uniform
+from hazemap.planning.synthetic_city import BOX, City, DemoCity, Quarter, normal, uniform
 from hazemap.privacy.random_stream import Stream
 
 
@@ -54,3 +54,15 @@ def test_uniform_and_normal_numbers_have_their_moments():
     assert flat.mean() == pytest.approx(0.5, abs=6 * np.sqrt(1 / 12 / 1e5))
     assert bell.mean() == pytest.approx(0, abs=6 / np.sqrt(1e5))
     assert bell.var() == pytest.approx(1, abs=6 * np.sqrt(2 / 1e5))
+
+
+def test_the_city_is_the_same_for_a_seed_and_inside_its_box():
+    first, same, other = DemoCity(1000, 1).rows, DemoCity(1000, 1).rows, DemoCity(1000, 2).rows
+    assert all((first[name] == same[name]).all() for name in first)
+    assert len(first["lon"]) != len(other["lon"]) or (first["lon"] != other["lon"]).any()
+    assert (first["lon"].min(), first["lat"].min()) >= (BOX.west - 0.001, BOX.south - 0.001)
+    assert (first["lon"].max(), first["lat"].max()) <= (BOX.east + 0.001, BOX.north + 0.001)
+
+
+def test_every_person_has_one_vote_in_all():
+    assert DemoCity(1000, 1).votes.sum() == pytest.approx(1000)

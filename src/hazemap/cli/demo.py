@@ -12,8 +12,7 @@ from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
-    from hazemap.cellmap import CellMap
-    from hazemap.cli.demo_city_data import DemoCity
+    from hazemap.planning.synthetic_city import DemoCity
     from hazemap.releases import Estimate, Release
 
 EXAMPLE = "Example: [bold]hazemap demo --folder /tmp/demo --people 20000[/bold]"
@@ -40,7 +39,7 @@ def demo(
     Nobody in it is real, so the truth may be shown. The demo has a ledger of its own: yours is not touched.
     """
     from hazemap.atomic_write import write_whole
-    from hazemap.cli.demo_city_data import BOX, DemoCity
+    from hazemap.planning.synthetic_city import BOX, DemoCity
     from hazemap.privacy.ledger import Ledger
     from hazemap.publish import release
 
@@ -76,7 +75,7 @@ def demo(
         write_whole(harbour, json.dumps({"type": "Polygon", "coordinates": [[*HARBOUR, HARBOUR[0]]]}).encode())
         questions = _questions(made, city)
         tell("drawing", None)
-        _draw(made, city, pictures)
+        draw(made, city, pictures, "A city that does not exist, released", GRID)
     [status] = ledger.datasets()
     paths = {"table": str(table), "file": str(file), "pictures": [str(path) for path in pictures]}
     facts = {
@@ -143,28 +142,23 @@ def _questions(made: "Release", city: "DemoCity") -> list[Question]:
     return asked
 
 
-def _draw(made: "Release", city: "DemoCity", pictures: tuple[Path, Path]) -> None:
-    from hazemap.draw import draw_side_by_side, save
-
-    save(made.plot(title="A city that does not exist, released"), pictures[0])
-    truth = _truth(made, city)
-    title = "The truth, which only a made-up city may show, and the release"
-    caption = made.statement.line()
-    save(draw_side_by_side([("truth", truth), ("release", made.map)], title=title, caption=caption), pictures[1])
-
-
-def _truth(made: "Release", city: "DemoCity") -> "CellMap":
-    """How many there really are on every square of a fine grid."""
+def draw(made: "Release", city: "DemoCity", pictures: tuple[Path, Path], title: str, grid: int) -> None:
+    """A picture of a release, and one of the truth beside it, on squares of a level of its tree."""
     import numpy as np
 
     from hazemap.cellmap import CellMap
     from hazemap.cells import Leaves
+    from hazemap.draw import draw_side_by_side, save
 
+    save(made.plot(title=title), pictures[0])
     tree, rows = made.map.cells.tree, city.rows
-    grid = Leaves.at_level(tree, min(GRID, tree.depth))
-    at = grid.locate(tree.cell_at({"lon": rows["lon"], "lat": rows["lat"]}, tree.depth))
-    counts = np.bincount(at[at >= 0], city.votes[at >= 0], grid.size).astype(np.float64)
-    return CellMap.independent(grid, counts, np.zeros(grid.size), 0.0)
+    squares = Leaves.at_level(tree, min(grid, tree.depth))
+    at = squares.locate(tree.cell_at({"lon": rows["lon"], "lat": rows["lat"]}, tree.depth))
+    counts = np.bincount(at[at >= 0], city.votes[at >= 0], squares.size).astype(np.float64)
+    truth = CellMap.independent(squares, counts, np.zeros(squares.size), 0.0)
+    shown = [("truth", truth), ("release", made.map)]
+    title = "The truth, which only a made-up city may show, and the release"
+    save(draw_side_by_side(shown, title=title, caption=made.statement.line()), pictures[1])
 
 
 def _told(questions: list[Question]) -> Any:

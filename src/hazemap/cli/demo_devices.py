@@ -18,10 +18,8 @@ from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
 
 if TYPE_CHECKING:
-    from hazemap.cellmap import CellMap
-    from hazemap.cli.demo_devices_data import DemoIsland
     from hazemap.cli.server_client import Operator
-    from hazemap.releases import Release
+    from hazemap.planning.synthetic_city import DemoCity
 
 EXAMPLE = "Example: [bold]hazemap demo-devices --folder /tmp/devices --people 500[/bold]"
 
@@ -51,14 +49,15 @@ def demo_devices(
 ) -> None:
     """Start a coordinator and many devices, make a map by secure aggregation, and show the truth beside it.
 
-    The devices are people of an island like New York's, who do not exist: so the truth may be shown. Everything that
-    travels does so over HTTP, on this machine alone. The demo has a ledger of its own: yours is not touched.
+    The devices are people of a city that does not exist, so the truth may be shown. Everything that travels does so
+    over HTTP, on this machine alone. The demo has a ledger of its own: yours is not touched.
     """
     from hazemap.atomic_write import write_whole
     from hazemap.cli.campaign import begin
     from hazemap.cli.campaign_display import watched
-    from hazemap.cli.demo_devices_data import BOX, DemoIsland
+    from hazemap.cli.demo import draw
     from hazemap.cli.server_client import operator
+    from hazemap.planning.synthetic_city import BOX, DemoCity
     from hazemap.releases import Release
     from hazemap.server.campaign_spec import Campaign, Deadlines
     from hazemap.specs.release_spec import ReleaseSpec
@@ -69,8 +68,8 @@ def demo_devices(
     server, data = f"http://127.0.0.1:{_free_port()}", folder / "coordinator"
     with progress() as tell:
         tell("making people up", None)
-        island = DemoIsland(people, seed)
-        tables = _tables(island, folder, processes)
+        city = DemoCity(people, seed)
+        tables = _tables(city, folder, processes)
     token = data / "operator.token"
     with _running(folder, server, data, tables, drop) as alive, operator(server, _awaited(token), None) as line:
         with progress() as tell:
@@ -89,7 +88,8 @@ def demo_devices(
             raise HazemapError(f"the campaign ended as {status['state']}: {status['reason']} (see {folder}/*.log)")
         write_whole(folder / "map.parquet", line.content(f"/v1/campaigns/{NAME}/release"))
     made = Release.open(folder / "map.parquet")
-    pictures = _draw(made, island, folder)
+    pictures = folder / "map.png", folder / "truth.png"
+    draw(made, city, pictures, "A city that does not exist, by secure aggregation", GRID)
     seconds = time.monotonic() - begun
     traffic = _traffic(status)
     deliver(
@@ -129,21 +129,21 @@ def _made(folder: Path) -> None:
         raise InputError(f"the folder {folder} has files of an earlier run: remove it, or name another with --folder")
 
 
-def _tables(island: "DemoIsland", folder: Path, processes: int) -> dict[Path, int]:
+def _tables(city: "DemoCity", folder: Path, processes: int) -> dict[Path, int]:
     """The people dealt out to the processes: in each file so many."""
     import numpy as np
     import pyarrow.parquet as pq
 
     from hazemap.atomic_write import whole
 
-    island.write(folder / "people.parquet")
+    city.write(folder / "people.parquet")
     table = pq.read_table(folder / "people.parquet")
     part = table["person"].to_numpy() % processes
     paths = [folder / f"people-{number}.parquet" for number in range(processes)]
     for number, path in enumerate(paths):
         with whole(path) as half_made:
             pq.write_table(table.take(np.flatnonzero(part == number)), half_made)
-    return {path: len(range(number, island.people, processes)) for number, path in enumerate(paths)}
+    return {path: len(range(number, city.people, processes)) for number, path in enumerate(paths)}
 
 
 @contextmanager
@@ -208,29 +208,3 @@ def _traffic(status: dict[str, Any]) -> dict[str, float]:
     """Bytes that a device sent and received in all rounds, on average."""
     rounds = [each["bytes"] for each in status["rounds"]]
     return {way: sum(each[f"{way}_per_device"] for each in rounds) for way in ("up", "down")}
-
-
-def _draw(made: "Release", island: "DemoIsland", folder: Path) -> list[Path]:
-    from hazemap.draw import draw_side_by_side, save
-
-    paths = [folder / "map.png", folder / "truth.png"]
-    save(made.plot(title="An island that does not exist, by secure aggregation"), paths[0])
-    title = "The truth, which only made-up people may show, and the release"
-    shown = [("truth", _truth(made, island)), ("release", made.map)]
-    save(draw_side_by_side(shown, title=title, caption=made.statement.line()), paths[1])
-    return paths
-
-
-def _truth(made: "Release", island: "DemoIsland") -> "CellMap":
-    """How many there really are on every square of a grid, each person with one vote."""
-    import numpy as np
-
-    from hazemap.cellmap import CellMap
-    from hazemap.cells import Leaves
-
-    rows, tree = island.rows, made.map.cells.tree
-    grid = Leaves.at_level(tree, min(GRID, tree.depth))
-    votes = 1.0 / np.bincount(rows["person"].astype(np.int64))[rows["person"].astype(np.int64)]
-    at = grid.locate(tree.cell_at({"lon": rows["lon"], "lat": rows["lat"]}, tree.depth))
-    counts = np.bincount(at[at >= 0], votes[at >= 0], grid.size).astype(np.float64)
-    return CellMap.independent(grid, counts, np.zeros(grid.size), 0.0)

@@ -5,21 +5,21 @@ refused; the journal is begun; the price is charged; every answer is in the jour
 appears whole; the ledger notes it; the journal is removed.
 """
 
+import hashlib
 import os
 import uuid
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from hazemap import __version__
 from hazemap.engines.duckdb import EngineTable
-from hazemap.errors import HazemapError, HazemapWarning, LedgerError
-from hazemap.execution.input_table import Progress, fingerprint, opened
+from hazemap.errors import FileError, HazemapError, HazemapWarning, LedgerError
 from hazemap.execution.journal import Journal, check
-from hazemap.execution.output_lock import only_writer
+from hazemap.execution.output_file import free_place, only_writer
 from hazemap.execution.release_assembly import Publication
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.duplicate_tables import Fingerprints
@@ -28,15 +28,22 @@ from hazemap.privacy.privacy_unit import FULL, ROW, VALUES_ONLY, Model, Unit
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement_facts import Randomness
 from hazemap.queries import Algorithm
+from hazemap.readers.file_formats import files_of
+from hazemap.readers.open_table import open_table
 from hazemap.releases import Release, Statistics
 from hazemap.session import Result, Session, Unrecorded
-from hazemap.specs.output_path import free_place
+from hazemap.specs.method_names import reach
 from hazemap.specs.parsing import values_only
 from hazemap.specs.public_location_spec import PublicLocationSpec
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.tables.contribution_bounding import RowIsPerson
+from hazemap.tables.keyed_hash import SamplingKey
+from hazemap.temporal.time_slots import moment
 from hazemap.trust.curator import Curator
+
+Progress = Callable[[str, float | None], None]
+"""Is told what is being done now, and which part of it is done, 0 to 1, where that is known."""
 
 
 def execute(
@@ -201,3 +208,44 @@ def _stands(account: LedgerAccount, price: Budget) -> str:
         f"stands; what was answered is kept: `hazemap recover {account.receipt}` makes the file of it (see `hazemap "
         f"ledger history {account.dataset}`)"
     )
+
+
+def opened(
+    spec: ReleaseSpec | StatisticsSpec, source: Any, key: SamplingKey, memory_limit: int | None, say: Progress
+) -> EngineTable:
+    """The table that a specification is about; `source` where it lies in memory."""
+    of = spec.table
+    own: dict[str, Any]
+    if isinstance(spec, ReleaseSpec):
+        own = {"value": spec.value, "box": reach(spec.algorithm), "since": of.since, "until": of.until}
+    else:
+        since, until = (None if time is None else moment(spec.time_zone, time) for time in of.window)
+        own = {"measured": spec.value, "timed": spec.timeslots.timed, "box": spec.reach, "since": since, "until": until}
+    say("opening the table", None)
+    return open_table(
+        source if of.source is None else of.source,
+        person=of.person,
+        lon=of.lon,
+        lat=of.lat,
+        time=of.time,
+        dialect=of.dialect,
+        key=key,
+        memory_limit=memory_limit,
+        progress=lambda part: say("reading rows", part),
+        **own,
+    )
+
+
+def fingerprint(source: str | None) -> str | None:
+    """The names, sizes and times of change of the files of a source, as a digest; None for a table in memory."""
+    if source is None:
+        return None
+    files: list[str] = []
+    with suppress(FileError):  # nothing is there: whoever opens it says so
+        files = files_of(source)
+    try:
+        stats = [(file, Path(file).stat()) for file in files]
+    except OSError as error:
+        raise FileError(f"{source} cannot be read ({error.strerror})") from error
+    told = repr([(name, each.st_size, each.st_mtime_ns) for name, each in stats])
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()

@@ -16,7 +16,7 @@ from hazemap.cells import Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
-from hazemap.planning.synthetic_table import PlotLevel, SyntheticTable, median, middle
+from hazemap.planning.synthetic_city import PlotLevel, SyntheticTable, median, middle
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import Noise, noise_for
 from hazemap.privacy.random_stream import Stream

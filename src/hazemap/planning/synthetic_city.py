@@ -1,17 +1,27 @@
 """A city that does not exist, to try things on: a river, a sea, a centre, districts, arterial roads, a park.
 
-Everything about it is public and seeded, so nothing here is noise: floats decide. Places are on a square of
-`side`² plots, row 0 in the north.
+Plans are tried on its people as a table of plots (`SyntheticTable`), demos on their rows over some weeks (`DemoCity`),
+which stand on Dogger Bank, where nobody lives. Everything about it is public and seeded, so nothing here is noise:
+floats decide. Places are on a square of `side`² plots, row 0 in the north.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.arrays import Floats
+from hazemap.atomic_write import whole
+from hazemap.cells import Cells, Tree
 from hazemap.privacy.random_stream import Stream
+from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import Bounding
+from hazemap.tables.votes import Votes
 
 Places = tuple[Floats, Floats]  # x grows east, y grows south, both from 0 to 1
 
@@ -172,3 +182,181 @@ class _Ground:
             density = density + reach * np.exp(-0.5 * (beside / width) ** 2)
         coast = self.axis < 0.93 + 0.025 * np.sin(9 * self.axis[:, None])
         return np.asarray(density * coast)
+
+
+DETAIL = 9  # the square around the box has 4^DETAIL plots
+
+
+class PlotLevel(NamedTuple):
+    """A level of a tree: its `cells` in all, those of them `touched` by plots, and which of these each plot is in."""
+
+    level: int
+    cells: int
+    touched: int
+    at: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticTable:
+    """The made-up city laid over a box: plots with people, and a tree whose cells are no smaller than plots.
+
+    `base` is the base cell of each plot, `density` the law of where people are, `people` how many there are.
+
+    >>> box = Box(2.2, 48.8, 2.5, 48.9)
+    >>> SyntheticTable.of(Quadtree.around(box, 12), box, 1000).tree.depth
+    9
+    """
+
+    tree: Quadtree | Hexagons
+    box: Box
+    columns: dict[str, Floats]
+    base: Cells
+    density: Floats
+    people: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, tree: Quadtree | Hexagons, box: Box, people: int) -> "SyntheticTable":
+        """So many people, give or take luck, none of them outside the box; the same ones every time."""
+        square, stream = Quadtree.around(box, DETAIL), Stream.fixed(b"the city of a plan")
+        plots = square.grid(DETAIL).ravel()
+        west, south, east, north = square.bounds(plots)
+        lon, lat = (west + east) / 2, (south + north) / 2
+        inside = box.holds(lon, lat)
+        columns = {"lon": lon[inside], "lat": lat[inside]}
+        density = City.built(stream, 1 << DETAIL).day.density.ravel()[inside]
+        quarter = Quarter(density / density.sum())
+        rough = _no_finer(tree, float(np.median(square.area(plots[::97]))), box)
+        base = rough.cell_at(columns, rough.depth)
+        return cls(rough, box, columns, base, quarter.density, quarter.counts(stream, people))
+
+    def votes(self, tree: Tree, bounding: Bounding) -> Votes:
+        """Everybody gives as much as the rule allows, all of it in their plot."""
+        return Votes.gathered(self.base_in(tree), self.people * bounding.sensitivity.l1)
+
+    def base_in(self, tree: Tree) -> Cells:
+        """The finest cell of a tree that each plot is in."""
+        return self.base if tree == self.tree else tree.cell_at(self.columns, tree.depth)
+
+    def misplaced(self, at: NDArray[np.int64], numbers: Floats) -> float:
+        """The part of all people that a map puts in a wrong plot; `at` is the position of each plot's cell."""
+        guess = np.maximum(numbers, 0)[at] / np.bincount(at, minlength=len(numbers))[at]
+        return float(np.abs(guess / max(guess.sum(), 1e-9) - self.density).sum() / 2)
+
+    def layers(self) -> list[PlotLevel]:
+        """Every level, the coarsest first."""
+        sizes, cells = [], self.tree.root
+        for _ in range(self.tree.depth):
+            sizes.append(len(cells))
+            cells = self.tree.children(cells)
+        sizes.append(len(cells))
+        touched, at = np.unique(self.base, return_inverse=True)
+        layers = [PlotLevel(self.tree.depth, sizes[-1], len(touched), at)]
+        for level in reversed(range(self.tree.depth)):
+            touched, above = np.unique(self.tree.parent(touched), return_inverse=True)
+            at = above[at]
+            layers.append(PlotLevel(level, sizes[level], len(touched), at))
+        return layers[::-1]
+
+
+def median(sizes: Floats, weights: NDArray[Any]) -> float:
+    """The least size that half the weight does not exceed."""
+    order = np.argsort(sizes)
+    until = np.cumsum(weights[order])
+    return float(sizes[order][np.searchsorted(until, until[-1] / 2)])
+
+
+def middle(tree: Tree, box: Box, level: int) -> Cells:
+    """The cell of a level in the middle of what a web map shows of a box."""
+    south, north = np.clip([box.south, box.north], -MERCATOR_LATITUDE, MERCATOR_LATITUDE)
+    columns = {"lon": np.array([(box.west + box.east) / 2]), "lat": np.array([(south + north) / 2])}
+    return tree.cell_at(columns, level)
+
+
+def _no_finer(tree: Quadtree | Hexagons, area: float, box: Box) -> Quadtree | Hexagons:
+    """The same tree, without levels whose cells are smaller than a plot."""
+    if isinstance(tree, Quadtree):
+        return replace(tree, depth=min(tree.depth, DETAIL))
+    fits = [level for level in range(tree.depth + 1) if tree.area(middle(tree, box, level))[0] >= area]
+    return replace(tree, finest=tree.coarsest + max(fits, default=0))
+
+
+BOX = Box(2.1, 54.65, 2.5, 54.881)
+"""Where the city stands: a square on a map."""
+
+DAYS, START = 28, 1_788_220_800  # from Tuesday, 1 September 2026, 00:00 UTC
+MOST_ROWS = 60
+JITTER = 0.0006  # of the city's side: where exactly at home a phone is
+
+
+@dataclass(frozen=True)
+class DemoCity:
+    """Rows of people who do not exist: each has a home and a workplace, goes out, and is on the road between.
+
+    >>> rows = DemoCity(people=50, seed=1).rows
+    >>> sorted(rows), len(np.unique(rows["person"]))
+    (['lat', 'lon', 'person', 'ts'], 50)
+    """
+
+    people: int
+    seed: int
+
+    @cached_property
+    def rows(self) -> dict[str, NDArray[np.int64] | Floats]:
+        """Columns person, lon, lat, and ts in seconds since 1970, in order of time."""
+        stream = Stream.fixed(f"demo city {self.seed}".encode())
+        city = City.built(stream)
+        busy = np.exp(1.3 + 0.8 * normal(stream, self.people))
+        number = np.clip(busy.astype(np.int64), 1, MOST_ROWS)
+        person = np.repeat(np.arange(self.people), number)
+        luck = uniform(stream, len(person))
+        x, y, hour = np.empty((3, len(person)))
+        for low, high, quarter, own, usual, spread in (
+            (0.0, 0.4, city.homes, True, 1.0, 4.5),
+            (0.4, 0.65, city.offices, True, 13.0, 2.5),
+            (0.65, 0.85, city.venues, False, 20.0, 2.0),
+            (0.85, 0.92, city.streets, False, 8.2, 1.0),
+            (0.92, 1.0, city.streets, False, 17.5, 1.3),
+        ):
+            there = (low <= luck) & (luck < high)
+            x[there], y[there] = self._at(stream, quarter, person[there], own)
+            hour[there] = (usual + spread * normal(stream, int(there.sum()))) % 24
+        day = np.floor(uniform(stream, len(person)) * DAYS)
+        ts = START + np.floor((24 * day + hour) * 3600).astype(np.int64)
+        order = np.argsort(ts, kind="stable")
+        lon, lat = _degrees(x[order], y[order])
+        return {"person": person[order], "lon": lon, "lat": lat, "ts": ts[order]}
+
+    def _at(self, stream: Stream, quarter: Quarter, person: NDArray[np.int64], own: bool) -> Places:
+        """For each row a place: one that its person has for good, or a new one."""
+        if not own:
+            return quarter.places(stream, len(person))
+        x, y = (each[person] for each in quarter.places(stream, self.people))
+        return (
+            np.clip(x + JITTER * normal(stream, len(person)), 0, 1 - 1e-9),
+            np.clip(y + JITTER * normal(stream, len(person)), 0, 1 - 1e-9),
+        )
+
+    def write(self, path: Path) -> None:
+        """The rows as Parquet."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        rows = self.rows
+        ts = pa.array(rows["ts"]).cast(pa.timestamp("s", "UTC"))
+        table = pa.table({**{name: pa.array(rows[name]) for name in ("person", "lon", "lat")}, "ts": ts})
+        with whole(path) as part:
+            pq.write_table(table, part, compression="zstd")
+
+    @cached_property
+    def votes(self) -> Floats:
+        """What each row is worth where every person has one vote, shared out over their rows."""
+        person = self.rows["person"].astype(np.int64)
+        return 1.0 / np.bincount(person)[person]
+
+
+def _degrees(x: Floats, y: Floats) -> Places:
+    """Longitude and latitude of places in the city."""
+    from hazemap.spatial.geodesy import latitudes, longitude
+
+    square = Quadtree.around(BOX, 0)
+    return longitude(square.left + square.side * x), latitudes(square.top + square.side * y)

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from hazemap.errors import FileError
-from hazemap.execution import journal, output_lock
+from hazemap.execution import journal, output_file
 from hazemap.execution.journal import Journal, discard
-from hazemap.execution.output_lock import only_writer
+from hazemap.execution.output_file import only_writer
 from hazemap.privacy.ledger import Ledger
 from hazemap.publish import release
 from hazemap.readers.file_formats import belongs
@@ -85,12 +85,12 @@ def test_a_folder_that_closes_over_a_lock_hides_no_error(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.parametrize("module", [output_lock, journal])
+@pytest.mark.parametrize("module", [output_file, journal])
 def test_whoever_is_interrupted_at_any_instant_leaves_no_lock(module, tmp_path):
     """At each line and each return of what takes a lock, also when it is held and its `with` not yet entered."""
 
     def taken():
-        if module is output_lock:
+        if module is output_file:
             with only_writer(tmp_path / "map.parquet"):
                 pass
         else:
