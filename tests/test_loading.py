@@ -35,7 +35,9 @@ print(*sys.modules)
 A_QUESTION = """
 import sys
 from hazemap.cli.main import main
-code = main(["ask", sys.argv[1]]) or main(["ask", sys.argv[1], "--box=2.3,48.8,2.4,48.9"])
+code = main(["ask", sys.argv[1]])
+print("loaded for all:", *sys.modules)
+code = code or main(["ask", sys.argv[1], "--box=2.3,48.8,2.4,48.9"])
 print(*sys.modules)
 sys.exit(code)
 """
@@ -54,7 +56,10 @@ def test_a_release_loads_no_protocol_server_device_or_plotting_code_and_a_questi
     assert models == ["hazemap.trust.curator"]
     assert not {name.split(".")[1] for name in loaded if name.startswith("hazemap.")} & UNUSED
     assert not {"matplotlib", "geopandas", "rasterio", "httpx", "starlette"} & set(loaded)
-    *_, loaded = said(A_QUESTION, tmp_path / "map.parquet")
+    lines = said(A_QUESTION, tmp_path / "map.parquet")
+    [all_people] = (line for line in lines if line[:3] == ["loaded", "for", "all:"])
+    assert not {"scipy", "shapely", "pyproj", "h3", "pyarrow.compute"} & set(all_people)
+    loaded = lines[-1]
     assert not {"numba", "pandas", "matplotlib", "duckdb"} & set(loaded)
     assert not {name.split(".")[1] for name in loaded if name.startswith("hazemap.")} & (UNUSED - {"cli"})
 

@@ -9,6 +9,7 @@ import pytest
 from hazemap.cellmap import CellMap
 from hazemap.cells import Leaves
 from hazemap.errors import InputError
+from hazemap.estimate import confidence_margins
 from hazemap.estimate.confidence_margins import reach
 from hazemap.releases.estimates import bounds, estimate
 from hazemap.spatial.quadtree import Quadtree
@@ -82,3 +83,9 @@ def test_the_quantile_that_was_taken_before_holds_too_seldom():
 def test_what_is_no_confidence_is_refused(sure):
     with pytest.raises(InputError, match="between 0 and 1"):
         reach(sure, 3.0)
+
+
+def test_the_reaches_of_the_usual_confidence_are_those_that_would_be_found():
+    assert confidence_margins._found(confidence_margins.USUAL) == pytest.approx(
+        np.array(confidence_margins.USUAL_REACHES), rel=1e-12
+    )

@@ -128,14 +128,14 @@ def _tables(release: "Release") -> Iterator[tuple["pa.Table", NDArray[Any]]]:
 def parts(table: "pa.Table") -> Iterator[bytes]:
     """Every name, type and value of a table as bytes, however its file was laid out."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     flat = table.flatten()
     for name, column in zip(flat.column_names, flat.columns, strict=True):
         yield f"{name} {column.type} {column.null_count} {len(column)}".encode()
         if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
-            yield numbers_of(pc.binary_length(column)).astype("<i8").tobytes()
-            yield b"".join(column.cast(pa.binary()).to_pylist())
+            texts = [each.encode() if isinstance(each, str) else each for each in column.to_pylist()]
+            yield np.array([len(each) for each in texts], "<i8").tobytes()
+            yield b"".join(texts)
         else:
             values = numbers_of(column)
             yield values.astype(values.dtype.newbyteorder("<")).tobytes()
