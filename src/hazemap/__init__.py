@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from hazemap.readers.csv_dialect import CsvDialect
     from hazemap.readers.open_table import open_table
     from hazemap.releases import Estimate, Release, Statistics
+    from hazemap.releases import open_release as open  # noqa: A004
     from hazemap.session import Session, Unrecorded, replay, run, run_async
     from hazemap.spatial.binary_partition import BinaryPartition
     from hazemap.spatial.bounding_box import Box
@@ -71,8 +72,6 @@ if TYPE_CHECKING:
     from hazemap.specs.table_spec import TableSpec
     from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson
     from hazemap.trust.curator import Curator
-
-    open = Release.open  # noqa: A001 - `hazemap.open(file)` is how people say it
 
 __all__ = [
     "HB",
@@ -198,7 +197,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> Any:
     """A public name, from the module it lives in."""
     if name == "open":
-        value = __getattr__("Release").open
+        value = import_module("hazemap.releases").open_release
     elif name in _HOME:
         value = getattr(import_module(f"hazemap.{_HOME[name]}"), name)
     else:

@@ -2,7 +2,9 @@
 
 import re
 
+import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -72,6 +74,28 @@ def test_places_are_asked_for(made, hazemap, tmp_path):
     assert len(hazemap("ask", "speed.parquet", "--cell", known.h3).out.splitlines()) == 10
 
 
+def test_regions_points_and_all_cells_are_asked_for(made, hazemap, tmp_path):
+    everywhere = hazemap("ask", "speed.parquet").out.splitlines()
+    assert everywhere[0].startswith("people in 7 cells at 06:00-18:00: ") and len(everywhere) == 13
+    assert everywhere[-1].startswith("These numbers are of 7 whole cells. A person in several of these cells")
+    part = hazemap("ask", "speed.parquet", "--box=13.2,52.4,13.45,52.6", "--slot", "0", "--json").json
+    assert [each["statistic"] for each in part["statistics"]] == ["people", "mean", "variance", "q0.1", "q0.5", "q0.9"]
+    assert 0 < len(part["cells"]) < 7 and "Its border cuts" in part["said"]
+    point = hazemap("ask", "speed.parquet", "--at=13.4,52.5", "--slot", "0", "--json").json["statistics"]
+    cell = hazemap("ask", "speed.parquet", "--cell", point[0]["cell"], "--slot", "0", "--json").json["statistics"]
+    assert point[0]["statistic"] == "people" and point[1:] == cell
+    assert "lies outside the map" in hazemap("ask", "speed.parquet", "--at=0,0").err
+
+
+@pytest.mark.parametrize("suffix", ["csv", "geojson", "gpkg", "fgb"])
+def test_statistics_are_exported(suffix, made, hazemap, tmp_path):
+    assert hazemap("export", "speed.parquet", "-o", f"out.{suffix}").out == f"out.{suffix}\n"
+    frame = pd.read_csv(tmp_path / "out.csv") if suffix == "csv" else gpd.read_file(tmp_path / f"out.{suffix}")
+    table = Statistics.open(tmp_path / "speed.parquet").to_dataframe()
+    assert set(table) <= set(frame) and len(frame) == len(table)
+    assert np.allclose(sorted(frame.people), sorted(table.people))
+
+
 def test_pictures_of_slots_and_of_one_cell(made, hazemap, tmp_path):
     known = Statistics.open(tmp_path / "speed.parquet").to_dataframe().query("not too_few").iloc[0]
     file, shown = hazemap("show", "speed.parquet").out.splitlines()
@@ -139,8 +163,11 @@ def test_bounds_that_nobody_declared_are_asked_for_with_the_reason(hazemap, ride
 
 
 def test_questions_and_pictures_of_the_wrong_kind_are_refused(made, release, hazemap):
-    assert "statistics of a value: ask it with --cell NAME" in hazemap("ask", "speed.parquet").err
-    assert "statistics of a value: ask it with --cell NAME" in hazemap("ask", "speed.parquet", BOX).err
+    assert "statistics of a value: --top is for maps" in hazemap("ask", "speed.parquet", "--top", "3").err
+    assert (
+        "no part" in hazemap("ask", "speed.parquet", "--box=1,1,2,2").err
+        or "outside" in hazemap("ask", "speed.parquet", "--box=1,1,2,2").err
+    )
     assert "no slots" in hazemap("ask", "map.parquet", "--slot", "1").err
     assert "for statistics of a value" in hazemap("show", "map.parquet", "--cell", "x").err
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 PARENT = """
 import json, os, select, signal, sys, time
 import duckdb, geopandas, numba, pyarrow.parquet, rasterio, scipy.linalg, shapely
-import hazemap.algorithms, hazemap.spatial.pixel_kernels, hazemap.publish, hazemap.releases.map_geoparquet
+import hazemap.algorithms, hazemap.spatial.pixel_kernels, hazemap.publish, hazemap.releases.geoparquet
 import hazemap.execution.crash_recovery
 import fcntl, pathlib
 from contextlib import contextmanager

@@ -157,7 +157,7 @@ def test_a_picture_is_painted_the_same_in_strips(path, monkeypatch):
     nested_release = released(nested(depth=10))
     nested_release.export(path, pixel=70_000)
     counts, _ = painted(path)
-    monkeypatch.setattr("hazemap.releases.rasterise.STRIP", 1000)
+    monkeypatch.setattr("hazemap.releases.geotiff.STRIP", 1000)
     nested_release.export(path, pixel=70_000)
     again, _ = painted(path)
     assert counts.shape[0] > 256

@@ -1,12 +1,16 @@
 """Statistics as a file: what is written, what is read back, what is refused."""
 
+import html
 import json
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import rasterio
 
+import hazemap
 from hazemap.algorithms import CellStatistics
 from hazemap.cells import Leaves
 from hazemap.engines.memory import MemoryTable
@@ -15,14 +19,14 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON, Statement
 from hazemap.releases import Release, Statistics
-from hazemap.releases.open_file import holds_values
+from hazemap.releases.notebook_card import thumbnail
 from hazemap.session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.release_spec import ASSUMPTIONS
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.temporal.time_slots import Clock
-from hazemap.trust.curator import Curator
+from hazemap.trust.curator import CentralPrices, Curator
 from hazemap.values.cell_time_slots import CellTimeSlots
 from hazemap.values.value_encoding import ValueEncoding
 
@@ -123,15 +127,14 @@ def test_a_changed_file_is_noticed(made, tmp_path):
 
 def test_files_of_another_kind_are_told_apart(made, tmp_path):
     made.save(tmp_path / "speed.parquet")
-    assert holds_values(tmp_path / "speed.parquet")
+    assert isinstance(hazemap.open(tmp_path / "speed.parquet"), Statistics)
     with pytest.raises(FileError, match=r"Statistics\.open"):
         Release.open(tmp_path / "speed.parquet")
     (tmp_path / "text.parquet").write_text("no parquet")
-    assert not holds_values(tmp_path / "text.parquet")
-    with pytest.raises(FileError, match="is no Parquet"):
+    with pytest.raises(FileError, match="neither Parquet nor TIFF"):
         Statistics.open(tmp_path / "text.parquet")
     made.to_dataframe().to_parquet(tmp_path / "foreign.parquet")
-    with pytest.raises(FileError, match="no statistics"):
+    with pytest.raises(FileError, match="no release of hazemap"):
         Statistics.open(tmp_path / "foreign.parquet")
     with pytest.raises(FileError, match="no file"):
         Statistics.open(tmp_path / "none.parquet")
@@ -140,7 +143,7 @@ def test_files_of_another_kind_are_told_apart(made, tmp_path):
 
 
 def test_a_file_of_a_newer_format_says_so(made, tmp_path):
-    from hazemap.releases.map_geoparquet import LABEL
+    from hazemap.releases.geoparquet import LABEL
 
     path = tmp_path / "speed.parquet"
     made.save(path)
@@ -156,3 +159,66 @@ def test_measured_cells_may_be_any_leaves(made):
     tree = made.measurements.tree
     assert isinstance(tree, CellTimeSlots) and isinstance(tree.cells, Leaves)
     assert made.to_dataframe().slot.tolist()[:3] == ["00:00-12:00", "12:00-00:00", "00:00-12:00"]
+
+
+def test_either_kind_is_opened_by_what_it_holds(made, tmp_path):
+    made.save(tmp_path / "speed.parquet")
+    back = hazemap.open(tmp_path / "speed.parquet")
+    assert isinstance(back, Statistics) and back.to_dataframe().equals(made.to_dataframe())
+    again = back.replay(CentralPrices(made.statement.budget))
+    assert again.to_dataframe().equals(made.to_dataframe())
+    with pytest.raises(FileError, match=r"statistics of a value, not a map: open it with hazemap\.Statistics\.open"):
+        Release.open(tmp_path / "speed.parquet")
+
+
+def test_a_notebook_shows_the_best_guess_and_what_is_published(made):
+    text = made._repr_html_()
+    known = int((~made.found("mean").too_few).sum())
+    assert f"16 cells × 2 slots; mean of speed in {known} of 32 places" in text
+    assert made.statement.line() in html.unescape(text) and len(text) < 30_000
+    seen = thumbnail(made)
+    assert seen.max() == 15 and (seen == 0).any()  # cells without a value stay white
+
+
+def test_an_export_holds_every_row_and_the_statement(made, tmp_path):
+    made.export(tmp_path / "speed.csv")
+    frame = pd.read_csv(tmp_path / "speed.csv")
+    table = made.to_dataframe()
+    assert np.allclose(frame[["people", "value", "low"]], table[["people", "value", "low"]], equal_nan=True)
+    inside = gpd.GeoSeries.from_wkt(frame.geometry).contains(gpd.GeoSeries.from_xy(frame.lon, frame.lat))
+    assert inside.all()
+    said = json.loads((tmp_path / "speed.csv.statement.json").read_text())
+    assert said == made.statement.to_json()
+    made.export(tmp_path / "speed.geojson")
+    assert json.loads((tmp_path / "speed.geojson").read_text())["statement"] == said
+
+
+@pytest.mark.parametrize("column", [None, "guess", "q0.5_high"])
+def test_a_raster_has_a_band_for_every_slot_and_the_number_of_a_cell_in_all_its_pixels(column, made, tmp_path):
+    made.export(tmp_path / "speed.tif", column=column)
+    cells, slots = made.measurements.tree.cells, len(made.slots)
+    numbers = made.columns()[column or "value"].reshape(-1, slots).astype(np.float32)
+    with rasterio.open(tmp_path / "speed.tif") as picture:
+        assert picture.descriptions == made.slots
+        assert picture.tags()["COLUMN"] == (column or "value") and "STATEMENT" in picture.tags()
+        assert picture.read().shape == (slots, 4, 4)
+        for cell, outline in zip(numbers, cells.tree.outlines(cells.cells), strict=True):
+            point = gpd.GeoSeries([outline.centroid], crs=4326).to_crs(3857).iloc[0]
+            [seen] = picture.sample([(point.x, point.y)])
+            assert np.array_equal(seen, cell, equal_nan=True)
+
+
+def test_rasters_and_columns_that_cannot_be_are_refused(made, release, tmp_path):
+    with pytest.raises(FileError, match=r"one of the columns value, stddev.*found 'people'"):
+        made.export(tmp_path / "speed.tif", column="people")
+    with pytest.raises(FileError, match="a pixel of statistics lies in one cell"):
+        made.export(tmp_path / "speed.tif", pixel=1e5)
+    with pytest.raises(FileError, match=r"only a \.tif holds one column"):
+        made.export(tmp_path / "speed.csv", column="value")
+    with pytest.raises(FileError, match="holds its counts"):
+        release.export(tmp_path / "map.tif", column="value")
+
+
+def test_a_picture_shows_how_sure_its_cells_are(made):
+    assert made.plot().axes[-2].get_label() == "uncertainty"
+    assert "uncertainty" not in [axes.get_label() for axes in made.plot("variance", uncertainty=False).axes]

@@ -21,7 +21,7 @@ import json, os, sys
 from pathlib import Path
 import cryptography, httptools, httpx, numba, numpy, pyarrow.parquet, geopandas, shapely, starlette, uvicorn, uvloop
 import hazemap.algorithms, hazemap.cli.main, hazemap.device.rows_per_person, hazemap.device.device_process
-import hazemap.spatial.h3_hexagons, hazemap.releases.map_geoparquet, hazemap.server.server_process
+import hazemap.spatial.h3_hexagons, hazemap.releases.geoparquet, hazemap.server.server_process
 from hazemap.device import agent
 from hazemap.privacy.ledger import Ledger
 from hazemap.server.polling_interval import Pace

@@ -12,29 +12,32 @@ from hazemap.errors import FileError, InputError
 from hazemap.specs.spec_fields import BOX
 
 if TYPE_CHECKING:
-    from hazemap.releases import Estimate, Release
-    from hazemap.releases.people_outside import PeopleOutside
+    from hazemap.releases import Estimate, Release, Statistics
+    from hazemap.releases.estimates import PeopleOutside
 
 EXAMPLE = "Example: [bold]hazemap ask map.parquet --box=-74.02,40.70,-73.93,40.80[/bold]"
 
 
 def ask(
     file: ReleaseFile,
-    box: Annotated[str | None, typer.Option(help=f"How many are in a box: {BOX}.")] = None,
+    box: Annotated[str | None, typer.Option(help=f"Ask about a box: {BOX}.")] = None,
     polygon: Annotated[
-        Path | None, typer.Option(metavar="GEOJSON", help="How many are in the polygons of a GeoJSON file.")
+        Path | None, typer.Option(metavar="GEOJSON", help="Ask about the polygons of a GeoJSON file.")
     ] = None,
     cell: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="How many are in a cell of any level; may be repeated.")
+        list[str] | None, typer.Option(metavar="NAME", help="Ask about a cell; may be repeated. Maps know all levels.")
     ] = None,
-    at: Annotated[str | None, typer.Option(metavar="LON,LAT", help="How many per km² are around a point.")] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="LON,LAT", help="Ask about the cell around a point; of a map, for the number per km²."),
+    ] = None,
     slot: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --cell, of statistics: one timeslot, by name or number.")
+        str | None, typer.Option(metavar="NAME", help="Of statistics: one timeslot, by its name or number.")
     ] = None,
     histogram: Annotated[
         bool, typer.Option("--histogram", help="With --cell and --slot: how many people are in each bin of the value.")
     ] = False,
-    top: Annotated[int | None, typer.Option(metavar="K", help="The K fullest cells.")] = None,
+    top: Annotated[int | None, typer.Option(metavar="K", help="Of a map: the K fullest cells.")] = None,
     by: Annotated[str, typer.Option(metavar="WHAT", help="With --top: fullest by count, or by density.")] = "count",
     confidence: Annotated[
         float, typer.Option(metavar="P", help="The confidence of the interval, between 0 and 1.")
@@ -44,61 +47,52 @@ def ask(
     """Ask a release for a number: in a box, a polygon, a cell, at a point, or by default in all.
 
     The answer is a number, its standard error, and an interval that holds the truth with the --confidence that you
-    choose. Asking is free. For statistics of a value (hazemap stats), ask with --cell and perhaps --slot, or for the
-    --histogram there.
+    choose. Asking is free.
+
+    Statistics of a value (hazemap stats) answer for every timeslot, or for one --slot; and for whole cells: of a box
+    or a polygon, for those with at least half of their area inside.
     """
     asked = {"--box": box, "--polygon": polygon, "--cell": cell, "--at": at, "--top": top}
     given = [name for name, value in asked.items() if value]
     if len(given) > 1:
         raise InputError(f"one question at a time: {' and '.join(given)} were given")
-    from hazemap.releases import Release
-    from hazemap.releases.open_file import holds_values
+    from hazemap.releases import Statistics, open_release
+    from hazemap.releases.estimates import PeopleOutside
     from hazemap.spatial.bounding_box import Box
 
-    if holds_values(file):
-        others = [name for name in given if name != "--cell"]
-        if others or not cell:
-            raise InputError(f"{file} holds statistics of a value: ask it with --cell NAME, and perhaps --slot")
-        (_histogram if histogram else _values)(file, cell, slot, confidence, as_json)
-        return
-    if slot is not None or histogram:
+    release = open_release(file)
+    region = Box.parse(box) if box else _geojson(polygon) if polygon else None
+    point = None if at is None else _point(at)
+    if isinstance(release, Statistics):
+        if top is not None:
+            raise InputError(f"{file} holds statistics of a value: --top is for maps")
+        if histogram:
+            _histogram(release, cell, slot, confidence, as_json)
+        elif cell or point:
+            answers = [each for name in cell or () for each in release.ask(name, slot, confidence)]
+            answers += release.at(*point, slot, confidence) if point else []
+            deliver({"statistics": [asdict(each) for each in answers]}, as_json, *map(str, answers))
+        else:
+            found = release.region(region, slot, confidence)
+            deliver(found.to_json(), as_json, str(found))
+    elif slot is not None or histogram:
         raise InputError(f"{file} is a map, which has no slots and no bins: leave --slot and --histogram out")
-    release = Release.open(file)
-    if top is not None:
+    elif top is not None:
         _top(release, top, by, confidence, as_json)
-        return
-    if at is not None:
-        answer = release.density(*_point(at), confidence)
-    elif box:
-        answer = release.count(Box.parse(box), confidence)
-    elif polygon:
-        answer = release.count(_geojson(polygon), confidence)
-    elif cell:
-        answer = release.count(cell, confidence)
+    elif point:
+        told(release.density(*point, confidence), as_json)
+    elif region is not None or cell:
+        told(release.count(region if cell is None else cell, confidence), as_json)
     else:
-        from hazemap.releases.people_outside import PeopleOutside
-
         told(release.total(confidence), as_json, PeopleOutside.of(release, confidence=confidence))
-        return
-    told(answer, as_json)
 
 
-def _values(file: Path, cells: list[str], slot: str | None, confidence: float, as_json: bool) -> None:
-    from hazemap.releases import Statistics
-
-    made = Statistics.open(file)
-    answers = [told for cell in cells for told in made.ask(cell, slot, confidence)]
-    deliver({"statistics": [asdict(each) for each in answers]}, as_json, *map(str, answers))
-
-
-def _histogram(file: Path, cells: list[str], slot: str | None, confidence: float, as_json: bool) -> None:
+def _histogram(made: "Statistics", cells: list[str] | None, slot: str | None, confidence: float, as_json: bool) -> None:
     from rich.table import Table
 
-    from hazemap.releases import Statistics
-
-    if len(cells) != 1 or slot is None:
+    if cells is None or len(cells) != 1 or slot is None:
         raise InputError("a histogram is of one --cell in one --slot")
-    found = Statistics.open(file).histogram(cells[0], slot)
+    found = made.histogram(cells[0], slot)
     frame = found.to_dataframe(confidence)
     table = Table("from", "to", "people", "±", f"{100 * confidence:g} % interval", "part below", box=None)
     for bin_ in frame.itertuples(index=False, name=None):

@@ -192,7 +192,7 @@ def release(
     """Fetch the release of a campaign that is done, and show its privacy statement."""
     from hazemap.atomic_write import write_whole
     from hazemap.releases import Release
-    from hazemap.releases.people_outside import PeopleOutside
+    from hazemap.releases.estimates import PeopleOutside
 
     if output.suffix.lower() != ".parquet":
         raise FileError(f"the release of a campaign is a .parquet; found {output.name!r}")

@@ -18,16 +18,23 @@ def export(
     pixel: Annotated[
         float | None, typer.Option(metavar="METRES", help="For a .tif: the width of a pixel at the equator, at most.")
     ] = None,
+    column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of statistics, for a .tif: the column that it holds, by default value."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the numbers of a release for other tools. The statement goes with them."""
+    """Write the numbers of a release, a map or statistics, for other tools. The statement goes with them.
+
+    A .tif of statistics has a band for every timeslot.
+    """
     if output.exists() and not force:
         raise FileError(f"{output} is there already: choose another name, or --force")
-    from hazemap.releases import Release
+    from hazemap.releases import open_release
 
     with progress() as tell:
-        release = Release.open(file)
+        release = open_release(file)
         tell("writing", None)
-        release.export(output, pixel)
+        release.export(output, pixel, column)
     deliver({"file": str(output)}, as_json, str(output))

@@ -26,13 +26,11 @@ def inspect(
     """Show the privacy statement of a release and a summary of its transcript."""
     from rich.table import Table
 
-    from hazemap.releases import Release, Statistics
-    from hazemap.releases.open_file import holds_values
-    from hazemap.releases.people_outside import PeopleOutside
+    from hazemap.releases import Release, open_release
+    from hazemap.releases.estimates import PeopleOutside
 
-    release: Release | Statistics
     with progress() as tell:
-        release = Statistics.open(file) if holds_values(file) else Release.open(file)
+        release = open_release(file)
         if replay:
             tell("replaying", None)
             _replayed(release)
@@ -45,7 +43,7 @@ def inspect(
     facts = {
         "file": str(file),
         **({"nowhere": left_out["nowhere"]} if left_out else {}),
-        "cells": len(release.names) if isinstance(release, Statistics) else release.ground.places.size,
+        "cells": release.ground.places.size,
         "statement": release.statement.to_json(),
         "queries": queries,
         "replayed": replay,

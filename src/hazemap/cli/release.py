@@ -65,7 +65,7 @@ def release(
 def _where(made: "Release") -> list[str]:
     """Which box was found, if one was, and how many people lie outside the map."""
     from hazemap.algorithms import PrivateBoundingBox
-    from hazemap.releases.people_outside import PeopleOutside
+    from hazemap.releases.estimates import PeopleOutside
 
     box, algorithm = found_box(made), made.algorithm
     words = f"The map covers the box that was found, {box}."

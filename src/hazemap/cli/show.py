@@ -23,7 +23,7 @@ def show(
         Path | None, typer.Option(metavar="GEOJSON", help="Lines to draw over it: coasts, districts.")
     ] = None,
     uncertainty: Annotated[
-        bool, typer.Option("--uncertainty/--no-uncertainty", help="A second panel with the uncertainty of each cell.")
+        bool, typer.Option("--uncertainty/--no-uncertainty", help="One more panel with the uncertainty of each cell.")
     ] = True,
     box: Annotated[str | None, typer.Option(help=f"Show this part: {BOX}.")] = None,
     frame: Annotated[
@@ -57,16 +57,15 @@ def show(
     Statistics of a value are drawn as a small map for every slot, as the profile of one --cell, or, with a --slot too,
     as the histogram of the value there.
     """
-    from hazemap.releases import Release, Statistics
-    from hazemap.releases.open_file import holds_values
-    from hazemap.releases.people_outside import PeopleOutside
+    from hazemap.releases import Statistics, open_release
+    from hazemap.releases.estimates import PeopleOutside
     from hazemap.spatial.bounding_box import Box
 
     if frame not in ("map", "people"):
         raise InputError(f"--frame is map or people; found {frame!r}")
     said: dict[str, Any] = {}
-    values = holds_values(file)
-    if not values and (cell, slot, statistic) != (None, None, None):
+    release = open_release(file)
+    if not isinstance(release, Statistics) and (cell, slot, statistic) != (None, None, None):
         raise InputError(f"{file} is a map: --cell, --slot and --statistic are for statistics of a value")
     if slot is not None and (cell is None or statistic is not None):
         raise InputError("a histogram is of one --cell in one --slot, and of no --statistic")
@@ -76,22 +75,21 @@ def show(
 
         part: dict[str, Any] = {"frame": MapExtent(frame), "box": Box.parse(box) if box else None}
 
-        if values and cell is not None and slot is not None:
-            made = Statistics.open(file)
-            found = made.histogram(cell, slot)
-            unit = f"{made.value} in {found.cell}, {found.slot}"
-            figure = found.plot(unit=unit, title=title, caption=made.statement.line(), width=width)
-        elif values:
-            made = Statistics.open(file)
-            more = {"outlines": outlines, **part} if cell is None else {}
-            figure = made.plot(statistic, cell, title=title, width=width, **more)
-            said = {"said": made.shown(statistic, **part)} if cell is None else {}
-        else:
+        if not isinstance(release, Statistics):
             panels = (MapPanel.DENSITY, MapPanel.UNCERTAINTY) if uncertainty else (MapPanel.DENSITY,)
-            release = Release.open(file)
             said = PeopleOutside.of(release, shown_part(release.map, **part)).to_json()
             look = {"title": title, "width": width, "note": said["said"]}
             figure = release.plot(panels=panels, outlines=outlines, **part, **look)
+        elif cell is not None and slot is not None:
+            found = release.histogram(cell, slot)
+            unit = f"{release.value} in {found.cell}, {found.slot}"
+            figure = found.plot(unit=unit, title=title, caption=release.statement.line(), width=width)
+        elif cell is not None:
+            figure = release.plot(statistic, cell, title=title, width=width)
+        else:
+            look = {"title": title, "width": width, "outlines": outlines, "uncertainty": uncertainty}
+            figure = release.plot(statistic, **look, **part)
+            said = {"said": release.shown(statistic, **part)}
         goal = output or file.with_suffix(".png")
         tell("writing the picture", None)
         save(figure, goal)

@@ -4,20 +4,22 @@
 public.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
+from hazemap.arrays import Floats, Ints
+from hazemap.cells import Leaves
 from hazemap.encoders.cell_values import Values
 from hazemap.encoders.public_location_values import PublicLocationValues
 from hazemap.errors import InputError
-from hazemap.estimate.confidence_margins import reach
+from hazemap.estimate.confidence_margins import checked_confidence, reach
 from hazemap.estimate.ratio_estimates import Interval, loudest, means, means_known, quantiles, quantiles_known
 from hazemap.estimate.variance_estimates import variances, variances_known
 from hazemap.queries import Answer
+from hazemap.temporal.time_slots import Always
 from hazemap.values.cell_time_slots import CellTimeSlots
 
 TOO_WIDE = 0.5
@@ -105,6 +107,23 @@ class Measurements:
         """The standard error of `people`."""
         counters, (stddev, _) = self._moments
         return float(stddev * np.sqrt(counters.shape[1]))
+
+    def numbers(self, places: Ints, confidence: float = 0.95) -> tuple[Floats, float, float]:
+        """How many are in groups of places, int64[groups, places]; their standard error, and the interval's margin."""
+        counters, (_, kurtosis) = self._moments
+        size = places.shape[1]
+        stddev = self.people_stddev * size**0.5
+        margin = float(reach(confidence, kurtosis / (size * counters.shape[1]))) * stddev
+        return self.people[places].sum(axis=1), stddev, margin
+
+    def combined(self, places: Ints) -> "list[tuple[Ints, Measurements]]":
+        """Groups of places, int64[groups, places], each as a single place: counters add up, and so does their noise.
+
+        Which groups, and what is known of these.
+        """
+        together, size = self.counters[places].sum(axis=1), places.shape[1]
+        made = replace(self, counters=together, stddev=self.stddev * size**0.5, kurtosis=self.kurtosis / size)
+        return [(np.arange(len(places)), made)]
 
     @property
     def threshold(self) -> float:
@@ -228,6 +247,29 @@ class KnownPeople:
     def people_stddev(self) -> float:
         """Nothing: they are exact."""
         return 0.0
+
+    def numbers(self, places: Ints, confidence: float = 0.95) -> tuple[Floats, float, float]:
+        """How many are in groups of places, int64[groups, places]: public, so without noise and without a margin."""
+        checked_confidence(confidence)
+        return self.people[places].sum(axis=1), 0.0, 0.0
+
+    def combined(self, places: Ints) -> "list[tuple[Ints, KnownPeople]]":
+        """Groups of places, int64[groups, places], each as a single place: counters add up, and so does their noise.
+
+        Each group on its own, since noise comes only from the places that were asked about. Groups without any are
+        left out.
+        """
+        found, tree = [], self.tree
+        one = replace(tree, cells=Leaves(tree.cells.tree, tree.cells.cells[:1]), slots=Always())
+        for group, these in enumerate(places):
+            asked = np.flatnonzero(np.isin(self.asked.told, these))
+            if len(asked):
+                people, weight = (np.array([each[these].sum()]) for each in (self.asked.people, self.asked.weight))
+                question = replace(self.asked, tree=one, people=people, weight=weight)
+                together, size = self.counters[asked].sum(axis=0, keepdims=True), len(asked)
+                made = KnownPeople(question, together, self.stddev * size**0.5, self.kurtosis / size)
+                found.append((np.array([group]), made))
+        return found
 
     @property
     def threshold(self) -> float:

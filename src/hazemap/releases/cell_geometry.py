@@ -8,14 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.arrays import Floats
-from hazemap.cells import NOWHERE, Cells, Leaves
+from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.geodesy import ECCENTRICITY, SEMI_MINOR
+from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 
 RECTANGULAR = (Quadtree, TwoLevelGrid, BinaryPartition)
 """Trees whose cells are rectangles of longitude and latitude."""
+
+
+def name_column(tree: Tree) -> str:
+    """What the column of names is called, so that other tools know them: `h3`, `quadkey`, else `cell`.
+
+    >>> name_column(Quadtree.world(depth=3)), name_column(Quadtree(0.25, 0.25, 0.5, 3))
+    ('quadkey', 'cell')
+    """
+    if isinstance(tree, Hexagons):
+        return "h3"
+    if isinstance(tree, Quadtree) and (tree.left, tree.top, tree.side) == (0, 0, 1):
+        return "quadkey"
+    return "cell"
 
 
 def equal_area(degrees: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Numbers for other tools: what each of their formats can carry of a map and its statement."""
+"""Numbers for other tools: what each of their formats can carry of a release and its statement."""
 
 import io
 import json
@@ -12,7 +12,7 @@ from hazemap.atomic_write import write_whole
 from hazemap.errors import FileError
 
 if TYPE_CHECKING:
-    from hazemap.releases.map_release import Release
+    from hazemap.releases.base_release import BaseRelease
 
 LAYER = "hazemap"
 DEEPEST_TILES = 14
@@ -23,9 +23,9 @@ NO_EMPTY = ("FlatGeobuf", "PMTiles")
 """Formats that cannot hold a cell without ground, of which nothing can be seen."""
 
 
-def export(release: "Release", path: Path, pixel: float | None) -> None:
+def export(release: "BaseRelease", path: Path, pixel: float | None, column: str | None) -> None:
     """Write by suffix, whole or not at all; `FileError` for a suffix that is none of these."""
-    writers: dict[str, Callable[[Release, Path], None]] = {
+    writers: dict[str, Callable[[BaseRelease, Path], None]] = {
         ".geojson": _geojson,
         ".gpkg": _geopackage,
         ".fgb": _flatgeobuf,
@@ -34,36 +34,38 @@ def export(release: "Release", path: Path, pixel: float | None) -> None:
     }
     suffix = path.suffix.lower()
     if suffix == ".tif":
-        from hazemap.releases.rasterise import rasterise
+        from hazemap.releases.geotiff import rasterise
 
-        return rasterise(release, path, pixel)
+        return rasterise(release, path, pixel, column)
     if pixel is not None:
         raise FileError(f"only a .tif has pixels; {suffix or 'this file'} takes the cells as they are")
+    if column is not None:
+        raise FileError(f"only a .tif holds one column; {suffix or 'this file'} holds them all")
     if suffix not in writers:
         raise FileError(f"an export ends in {', '.join(writers)} or .tif; found {str(path)!r}")
     return writers[suffix](release, path)
 
 
-def _geojson(release: "Release", path: Path) -> None:
+def _geojson(release: "BaseRelease", path: Path) -> None:
     """RFC 7946 (7 decimals, 1 cm); the statement is a foreign member of the collection."""
     members = {"type": "FeatureCollection", "statement": release.statement.to_json()}
     options = {"NATIVE_DATA": json.dumps(members), "NATIVE_MEDIA_TYPE": "application/vnd.geo+json"}
     _vectors(release, path, "GeoJSON", RFC7946="YES", DESCRIPTION=release.statement.line(), **options)
 
 
-def _geopackage(release: "Release", path: Path) -> None:
+def _geopackage(release: "BaseRelease", path: Path) -> None:
     """The statement is the layer's description, and whole in its metadata."""
     statement = release.statement
     metadata = {"statement": json.dumps(statement.to_json(), ensure_ascii=False)}
     _vectors(release, path, "GPKG", DESCRIPTION=statement.line(), layer_metadata=metadata)
 
 
-def _flatgeobuf(release: "Release", path: Path) -> None:
+def _flatgeobuf(release: "BaseRelease", path: Path) -> None:
     """The statement is the description."""
     _vectors(release, path, "FlatGeobuf", TITLE=release.statement.dataset, DESCRIPTION=release.statement.line())
 
 
-def _tiles(release: "Release", path: Path) -> None:
+def _tiles(release: "BaseRelease", path: Path) -> None:
     """Vector tiles down to the zoom where the finest cell is 8 pixels wide. Coarser zooms may leave out cells."""
     import pyogrio
 
@@ -79,7 +81,7 @@ def _tiles(release: "Release", path: Path) -> None:
     _vectors(release, path, "PMTiles", **options)
 
 
-def _vectors(release: "Release", path: Path, driver: str, **options: Any) -> None:
+def _vectors(release: "BaseRelease", path: Path, driver: str, **options: Any) -> None:
     """Any vector format of GDAL: made in memory, so that a full disk is noticed, then written whole."""
     import pyogrio
 
@@ -94,11 +96,11 @@ def _vectors(release: "Release", path: Path, driver: str, **options: Any) -> Non
     write_whole(path, made.getvalue())
 
 
-def _csv(release: "Release", path: Path) -> None:
+def _csv(release: "BaseRelease", path: Path) -> None:
     """Plain columns, so that every tool reads it; the statement stands beside it in its own file."""
     import shapely
 
-    outlines = release.ground.outlines(release.ground.places)
+    outlines = release.outlines()
     points = shapely.point_on_surface(outlines)
     points[shapely.is_empty(points)] = shapely.Point(np.nan, np.nan)  # of cells without ground
     frame = release.to_dataframe().assign(lon=shapely.get_x(points), lat=shapely.get_y(points))

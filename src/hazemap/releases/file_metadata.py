@@ -1,12 +1,15 @@
-"""What every file of a release carries beside its numbers, whichever its format: label and transcript.
+"""What every file of a release carries beside its numbers, whichever its format: label, transcript and digest.
 
-The *label* is JSON that people can read: format, statement, method, tree. The transcript is the codec's text,
-compressed.
+The *label* is JSON that people can read: format, statement, method, and what the kind of release adds. The transcript
+is the codec's text, compressed. The digest covers everything, so damage is noticed; errors name the file.
 """
 
 import base64
+import hashlib
 import json
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +21,15 @@ from hazemap import codec
 from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Noise, Reading, Spread
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
-from hazemap.errors import CodecError, FileError, TranscriptMismatch
+from hazemap.encoders import PublicLocationValues, Values
+from hazemap.errors import CodecError, FileError, HazemapError, PlugInError, TranscriptMismatch
+from hazemap.estimate.value_estimates import KnownPeople, Measurements
 from hazemap.privacy.statement import Statement
+from hazemap.queries import Query
 from hazemap.session import Exchange, Transcript
 
 if TYPE_CHECKING:
-    from hazemap.releases.map_release import Release
+    from hazemap.releases.base_release import BaseRelease
 
 
 @dataclass(frozen=True)
@@ -42,8 +48,22 @@ class MapContents(NamedTuple):
     transcript: Transcript
 
 
+class StatisticsContents(NamedTuple):
+    """What a file of statistics holds: the fields of `Statistics`."""
+
+    measurements: Measurements | KnownPeople
+    value: str
+    ranks: tuple[float, ...]
+    statement: Statement
+    algorithm: object
+    transcript: Transcript
+
+
 FORMAT, NEWEST = 1, 2
 """The formats in which this version writes maps, and statistics of values; it reads none that are newer."""
+
+OF_VALUES = "values"
+"""The kind of a file with statistics of a value; maps have none."""
 
 LARGEST = 1 << 33
 """No transcript is longer than this many bytes; a damaged length must not fill the memory."""
@@ -53,23 +73,15 @@ MANY = 1 << 22
 """Transcripts of more numbers are compressed in a hurry: a fifth of the time for a fifth more bytes."""
 
 
-def describe(release: "Release") -> dict[str, Any]:
-    """The label of a release; numbers of `NOWHERE` stand here, since it is no place on a map."""
-    cellmap = release.map
-    nowhere = None
-    for at in np.flatnonzero(~cellmap.places).tolist():
-        numbers = [float(array[at]) for array in (cellmap.values, cellmap.unbiased, cellmap.stddev)]
-        nowhere = dict(zip(("position", "count", "unbiased", "stddev"), [at, *numbers], strict=True))
+def describe(release: "BaseRelease") -> dict[str, Any]:
+    """The label of a release."""
     method = release.algorithm
     return {
-        "format": FORMAT,
         "statement": release.statement.to_json(),
         "line": release.statement.line(),
-        "counted": release.statement.bounding.counted,
+        "counted": release.counted,
         "method": method.data if isinstance(method, UnknownMethod) else codec.to_json(method),
-        "tree": codec.to_json(cellmap.cells.tree),
-        "nowhere": nowhere,
-        "reading": cellmap.reading.value,
+        **release.label(),
     }
 
 
@@ -98,7 +110,7 @@ def unpack(packed: str) -> Transcript:
     return tuple(Exchange(question, answer) for question, answer in exchanges)
 
 
-def parse(path: Path, text: str | bytes) -> dict[str, Any]:
+def parse_label(path: Path, text: str | bytes) -> dict[str, Any]:
     """The label of a file; `FileError` if a newer version of hazemap wrote it."""
     label = json.loads(text)
     if not isinstance(label, dict) or type(label.get("format")) is not int:
@@ -114,8 +126,8 @@ def parse(path: Path, text: str | bytes) -> dict[str, Any]:
     return label
 
 
-def assemble(label: dict[str, Any], packed: str, places: Cells, columns: Floats) -> MapContents:
-    """A release from the parts of a file whose digest was right; columns are count, unbiased and stddev."""
+def map_contents(label: dict[str, Any], packed: str, places: Cells, columns: Floats) -> MapContents:
+    """A map from the parts of a file whose digest was right; columns are count, unbiased and stddev."""
     transcript = unpack(packed)
     tree = tree_of(label)
     if label["nowhere"] is not None:
@@ -131,6 +143,29 @@ def assemble(label: dict[str, Any], packed: str, places: Cells, columns: Floats)
         method_of(label["method"]),
         transcript,
     )
+
+
+def statistics_contents(label: dict[str, Any], packed: str) -> StatisticsContents:
+    """Statistics from the parts of a file whose digest was right: all numbers follow from the transcript."""
+    transcript = unpack(packed)
+    return StatisticsContents(
+        _measured(transcript),
+        str(label["value"]),
+        tuple(float(rank) for rank in label["ranks"]),
+        Statement.from_json(label["statement"]),
+        method_of(label["method"]),
+        transcript,
+    )
+
+
+def _measured(transcript: Transcript) -> Measurements | KnownPeople:
+    """What the last answer says: the question before it names cells, slots and value encoding."""
+    question, answer = transcript[-1]
+    if isinstance(question, Query) and isinstance(question.encoder, PublicLocationValues):
+        return KnownPeople.of(question.encoder, answer)
+    if not isinstance(question, Query) or not isinstance(question.encoder, Values):
+        raise FileError("the last question of this file is not about values")
+    return Measurements.of(question.encoder, answer)
 
 
 def _reading(label: dict[str, Any]) -> Reading:
@@ -187,3 +222,71 @@ class Remembered:
     def of(self, weights: Floats) -> Spread:
         """The noise of Σ weights · unbiased."""
         return self._noise.of(weights)
+
+
+class Digest:
+    """SHA-256 over a sequence of byte strings, each with its length, so that none can lend bytes to the next."""
+
+    def __init__(self) -> None:
+        self._sum = hashlib.sha256()
+
+    def add(self, *parts: bytes) -> None:
+        """Go on with these parts."""
+        for part in parts:
+            self._sum.update(len(part).to_bytes(8, "little"))
+            self._sum.update(part)
+
+    def seal(self, label: dict[str, Any]) -> str:
+        """The label as text, with the digest of all parts and of itself."""
+        self.add(_canonical(label).encode())
+        return _canonical({**label, "digest": self._sum.hexdigest()})
+
+    def check(self, label: dict[str, Any]) -> None:
+        """Raise `ValueError` unless the label was sealed with these parts."""
+        said = label.pop("digest")
+        self.add(_canonical(label).encode())
+        if said != self._sum.hexdigest():
+            raise ValueError("its content is not what its digest was made of")
+
+
+@contextmanager
+def understood(path: Path, label: dict[str, Any]) -> Iterator[None]:
+    """Whatever cannot be read of a file with the right digest is not damage: this version does not know it."""
+    try:
+        yield
+    except PlugInError as error:
+        raise FileError(f"{path} cannot be opened: {error}") from error
+    except (HazemapError, LookupError) as error:
+        version = label.get("statement", {}).get("version", "of another version")
+        raise FileError(
+            f"{path} is whole, but this hazemap cannot read it ({error}); open it with hazemap {version} or a newer one"
+        ) from error
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever goes wrong while a file is taken apart is a `FileError` that names the file."""
+    try:
+        yield
+    except FileError:
+        raise
+    except FileNotFoundError:
+        raise FileError(f"there is no file {path}; look at its name and folder") from None
+    except (PermissionError, IsADirectoryError) as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}; ask for a file that can be") from error
+    except (HazemapError, *_DAMAGE) as error:
+        raise FileError(
+            f"{path} is damaged ({type(error).__name__}: {str(error)[:200]});"
+            " fetch it again from where it was published"
+        ) from error
+
+
+_DAMAGE = (
+    *(OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
+    *(NotImplementedError, MemoryError, RecursionError, zlib.error),
+)
+"""What the libraries raise that take a file apart, when its bytes make no sense."""
+
+
+def _canonical(data: Any) -> str:
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -1,5 +1,12 @@
-"""A regular grid of squares as a cloud-optimised GeoTIFF: one pixel a cell, everything else in its tags."""
+"""Cloud-optimised GeoTIFF: a regular grid of squares as a release, and any squares as pixels for other tools.
 
+A saved release has one pixel a cell, and everything else in its tags. An export is for tools that read nothing but
+pictures: the counts of a map spread over pixels of one size, or a statistic of a value with a band for every slot.
+"""
+
+import json
+import math
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -7,20 +14,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap import codec
-from hazemap.atomic_write import write_whole
+from hazemap.atomic_write import whole, write_whole
 from hazemap.cells import Cells, Tree
 from hazemap.errors import FileError
-from hazemap.releases.file_integrity import Digest, reading, understood
-from hazemap.releases.file_metadata import MapContents, assemble, describe, pack, parse
+from hazemap.releases.file_metadata import (
+    Digest,
+    MapContents,
+    describe,
+    map_contents,
+    pack,
+    parse_label,
+    reading,
+    understood,
+)
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 
 if TYPE_CHECKING:
+    from hazemap.releases.base_release import Bands, BaseRelease
     from hazemap.releases.map_release import Release
 
 BANDS = ("count", "unbiased", "stddev")
 LARGEST = 1 << 26
 """Pixels of a saved grid: its bands are held in memory."""
+
+MOST_PIXELS = 10**9
+STRIP = 1 << 22
+"""Pixels that are painted at a time."""
 
 EQUATOR = 2 * np.pi * 6378137.0
 """The side of the world in EPSG:3857, in metres."""
@@ -107,7 +127,7 @@ def read(path: Path) -> MapContents:
                 f"{path} is a TIFF, but no release of hazemap: it has no tag HAZEMAP."
                 " Tools that rewrite a file drop it; open the file that was published"
             )
-        label, packed = parse(path, tags["HAZEMAP"]), tags["HAZEMAP_TRANSCRIPT"]
+        label, packed = parse_label(path, tags["HAZEMAP"]), tags["HAZEMAP_TRANSCRIPT"]
         pixels: NDArray[np.float64] = picture.read()
         digest = Digest()
         digest.add(*_parts(pixels), packed.encode())
@@ -122,7 +142,7 @@ def read(path: Path) -> MapContents:
         known = ~np.isnan(numbers[2])
         order = np.argsort(cells[known])
         with understood(path, label):
-            return assemble(label, packed, cells[known][order], numbers[:, known][:, order])
+            return map_contents(label, packed, cells[known][order], numbers[:, known][:, order])
 
 
 def _pixels(release: "Release") -> tuple[Quadtree, Window, NDArray[np.float64]]:
@@ -164,3 +184,129 @@ def _spread(numbers: Cells) -> Cells:
     for bit in np.arange(24, dtype=np.uint64):
         spread |= ((numbers >> bit) & np.uint64(1)) << (np.uint64(2) * bit)
     return spread
+
+
+def rasterise(release: "BaseRelease", path: Path, pixel: float | None, column: str | None) -> None:
+    """The counts of a map in one band; or a column of statistics, with a band for every slot.
+
+    Pixels are the cells of one level: that of the finest cell, or the coarsest whose side is at most `pixel` metres at
+    the equator. Counts are spread evenly over the ground of each cell, so the pixels of a cell sum to its count; cells
+    finer than a pixel are added up. A statistic is no count: every pixel of a cell has the cell's number.
+    """
+    from rasterio._err import CPLE_BaseError  # GDAL's own errors have no public name
+
+    bands = release.bands(column)
+    tree, window = _window(release, pixel, bands.spread)
+    painters = [_Painter(release, tree, window, numbers, bands.spread) for numbers in bands.numbers]
+    with whole(path) as part, tempfile.TemporaryDirectory(dir=part.parent, prefix=".hazemap-") as folder:
+        try:
+            total = _paint(painters, bands, Path(folder) / "plain.tif", release)
+            _optimise(Path(folder) / "plain.tif", part, total)
+        except CPLE_BaseError as error:
+            raise OSError(f"GDAL says: {error}") from error
+
+
+def _paint(painters: "list[_Painter]", bands: "Bands", path: Path, release: "BaseRelease") -> float:
+    """A plain GeoTIFF, strip by strip; the sum of its pixels."""
+    import rasterio
+    from rasterio.windows import Window as Place
+
+    window, total = painters[0].window, 0.0
+    profile = {**window.profile(painters[0].tree), "count": len(painters), "dtype": "float32", "nodata": np.nan}
+    layout = {"driver": "GTiff", "tiled": True, "bigtiff": "IF_SAFER", "compress": "DEFLATE", "interleave": "band"}
+    with rasterio.open(path, "w", **layout, **profile) as picture:
+        step = max(STRIP // window.width // 256, 1) * 256
+        for start in range(0, window.height, step):
+            rows = slice(start, min(start + step, window.height))
+            for band, painter in enumerate(painters, 1):
+                painted = painter.paint(rows).astype(np.float32)
+                total += float(np.nansum(painted, dtype=np.float64))
+                picture.write(painted, band, window=Place(0, start, window.width, rows.stop - start))
+        picture.descriptions = bands.names
+        picture.update_tags(
+            TIFFTAG_IMAGEDESCRIPTION=release.statement.line(),
+            STATEMENT=json.dumps(release.statement.to_json(), ensure_ascii=False),
+            **bands.tags,
+        )
+    return total
+
+
+def _optimise(plain: Path, path: Path, total: float) -> None:
+    """The COG; read back, because GDAL does not always say that a disk was full."""
+    import rasterio
+    from rasterio.shutil import copy
+
+    copy(plain, path, OVERVIEW_RESAMPLING="AVERAGE", **COG)
+    found = 0.0
+    with rasterio.open(path) as picture:
+        for _, place in picture.block_windows(1):
+            found += float(np.nansum(picture.read(window=place), dtype=np.float64))
+    if not math.isclose(found, total, rel_tol=1e-9, abs_tol=1e-6):
+        raise OSError(f"{found:g} of {total:g} could be read back")
+
+
+def _window(release: "BaseRelease", pixel: float | None, spread: bool) -> tuple[Quadtree, Window]:
+    leaves, places = release.cells, release.ground.places
+    tree = leaves.tree
+    if not isinstance(tree, Quadtree):
+        what = "hexagons" if isinstance(tree, Hexagons) else "cells of this kind"
+        raise FileError(f"{what} have no pixels: export them as .gpkg, .geojson or .pmtiles, or save .parquet")
+    if pixel is not None and not pixel > 0:
+        raise FileError(f"the side of a pixel is above 0 metres; found {pixel:g}")
+    level = int(leaves.levels.max())
+    if pixel is not None:
+        level = min(max(math.ceil(math.log2(EQUATOR * tree.side / pixel) - 1e-9), 0), tree.depth)
+    if not spread and level < leaves.levels.max():
+        raise FileError("a pixel of statistics lies in one cell: ask for smaller pixels, or leave --pixel out")
+    coarse = leaves.cells[places]
+    above = np.maximum(leaves.levels[places] - level, 0).astype(np.uint64)
+    window = Window.around(tree, np.unique(coarse >> (above + above)), level)
+    if window.width * window.height > MOST_PIXELS:
+        side = EQUATOR * tree.side / 2**level
+        shrink = 2 ** math.ceil(math.log2(window.width * window.height / MOST_PIXELS) / 2)
+        raise FileError(
+            f"{window.width:,} × {window.height:,} pixels of {side:.3g} m are more than {MOST_PIXELS:,}:"
+            f" ask for pixels of {side * shrink:.3g} m or more, or export .gpkg, which holds the cells themselves"
+        )
+    return tree, window
+
+
+class _Painter:
+    """Densities of cells turned into counts of pixels, a strip of rows at a time.
+
+    Each pixel takes the density of the deepest leaf around it, of its level or coarser. A finer leaf adds to
+    its pixel what its density differs from that of the leaf around it, times its area: so sums telescope.
+    """
+
+    def __init__(
+        self, release: "BaseRelease", tree: Quadtree, window: Window, numbers: NDArray[np.float64], spread: bool
+    ) -> None:
+        leaves = release.cells
+        self.tree, self.window, self._leaves, self._spread = tree, window, leaves, spread
+        areas = release.ground.km2 if spread else np.ones(leaves.size)
+        density = np.zeros(leaves.size + 1)  # the last is that of no leaf
+        np.divide(numbers, areas, out=density[:-1], where=areas > 0)
+        self._density = density
+        fine = np.flatnonzero(leaves.levels > window.level)
+        rise = (leaves.levels[fine] - window.level).astype(np.uint64)
+        column, row = columns_and_rows(tree, leaves.cells[fine] >> (rise + rise))
+        self._column, self._row = column - window.column, row - window.row
+        self._extra = (density[fine] - density[leaves.holder[fine]]) * tree.area(leaves.cells[fine]) / 1e6
+
+    def paint(self, rows: slice) -> NDArray[Any]:
+        """The counts of these rows, float64[rows, width]; NaN where there is no cell."""
+        cells = self.window.cells(rows)
+        owner = self._leaves.locate(self.tree.span(cells.ravel())[0])
+        known = owner >= 0
+        levels, holder = np.append(self._leaves.levels, -1), np.append(self._leaves.holder, -1)
+        while (fine := levels[owner] > self.window.level).any():
+            owner[fine] = holder[owner[fine]]
+        counts = self._density[owner].reshape(cells.shape)
+        if self._spread:
+            counts *= self.tree.area(cells[:, :1]) / 1e6  # all pixels of a row have one area
+        here = np.flatnonzero((self._row >= rows.start) & (self._row < rows.stop))
+        known = known.reshape(cells.shape)
+        np.add.at(counts, (self._row[here] - rows.start, self._column[here]), self._extra[here])
+        known[self._row[here] - rows.start, self._column[here]] = True
+        counts[~known] = np.nan
+        return counts

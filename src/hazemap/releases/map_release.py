@@ -1,40 +1,38 @@
-"""What is published: a map with its statement, and all that is needed to check it and to ask it questions."""
+"""A published map with its statement, and all that is needed to check it and to ask it questions."""
 
-import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Floats
+from hazemap import codec
+from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Independent, Reading
+from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.disaggregation import EvenDisaggregation, finer
 from hazemap.estimate.empirical_bayes import BY_AREA
 from hazemap.estimate.overdispersion import Overdispersion
 from hazemap.privacy.statement import Statement
-from hazemap.queries import Algorithm, Prices
-from hazemap.releases.cell_geometry import CellGeometry
-from hazemap.releases.estimates import Estimate, after_choosing, estimate, estimate_cut
-from hazemap.releases.file_metadata import UnknownMethod
+from hazemap.releases.base_release import Bands, BaseRelease, Rows
+from hazemap.releases.cell_geometry import CellGeometry, name_column
+from hazemap.releases.estimates import Estimate, PeopleOutside, after_choosing, bounds, estimate, estimate_cut
+from hazemap.releases.file_metadata import FORMAT, MapContents
 from hazemap.releases.region_weights import Region, shares_in, weights
 from hazemap.session import Transcript
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
     from matplotlib.figure import Figure
-    from pandas import DataFrame
 
     from hazemap.releases.k_median_centres import Centres
 
-AnyPath = str | os.PathLike[str]
-
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(BaseRelease, contents=MapContents):
     """A published map. Every question is answered from what is in it, so asking costs no privacy.
 
     >>> from hazemap.cells import Leaves
@@ -59,41 +57,14 @@ class Release:
     algorithm: object
     transcript: Transcript
 
-    @classmethod
-    def open(cls, path: AnyPath) -> "Release":
-        """What `save` wrote, GeoParquet or GeoTIFF; `FileError` for a foreign, damaged or newer file."""
-        from hazemap.releases.open_file import opened
-
-        return cls(*opened(Path(path)))
-
-    def save(self, path: AnyPath) -> None:
-        """Write everything to one file: `.parquet` for any map, `.tif` (a COG) for a regular grid of squares."""
-        from hazemap.releases import geotiff as raster
-        from hazemap.releases import map_geoparquet as file
-
-        writers = {".parquet": file.write, ".tif": raster.write}
-        writer = writers.get(Path(path).suffix.lower())
-        if writer is None:
-            raise FileError(
-                f"a release is saved as {' or '.join(writers)}; found {str(path)!r}."
-                " For other formats use export: they hold the numbers, but cannot be opened again"
-            )
-        writer(self, Path(path))
-
-    def export(self, path: AnyPath, pixel: float | None = None) -> None:
-        """Write the numbers for other tools: `.geojson`, `.gpkg`, `.fgb`, `.pmtiles`, `.csv` or `.tif`.
-
-        A `.tif` is drawn at the level of the finest cell, or with pixels of at most `pixel` metres (at the
-        equator). Every format carries the statement; beside a `.csv` stands a `.csv.statement.json`.
-        """
-        from hazemap.releases.exports import export
-
-        export(self, Path(path), pixel)
+    HOLDS: ClassVar[str] = "a map"
+    SUFFIXES: ClassVar[tuple[str, ...]] = (".parquet", ".tif")
+    MADE: ClassVar[str] = "map"
 
     @property
-    def counted(self) -> str:
-        """What a count of 1 is: people, rows or visits."""
-        return self.statement.bounding.counted
+    def cells(self) -> Leaves:
+        """The cells of the map; with `NOWHERE`, where people outside the map were counted."""
+        return self.map.cells
 
     def count(self, region: Region, confidence: float = 0.95) -> Estimate:
         """How many are in a region: a `Box`, a polygon (shapely, GeoJSON) in degrees, a cell's name or several.
@@ -156,16 +127,8 @@ class Release:
 
     def density(self, lon: float, lat: float, confidence: float = 0.95) -> Estimate:
         """How many per square kilometre in the cell around a point in degrees."""
-        leaves = self.map.cells
-        base = leaves.tree.cell_at({"lon": np.array([lon]), "lat": np.array([lat])}, leaves.tree.depth)
-        position = int(leaves.locate(base)[0])
-        if position < 0 or not self.map.places[position]:
-            west, south, east, north = self.ground.extent
-            raise InputError(
-                f"the point {lon:g},{lat:g} lies outside the map, which covers"
-                f" {west:.6g},{south:.6g},{east:.6g},{north:.6g} (west,south,east,north in degrees)"
-            )
-        one = np.zeros(leaves.size)
+        position = self.cell_at(lon, lat)
+        one = np.zeros(self.cells.size)
         one[position] = 1 / self.ground.km2[position]
         return estimate(self.map, one, f"{self.counted} per km²", confidence)
 
@@ -182,7 +145,10 @@ class Release:
         places = places[km2[places] > 0]
         size = self.map.values[places] / (km2[places] if by == "density" else 1)
         chosen = places[np.argsort(-size, kind="stable")[:k]]
-        return self._frame(chosen, after_choosing(confidence, len(chosen), len(places)))
+        import geopandas as gpd
+
+        columns = self.columns(chosen, after_choosing(confidence, len(chosen), len(places)))
+        return gpd.GeoDataFrame(columns, geometry=self.ground.outlines(chosen), crs="EPSG:4326")
 
     def centres(self, k: int) -> "Centres":
         """The k places that people have the least way to together (k-median), from the best guess of every cell.
@@ -203,29 +169,63 @@ class Release:
 
         return centres(self, k)
 
-    def to_geodataframe(self) -> "GeoDataFrame":
-        """Every place as a row: name, level, count, unbiased, stddev, low, high, area_km2, per_km2, geometry.
+    def columns(self, positions: Ints | None = None, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """Every place as a row: name, level, count, unbiased, stddev, low, high, area_km2, per_km2.
 
         `count` is the best guess; `low` … `high` holds the truth of a cell with probability 95 % or more.
         Cells that stand together with cells inside them have the outline and area that these leave over.
         """
-        return self._frame(self.ground.places)
+        positions = self.ground.places if positions is None else positions
+        cellmap, leaves, km2 = self.map, self.map.cells, self.ground.km2[positions]
+        values, unbiased, stddev = (each[positions] for each in (cellmap.values, cellmap.unbiased, cellmap.stddev))
+        low, high = bounds(unbiased, stddev, self.kurtosis, confidence)
+        return {
+            name_column(leaves.tree): np.array(leaves.tree.names(leaves.cells[positions]), dtype=object),
+            "level": leaves.levels[positions].astype(np.int16),
+            "count": values,
+            "unbiased": unbiased,
+            "stddev": stddev,
+            "low": low,
+            "high": high,
+            "area_km2": km2,
+            "per_km2": np.divide(values, km2, out=np.full(len(km2), np.nan), where=km2 > 0),
+        }
 
-    def to_dataframe(self) -> "DataFrame":
-        """`to_geodataframe` without geometry, in a tenth of the time."""
-        import pandas as pd
+    def outlines(self) -> NDArray[Any]:
+        """What each place owns, as polygons in degrees."""
+        return self.ground.outlines(self.ground.places)
 
-        from hazemap.releases.map_columns import columns
+    def rows(self, most: int) -> Iterator[Rows]:
+        """The table in blocks of so many rows; before them a block without rows, for their types."""
+        places = self.ground.places
+        for block in (places[:0], *(places[start : start + most] for start in range(0, len(places), most))):
+            yield Rows(self.columns(block), self.ground.outlines(block), 1)
 
-        return pd.DataFrame(columns(self, self.ground.places))
+    def label(self) -> dict[str, Any]:
+        """Tree and reading; and the numbers of `NOWHERE`, since it is no place on a map."""
+        nowhere = None
+        for at in np.flatnonzero(~self.map.places).tolist():
+            numbers = [float(array[at]) for array in (self.map.values, self.map.unbiased, self.map.stddev)]
+            nowhere = dict(zip(("position", "count", "unbiased", "stddev"), [at, *numbers], strict=True))
+        tree, how = codec.to_json(self.cells.tree), self.map.reading.value
+        return {"format": FORMAT, "tree": tree, "nowhere": nowhere, "reading": how}
 
-    def _frame(self, positions: NDArray[np.int64], confidence: float = 0.95) -> "GeoDataFrame":
-        import geopandas as gpd
+    def bands(self, column: str | None) -> Bands:
+        """The best guess of how many are in each pixel."""
+        if column is not None:
+            raise FileError(f"the .tif of a map holds its counts: leave the column {column!r} out")
+        return Bands(("count",), [self.map.values], True, {})
 
-        from hazemap.releases.map_columns import columns
+    def summary(self) -> list[str]:
+        """Statement, total, number of cells, and whom the map leaves out."""
+        size = f"{len(self.ground.places):,} cells"
+        return [self.statement.line(), f"Total {self.total()}", size, str(PeopleOutside.of(self))]
 
-        outlines = self.ground.outlines(positions)
-        return gpd.GeoDataFrame(columns(self, positions, confidence), geometry=outlines, crs="EPSG:4326")
+    @property
+    def thumbnail(self) -> tuple[Floats, bool]:
+        """People per square kilometre."""
+        km2 = self.ground.km2
+        return np.divide(self.map.values, km2, out=np.zeros(len(km2)), where=km2 > 0), True
 
     def plot(self, **options: Any) -> "Figure":
         """A picture of the map; beneath it how many it does not show, and the statement.
@@ -233,39 +233,12 @@ class Release:
         Options are those of `hazemap.draw.draw_map`; without any it shows all of the map.
         """
         from hazemap.draw import draw_map, shown_part
-        from hazemap.releases.people_outside import PeopleOutside
 
         frame = {name: options[name] for name in ("frame", "box") if name in options}
         usual = {"caption": self.statement.line(), "counted": self.counted}
         if "note" not in options:
             usual["note"] = str(PeopleOutside.of(self, shown_part(self.map, **frame)))
         return draw_map(self.map, **{**usual, **options})
-
-    def replay(self, prices: Prices) -> "Release":
-        """The same release, made again from its stored answers: `TranscriptMismatch` if they do not fit.
-
-        `prices` are those of the trust model that answered, for the budget of the statement.
-        """
-        from hazemap.session import replay
-
-        if isinstance(self.algorithm, UnknownMethod):
-            raise FileError(
-                f"this release was made by a method that this hazemap does not know ({self.statement.method},"
-                f" hazemap {self.statement.version}): replay it with that version or a newer one"
-            )
-        algorithm = cast(Algorithm[CellMap], self.algorithm)
-        made = replay(algorithm, prices, self.statement.budget, self.transcript).value
-        return Release(made, self.statement, self.algorithm, self.transcript)
-
-    def _repr_html_(self) -> str:
-        from hazemap.releases.notebook_card import card
-
-        return card(self)
-
-    @cached_property
-    def ground(self) -> CellGeometry:
-        """The cells on the ground: areas, outlines."""
-        return CellGeometry(self.map.cells)
 
     @cached_property
     def shown(self) -> CellMap:

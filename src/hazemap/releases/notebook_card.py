@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.releases.people_outside import PeopleOutside
+from hazemap.arrays import Floats
 
 if TYPE_CHECKING:
-    from hazemap.releases.map_release import Release
+    from hazemap.releases.base_release import BaseRelease
 
 SIDE = 176
 """Pixels along the longer side. 4 bits each, so the picture is never above 16 kB, compressed or not."""
@@ -23,23 +23,21 @@ COLOURS = bytes.fromhex(
 """Nothing, then fifteen steps of viridis."""
 
 
-def card(release: "Release") -> str:
-    """HTML of less than 30 kB: thumbnail, statement, total, cells."""
-    lines = [release.statement.line(), f"Total {release.total()}", f"{len(release.ground.places):,} cells"]
-    lines.append(str(PeopleOutside.of(release)))
-    text = "".join(f"<div>{html.escape(line)}</div>" for line in lines)
+def card(release: "BaseRelease") -> str:
+    """HTML of less than 30 kB: thumbnail and summary."""
+    text = "".join(f"<div>{html.escape(line)}</div>" for line in release.summary())
     picture = base64.b64encode(_png(thumbnail(release))).decode()
     title = html.escape(release.statement.dataset[:200])
     return (
         '<div style="display:flex;gap:1em;align-items:flex-start">'
-        f'<img alt="density of {title}" style="image-rendering:pixelated;border:1px solid #ccc"'
+        f'<img alt="map of {title}" style="image-rendering:pixelated;border:1px solid #ccc"'
         f' src="data:image/png;base64,{picture}"><div><b>{title}</b>{text}</div></div>'
     )
 
 
-def thumbnail(release: "Release") -> NDArray[np.uint8]:
-    """Steps 0 … 15 of log density on a Web-Mercator grid, north up; uint8[rows, columns]."""
-    leaves, (west, south, east, north) = release.map.cells, release.ground.extent
+def thumbnail(release: "BaseRelease") -> NDArray[np.uint8]:
+    """Steps 0 … 15 of a log density, or of a value, on a Web-Mercator grid, north up; uint8[rows, columns]."""
+    leaves, (west, south, east, north) = release.cells, release.ground.extent
     low, high = (np.arctanh(np.sin(np.radians(np.clip(edge, -85, 85)))) for edge in (south, north))
     width, height = np.radians(east - west), high - low
     columns, rows = (max(round(SIDE * side / max(width, height)), 1) for side in (width, height))
@@ -47,16 +45,29 @@ def thumbnail(release: "Release") -> NDArray[np.uint8]:
     lat = np.degrees(np.arcsin(np.tanh(high - (np.arange(rows) + 0.5) / rows * height)))
     points = {"lon": np.tile(lon, rows), "lat": np.repeat(lat, columns)}
     owner = leaves.locate(leaves.tree.cell_at(points, leaves.tree.depth))
-    km2 = release.ground.km2
-    density = np.append(np.divide(release.map.values, km2, out=np.zeros(leaves.size), where=km2 > 0), 0)
-    seen = np.maximum(density[owner], 0)
+    numbers, density = release.thumbnail
+    seen = np.append(numbers, np.nan)[owner].reshape(rows, columns)
+    return (_density_steps if density else _value_steps)(seen)
+
+
+def _value_steps(seen: Floats) -> NDArray[np.uint8]:
+    """Even steps from the least value to the greatest; 0 where none is known."""
+    known = np.isfinite(seen)
+    low, high = (seen[known].min(), seen[known].max()) if known.any() else (0.0, 0.0)
+    steps = 1 + 14 * (np.where(known, seen, low) - low) / max(high - low, 1e-9)
+    return np.where(known, steps.round(), 0).astype(np.uint8)
+
+
+def _density_steps(seen: Floats) -> NDArray[np.uint8]:
+    """Even steps of the logarithm up to the greatest density; 0 where nobody is."""
+    seen = np.maximum(np.nan_to_num(seen), 0)
     if not seen.any():
-        return np.zeros((rows, columns), dtype=np.uint8)
+        return np.zeros(seen.shape, dtype=np.uint8)
     top = np.log(seen.max())
     floor = max(np.log(np.quantile(seen[seen > 0], 0.02)), top - 12)
     scale = np.log(np.maximum(seen, 1e-300)) - floor
     steps = np.where(seen > 0, np.clip(1 + 14 * scale / max(top - floor, 1e-9), 1, 15), 0)
-    return steps.round().astype(np.uint8).reshape(rows, columns)
+    return steps.round().astype(np.uint8)
 
 
 def _png(steps: NDArray[np.uint8]) -> bytes:

@@ -1,65 +1,36 @@
-"""Statistics of a value in every cell and slot, published: with intervals, statement and transcript."""
+"""Published statistics of a value in every cell and slot: with intervals, statement and transcript."""
 
-import os
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.arrays import Floats, Ints
+from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.partial_pooling import pooled
 from hazemap.estimate.value_estimates import KnownPeople, Measurements, ValueEstimate
 from hazemap.privacy.statement import Statement
-from hazemap.queries import Algorithm, Prices
-from hazemap.releases.estimates import decimals
-from hazemap.releases.file_metadata import UnknownMethod
-from hazemap.releases.map_columns import name_column
-from hazemap.releases.value_histogram import Histogram
+from hazemap.releases.base_release import Bands, BaseRelease, Rows
+from hazemap.releases.cell_geometry import name_column
+from hazemap.releases.file_metadata import NEWEST, OF_VALUES, StatisticsContents
+from hazemap.releases.region_weights import Region, weights
+from hazemap.releases.statistic_estimates import Histogram, RegionStatistics, StatisticEstimate
 from hazemap.session import Transcript
 
 if TYPE_CHECKING:
-    from geopandas import GeoDataFrame
     from matplotlib.figure import Figure
-    from pandas import DataFrame
 
-AnyPath = str | os.PathLike[str]
-
-
-@dataclass(frozen=True)
-class StatisticEstimate:
-    """One statistic of one cell in one slot. `value` and `stddev` are None where there are too few people to say.
-
-    The interval holds the truth so often even then: it says what can be excluded.
-
-    >>> print(StatisticEstimate("mean", "89", "08:00", 23.41, 0.52, 22.4, 24.4, 0.95))
-    mean of 89 at 08:00: 23.41 ± 0.52 (95 % interval 22.40 … 24.40)
-    >>> print(StatisticEstimate("mean", "89", "03:00", None, None, 0, 65, 0.95))
-    mean of 89 at 03:00: too few people to say (95 % interval 0 … 65)
-    """
-
-    statistic: str
-    cell: str
-    slot: str
-    value: float | None
-    stddev: float | None
-    low: float
-    high: float
-    confidence: float
-
-    def __str__(self) -> str:
-        digits = decimals(self.stddev) if self.stddev is not None else 0
-        said = (
-            "too few people to say" if self.value is None else f"{self.value:,.{digits}f} ± {self.stddev:,.{digits}f}"
-        )
-        ends = f"{self.low:,.{digits}f} … {self.high:,.{digits}f}"
-        return f"{self.statistic} of {self.cell} at {self.slot}: {said} ({100 * self.confidence:.6g} % interval {ends})"
+HALF = 0.5
+"""Of its area: a cell that lies in a region with less does not count there."""
 
 
 @dataclass(frozen=True, eq=False)
-class Statistics:
+class Statistics(BaseRelease, contents=StatisticsContents):
     """Published numbers of a value, place by place: every question is answered from them, at no price.
 
     `value` is the name of what was measured; `ranks` are the quantiles that the file shows; others may be asked.
@@ -88,40 +59,14 @@ class Statistics:
     algorithm: object
     transcript: Transcript
 
-    @classmethod
-    def open(cls, path: AnyPath) -> "Statistics":
-        """What `save` wrote; `FileError` for a foreign, damaged or newer file, and for a map."""
-        from hazemap.releases import statistics_geoparquet as statistics_file
-
-        return cls(*statistics_file.read(Path(path)))
-
-    def save(self, path: AnyPath) -> None:
-        """Write everything to one GeoParquet file: a row for every cell in every slot."""
-        from hazemap.releases import statistics_geoparquet as statistics_file
-
-        if Path(path).suffix.lower() != ".parquet":
-            raise FileError(f"statistics are saved as .parquet; found {str(path)!r}")
-        statistics_file.write(self, Path(path))
-
-    def replay(self, prices: Prices) -> "Statistics":
-        """The same statistics, made again from the stored answers: `TranscriptMismatch` if they do not fit.
-
-        `prices` are those of the trust model that answered, for the budget of the statement.
-        """
-        from hazemap.session import replay
-
-        if isinstance(self.algorithm, UnknownMethod):
-            raise FileError(
-                f"this was made by a method that this hazemap does not know ({self.statement.method},"
-                f" hazemap {self.statement.version}): replay it with that version or a newer one"
-            )
-        algorithm = cast(Algorithm[Measurements | KnownPeople], self.algorithm)
-        return replace(self, measurements=replay(algorithm, prices, self.statement.budget, self.transcript).value)
+    HOLDS: ClassVar[str] = "statistics of a value"
+    SUFFIXES: ClassVar[tuple[str, ...]] = (".parquet",)
+    MADE: ClassVar[str] = "measurements"
 
     @property
-    def counted(self) -> str:
-        """Of what a place has so many: people, or records."""
-        return self.statement.bounding.counted
+    def cells(self) -> Leaves:
+        """The cells, which are disjoint."""
+        return self.measurements.tree.cells
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -131,29 +76,21 @@ class Statistics:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the cells, in order."""
-        leaves = self.measurements.tree.cells
-        return tuple(leaves.tree.names(leaves.cells))
+        return tuple(self.cells.tree.names(self.cells.cells))
 
     @property
     def statistics(self) -> tuple[str, ...]:
-        """What is told of each place: the mean, perhaps the variance, perhaps quantiles such as q0.5."""
+        """What the release says of each place: the mean, perhaps the variance, perhaps quantiles such as q0.5."""
         spread = ("variance",) if self.measurements.tree.value_encoding.degree > 1 else ()
         return ("mean", *spread, *(f"q{rank:g}" for rank in self.ranks))
 
     def found(self, statistic: str, confidence: float = 0.95) -> ValueEstimate:
         """One statistic of every place, in the order of cells and of slots within each."""
-        if statistic == "mean":
-            return self.measurements.means(confidence)
-        if statistic == "variance":
-            return self.measurements.variances(confidence)
-        try:
-            return self.measurements.quantiles(float(statistic.removeprefix("q")), confidence)
-        except ValueError:
-            raise InputError(f"a statistic is mean, variance or a quantile such as q0.5; found {statistic!r}") from None
+        return _found(self.measurements, statistic, confidence)
 
     @cached_property
     def guesses(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The best guess of the mean of every place that is told, and its standard error: for pictures.
+        """The best guess of the mean of every place that has one, and its standard error: for pictures.
 
         Between its own mean and what its cell and its slot are like elsewhere (`estimate.partial_pooling`).
         """
@@ -163,18 +100,74 @@ class Statistics:
         return np.clip(guess.ravel(), value_encoding.low, value_encoding.high), error.ravel()
 
     def ask(self, cell: str, slot: str | None = None, confidence: float = 0.95) -> list[StatisticEstimate]:
-        """What is told of a cell, in one slot (its name, or its number from 0 on) or in all."""
+        """What the release says of a cell, in one slot (its name, or its number from 0 on) or in all."""
         which = self._slots(slot)
-        places = self._cell(cell) * len(self.slots) + np.array(which)
-        answers = []
-        for statistic in self.statistics:
-            found = self.found(statistic, confidence)
-            for at, number in zip(places.tolist(), which, strict=True):
-                few = bool(found.too_few[at])
-                value, stddev = (None, None) if few else (float(found.value[at]), float(found.stddev[at]))
-                ends = float(found.low[at]), float(found.high[at])
-                answers.append(StatisticEstimate(statistic, cell, self.slots[number], value, stddev, *ends, confidence))
-        return answers
+        places = self._places(np.array([self._cell(cell)]), which).ravel()
+        names = [self.slots[number] for number in which]
+        return [
+            estimate
+            for statistic in self.statistics
+            for estimate in _estimates(self.found(statistic, confidence), places, statistic, cell, names, confidence)
+        ]
+
+    def at(self, lon: float, lat: float, slot: str | None = None, confidence: float = 0.95) -> list[StatisticEstimate]:
+        """How many people are in the cell around a point in degrees, and what the release says of it: see `ask`."""
+        name = self.names[self.cell_at(lon, lat)]
+        return [*self._people(np.array([self._cell(name)]), name, slot, confidence), *self.ask(name, slot, confidence)]
+
+    def region(
+        self, region: Region | None = None, slot: str | None = None, confidence: float = 0.95
+    ) -> RegionStatistics:
+        """How many people are in a region, with the statistics of all of them: combined from cells, slot by slot.
+
+        A region is a `Box`, a polygon in degrees (shapely, GeoJSON), a cell's name or several, or None for all cells.
+        Where its border cuts cells, the file does not know who is on which side. So the answer is of whole cells: all
+        that lie in the region with half of their area or more, and its intervals hold for these. Noisy sums of cells
+        add up, and so does their noise: a mean is the ratio of two such sums, and its interval is Fieller's, as that of
+        a cell. It holds for a region that is chosen before its numbers are seen. `InputError` for a region without
+        cells.
+        """
+        shares = np.ones(self.cells.size) if region is None else weights(self.ground, region)
+        chosen = np.flatnonzero(shares >= HALF)
+        if not chosen.size:
+            raise InputError("no cell lies in this region with half of its area or more: ask for a larger region")
+        label = self.names[chosen[0]] if chosen.size == 1 else f"{chosen.size:,} cells"
+        which = self._slots(slot)
+        names = [self.slots[number] for number in which]
+        answers = [[people] for people in self._people(chosen, label, slot, confidence)]
+        for rows, together in self.measurements.combined(self._places(chosen, which)):
+            some = [names[row] for row in rows.tolist()]
+            for statistic in self.statistics:
+                found = _found(together, statistic, confidence)
+                each = _estimates(found, np.arange(len(rows)), statistic, label, some, confidence)
+                for row, answer in zip(rows.tolist(), each, strict=True):
+                    answers[row].append(answer)
+        for row, name in enumerate(names):
+            if len(answers[row]) == 1:  # nothing was asked there, so everything is possible
+                nothing = [
+                    (statistic, label, name, None, None, *self._bounds(statistic)) for statistic in self.statistics
+                ]
+                answers[row] += [StatisticEstimate(*each, confidence) for each in nothing]
+        cut = (shares > 0) & (shares < 1)
+        inside, outside = int((cut & (shares >= HALF)).sum()), int((cut & (shares < HALF)).sum())
+        cells = tuple(self.names[at] for at in chosen.tolist())
+        return RegionStatistics(cells, inside, outside, self.counted, tuple(chain.from_iterable(answers)))
+
+    def _people(self, cells: Ints, label: str, slot: str | None, confidence: float) -> list[StatisticEstimate]:
+        """How many people are in some cells together, in each of the slots."""
+        which = self._slots(slot)
+        numbers, stddev, margin = self.measurements.numbers(self._places(cells, which), confidence)
+        return [
+            StatisticEstimate(
+                self.counted, label, self.slots[each], value, stddev, value - margin, value + margin, confidence
+            )
+            for each, value in zip(which, numbers.tolist(), strict=True)
+        ]
+
+    def _places(self, cells: Ints, slots: list[int]) -> Ints:
+        """The places of some cells in some slots, int64[slots, cells]."""
+        places: Ints = cells * len(self.slots) + np.array(slots)[:, None]
+        return places
 
     def histogram(self, cell: str, slot: str) -> Histogram:
         """How the value is distributed over the people of a cell in a slot (its name, or its number from 0 on).
@@ -208,7 +201,7 @@ class Statistics:
         )
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Every place as a row: names, numbers and error bars; geometry is apart."""
+        """A row for every cell in every slot: names, `people`, the mean as `value`, then what else was asked for."""
         tree, slots = self.measurements.tree, np.array(self.slots, dtype=object)
         columns: dict[str, NDArray[Any]] = {
             name_column(tree.cells.tree): np.repeat(np.array(self.names, dtype=object), len(slots)),
@@ -223,24 +216,54 @@ class Statistics:
             columns |= {f"{before}low": found.low, f"{before}high": found.high, f"{before}too_few": found.too_few}
         return columns | dict(zip(("guess", "guess_stddev"), self.guesses, strict=True))
 
-    def to_dataframe(self) -> "DataFrame":
-        """A row for every cell in every slot: names, `people`, the mean as `value`, then what else was asked for."""
-        import pandas as pd
+    def outlines(self) -> NDArray[Any]:
+        """The polygon of each row's cell, in degrees."""
+        outlines: NDArray[Any] = np.repeat(self.cells.tree.outlines(self.cells.cells), len(self.slots))
+        return outlines
 
-        return pd.DataFrame(self.columns())
+    def rows(self, most: int) -> Iterator[Rows]:
+        """The table in blocks of about so many rows, of whole cells; before them a block without rows."""
+        columns, leaves, slots = self.columns(), self.cells, len(self.slots)
+        step = max(1, most // slots)
+        for start in (-1, *range(0, leaves.size, step)):
+            cells = slice(0, 0) if start < 0 else slice(start, start + step)
+            rows = slice(cells.start * slots, cells.stop * slots)
+            some = {name: column[rows] for name, column in columns.items()}
+            yield Rows(some, leaves.tree.outlines(leaves.cells[cells]), slots)
 
-    def to_geodataframe(self) -> "GeoDataFrame":
-        """`to_dataframe` with the outline of each row's cell."""
-        import geopandas as gpd
+    def label(self) -> dict[str, Any]:
+        """The name of the value, and the ranks of the quantiles; cells, slots and bounds are in the transcript."""
+        return {"format": NEWEST, "kind": OF_VALUES, "value": self.value, "ranks": list(self.ranks)}
 
-        leaves = self.measurements.tree.cells
-        outlines = np.repeat(leaves.tree.outlines(leaves.cells), len(self.slots))
-        return gpd.GeoDataFrame(self.columns(), geometry=outlines, crs="EPSG:4326")
+    def bands(self, column: str | None) -> Bands:
+        """A column of numbers, by default the mean, in a band for every slot."""
+        columns, wanted = self.columns(), column or "value"
+        fit = [name for name, numbers in columns.items() if numbers.dtype.kind == "f" and "people" not in name]
+        if wanted not in fit:
+            raise FileError(f"a .tif of statistics holds one of the columns {', '.join(fit)}; found {wanted!r}")
+        numbers = columns[wanted].reshape(self.cells.size, len(self.slots))
+        return Bands(self.slots, list(numbers.T), False, {"COLUMN": wanted, "VALUE": self.value})
+
+    def summary(self) -> list[str]:
+        """Statement, size, in how many places the mean is published, and what the picture shows."""
+        few = self.found("mean").too_few
+        size = f"{len(self.names):,} cells × {len(self.slots):,} slots; mean of {self.value} in "
+        picture = "The picture shows the best guess of the mean" + (", averaged over slots" * (len(self.slots) > 1))
+        return [self.statement.line(), f"{size}{(~few).sum():,} of {few.size:,} places", f"{picture}."]
+
+    @property
+    def thumbnail(self) -> tuple[Floats, bool]:
+        """The best guess of the mean, averaged over the slots in which it is known."""
+        guess = self.guesses[0].reshape(self.cells.size, len(self.slots))
+        known = np.isfinite(guess)
+        number = known.sum(axis=1)
+        return np.where(number > 0, np.where(known, guess, 0).sum(axis=1) / np.maximum(number, 1), np.nan), False
 
     def plot(self, statistic: str | None = None, cell: str | None = None, **options: Any) -> "Figure":
-        """Small maps, one a slot; with a `cell`, its profile over all slots. The statement stands beneath.
+        """Small maps, one a slot, and how sure each cell is; with a `cell`, its profile over all slots.
 
         Maps show the best guess of the mean, unless a `statistic` is named; profiles show the mean with its intervals.
+        The statement stands beneath.
         Options are those of `hazemap.draw.value_charts.draw_slots` and `draw_profile`.
         """
         from hazemap.draw.value_charts import draw_profile, draw_slots
@@ -276,3 +299,29 @@ class Statistics:
 
 def _frame(options: dict[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in ("frame", "box") if name in options}
+
+
+def _found(measurements: Measurements | KnownPeople, statistic: str, confidence: float) -> ValueEstimate:
+    """A statistic by name, of every place."""
+    if statistic == "mean":
+        return measurements.means(confidence)
+    if statistic == "variance":
+        return measurements.variances(confidence)
+    try:
+        rank = float(statistic.removeprefix("q"))
+    except ValueError:
+        raise InputError(f"a statistic is mean, variance or a quantile such as q0.5; found {statistic!r}") from None
+    return measurements.quantiles(rank, confidence)
+
+
+def _estimates(
+    found: ValueEstimate, places: Ints, statistic: str, cell: str, slots: list[str], confidence: float
+) -> list[StatisticEstimate]:
+    """One statistic of some places of a cell, each with the name of its slot."""
+    answers = []
+    for at, slot in zip(places.tolist(), slots, strict=True):
+        few = bool(found.too_few[at])
+        value, stddev = (None, None) if few else (float(found.value[at]), float(found.stddev[at]))
+        ends = float(found.low[at]), float(found.high[at])
+        answers.append(StatisticEstimate(statistic, cell, slot, value, stddev, *ends, confidence))
+    return answers

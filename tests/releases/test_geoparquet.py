@@ -52,8 +52,8 @@ def test_the_same_release_gives_the_same_bytes(any_release, path, tmp_path):
 
 
 def test_many_row_groups_come_back_as_one_map(make, path, monkeypatch):
-    monkeypatch.setattr("hazemap.releases.map_geoparquet.ROWS", 100)
-    monkeypatch.setattr("hazemap.releases.map_geoparquet.PIECE", 1000)
+    monkeypatch.setattr("hazemap.releases.geoparquet.ROWS", 100)
+    monkeypatch.setattr("hazemap.releases.geoparquet.PIECE", 1000)
     release = make(flat())
     release.save(path)
     assert pq.ParquetFile(path).num_row_groups == 3
@@ -308,7 +308,7 @@ def test_every_column_and_key_is_documented(release, path):
 def test_a_whole_file_that_speaks_of_unknown_things_is_not_called_damaged(release, path, monkeypatch):
     described = contents.describe(release)
     monkeypatch.setattr(
-        "hazemap.releases.map_geoparquet.describe", lambda _: {**described, "tree": {"Spheres": {"depth": 3}}}
+        "hazemap.releases.geoparquet.describe", lambda _: {**described, "tree": {"Spheres": {"depth": 3}}}
     )
     release.save(path)
     with pytest.raises(FileError, match=r"is whole, but .*hazemap 0\.1\.0 or a newer one"):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hazemap.releases.value_histogram import Histogram
+from hazemap.releases.statistic_estimates import Histogram
 
 EDGES = np.linspace(0, 65, 14)
 

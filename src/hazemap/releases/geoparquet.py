@@ -10,14 +10,25 @@ from numpy.typing import NDArray
 
 from hazemap.atomic_write import whole
 from hazemap.errors import FileError
-from hazemap.releases.file_integrity import Digest, reading, understood
-from hazemap.releases.file_metadata import MapContents, assemble, describe, pack, parse, tree_of
-from hazemap.releases.map_columns import columns, name_column
+from hazemap.releases.file_metadata import (
+    OF_VALUES,
+    Digest,
+    MapContents,
+    StatisticsContents,
+    describe,
+    map_contents,
+    pack,
+    parse_label,
+    reading,
+    statistics_contents,
+    tree_of,
+    understood,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hazemap.releases.map_release import Release
+    from hazemap.releases.base_release import BaseRelease, Rows
 
 ROWS = 1 << 16
 """Rows of a row group: what is in memory as polygons at one time."""
@@ -27,33 +38,31 @@ PIECE = 1 << 25
 
 LABEL, TRANSCRIPT = b"hazemap", b"hazemap.transcript."
 
-OF_VALUES = "values"
-"""The kind of a file that holds statistics of a value (`statistics_file`); maps are of no kind."""
 
-
-def write(release: "Release", path: Path) -> None:
+def write(release: "BaseRelease", path: Path) -> None:
     """One file, whole or not at all; the same release gives the same bytes."""
     import pyarrow.parquet as pq
 
-    digest, edges, kinds = Digest(), [], set()
+    digest, edges, kinds = Digest(), list[list[float]](), set[str]()
+    blocks = release.rows(ROWS)
+    schema = _schema(next(blocks).columns)
     with (
         whole(path) as part,
-        pq.ParquetWriter(
-            part, _schema(release), compression="zstd", write_page_checksum=True, store_schema=False
-        ) as writer,
+        pq.ParquetWriter(part, schema, compression="zstd", write_page_checksum=True, store_schema=False) as writer,
     ):
-        for table, shapes in _tables(release):
+        for rows in blocks:
+            table = _table(schema, rows)
             writer.write_table(table, row_group_size=ROWS)
             digest.add(*parts(table))
-            edges.append(extent(shapes))
-            kinds |= {shape.geom_type for shape in shapes}
+            edges.append(extent(rows.shapes))
+            kinds |= {shape.geom_type for shape in rows.shapes}
         packed, geo = pack(release.transcript).encode(), geo_metadata(edges, kinds)
         digest.add(geo, packed)
         label = digest.seal(describe(release)).encode()
         writer.add_key_value_metadata({b"geo": geo, LABEL: label, **pieces(packed)})
 
 
-def read(path: Path) -> MapContents:
+def read(path: Path) -> MapContents | StatisticsContents:
     """What `write` wrote; `FileError` for any other file, and for a damaged one."""
     import pyarrow.parquet as pq
 
@@ -64,22 +73,24 @@ def read(path: Path) -> MapContents:
                 f"{path} is Parquet, but no release of hazemap: its metadata has no key 'hazemap'."
                 " Tools that rewrite a file drop it; open the file that was published"
             )
-        label = parse(path, metadata[LABEL])
-        if label.get("kind") == OF_VALUES:
-            raise FileError(f"{path} holds statistics of a value and no map: open it with hazemap.Statistics.open")
+        label = parse_label(path, metadata[LABEL])
+        of_values = label.get("kind") == OF_VALUES
         packed = joined(metadata)
         digest, names, numbers = Digest(), [], []
         for group in range(file.num_row_groups):
             table = file.read_row_group(group)
             digest.add(*parts(table))
-            names += table.column(0).to_pylist()
-            numbers.append([numbers_of(table[name]) for name in ("count", "unbiased", "stddev")])
+            if not of_values:
+                names += table.column(0).to_pylist()
+                numbers.append([numbers_of(table[name]) for name in ("count", "unbiased", "stddev")])
         digest.add(metadata[b"geo"], packed)
         digest.check(label)
         with understood(path, label):
+            if of_values:
+                return statistics_contents(label, packed.decode())
             cells = tree_of(label).named(names)
             columns = np.hstack(numbers) if numbers else np.empty((3, 0))
-            return assemble(label, packed.decode(), cells, columns)
+            return map_contents(label, packed.decode(), cells, columns)
 
 
 def pieces(packed: bytes) -> dict[bytes, bytes]:
@@ -94,35 +105,26 @@ def joined(metadata: dict[bytes, bytes]) -> bytes:
     return b"".join(metadata[TRANSCRIPT + b"%d" % each] for each in range(number))
 
 
-def _schema(release: "Release") -> "pa.Schema":
+def _schema(columns: dict[str, NDArray[Any]]) -> "pa.Schema":
     import pyarrow as pa
 
-    numbers = ("count", "unbiased", "stddev", "low", "high", "area_km2", "per_km2")
+    kinds = {"O": pa.string(), "f": pa.float64(), "b": pa.bool_(), "i": pa.int16()}
     corners = pa.struct([(corner, pa.float64()) for corner in ("xmin", "ymin", "xmax", "ymax")])
-    fields = [
-        pa.field(name_column(release.map.cells.tree), pa.string(), nullable=False),
-        pa.field("level", pa.int16(), nullable=False),
-        *(pa.field(name, pa.float64(), nullable=False) for name in numbers),
-        pa.field("bbox", corners, nullable=False),
-        pa.field("geometry", pa.binary(), nullable=False),
-    ]
-    return pa.schema(fields)
+    fields = {name: kinds[column.dtype.kind] for name, column in columns.items()}
+    fields |= {"bbox": corners, "geometry": pa.binary()}
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in fields.items()])
 
 
-def _tables(release: "Release") -> Iterator[tuple["pa.Table", NDArray[Any]]]:
-    """The rows of the file with their polygons, a row group at a time."""
+def _table(schema: "pa.Schema", rows: "Rows") -> "pa.Table":
+    """Some rows with their polygons."""
     import pyarrow as pa
     import shapely
 
-    schema, places = _schema(release), release.ground.places
-    for start in range(0, len(places), ROWS):
-        positions = places[start : start + ROWS]
-        shapes = release.ground.outlines(positions)
-        corners = [pa.array(corner) for corner in shapely.bounds(shapes).T]
-        arrays = [pa.array(column) for column in columns(release, positions).values()]
-        arrays.append(pa.StructArray.from_arrays(corners, fields=list(schema.field("bbox").type)))
-        arrays.append(pa.array(shapely.to_wkb(shapes), pa.binary()))
-        yield pa.Table.from_arrays(arrays, schema=schema), shapes
+    corners = [pa.array(np.repeat(corner, rows.times)) for corner in shapely.bounds(rows.shapes).T]
+    arrays = [pa.array(column) for column in rows.columns.values()]
+    arrays.append(pa.StructArray.from_arrays(corners, fields=list(schema.field("bbox").type)))
+    arrays.append(pa.array(np.repeat(shapely.to_wkb(rows.shapes), rows.times), pa.binary()))
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def parts(table: "pa.Table") -> Iterator[bytes]:

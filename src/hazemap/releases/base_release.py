@@ -1,0 +1,209 @@
+"""What every release has, of a map or of statistics: statement, transcript, file, exports, replay, notebook card."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.arrays import Floats
+from hazemap.cells import Leaves
+from hazemap.errors import FileError, InputError
+from hazemap.privacy.statement import Statement
+from hazemap.queries import Algorithm, Prices
+from hazemap.releases.cell_geometry import CellGeometry
+from hazemap.releases.file_metadata import MapContents, StatisticsContents, UnknownMethod, reading
+from hazemap.session import Transcript
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame
+    from pandas import DataFrame
+
+AnyPath = str | os.PathLike[str]
+TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+
+class Rows(NamedTuple):
+    """Some rows of a file: `shapes` are of cells, each of which has `times` rows, one after another."""
+
+    columns: dict[str, NDArray[Any]]
+    shapes: NDArray[Any]
+    times: int
+
+
+class Bands(NamedTuple):
+    """What a picture of pixels holds: a number for every cell, float64[cells], in each of some named bands.
+
+    Counts are `spread` over the ground of a cell; other numbers are those of every point in it.
+    """
+
+    names: tuple[str, ...]
+    numbers: list[Floats]
+    spread: bool
+    tags: dict[str, str]
+
+
+class BaseRelease(ABC):
+    """Published numbers of cells. Every question is answered from them, so asking costs no privacy."""
+
+    statement: Statement
+    algorithm: object
+    transcript: Transcript
+
+    HOLDS: ClassVar[str]
+    SUFFIXES: ClassVar[tuple[str, ...]]
+    MADE: ClassVar[str]
+    """What a file of this kind holds, in words; how its files end; the field that the algorithm makes."""
+    _KINDS: ClassVar[dict[type, type["BaseRelease"]]] = {}
+
+    def __init_subclass__(cls, contents: type, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        BaseRelease._KINDS[contents] = cls
+
+    @classmethod
+    def open(cls, path: AnyPath) -> Self:
+        """What `save` wrote; `FileError` for a foreign, damaged or newer file, and for another kind of release."""
+        contents = _read(Path(path))
+        kind = BaseRelease._KINDS[type(contents)]
+        if not issubclass(kind, cls):
+            raise FileError(
+                f"{path} holds {kind.HOLDS}, not {cls.HOLDS}: open it with hazemap.{kind.__name__}.open,"
+                " or with hazemap.open, which opens both"
+            )
+        return kind(*contents)
+
+    def save(self, path: AnyPath) -> None:
+        """Write everything to one file: GeoParquet (`.parquet`), or for a map of equal squares a COG (`.tif`)."""
+        from hazemap.releases import geoparquet, geotiff
+
+        suffix = Path(path).suffix.lower()
+        if suffix not in self.SUFFIXES:
+            raise FileError(
+                f"{self.HOLDS} can be saved as {' or '.join(self.SUFFIXES)}; found {str(path)!r}."
+                " For other formats use export: they hold the numbers, but cannot be opened again"
+            )
+        (geoparquet if suffix == ".parquet" else geotiff).write(cast(Any, self), Path(path))
+
+    def export(self, path: AnyPath, pixel: float | None = None, column: str | None = None) -> None:
+        """Write the numbers for other tools: `.geojson`, `.gpkg`, `.fgb`, `.pmtiles`, `.csv` or `.tif`.
+
+        A `.tif` is drawn at the level of the finest cell, or with pixels of at most `pixel` metres (at the equator).
+        That of a map holds its counts; that of statistics the `column`, by default `value`, in a band for every slot.
+        Every format carries the statement; beside a `.csv` stands a `.csv.statement.json`.
+        """
+        from hazemap.releases.exports import export
+
+        export(self, Path(path), pixel, column)
+
+    def replay(self, prices: Prices) -> Self:
+        """The same release, made again from its stored answers: `TranscriptMismatch` if they do not fit.
+
+        `prices` are those of the trust model that answered, for the budget of the statement.
+        """
+        from hazemap.session import replay
+
+        if isinstance(self.algorithm, UnknownMethod):
+            raise FileError(
+                f"this release was made by a method that this hazemap does not know ({self.statement.method},"
+                f" hazemap {self.statement.version}): replay it with that version or a newer one"
+            )
+        algorithm = cast(Algorithm[Any], self.algorithm)
+        made = replay(algorithm, prices, self.statement.budget, self.transcript).value
+        return cast(Self, replace(cast(Any, self), **{self.MADE: made}))
+
+    @property
+    def counted(self) -> str:
+        """What a count of 1 is: people, rows or visits; of statistics, people or records."""
+        return self.statement.bounding.counted
+
+    @property
+    @abstractmethod
+    def cells(self) -> Leaves:
+        """The cells that the release has numbers of."""
+
+    @cached_property
+    def ground(self) -> CellGeometry:
+        """The cells on the ground: areas, outlines."""
+        return CellGeometry(self.cells)
+
+    @abstractmethod
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The table of the release, column by column, without geometry."""
+
+    @abstractmethod
+    def outlines(self) -> NDArray[Any]:
+        """The polygon of each row of the table, in degrees."""
+
+    @abstractmethod
+    def rows(self, most: int) -> Iterator[Rows]:
+        """The table in blocks of about so many rows; before them a block without rows, for their types."""
+
+    @abstractmethod
+    def label(self) -> dict[str, Any]:
+        """What the label of a file says of this kind of release alone."""
+
+    @abstractmethod
+    def bands(self, column: str | None) -> Bands:
+        """What a `.tif` for other tools holds."""
+
+    @abstractmethod
+    def summary(self) -> list[str]:
+        """A few sentences: promise, size, the number that matters most."""
+
+    @property
+    @abstractmethod
+    def thumbnail(self) -> tuple[Floats, bool]:
+        """What a small picture shows: float64[cells], NaN where nothing is known, and whether as a density."""
+
+    def to_dataframe(self) -> "DataFrame":
+        """The table of the release: see `columns`."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns())
+
+    def to_geodataframe(self) -> "GeoDataFrame":
+        """`to_dataframe` with the outline of each row's cell."""
+        import geopandas as gpd
+
+        return gpd.GeoDataFrame(self.columns(), geometry=self.outlines(), crs="EPSG:4326")
+
+    def cell_at(self, lon: float, lat: float) -> int:
+        """The position of the cell around a point in degrees; `InputError` outside of all."""
+        leaves = self.cells
+        base = leaves.tree.cell_at({"lon": np.array([lon]), "lat": np.array([lat])}, leaves.tree.depth)
+        position = int(leaves.locate(base)[0])
+        if position not in self.ground.places:
+            west, south, east, north = self.ground.extent
+            raise InputError(
+                f"the point {lon:g},{lat:g} lies outside the map, which covers"
+                f" {west:.6g},{south:.6g},{east:.6g},{north:.6g} (west,south,east,north in degrees)"
+            )
+        return position
+
+    def _repr_html_(self) -> str:
+        from hazemap.releases.notebook_card import card
+
+        return card(self)
+
+
+def _read(path: Path) -> MapContents | StatisticsContents:
+    """A file of any format: its first bytes say which it is."""
+    with reading(path), path.open("rb") as file:
+        start = file.read(4)
+    if start == b"PAR1":
+        from hazemap.releases import geoparquet
+
+        return geoparquet.read(path)
+    if start in TIFF:
+        from hazemap.releases import geotiff
+
+        return geotiff.read(path)
+    raise FileError(
+        f"{path} is neither Parquet nor TIFF, so it is no release of hazemap"
+        + ("; it is empty" if not start else "; an export cannot be opened again")
+    )

@@ -1,0 +1,149 @@
+"""Answers to questions about statistics of a value: a number of a place or a region, and a histogram."""
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hazemap.arrays import Floats
+from hazemap.estimate.confidence_margins import reach
+from hazemap.estimate.isotonic_regression import monotone
+from hazemap.releases.estimates import decimals
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class StatisticEstimate:
+    """One statistic of a cell or a region in one slot. `value` and `stddev` are None where too few people are there.
+
+    The interval holds the truth with the stated confidence even then: it says what can be excluded.
+
+    >>> print(StatisticEstimate("mean", "89", "08:00", 23.41, 0.52, 22.4, 24.4, 0.95))
+    mean of 89 at 08:00: 23.41 ± 0.52 (95 % interval 22.40 … 24.40)
+    >>> print(StatisticEstimate("mean", "89", "03:00", None, None, 0, 65, 0.95))
+    mean of 89 at 03:00: too few people to say (95 % interval 0 … 65)
+    """
+
+    statistic: str
+    cell: str
+    slot: str
+    value: float | None
+    stddev: float | None
+    low: float
+    high: float
+    confidence: float
+
+    def __str__(self) -> str:
+        digits = decimals(self.stddev) if self.stddev is not None else 0
+        said = (
+            "too few people to say" if self.value is None else f"{self.value:,.{digits}f} ± {self.stddev:,.{digits}f}"
+        )
+        ends = f"{self.low:,.{digits}f} … {self.high:,.{digits}f}"
+        joint = "in" if self.statistic in ("people", "records") else "of"
+        where = f"{self.statistic} {joint} {self.cell} at {self.slot}"
+        return f"{where}: {said} ({100 * self.confidence:.6g} % interval {ends})"
+
+
+@dataclass(frozen=True)
+class RegionStatistics:
+    """Statistics of the whole cells that lie in a region with half of their area or more, slot after slot.
+
+    The border of the region cuts `inside` of these `cells`, and `outside` cells more, which do not count. Intervals are
+    of the whole cells. The number of people comes first, then the statistics that the release holds.
+    """
+
+    cells: tuple[str, ...]
+    inside: int
+    outside: int
+    counted: str
+    estimates: tuple[StatisticEstimate, ...]
+
+    @property
+    def said(self) -> str:
+        """What these numbers are of: one or two sentences."""
+        said = f"These numbers are of {_cells(len(self.cells))}."
+        if self.inside or self.outside:
+            said = (
+                f"These numbers are of {_cells(len(self.cells))} with half of their area or more in the region."
+                f" Its border cuts {self.inside} of them, and {self.outside} more that do not count."
+            )
+        who = "A person" if self.counted == "people" else "A record"
+        return said + (f" {who} in several of these cells counts in each." if len(self.cells) > 1 else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return {"statistics": [asdict(each) for each in self.estimates], "cells": list(self.cells), "said": self.said}
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.estimates), self.said])
+
+
+def _cells(number: int) -> str:
+    return "1 whole cell" if number == 1 else f"{number:,} whole cells"
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Unbiased numbers of people in bins of a value, float64[bins], all with the same noise, independent of each other.
+
+    `edges` are float64[bins + 1], in the unit of the value. A person who has records in several bins is in each of them
+    by the part of their records there.
+
+    >>> some = Histogram("89", "08:00", np.array([0.0, 10, 20, 30]), np.array([40.0, -3, 63]), 5.0, 3.0)
+    >>> some.parts
+    array([0.385, 0.385, 1.   ])
+    >>> some.to_dataframe().round(2).iloc[0].tolist()
+    [0.0, 10.0, 40.0, 5.0, 29.41, 50.59, 0.38]
+    """
+
+    cell: str
+    slot: str
+    edges: Floats
+    people: Floats
+    stddev: float
+    kurtosis: float
+
+    @cached_property
+    def parts(self) -> Floats:
+        """Which part of all people is below the upper end of each bin: never falling, in [0, 1], float64[bins].
+
+        The nearest such numbers in ℓ₂ to the sums of bins; NaN where noise leaves nobody.
+        """
+        upto = np.cumsum(self.people)
+        if upto[-1] <= 0:
+            return np.full(len(upto), np.nan)
+        parts = monotone(upto / upto[-1])
+        parts[-1] = 1.0
+        return parts
+
+    def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Ends between which the number of people in each bin is so often."""
+        margin = float(reach(confidence, np.array(self.kurtosis))) * self.stddev
+        return self.people - margin, self.people + margin
+
+    def to_dataframe(self, confidence: float = 0.95) -> "DataFrame":
+        """A row for every bin: its ends, people with their standard error and interval, and the part below its end."""
+        import pandas as pd
+
+        low, high = self.interval(confidence)
+        return pd.DataFrame(
+            {
+                "from": self.edges[:-1],
+                "to": self.edges[1:],
+                "people": self.people,
+                "stddev": self.stddev,
+                "low": low,
+                "high": high,
+                "part_below": self.parts,
+            }
+        )
+
+    def plot(self, **options: Any) -> "Figure":
+        """Bars with their intervals. Options are those of `hazemap.draw.value_charts.draw_histogram`."""
+        from hazemap.draw.value_charts import draw_histogram
+
+        return draw_histogram(self.edges, self.people, *self.interval(), **options)
