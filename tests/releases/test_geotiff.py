@@ -13,7 +13,7 @@ from hazemap.releases import Release
 from hazemap.spatial.quadtree import Quadtree
 
 from .conftest import BERLIN, flat, nested, released, with_nowhere
-from .test_map_geoparquet import same
+from .test_geoparquet import same
 
 
 @pytest.fixture
