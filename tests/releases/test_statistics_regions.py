@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from hazemap.values.known_count_encoding import KnownCountEncoding
 
 from hazemap.algorithms import CellStatistics
 from hazemap.cells import Leaves
@@ -23,7 +22,7 @@ from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.temporal.time_slots import Always, Clock
 from hazemap.trust.curator import Curator
 from hazemap.values.cell_time_slots import CellTimeSlots
-from hazemap.values.value_encoding import ValueEncoding
+from hazemap.values.value_encoding import KnownCountEncoding, ValueEncoding
 
 BERLIN = Box(13.2, 52.4, 13.6, 52.6)
 PART = Box(13.25, 52.44, 13.5, 52.58)
