@@ -1,6 +1,7 @@
-"""What it costs to split cells here or there: by how uneven the parts are, or by how the votes divide."""
+"""Scores of splits: of cells here or there, by how uneven the parts are or how votes divide, and of a row of cells."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple, cast
 
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.arrays import Ints
-from hazemap.cells import NOWHERE, Leaves
+from hazemap.cells import NOWHERE, Leaves, Partition
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.jit import once_compiled
@@ -292,3 +293,41 @@ def _scores_loop(  # type: ignore[no-untyped-def]
             before += scores[j]
             scores[j] = -abs(2 * before - all_votes[cell])
     return scores
+
+
+@dataclass(frozen=True)
+class QuantileScores:
+    """For each rank, a cut between the cells of a partition with that part of all votes before it.
+
+    Candidates are the `size + 1` cuts 0 … size in the order of the partition (medians of a kd-tree, the
+    quantiles of a value). The score of a cut is −|before − rank · all|, times the denominator of the rank
+    so that it is an integer.
+
+    >>> QuantileScores.__name__
+    'QuantileScores'
+    """
+
+    cells: Partition
+    ranks: tuple[Fraction, ...]
+    bounding: Bounding = AtMostRows(1)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.ranks or not all(0 <= rank <= 1 for rank in self.ranks):
+            raise InputError("ranks are parts of 1, such as 1/2 for the median")
+
+    @property
+    def choices(self) -> int:
+        """One cut a rank."""
+        return len(self.ranks)
+
+    def sensitivity(self, rank: Fraction) -> int:
+        """How far one person can move a score: a vote before the cut moves it by 1 − rank, one behind by rank."""
+        return int(self.bounding.sensitivity.l1 * max(rank, 1 - rank) * rank.denominator)
+
+    def scores(self, table: VotesTable, rank: Fraction) -> NDArray[np.int64]:
+        """The score of every cut, int64[size + 1]."""
+        votes = table.votes(self.cells.tree, self.bounding)
+        before = np.concatenate([[0], np.cumsum(self.cells.total(votes.cells, votes.weights))])
+        scores: NDArray[np.int64] = -np.abs(rank.denominator * before - rank.numerator * before[-1])
+        return scores
