@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from types import TracebackType
@@ -96,7 +95,9 @@ def _sabotaged(plant: str | None) -> None:
     warnings.simplefilter("ignore")
     sys.addaudithook(_keep)
     if plant is not None:
-        context = import_module(f"hazemap.audit.planted_faults.{plant.replace('-', '_')}").planted()
+        from hazemap.audit.planted_faults import planted
+
+        context = planted(plant)
         context.__enter__()
         _KEPT.append(context)
 
