@@ -23,7 +23,7 @@ from hazemap.audit.findings import judge
 from hazemap.audit.planted_faults import PLANTS
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
 from hazemap.audit.subprocess_runs import Laboratory
-from hazemap.audit.synthetic_places import Square
+from hazemap.audit.synthetic_people import Square
 from hazemap.audit.trials import OfCrowd
 
 RESULTS = Path(__file__).parent / "results" / "audit.json"

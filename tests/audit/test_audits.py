@@ -15,7 +15,7 @@ from hazemap.audit.audit import audit
 from hazemap.audit.audited_settings import Setting
 from hazemap.audit.csv_line_trials import OfSingleLine
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
-from hazemap.audit.synthetic_places import Square
+from hazemap.audit.synthetic_people import Square
 from hazemap.audit.trials import OfCrowd
 
 SURE = 1 - 1e-6

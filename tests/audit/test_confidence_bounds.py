@@ -45,7 +45,7 @@ def test_the_best_guesses_of_an_epsilon_prove_less_than_it_and_more_prove_more()
 def test_the_error_is_divided_among_all_tests_by_chance():
     asked = []
     tests = [
-        LossTest("e", "a", 1.0, "ε", lambda alpha: asked.append(alpha) or 0.5, 1),
+        LossTest("e", "a", Claim("ε", 1.0), lambda alpha: asked.append(alpha) or 0.5, 1),
         LawTest("e", "a", 0.004, 1),
         LawTest("e", "a", 0.04, 1),
         Fact("e", "a", True, 1),

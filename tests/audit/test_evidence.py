@@ -15,8 +15,7 @@ from hazemap.audit.evidence.noise_distribution import Laws
 from hazemap.audit.evidence.noise_residuals import Residual
 from hazemap.audit.observed_output import Observation
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
-from hazemap.audit.synthetic_people import HEADER, row, standard
-from hazemap.audit.synthetic_places import Square
+from hazemap.audit.synthetic_people import HEADER, Square, row, standard
 from hazemap.audit.table_formats import FORMS
 
 ALPHA = 1e-7
@@ -70,7 +69,7 @@ def test_noise_that_is_a_little_too_narrow_is_found_by_many_numbers():
 
 
 def test_a_divergence_is_bounded_from_below():
-    from hazemap.audit.evidence.kl_divergence import best_tilt, divergence
+    from hazemap.audit.evidence.noise_distribution import best_tilt, divergence
 
     rng = np.random.default_rng(SEED)
     for apart in (0.2, 1.0, 2.0):
@@ -114,8 +113,8 @@ def test_how_far_people_move_numbers_is_measured_and_not_believed():
     from hazemap.audit.audited_settings import Setting
     from hazemap.audit.evidence.empirical_sensitivity import Movement
     from hazemap.audit.evidence.noise_residuals import Sums
-    from hazemap.audit.sensitivity_trials import OfMovement
-    from hazemap.audit.synthetic_places import BOX
+    from hazemap.audit.synthetic_people import BOX
+    from hazemap.audit.trials import OfMovement
     from hazemap.encoders import Counts
     from hazemap.queries import Answer, Query
     from hazemap.session import Exchange
@@ -172,7 +171,7 @@ def test_independent_noise_passes_and_noise_that_is_used_again_does_not():
 
 def test_answers_of_other_files_with_the_same_noise_are_found():
     from hazemap import AtMostRows
-    from hazemap.audit.evidence.repeated_noise import Copies
+    from hazemap.audit.evidence.noise_independence import Copies
     from hazemap.encoders import Counts
     from hazemap.queries import Answer, Query
     from hazemap.session import Exchange

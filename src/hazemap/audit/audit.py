@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hazemap.audit.evidence.repeated_noise import Copies
+from hazemap.audit.evidence.noise_independence import Copies
 from hazemap.audit.findings import AuditFinding, Test, judge
 from hazemap.audit.subprocess_runs import Laboratory, RunOrder, RunOutcome
 from hazemap.audit.trials import AuditTrial

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.audit.confidence_bounds import Claim
-from hazemap.audit.synthetic_places import BOX
+from hazemap.audit.synthetic_people import BOX
 from hazemap.audit.table_formats import CSV, FORMS, WITH_POINTS
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
+from hazemap.spatial.bounding_box import Box
 
 CURATOR, SECURE_SUM, LOCAL = "curator", "secure sum", "local"
 STATISTICS = "stats"
@@ -89,6 +90,15 @@ class Setting:
     def of_values(self) -> bool:
         """Whether statistics of a value are published instead of a map."""
         return self.method.startswith(STATISTICS)
+
+    @property
+    def algorithm(self) -> Any:
+        """The method itself, over cells in the box."""
+        from hazemap.specs.method_names import method_from_name
+        from hazemap.specs.parsing import bounding, cells
+
+        box = None if self.box is None else Box.parse(self.box)
+        return method_from_name(self.method, cells(self.cells), box, bounding(self.bounding))
 
     def options(self, folder: Path) -> dict[str, Any]:
         """As keywords of `hazemap.release` or `hazemap.stats`; `folder` holds the districts' file."""

@@ -10,19 +10,18 @@ import numpy as np
 from hazemap.audit.audited_settings import Setting
 from hazemap.audit.confidence_bounds import Claim, at_least, at_most
 from hazemap.audit.evidence.distinguishing_events import Facts, certain, confirmed
-from hazemap.audit.evidence.ledger_replay import of_ledger
 from hazemap.audit.findings import LawTest, LossTest, Test
 from hazemap.audit.random_canaries import Kind
 from hazemap.audit.subprocess_runs import RunOrder, RunOutcome
-from hazemap.audit.synthetic_people import HEADER, row
-from hazemap.audit.synthetic_places import Square
+from hazemap.audit.synthetic_people import HEADER, Square, row
+from hazemap.audit.trials import AuditTrial
 
 TINY, REFUSED = "1/1000", 20
 """At so small an ε refusals that differ in all of a few runs are no chance; and how many runs that are."""
 
 
 @dataclass(frozen=True)
-class OfSingleLine:
+class OfSingleLine(AuditTrial):
     """Two files that differ in the lines of one person, who stand first, in the middle or last; few runs of each.
 
     The people around write their lines in all the ways that CSV has, so that a file read in another way counts them in
@@ -82,13 +81,12 @@ class OfSingleLine:
         def moved(alpha: float) -> float:
             return _moved(sides[0], sides[1], alpha) if min(map(len, sides)) >= 2 else 0.0
 
-        yield LossTest("moving others' numbers", about, claim.value, claim.measure, moved, 2 * self.runs)
+        yield LossTest("moving others' numbers", about, claim, moved, 2 * self.runs)
         note = next((seen.error for outcome in outcomes for seen in outcome.observations if seen.error), "")[:200]
         events = certain(*_ends(outcomes))
         pvalue = confirmed(Claim("ε", float(Fraction(TINY))), events, *_ends(confirming))[0] if confirming else 1.0
         yield LawTest("refusals do not tell", about, pvalue, 2 * self.runs, note)
-        for outcome in outcomes:
-            yield from of_ledger(outcome)
+        yield from super().tests(outcomes, confirming)
 
 
 def _ends(outcomes: Sequence[RunOutcome]) -> tuple[list[Facts], list[Facts]]:

@@ -10,14 +10,13 @@ import numpy as np
 from hazemap import codec
 from hazemap.audit.audited_settings import SECURE_SUM, Setting
 from hazemap.audit.observed_output import Observation
+from hazemap.audit.synthetic_people import File
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapError
 from hazemap.queries import Trust
 from hazemap.readers.open_table import open_table
 from hazemap.session import Exchange, Unrecorded, replay, run
-from hazemap.spatial.bounding_box import Box
-from hazemap.specs.method_names import among_devices, method_from_name
-from hazemap.specs.parsing import bounding, cells
+from hazemap.specs.method_names import among_devices
 from hazemap.trust.cohorts import Cohort
 from hazemap.trust.local import LocalReports
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
@@ -45,7 +44,7 @@ def answered(setting: Setting, source: str, people: int) -> tuple[str, list[floa
 
 def followed(setting: Setting, people: int, seen: Observation) -> bool:
     """Whether all questions and the map's numbers follow from the answers, without a table."""
-    nobody = MemoryTable(np.empty(0, dtype=np.int64), {"lon": np.empty(0), "lat": np.empty(0)})
+    nobody = File(()).table
     trust: Trust = LocalReports(nobody, people)
     if setting.trust == SECURE_SUM:
         trust = SimulatedSecureAggregation(nobody, _cohort(setting, people))
@@ -71,9 +70,7 @@ def _cohort(setting: Setting, people: int) -> Cohort:
 
 def _algorithm(setting: Setting) -> Any:
     """The method, with the parameters for devices where they sum."""
-    box = None if setting.box is None else Box.parse(setting.box)
-    algorithm = method_from_name(setting.method, cells(setting.cells), box, bounding(setting.bounding))
-    return among_devices(algorithm, 1 << 16) if setting.trust == SECURE_SUM else algorithm
+    return among_devices(setting.algorithm, 1 << 16) if setting.trust == SECURE_SUM else setting.algorithm
 
 
 def observed(raw: tuple[str, list[float]]) -> Observation:

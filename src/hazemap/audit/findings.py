@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from hazemap.audit.confidence_bounds import Claim
+
 
 @dataclass(frozen=True)
 class LossTest:
@@ -12,19 +14,18 @@ class LossTest:
 
     evidence: str
     about: str
-    stated: float
-    measure: str
+    claim: Claim
     lower: Callable[[float], float]
     releases: int
     note: str = ""
 
     def judged(self, alpha: float) -> "AuditFinding":
         """Broken if the bound passes what was stated."""
-        bound = self.lower(alpha)
+        bound, stated = self.lower(alpha), self.claim.value
+        broken = bound > stated
         return AuditFinding(
-            self.evidence, self.about, self.measure, self.stated, bound, None, bound > self.stated, self.releases,
-            self.note,
-        )  # fmt: skip
+            self.evidence, self.about, broken, self.releases, self.note, self.claim.measure, stated, bound
+        )
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,8 @@ class LawTest:
 
     def judged(self, alpha: float) -> "AuditFinding":
         """Broken if chance would do this with a probability below alpha."""
-        return AuditFinding(
-            self.evidence, self.about, "", 0.0, None, self.pvalue, self.pvalue < alpha, self.releases, self.note
-        )
+        broken = self.pvalue < alpha
+        return AuditFinding(self.evidence, self.about, broken, self.releases, self.note, pvalue=self.pvalue)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Fact:
 
     def judged(self, alpha: float) -> "AuditFinding":  # noqa: ARG002 - as the other kinds
         """Broken or not."""
-        return AuditFinding(self.evidence, self.about, "", 0.0, None, None, self.broken, self.releases, self.note)
+        return AuditFinding(self.evidence, self.about, self.broken, self.releases, self.note)
 
 
 Test = LossTest | LawTest | Fact
@@ -68,13 +68,13 @@ class AuditFinding:
 
     evidence: str
     about: str
-    measure: str
-    stated: float
-    bound: float | None
-    pvalue: float | None
     broken: bool
     releases: int
     note: str = ""
+    measure: str = ""
+    stated: float = 0.0
+    bound: float | None = None
+    pvalue: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values; an infinite bound is a text."""

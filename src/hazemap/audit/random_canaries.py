@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hazemap.arrays import Bools
-from hazemap.audit.synthetic_people import HEADER, CsvLine, row
-from hazemap.audit.synthetic_places import Square
+from hazemap.audit.synthetic_people import HEADER, CsvLine, Square, row
 
 
 @dataclass(frozen=True)

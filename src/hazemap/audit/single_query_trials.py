@@ -16,10 +16,9 @@ from hazemap.audit.evidence.ledger_replay import prices
 from hazemap.audit.findings import LossTest, Test
 from hazemap.audit.observed_output import Observation
 from hazemap.audit.subprocess_runs import RunOrder, RunOutcome
-from hazemap.audit.synthetic_people import File, NeighbouringTables, alone, canary, row
-from hazemap.audit.synthetic_places import Square
+from hazemap.audit.synthetic_people import File, NeighbouringTables, Square, alone, canary, row
+from hazemap.audit.trials import AuditTrial
 from hazemap.queries import Answer, Choice, Growth, Measure, Query, Question
-from hazemap.spatial.bounding_box import Box
 
 QUESTIONS = {"kd-tree": Choice, "kd-tree-uniform": Choice, "htf": Measure, "privtree": Growth}
 """Methods that ask what is no sum, and what that is."""
@@ -28,7 +27,7 @@ _WIDTH = 16
 
 
 @dataclass(frozen=True)
-class OfQuestion:
+class OfQuestion(AuditTrial):
     """The first question of its kind that a method asks, on a few people and one more."""
 
     setting: Setting
@@ -77,22 +76,11 @@ class OfQuestion:
 
     def _question(self) -> Question:
         """Go through the method's rounds, with answers of a crowd that is not there, until it asks what is no sum."""
-        from hazemap.specs.method_names import method_from_name
-        from hazemap.specs.parsing import bounding, cells
-
-        box = None if self.setting.box is None else Box.parse(self.setting.box)
-        algorithm = method_from_name(
-            self.setting.method, cells(self.setting.cells), box, bounding(self.setting.bounding)
-        )
-        rounds = algorithm.rounds(prices(self.setting))
+        rounds = self.setting.algorithm.rounds(prices(self.setting))
         question = next(rounds)
         while not isinstance(question, self.kind):
             question = rounds.send(Answer(np.full(question.size or 0, 10_000), np.ones(1)))
         return question
-
-    def again(self, outcomes: Sequence[RunOutcome]) -> list[RunOrder]:  # noqa: ARG002 - as the other trials
-        """Nothing."""
-        return []
 
     def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:  # noqa: ARG002
         """Whether answers tell the tables apart better than the budget allows."""
@@ -101,7 +89,7 @@ class OfQuestion:
         told = [[facts(seen) for seen in outcome.observations] for outcome in outcomes]
         found = distinguished(claim, told[0], told[1])
         about = f"{self.setting}: one {self.kind.__name__} at the whole budget, {self.neighbours.name}"
-        yield LossTest("one question alone", about, claim.value, claim.measure, found.lower, 2 * self.times, str(found))
+        yield LossTest("one question alone", about, claim, found.lower, 2 * self.times, str(found))
 
 
 def _facts(seen: Observation) -> dict[str, float | str]:

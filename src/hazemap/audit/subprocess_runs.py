@@ -16,7 +16,7 @@ from typing import Any
 from hazemap import codec
 from hazemap.audit.audited_settings import CURATOR, DISTRICTS, LOCAL, Setting
 from hazemap.audit.observed_output import REMOVED, Charged, Observation, charges, left_behind, of_file
-from hazemap.audit.synthetic_places import BOX, quarters
+from hazemap.audit.synthetic_people import BOX, quarters
 from hazemap.audit.table_formats import written
 from hazemap.errors import HazemapError
 from hazemap.session import Exchange

@@ -1,16 +1,88 @@
 """Tables of people who do not exist, as the bytes of a CSV file: what an audit starts from.
 
-An audit writes its tables itself, so it knows what each line says of whom without reading it back.
+People are in the middles of the cells of a small square, far from their edges, or in their corners. An audit writes its
+tables itself, so it knows what each line says of whom without reading it back.
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
+from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hazemap.audit.synthetic_places import Square
+from hazemap.cells import Leaves
 from hazemap.engines.memory import MemoryTable
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
+
+BOX = "13.0,52.0,13.3,52.15"
+
+
+@dataclass(frozen=True)
+class Square:
+    """The square around `BOX`, cut `depth` times: 4^depth places. Places follow each other along the cells' order.
+
+    >>> Square(2).size, Square(2).lon.shape
+    (16, (16,))
+    """
+
+    depth: int
+    box: str = BOX
+    corners: bool = False
+
+    @property
+    def cells(self) -> str:
+        """As `--cells` has it."""
+        return f"quadtree:{self.depth}"
+
+    @property
+    def size(self) -> int:
+        """How many places."""
+        return int(4**self.depth)
+
+    @cached_property
+    def leaves(self) -> Leaves:
+        """The cell of each place."""
+        return Leaves.at_level(Quadtree.around(Box.parse(self.box), self.depth), self.depth)
+
+    @cached_property
+    def _middles(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        tree = Quadtree.around(Box.parse(self.box), self.depth)
+        west, south, east, north = tree.bounds(self.leaves.cells)
+        if self.corners:
+            return west, south
+        return (west + east) / 2, (south + north) / 2
+
+    @property
+    def lon(self) -> NDArray[np.float64]:
+        """Longitudes in degrees."""
+        return self._middles[0]
+
+    @property
+    def lat(self) -> NDArray[np.float64]:
+        """Latitudes in degrees."""
+        return self._middles[1]
+
+
+def quarters(box: str, depth: int) -> str:
+    """Districts as GeoJSON: the cells of the square around a box, cut so often."""
+    square = Square(depth, box)
+    tree = square.leaves.tree
+    west, south, east, north = (edge.tolist() for edge in cast(Quadtree, tree).bounds(square.leaves.cells))
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"name": f"district {number}"},
+            "geometry": {"type": "Polygon", "coordinates": [[[w, s], [e, s], [e, n], [w, n], [w, s]]]},
+        }
+        for number, (w, s, e, n) in enumerate(zip(west, south, east, north, strict=True))
+    ]
+    return json.dumps({"type": "FeatureCollection", "features": features})
+
 
 DAY, MIDNIGHT = "2026-03-01", 1_772_323_200.0
 """When everything happens, in UTC; and when that day begins, in seconds since 1970."""
@@ -93,10 +165,13 @@ def canary(square: Square, place: int, rows: int, weight: float = 1.0, name: str
     return [row(square, name, place, weight) for _ in range(rows)]
 
 
+FAR = CsvLine(b"zz,-70.000000,-33.000000,1,2026-03-01T08:00:00,\n", "zz", -70.0, -33.0)
+"""Somebody who is far from all places."""
+
+
 def alone(square: Square) -> NeighbouringTables:
     """One person in all, who is in a place or far from all of them: what a report of one person has to hide."""
-    far = CsvLine(b"zz,-70.000000,-33.000000,1,2026-03-01T08:00:00,\n", "zz", -70.0, -33.0)
-    return NeighbouringTables("somebody, or nothing of them", File((row(square, "zz", square.size - 4),)), File((far,)))
+    return NeighbouringTables("somebody, or nothing of them", File((row(square, "zz", square.size - 4),)), File((FAR,)))
 
 
 def values(square: Square) -> NeighbouringTables:
@@ -110,8 +185,7 @@ def values(square: Square) -> NeighbouringTables:
 def outside(square: Square) -> NeighbouringTables:
     """Somebody outside the map, who may be one of a number of people outside, and nothing else."""
     base = tuple(background(square))
-    far = CsvLine(b"zz,-70.000000,-33.000000,1,2026-03-01T08:00:00,\n", "zz", -70.0, -33.0)
-    return NeighbouringTables("somebody outside", File((*base, far)), File(base))
+    return NeighbouringTables("somebody outside", File((*base, FAR)), File(base))
 
 
 def among_absent(square: Square) -> NeighbouringTables:

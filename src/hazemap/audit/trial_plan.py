@@ -15,12 +15,10 @@ from hazemap.audit.audited_settings import (
 )
 from hazemap.audit.csv_line_trials import OfSingleLine
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
-from hazemap.audit.sensitivity_trials import OfMovement
 from hazemap.audit.single_query_trials import QUESTIONS, OfQuestion
-from hazemap.audit.synthetic_people import alone, among_absent, outside, standard, values
-from hazemap.audit.synthetic_places import BOX, Square
+from hazemap.audit.synthetic_people import BOX, Square, alone, among_absent, outside, standard, values
 from hazemap.audit.table_formats import CSV, FORMS
-from hazemap.audit.trials import AuditTrial, OfBeginnings, OfCap, OfCrowd, OfNeighbours
+from hazemap.audit.trials import AuditTrial, OfBeginnings, OfCap, OfCrowd, OfMovement, OfNeighbours
 from hazemap.queries import Growth
 
 DEPTH = 5

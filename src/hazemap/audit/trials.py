@@ -1,23 +1,25 @@
 """What is tried: orders to run, and the tests that their outcomes give."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 
-from hazemap.audit.audited_settings import CURATOR, LOCAL, Setting
+from hazemap.audit.audited_settings import CURATOR, LOCAL, SECURE_SUM, Setting, most_rows
 from hazemap.audit.device_runs import followed
 from hazemap.audit.evidence import noise_independence as noise
 from hazemap.audit.evidence.canary_guessing import Guesses
 from hazemap.audit.evidence.distinguishing_events import Facts, certain, confirmed, distinguished, facts
+from hazemap.audit.evidence.empirical_sensitivity import Movement
 from hazemap.audit.evidence.ledger_replay import REPLAYED, Replays, Shares, of_ledger
 from hazemap.audit.evidence.noise_distribution import Laws
 from hazemap.audit.evidence.noise_residuals import Residual, Sums, residuals
 from hazemap.audit.findings import Fact, LawTest, LossTest, Test
 from hazemap.audit.random_canaries import CanaryCrowd
 from hazemap.audit.subprocess_runs import RunOrder, RunOutcome
-from hazemap.audit.synthetic_people import NeighbouringTables
+from hazemap.audit.synthetic_people import CsvLine, File, NeighbouringTables, Square, row
+from hazemap.audit.table_formats import CSV
 
 PLACES = 12
 """Places of an answer that are looked at one by one: where somebody is added."""
@@ -26,30 +28,32 @@ PLACES = 12
 CONFIRMING = 20
 """Runs on either side that confirm what seemed to be certain."""
 
+WEIGHT = 1000.0
+MOST_PLACES = 3
+"""So many hours of one place count of a person in statistics by the hour; and so many of their records in others."""
 
-class AuditTrial(Protocol):
-    """Something to run, and to judge."""
 
-    @property
-    def setting(self) -> Setting:
-        """What is tried."""
-        ...
+class AuditTrial(ABC):
+    """Something to run, and to judge; `setting` is what is tried."""
 
+    setting: Setting
+
+    @abstractmethod
     def orders(self) -> list[RunOrder]:
         """What to run."""
-        ...
 
-    def again(self, outcomes: Sequence[RunOutcome]) -> list[RunOrder]:
-        """What to run once more, to confirm what the outcomes seem to say."""
-        ...
+    def again(self, outcomes: Sequence[RunOutcome]) -> list[RunOrder]:  # noqa: ARG002 - some trials look at them
+        """What to run once more, to confirm what the outcomes seem to say: nothing."""
+        return []
 
-    def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:
-        """What the outcomes say; as many tests whatever they say."""
-        ...
+    def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:  # noqa: ARG002
+        """What the outcomes say, as many tests whatever they say: the accounts of a curator."""
+        for outcome in outcomes if self.setting.trust == CURATOR else ():
+            yield from of_ledger(outcome)
 
 
 @dataclass(frozen=True)
-class OfNeighbours:
+class OfNeighbours(AuditTrial):
     """Many runs on two neighbours: the law of the noise, anything that tells them apart, the accounts."""
 
     setting: Setting
@@ -91,14 +95,14 @@ class OfNeighbours:
                 replays.add(seen)
         count = sum(len(outcome.observations) for outcome in outcomes)
         apart = distinguished(claim, *told)
-        yield LossTest("telling neighbours apart", about, claim.value, claim.measure, apart.lower, count, str(apart))
+        yield LossTest("telling neighbours apart", about, claim, apart.lower, count, str(apart))
         events = certain(*_told(outcomes))
         pvalue, event = confirmed(claim, events, *_told(confirming)) if confirming else (1.0, None)
         yield LawTest("no fact tells for certain", about, pvalue, count, str(event) if event else "")
         yield from shares.tests()
         if self.setting.trust != LOCAL:
             note = f"{laws.numbers:,} numbers of noise"
-            yield LossTest("the law of the noise", about, claim.value, claim.measure, laws.lower, count, note)
+            yield LossTest("the law of the noise", about, claim, laws.lower, count, note)
             yield from noise.tests(runs, about)
         if not curated:
             first = [(outcome.order.people, seen) for outcome in outcomes for seen in outcome.observations][:REPLAYED]
@@ -106,13 +110,12 @@ class OfNeighbours:
             yield Fact("all follows from answers", str(self.setting), bool(strange), len(first))
         if curated:
             yield from replays.tests()
-            for outcome in outcomes:
-                yield from of_ledger(outcome)
+        yield from super().tests(outcomes, confirming)
         yield from _failures(self.setting, outcomes)
 
 
 @dataclass(frozen=True)
-class OfCrowd:
+class OfCrowd(AuditTrial):
     """A few releases of many canaries of one kind, each there by a coin."""
 
     crowd: CanaryCrowd
@@ -126,11 +129,7 @@ class OfCrowd:
         self.coins[:] = [drawn.random(self.crowd.size) < 0.5 for _ in range(self.releases)]
         return [RunOrder(self.setting, self.crowd.content(coins), 1) for coins in self.coins]
 
-    def again(self, outcomes: Sequence[RunOutcome]) -> list[RunOrder]:  # noqa: ARG002 - as the other trials
-        """Nothing."""
-        return []
-
-    def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:  # noqa: ARG002
+    def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:
         """The guesses; a release that fails is judged by whether it does."""
         found, claim = Guesses(self.crowd), self.setting.claim
         for outcome, coins in zip(outcomes, self.coins, strict=True):
@@ -138,14 +137,13 @@ class OfCrowd:
         about = f"{self.setting}: {self.crowd.kind.name}"
         right, made = found.counted()
         note = f"{right} of {made} guesses right"
-        yield LossTest("guessing who is there", about, claim.value, claim.measure, found.lower, self.releases, note)
-        for outcome in outcomes:
-            yield from of_ledger(outcome)
+        yield LossTest("guessing who is there", about, claim, found.lower, self.releases, note)
+        yield from super().tests(outcomes, confirming)
         yield from _failures(self.setting, outcomes)
 
 
 @dataclass(frozen=True)
-class OfCap:
+class OfCap(AuditTrial):
     """A data set whose cap is for two releases is asked for four."""
 
     setting: Setting
@@ -157,19 +155,13 @@ class OfCap:
         price = getattr(budget, "epsilon", None)
         return [RunOrder(self.setting, self.neighbours.there.content, 4, cap=None if price is None else str(2 * price))]
 
-    def again(self, outcomes: Sequence[RunOutcome]) -> list[RunOrder]:  # noqa: ARG002 - as the other trials
-        """Nothing."""
-        return []
-
-    def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:  # noqa: ARG002
-        """The accounts."""
-        for outcome in outcomes:
-            yield from of_ledger(outcome)
-
 
 @dataclass(frozen=True)
-class OfBeginnings:
-    """One release each of several processes that begin for it: their noise must differ, as that of all answers."""
+class OfBeginnings(AuditTrial):
+    """One release each of several processes that begin for it: their noise must differ, as that of all answers.
+
+    Noise is compared over the whole audit (`evidence.noise_independence.Copies`).
+    """
 
     setting: Setting
     neighbours: NeighbouringTables
@@ -179,14 +171,66 @@ class OfBeginnings:
         """The same order for each."""
         return [RunOrder(self.setting, self.neighbours.gone.content, 1, alone=True) for _ in range(self.processes)]
 
-    def again(self, outcomes: Sequence[RunOutcome]) -> list[RunOrder]:  # noqa: ARG002 - as the other trials
-        """Nothing."""
-        return []
 
-    def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:  # noqa: ARG002
-        """The accounts; noise is compared over the whole audit (`evidence.copies`)."""
-        for outcome in outcomes:
-            yield from of_ledger(outcome)
+@dataclass(frozen=True)
+class OfMovement(AuditTrial):
+    """A few releases with a person in every place, and as many of a file with one person alone.
+
+    Each brings four times the rows that a rule leaves, or rows in three times as many cells; large weights; and writes
+    their id with quotes and without, which is one id. Rows of a person do not stand together.
+    """
+
+    square: Square
+    setting: Setting
+    runs: int
+
+    @property
+    def people(self) -> int:
+        """How many are added."""
+        return (self.square.size - 1) // self._places
+
+    @property
+    def _most(self) -> int:
+        return most_rows(self.setting.bounding) if not self.setting.of_values else MOST_PLACES
+
+    @property
+    def _places(self) -> int:
+        return 3 * self._most if self.setting.bounding.startswith("cells") else 1
+
+    def files(self) -> tuple[File, File]:
+        """With them, and without."""
+        base = (row(self.square, "last", self.square.size - 1),)
+        single = self.setting.bounding == "rows are people"
+        times = 1 if single or self._places > 1 else 4 * self._most
+        rounds = (
+            self._line(number, place, turn, plain=single or self.setting.form != CSV or turn % 2 == 0)
+            for turn in range(times)
+            for place in range(self._places)
+            for number in range(self.people)
+        )
+        return File((*rounds, *base)), File(base)
+
+    def _line(self, number: int, place: int, turn: int, plain: bool) -> CsvLine:
+        at = number * self._places + place
+        line = row(self.square, f"c{number}", at, WEIGHT, hour=turn % 24)
+        return line if plain else replace(line, text=b'"' + line.text.replace(b",", b'",', 1))
+
+    def orders(self) -> list[RunOrder]:
+        """Both files."""
+        parts = [self.runs // 2, self.runs - self.runs // 2]
+        there, gone = self.files()
+        people = (self.people + 1) if self.setting.trust == SECURE_SUM else 0
+        return [RunOrder(self.setting, file.content, part, people) for file in (there, gone) for part in parts if part]
+
+    def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:
+        """How far they move numbers, and what that gives away."""
+        there, gone = self.files()
+        found = Movement(self.setting.claim, self.people, Sums(there.table, gone.table))
+        for number, outcome in enumerate(outcomes):
+            for seen in outcome.observations:
+                found.add(seen, number < len(outcomes) // 2)
+        yield from found.tests(f"{self.setting}: {self.people} people against none", 2 * self.runs)
+        yield from super().tests(outcomes, confirming)
 
 
 def _told(outcomes: Sequence[RunOutcome]) -> tuple[list[Facts], list[Facts]]:

@@ -20,7 +20,6 @@ from hazemap.audit.evidence.noise_residuals import Sums
 from hazemap.audit.evidence.tail_events import loss, step
 from hazemap.audit.findings import LawTest, LossTest, Test
 from hazemap.audit.observed_output import Observation
-from hazemap.queries import Choice, Growth, Query
 
 ENOUGH = 1_000
 """Of so many numbers the variance is known: it is taken half as large again, six standard errors for Laplace noise."""
@@ -70,19 +69,14 @@ class Movement:
         if not seen.transcript:
             return
         self.runs += there
-        for question, answer in seen.transcript:
-            known = self.sums.of(question)
-            if known is None or isinstance(question, Choice | Growth) or len(known[0]) != len(answer.sums):
-                continue
-            asked = question.encoder if isinstance(question, Query) else question.scores
-            name = f"{type(asked).__name__} ± {float(answer.stddev[0]):.6g}"
-            law = self._laws.setdefault(name, _Law(max(1, int(asked.sensitivity.l1))))
+        for each, known in self.sums.known(seen):
+            law = self._laws.setdefault(each.law, _Law(max(1, int(each.asked.sensitivity.l1))))
+            noise, shift = each.answer.sums - known[1], known[0] - known[1]
             if not there:
-                law.noise[len(law.noise[0]) > len(law.noise[1])].append(answer.sums - known[1])
+                law.noise[len(law.noise[0]) > len(law.noise[1])].append(noise)
                 continue
-            shift = known[0] - known[1]
             signs = np.ones(len(shift)) if (shift >= 0).all() else np.sign(shift)
-            law.moved += float((signs * (answer.sums - known[1])).sum())
+            law.moved += float((signs * noise).sum())
             law.allowed += float(np.abs(shift).sum())
             law.numbers += int(np.count_nonzero(signs))
 
@@ -125,9 +119,7 @@ class Movement:
             for law in self._laws.values()
         )
         note = f"moved by a person: {'; '.join(list(moved)[:4])}"
-        yield LossTest(
-            "how far people move numbers", about, self.claim.value, self.claim.measure, self.lower, count, note
-        )
+        yield LossTest("how far people move numbers", about, self.claim, self.lower, count, note)
         yield LawTest("nobody moves numbers farther than the rule allows", about, self.farther(), count, note)
 
 

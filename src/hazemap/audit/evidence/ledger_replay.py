@@ -11,7 +11,7 @@ from hazemap.audit.evidence.noise_residuals import Residual
 from hazemap.audit.findings import Fact, Test
 from hazemap.audit.observed_output import Observation
 from hazemap.audit.subprocess_runs import DATASET, RunOutcome
-from hazemap.engines.memory import MemoryTable
+from hazemap.audit.synthetic_people import File
 from hazemap.errors import HazemapError
 from hazemap.privacy.budget import ZCDP, ApproxDP
 from hazemap.queries import Prices
@@ -77,8 +77,7 @@ class Replays:
 
 def prices(setting: Setting) -> Prices:
     """What a curator's answers cost: public."""
-    nobody = MemoryTable(np.empty(0, dtype=np.int64), {"lon": np.empty(0), "lat": np.empty(0)})
-    return Curator(nobody).prices(setting.budget)
+    return Curator(File(()).table).prices(setting.budget)
 
 
 def _same(ours: Release | Statistics, theirs: Release | Statistics) -> bool:

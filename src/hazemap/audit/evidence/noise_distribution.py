@@ -5,18 +5,24 @@ beside this (`evidence.noise`). So residuals of all runs, rounds and places are 
 sums but one person's sees, in the numbers that this person moves, either the noise or the noise moved. What they see of
 a whole run is put together again from as many residuals as the run has such numbers, thousands of times. How often
 an event happens among these is binomial: no slack of single numbers adds up.
+
+ρ has a bound of its own, by the Kullback–Leibler divergence of both laws: ρ-zCDP bounds the divergence of order α by
+ρα, and so that of order 1 by ρ. For every function g, KL(P ‖ Q) ≥ E_P g − log E_Q e^g (Donsker and Varadhan 1975).
+Nothing is lost if g is the logarithm of the likelihood ratio; here it is a score, times a factor and cut off at both
+ends, both learned from other samples. Both means are of bounded numbers, so each has a bound of its own (Maurer and
+Pontil 2009, theorem 4).
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from math import inf, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.arrays import Ints
+from hazemap.arrays import Floats, Ints
 from hazemap.audit.confidence_bounds import Claim, at_least, at_most
-from hazemap.audit.evidence.kl_divergence import Tilt, best_tilt, divergence
 from hazemap.audit.evidence.noise_residuals import Residual
 from hazemap.audit.evidence.tail_events import TailEvent, loss, step
 
@@ -29,11 +35,28 @@ LEAST = 20
 _CLASSES = (2, 4, 8, 16, 64, 1024)
 _PARTS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995)
 
+_FACTORS = (0.5, 0.8, 1.0, 1.25, 2.0)
+_ENDS = (0.5, 1.0, 2.0, 3.0, 4.0)
+
 Profile = tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
 """Of each answer of a run, by its law: by how much the person moves numbers, and how many of them."""
 
 Counted = tuple[int, int, int]
 """How often an event happens with the person and without, and among how many."""
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """g: a score less `middle`, times `factor`, cut off at ±`end`; and the divergence that it proved."""
+
+    middle: float
+    factor: float
+    end: float
+    proved: float = 0.0
+
+    def of(self, scores: Floats) -> Floats:
+        """G of each."""
+        return np.clip((scores - self.middle) * self.factor, -self.end, self.end)
 
 
 @dataclass(frozen=True)
@@ -223,3 +246,28 @@ def _likeness(seen: Ints, lag: int, width: float, measure: str) -> NDArray[np.fl
 def _joined(parts: list[Ints]) -> Ints:
     whole = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
     return whole if len(whole) <= MOST else whole[:: -(-len(whole) // MOST)]
+
+
+def best_tilt(here: Floats, there: Floats, alpha: float) -> Tilt:
+    """The function that proves most of these samples."""
+    apart, spread = float(here.mean() - there.mean()), float(np.var(there)) + 1e-12
+    middle, slope = float(here.mean() + there.mean()) / 2, apart / spread
+    tried = (Tilt(middle, slope * factor, end) for factor in _FACTORS for end in _ENDS)
+    judged = (Tilt(each.middle, each.factor, each.end, divergence(here, there, each, alpha)) for each in tried)
+    return max(judged, key=lambda each: each.proved)
+
+
+def divergence(here: Floats, there: Floats, tilt: Tilt, alpha: float) -> float:
+    """A lower bound on KL of the law of `here` from that of `there`, wrong with probability alpha."""
+    least = float(tilt.of(here).mean()) - _error(tilt.of(here), 2 * tilt.end, alpha / 2)
+    raised = np.exp(tilt.of(there))
+    most = float(raised.mean()) + _error(raised, float(np.exp(tilt.end) - np.exp(-tilt.end)), alpha / 2)
+    return max(0.0, least - log(most))
+
+
+def _error(sample: Floats, width: float, alpha: float) -> float:
+    """What the mean of independent numbers within such a width misses by more with probability alpha at most."""
+    count, doubt = len(sample), log(2 / alpha)
+    if count < 2:
+        return inf
+    return sqrt(2 * float(sample.var(ddof=1)) * doubt / count) + 7 * width * doubt / (3 * (count - 1))

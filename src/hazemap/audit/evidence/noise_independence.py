@@ -1,14 +1,21 @@
-"""Whether noise is what a proof needs it to be: of one law everywhere, independent, never used again."""
+"""Whether noise is what a proof needs it to be: of one law everywhere, independent, never used again.
 
-from collections.abc import Iterator, Sequence
+Also over a whole audit: streams with few seeds, seeds from a clock that is too slow, from the data, from a process'
+number or from nothing come back sooner or later, whatever the files were. n answers find the like of 2^k seeds from
+about n = 2^(k/2) on. Where nobody is, answers are noise and nothing else, so any two of them must differ.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.arrays import Floats
-from hazemap.audit.evidence.noise_residuals import Residual
+from hazemap.audit.evidence.noise_residuals import Residual, summed
 from hazemap.audit.findings import LawTest, Test
+from hazemap.audit.observed_output import Observation
 
 Run = list[Residual]
 
@@ -168,3 +175,39 @@ def _far(runs: list[Run]) -> float:
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+@dataclass
+class Copies:
+    """The last `BLOCK` numbers of each answer about so many places that the last ones are empty; by law."""
+
+    answers: int = 0
+    _seen: dict[str, set[bytes]] = field(default_factory=dict)
+    _often: dict[str, dict[int, int]] = field(default_factory=dict)
+    _copied: dict[str, int] = field(default_factory=dict)
+
+    def add(self, observations: Iterable[Observation]) -> None:
+        """What was seen of some runs: O(answers)."""
+        for asked, answer in ((each.asked, each.answer) for seen in observations for each in summed(seen)):
+            if len(answer.sums) < 8 * BLOCK:
+                continue
+            law = f"{type(asked).__name__} {len(answer.sums)} ± {float(answer.stddev[0])!r}"
+            last = np.ascontiguousarray(answer.sums[-2 * BLOCK : -BLOCK], dtype=np.int64)
+            seen, often = self._seen.setdefault(law, set()), self._often.setdefault(law, {})
+            self.answers += 1
+            self._copied[law] = self._copied.get(law, 0) + (last.tobytes() in seen)
+            seen.add(last.tobytes())
+            for value, times in zip(*np.unique(last, return_counts=True), strict=True):
+                often[int(value)] = often.get(int(value), 0) + int(times)
+
+    def tests(self) -> Iterator[Test]:
+        """How likely chance is to do the same: the number of pairs, times how likely `BLOCK` numbers are alike."""
+        worst = 1.0
+        for law, copied in self._copied.items():
+            part = np.array(list(self._often[law].values()), dtype=np.float64)
+            alike = min(1.0, 1.1 * float(((part / part.sum()) ** 2).sum()))
+            pairs = (len(self._seen[law]) + copied) ** 2 / 2
+            worst = min(worst, pairs * alike**BLOCK if copied else 1.0)
+        note = f"{sum(self._copied.values())} of {self.answers} answers have the noise of another"
+        pvalue = min(1.0, worst * max(len(self._copied), 1))
+        yield LawTest("noise is never used again", "all answers", pvalue, self.answers, note)
