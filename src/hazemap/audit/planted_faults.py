@@ -92,12 +92,17 @@ def half_width_noise() -> Iterator[None]:
 @_fault("a rule of k rows says that a person moves k − 1 votes")
 def low_sensitivity() -> Iterator[None]:
     """Keep k rows of a person, with noise for k − 1: whoever has k rows in a cell loses ε·k/(k − 1)."""
+    rule = next(each for each in AtMostRows.__mro__ if "sensitivity" in each.__dict__)
+    stated = rule.__dict__["sensitivity"]
 
-    def sensitivity(self: AtMostRows) -> Sensitivity:
+    def sensitivity(self: Any) -> Sensitivity:
+        if not isinstance(self, AtMostRows):
+            said: Sensitivity = stated.__get__(self)
+            return said
         most = max(1, self.most - 1)
         return Sensitivity(most, most**2)
 
-    with replaced(AtMostRows, "sensitivity", property(sensitivity)):
+    with replaced(rule, "sensitivity", property(sensitivity)):
         yield
 
 
