@@ -10,7 +10,7 @@ from hazemap.compare.charts import ChartPanel, Curve, draw_curves, draw_dots
 from hazemap.compare.compared_methods import METHODS, Method
 from hazemap.compare.datasets import Datasets
 from hazemap.compare.figures import FigurePart, against_epsilon, along, ranking
-from hazemap.compare.metric_labels import MEASURES
+from hazemap.compare.map_scores import MEASURES
 from hazemap.compare.plot_styles import FAMILIES, plot_style
 from hazemap.compare.presets import Preset
 from hazemap.compare.report_page import page, written

@@ -14,15 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from hazemap.compare import run_comparison as running
-from hazemap.compare import source_digest as sources
 from hazemap.compare import trials
 from hazemap.compare.compared_methods import AG, METHODS, UG, Method, method_named
 from hazemap.compare.datasets import MADE_UP, Datasets
 from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.metric_labels import MEASURES
+from hazemap.compare.map_scores import MEASURES
 from hazemap.compare.presets import PRESETS, Catalogue, Preset
-from hazemap.compare.results_store import NAME, opened
-from hazemap.compare.run_comparison import compared, tasked
+from hazemap.compare.run_comparison import NAME, compared, opened, tasked
 from hazemap.compare.trial_settings import Everyone
 from hazemap.compare.trials import Trial
 from hazemap.compare.worker_processes import Done, attempted
@@ -296,9 +294,9 @@ def test_a_method_whose_code_changed_is_measured_again(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
     def digest():
-        for cached in (sources.code_of, sources._file, sources._read):
+        for cached in (trials.code_of, trials._file, trials._read):
             cached.cache_clear()
-        return sources.code_of("madeup.one")
+        return trials.code_of("madeup.one")
 
     first = digest()
     code = "import madeup.two  # why\n\ndef f():\n    from madeup import three\n    return three\n"
@@ -310,11 +308,11 @@ def test_a_method_whose_code_changed_is_measured_again(tmp_path, monkeypatch):
         (package / f"{name}.py").write_text("OTHER = 1\n")
         assert digest() != before
     digest()
-    sources.code_of.cache_clear()
+    trials.code_of.cache_clear()
 
 
 def test_the_code_of_a_method_does_not_hang_on_others():
-    adaptive, flat = (sources.code_of(f"hazemap.algorithms.{name}") for name in ("adaptive_tree", "single_level"))
+    adaptive, flat = (trials.code_of(f"hazemap.algorithms.{name}") for name in ("adaptive_tree", "single_level"))
     assert adaptive != flat and len(adaptive) == 64
 
 

@@ -10,8 +10,8 @@ from hazemap.compare import density_metrics as densities
 from hazemap.compare import earth_movers_distance as transport
 from hazemap.compare import heatmap_rendering as heatmaps
 from hazemap.compare.compared_methods import Method
+from hazemap.compare.datasets import mixture
 from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.synthetic_maps import mixture
 from hazemap.compare.trial_settings import Everyone
 from hazemap.compare.trials import Trial
 from hazemap.errors import InputError

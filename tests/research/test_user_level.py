@@ -12,7 +12,7 @@ from hazemap.compare import run_comparison as running
 from hazemap.compare.compared_methods import AG
 from hazemap.compare.datasets import MADE_UP
 from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.metric_labels import MEASURES
+from hazemap.compare.map_scores import MEASURES
 from hazemap.compare.report_page import written
 from hazemap.compare.result_tables import by_map
 from hazemap.compare.results import Results

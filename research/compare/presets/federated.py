@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from hazemap.compare.charts import ChartPanel, Curve, draw_curves
 from hazemap.compare.compared_methods import ADAPTIVE, PREFIX, Method
 from hazemap.compare.figures import BANDS
-from hazemap.compare.metric_labels import MEASURES
+from hazemap.compare.map_scores import MEASURES
 from hazemap.compare.plot_styles import GREEN, RED, PlotStyle
 from hazemap.compare.presets import Preset
 from hazemap.compare.results import Results

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hazemap.compare.charts import ChartPanel, Curve, draw_curves
 from hazemap.compare.figures import BANDS, Draw, FigurePart, along, ranking
-from hazemap.compare.metric_labels import MEASURES
+from hazemap.compare.map_scores import MEASURES
 from hazemap.compare.plot_styles import BLUE, GREY, ORANGE, PINK, RED, SKY, PlotStyle
 from hazemap.compare.presets import Preset
 from hazemap.compare.result_tables import Table

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
-from hazemap.compare.metric_labels import MetricLabel
+from hazemap.compare.map_scores import MetricLabel
 from hazemap.compare.plot_styles import PlotStyle, plot_style
 from hazemap.compare.results import ResultMean
 from hazemap.draw.figure_layout import GREY, INK, MARGIN, FigureLayout, style, width

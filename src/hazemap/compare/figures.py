@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hazemap.compare.charts import ChartPanel, Curve, draw_curves, draw_dots
-from hazemap.compare.metric_labels import MEASURES
+from hazemap.compare.map_scores import MEASURES
 from hazemap.compare.results import ResultMean, Results
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from hazemap.compare.figures import heading
-from hazemap.compare.metric_labels import MEASURES, MetricLabel
+from hazemap.compare.map_scores import MEASURES, MetricLabel
 from hazemap.compare.results import ResultMean, Results
 
 if TYPE_CHECKING:

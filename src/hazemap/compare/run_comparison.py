@@ -1,19 +1,24 @@
-"""A comparison: trials are measured that have not been yet, and the results of all are written."""
+"""A comparison: measure the trials that have not been measured yet, and write the results of all.
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+Each finished trial is a line in the folder of the comparison, which is there whole or not at all.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from hazemap.atomic_write import whole
 from hazemap.compare.datasets import Datasets
-from hazemap.compare.results_store import opened
 from hazemap.compare.trial_settings import Place, Row
 from hazemap.compare.trials import Trial
 from hazemap.compare.worker_processes import WorkerTask, measured
-from hazemap.errors import InputError
+from hazemap.errors import FileError, InputError
 
 RESULTS, PICTURES = "results.parquet", "pictures"
 Tell = Callable[[str, float | None], None]
@@ -106,3 +111,66 @@ def write(rows: Sequence[Row], path: Path) -> None:
             columns[name] = pa.array([None if value is None else float(value) for value in values], pa.float64())
     with whole(path) as part:
         pq.write_table(pa.table(columns), part)
+
+
+NAME = "trials.jsonl"
+
+
+class ResultsStore:
+    """Rows of results by the key of their trial, in a folder; one process at a time may add to it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with opened(Path(folder)) as store:
+    ...         store.add("a", {"mre": 0.5})
+    ...     with opened(Path(folder)) as again:
+    ...         again.rows
+    {'a': {'mre': 0.5}}
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.rows: dict[str, Row] = {}
+        kept = 0
+        for line in file:
+            if not line.endswith(b"\n"):
+                break  # the line that was being written when the power went
+            try:
+                found = json.loads(line)
+                self.rows[found["key"]] = found["row"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise FileError(f"{file.name} is damaged at byte {kept}: remove it to measure all again") from error
+            kept += len(line)
+        file.seek(kept)
+        file.truncate()
+
+    def add(self, key: str, row: Row) -> None:
+        """One more finished trial: on the disk when this returns."""
+        self._file.write(json.dumps({"key": key, "row": row}, ensure_ascii=False).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.rows[key] = row
+
+
+@contextmanager
+def opened(folder: Path, afresh: bool = False) -> Iterator[ResultsStore]:
+    """The store of a folder, which is made if need be; `afresh` forgets what was measured before.
+
+    `FileError` if another process is at work in this folder, or if it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / NAME).open("a+b")
+    except OSError as error:
+        raise FileError(f"{folder} cannot be written to ({error.strerror}): choose another folder") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise FileError(
+                f"another comparison is at work in {folder}: wait for it, or choose another folder"
+            ) from error
+        if afresh:
+            file.truncate(0)
+        file.seek(0)
+        yield ResultsStore(file)
