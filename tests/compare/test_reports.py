@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hazemap.compare.charts import ChartPanel, Curve, draw_curves, draw_dots
 from hazemap.compare.compared_methods import METHODS, Method
 from hazemap.compare.datasets import Datasets
-from hazemap.compare.figures import FigurePart, against_epsilon, along, ranking
+from hazemap.compare.figures import against_epsilon, ranking
 from hazemap.compare.map_scores import MEASURES
 from hazemap.compare.plot_styles import FAMILIES, plot_style
 from hazemap.compare.presets import Preset
@@ -124,17 +124,6 @@ def test_every_method_and_map_is_on_a_figure(monkeypatch):
         words = texts(draw(some_results()))
         assert {"Title", "AG", "UG", "adaptive", "city (1.0 k people)", "twitter (1.0 k people)"} <= words
         assert any("95 %" in text for text in words)
-
-
-def test_methods_that_do_not_vary_are_drawn_across():
-    rows = [{"at": x, "mre": 1.0 / x, "method": "kd"} for x in (1.0, 2.0, 4.0)] + [{"mre": 0.4, "method": "HTF"}]
-    figure = along("at", "height", [FigurePart("a", "mre"), FigurePart("b", "mre")], "Heights", logarithmic=False)(
-        results(rows)
-    )
-    assert {"kd", "HTF", "height", "Heights"} <= texts(figure)
-    panel = next(axes for axes in figure.axes if axes.get_label() == "panel 0")
-    across = [line for line in panel.lines if list(line.get_ydata()) == [40.0, 40.0]]
-    assert len(across) == 1
 
 
 @pytest.mark.parametrize("logarithmic", [False, True])

@@ -15,6 +15,7 @@ from research.compare import documentation_page as docs
 from research.compare.documentation_page import documented
 from research.compare.evaluation_datasets import evaluation_datasets
 from research.compare.map_gallery import draw_gallery
+from research.compare.parameter_figures import FigurePart, along
 from research.compare.presets import PRESETS
 from research.compare.presets.federated import FEDERATED
 
@@ -103,3 +104,14 @@ def test_the_federated_figure_finds_its_curves(monkeypatch):
     (_, draw), *_ = FEDERATED.figures
     figure = draw(results([row | {"set_people": 100_000} for row in rows]))
     assert {"prefix tree", "adaptive", "the best grid of one sample, no privacy"} <= texts(figure)
+
+
+def test_methods_that_do_not_vary_are_drawn_across():
+    rows = [{"at": x, "mre": 1.0 / x, "method": "kd"} for x in (1.0, 2.0, 4.0)] + [{"mre": 0.4, "method": "HTF"}]
+    figure = along("at", "height", [FigurePart("a", "mre"), FigurePart("b", "mre")], "Heights", logarithmic=False)(
+        results(rows)
+    )
+    assert {"kd", "HTF", "height", "Heights"} <= texts(figure)
+    panel = next(axes for axes in figure.axes if axes.get_label() == "panel 0")
+    across = [line for line in panel.lines if list(line.get_ydata()) == [40.0, 40.0]]
+    assert len(across) == 1

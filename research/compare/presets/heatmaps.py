@@ -4,11 +4,19 @@ Our copy of the paper has lost its numbers (ε of figures 2 and 4 to 7, the numb
 11, the blur): what stands here instead is said on each page.
 """
 
-from hazemap.compare.compared_methods import ADAPTIVE, LAPLACE, PYRAMID, PYRAMID_PUBLISHED, TOP, TOP_FEWER
-from hazemap.compare.figures import Draw, FigurePart, along
+from fractions import Fraction
+
+from hazemap.compare.compared_methods import ADAPTIVE, Method
+from hazemap.compare.figures import Draw
 from hazemap.compare.presets import Preset
 from research.compare.multi_location_trials import Dealt, MultiLocationSetting
+from research.compare.parameter_figures import FigurePart, along
 
+LAPLACE = Method("Laplace, clipped", "laplace-clip", published=True)
+TOP = Method("top 0.01 %", "top", True, (("kept", Fraction(1, 10_000)),))
+TOP_FEWER = Method("top 0.001 %", "top", True, (("kept", Fraction(1, 100_000)),))
+PYRAMID_PUBLISHED = Method("pyramid (published)", "pyramid-published", published=True)
+PYRAMID = Method("pyramid", "pyramid")
 METHODS = (LAPLACE, TOP, TOP_FEWER, PYRAMID_PUBLISHED, PYRAMID, ADAPTIVE)
 EPSILONS = ("0.1", "0.5", "1", "2", "5", "10")
 SCORES = ("emd", "heat_similarity", "heat_pearson", "heat_kl")

@@ -18,9 +18,10 @@ from hazemap.compare.compared_methods import (
     Epsilons,
     Method,
 )
-from hazemap.compare.figures import FigurePart, along, ranking
+from hazemap.compare.figures import ranking
 from hazemap.compare.plot_styles import HTF_HIGH, HTF_LOW
 from hazemap.compare.presets import Preset
+from research.compare.parameter_figures import FigurePart, along
 
 EPSILONS = ("0.1", "0.3", "0.5")
 SCORES = ("mre", "mre_2", "mre_6", "mre_10")

@@ -4,13 +4,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hazemap.compare.charts import ChartPanel, Curve, draw_curves
-from hazemap.compare.figures import BANDS, Draw, FigurePart, along, ranking
+from hazemap.compare.figures import BANDS, Draw, ranking
 from hazemap.compare.map_scores import MEASURES
 from hazemap.compare.plot_styles import BLUE, GREY, ORANGE, PINK, RED, SKY, PlotStyle
 from hazemap.compare.presets import Preset
 from hazemap.compare.result_tables import Table
 from hazemap.compare.results import Results, mean_of
 from hazemap.draw.figure_layout import INK
+from research.compare.parameter_figures import FigurePart, along
 from research.compare.user_level.distribution_trees import BINARY, CHOSEN, FLAT, FOUR, SEVENTEEN, Bins
 from research.compare.user_level.mean_mechanisms import (
     ARRAYS,

@@ -117,12 +117,6 @@ HB_LEAST = Method("HB+", "hb-least")
 ADAPTIVE = Method("adaptive", "adaptive")
 AUTO = Method("auto", "auto")
 
-LAPLACE = Method("Laplace, clipped", "laplace-clip", published=True)
-TOP = Method("top 0.01 %", "top", True, (("kept", Fraction(1, 10_000)),))
-TOP_FEWER = Method("top 0.001 %", "top", True, (("kept", Fraction(1, 100_000)),))
-PYRAMID_PUBLISHED = Method("pyramid (published)", "pyramid-published", published=True)
-PYRAMID = Method("pyramid", "pyramid")
-
 METHODS: tuple[Method, ...] = (
     SINGULAR,
     ONE_COUNT,

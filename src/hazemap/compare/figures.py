@@ -1,18 +1,16 @@
 """The figures that any comparison of maps can be drawn as: each takes results and gives a picture."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from hazemap.compare.charts import ChartPanel, Curve, draw_curves, draw_dots
 from hazemap.compare.map_scores import MEASURES
-from hazemap.compare.results import ResultMean, Results
+from hazemap.compare.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Draw = Callable[[Results], "Figure"]
-MOST_TICKS = 8
 
 BANDS = "Lines are means over repetitions with fresh noise, bands (whiskers) their 95 % intervals."
 
@@ -60,59 +58,6 @@ def ranking(score: str, title: str) -> Draw:
             for place in results.named("map")
         ]
         return draw_dots(groups, MEASURES[score], title=title, caption=f"{MEASURES[score].words}. {BANDS}")
-
-    return draw
-
-
-@dataclass(frozen=True)
-class FigurePart:
-    """A panel: its heading, the score that it shows, and which trials are in it."""
-
-    heading: str
-    score: str
-    where: tuple[tuple[str, Any], ...] = ()
-
-
-def along(
-    column: str,
-    words: str,
-    parts: Sequence[FigurePart],
-    title: str,
-    *,
-    logarithmic: bool = True,
-    columns: int = 3,
-    bands: str = BANDS,
-) -> Draw:
-    """Scores against a column, a panel for each part; methods that have no value there are drawn across.
-
-    `bands` ends the caption: what lines and bands are.
-    """
-
-    def draw(results: Results) -> "Figure":
-        panels = []
-        for part in parts:
-            here = results.where(**dict(part.where))
-            curves, level = list[Curve](), list[tuple[str, ResultMean]]()
-            for method in here.named("method"):
-                own = here.where(method=method)
-                if own.named(column):
-                    curves.append(Curve(method, own.along(column, part.score)))
-                else:
-                    level.append((method, own.mean(part.score)))
-            ticks = sorted({x for curve in curves for x, _ in curve.points})
-            panels.append(
-                ChartPanel(
-                    part.heading,
-                    curves,
-                    MEASURES[part.score],
-                    words,
-                    level,
-                    logarithmic,
-                    ticks if len(ticks) < MOST_TICKS else (),
-                )
-            )
-        shown = "; ".join(dict.fromkeys(MEASURES[part.score].words for part in parts))
-        return draw_curves(panels, title=title, caption=f"{shown}. {bands}", columns=columns)
 
     return draw
 
