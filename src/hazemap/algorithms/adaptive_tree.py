@@ -36,7 +36,7 @@ class Adaptive:
     one row a person is known to ± 15 people at ε = 1, however many cells there are. The cells are fixed by then, so
     these answers give unbiased numbers and intervals for every union of cells, by exact least squares
     (`estimate.postprocess`); the picture may use all rounds. The parameters were chosen on public maps
-    (docs/adaptive.md).
+    (docs/concepts/adaptive.md).
 
     The first grid is the coarsest level with `first_cells` cells; `prior` replaces it by any disjoint cells: last
     year's map, or one of the buildings.
