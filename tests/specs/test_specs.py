@@ -15,9 +15,9 @@ from hazemap.spatial.bounding_box import Box
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, HexagonList, QuadtreeCells, bounding, cells
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.spec_fields import RELEASE, SCHEMAS
+from hazemap.specs.specification import from_toml, to_toml
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.table_spec import TableSpec
-from hazemap.specs.toml_and_json import from_toml, to_toml
 from hazemap.tables.contribution_bounding import OneVote, Outside, RowIsPerson
 
 TABLE = TableSpec("visits.csv")

@@ -85,7 +85,7 @@ def specified(
 
     With `table` it has to name one. `usual` are defaults that only this command has.
     """
-    from hazemap.specs.toml_and_json import from_toml
+    from hazemap.specs.specification import from_toml
 
     document: dict[str, Any] = usual
     if file is not None:

@@ -31,9 +31,8 @@ from hazemap.specs.parsing import (
     values_only,
 )
 from hazemap.specs.spec_fields import STATISTICS
-from hazemap.specs.specification import ASSUMPTIONS, Specification
+from hazemap.specs.specification import ASSUMPTIONS, Specification, shortest
 from hazemap.specs.table_spec import TableSpec
-from hazemap.specs.toml_and_json import shortest
 from hazemap.specs.two_stage_values import ValuePreparation, found_out
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import OwnMeans

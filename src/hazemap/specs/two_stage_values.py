@@ -14,7 +14,7 @@ from hazemap.session import Result
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.specs.parsing import refuse
-from hazemap.specs.toml_and_json import shortest
+from hazemap.specs.specification import shortest
 from hazemap.temporal.time_slots import Slots
 from hazemap.values.float_grid import FloatGrid
 
