@@ -34,6 +34,7 @@ class HTFPlus:
       brought; even at no price at all it made long thin cells on dense maps. With more turns `share_of_cuts` is divided
       among the levels above the first count. Without, it asks only sums, so it runs under any trust model.
 
+    >>> from hazemap.spatial.quadtree import Quadtree
     >>> HTFPlus(Quadtree.world(depth=10)).deciding[0]
     (-4, Fraction(7, 25))
     """

@@ -39,7 +39,7 @@ COMMANDS = {
     "compare": "Compare methods on maps whose truth is known: errors, times, figures and a page.",
     "audit": "Measure what releases give away of one person, and compare it with the stated ε.",
     "inspect": "Show the privacy statement of a release and a summary of its transcript.",
-    "export": "Write the numbers of a release for other tools. The statement goes with them.",
+    "export": "Write the numbers of a release, a map or statistics, for other tools. The statement goes with them.",
     "server": "Serve devices and campaigns until Ctrl-C; start it again, and everything goes on where it was.",
     "campaign": "Order a map from people's devices, watch it being made, fetch it.",
     "device": "Keep a person's rows, and answer campaigns without showing one.",

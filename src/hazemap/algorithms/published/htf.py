@@ -31,6 +31,7 @@ class HTF:
     cells are halved. Numbers with intervals come from the second counts; the best guess of `Reading.UNBIASED` is the
     published one, other readings use all answers.
 
+    >>> from hazemap.spatial.quadtree import Quadtree
     >>> HTF.published(Quadtree.world(depth=10), epsilon="0.1").share_a_level
     Fraction(1, 100)
     """

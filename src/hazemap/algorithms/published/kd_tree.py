@@ -38,6 +38,7 @@ class KDTree:
     number next to log₂(Nε/`people_a_cell`); N is `people` where it is public, and otherwise `share_of_number` of the
     budget buys it. A cell that is one pixel wide is cut in the other direction.
 
+    >>> from hazemap.spatial.quadtree import Quadtree
     >>> KDTree(Quadtree.world(depth=10)).medians, KDTree.hybrid(Quadtree.world(depth=10)).below
     (Fraction(3, 20), Fraction(1, 2))
     """

@@ -33,6 +33,7 @@ class AdaptiveGrid:
     exact least squares for two levels. It is the best guess with `Reading.UNBIASED`. As the noise of a block decides
     how it is cut, numbers with intervals come from the parts alone.
 
+    >>> from hazemap.spatial.quadtree import Quadtree
     >>> AdaptiveGrid(Quadtree.world(depth=10)).blocks
     Fraction(1, 2)
     """
@@ -105,6 +106,7 @@ class UniformGrid:
     a level of the quadtree (`FittedLevel` is): `tree` says which square is cut, and no cell is finer than its base
     cells.
 
+    >>> from hazemap.spatial.quadtree import Quadtree
     >>> UniformGrid(Quadtree.world(depth=8)).people_a_cell
     10
     """
