@@ -28,7 +28,7 @@ compare-docs: .venv/test  ## Every comparison there is (hours), and the pages of
 	$(BIN)/python -m research.compare.documentation_page comparison
 
 LOOPS := $(addprefix tests/,algorithms/published/test_chop_user.py algorithms/test_contribution_selection.py spatial/test_districts.py \
-  compare/test_earth_movers_distance.py estimate/test_tree_emd_projection.py tables/test_person_cell_values.py tables/test_sample_arrays.py readers/test_csv_files.py \
+  compare/test_earth_movers_distance.py estimate/test_tree_emd_projection.py tables/test_person_cell_values.py tables/test_sample_grouping.py readers/test_csv_files.py \
   tables/test_table_fingerprint.py tables/test_contribution_bounding.py execution/test_crash_recovery.py protocols/secure_aggregation/test_prime_field.py)
 
 test: .venv/test  ## The fast tests and the doctests

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 
 FLOORS = [
     "errors",
-    "arrays | atomic_write | field_types | jit_cache | threads",
+    "arrays | atomic_write | field_types | jit_cache | parallel_map",
     "jit",
     "hash_index",
     "cells",
@@ -23,9 +23,9 @@ FLOORS = [
     "readers",
     "encoders",
     "privacy",
-    "algorithm_disclosure | queries",
+    "algorithm_disclosure | noisy_queries",
     "codec",
-    "session",
+    "query_session",
     "estimate | protocols",
     "algorithms | statement_builder | trust",
     "draw",

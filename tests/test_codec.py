@@ -51,21 +51,21 @@ from hazemap.encoders import (
     Values,
 )
 from hazemap.errors import CodecError
+from hazemap.noisy_queries import Answer, Choice, Growth, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.queries import Answer, Choice, Growth, Query
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
-from hazemap.spatial.whole_tree import WholeTree
+from hazemap.spatial.whole_domain import WholeTree
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
 from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
-from hazemap.trust.cohorts import Cohort, Sampling
+from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.device_tasks import KNOWN, Task
-from hazemap.values.cell_time_slots import CellTimeSlots
-from hazemap.values.float_grid import FloatGrid, HistogramBins, Log2Bins
+from hazemap.values.cell_slot_counters import CellTimeSlots
+from hazemap.values.histogram_bins import FloatGrid, HistogramBins, Log2Bins
 from hazemap.values.rows_with_values import RowsWithValues
 from hazemap.values.value_encoding import ValueEncoding
 

@@ -24,14 +24,14 @@ from hazemap.device.task_handler import ServerTask, task_of
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, HaarWavelet
 from hazemap.errors import CodecError, HazemapError, InputError, Refused
 from hazemap.field_types import kinds_of
+from hazemap.noisy_queries import Answer, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.queries import Answer, Query
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import KNOWN, Task, parameters_for
 from hazemap.values.value_encoding import ValueEncoding
 

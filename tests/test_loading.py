@@ -15,7 +15,8 @@ from hazemap import jit as compiled
 from hazemap import jit_cache as loop_cache
 from hazemap.estimate import region_forest as forest
 from hazemap.estimate import tree_least_squares as passes
-from hazemap.spatial import geodesy, pixel_kernels
+from hazemap.spatial import ellipsoidal_areas as geodesy
+from hazemap.spatial import pixel_kernels
 
 SOURCE = Path(compiled.__file__).parent
 

@@ -16,26 +16,26 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapWarning, InputError
+from hazemap.noisy_queries import Choice, Growth, Measure, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON
 from hazemap.privacy.statement_facts import Randomness
-from hazemap.queries import Choice, Growth, Measure, Query
+from hazemap.query_session import Unrecorded, run
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.privacy_statement import prices, statement
-from hazemap.session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.specs.method_names import method_from_name, sums_only
+from hazemap.specs.method_from_name import method_from_name, sums_only
 from hazemap.specs.parsing import QuadtreeCells
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.table_spec import TableSpec
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import AtMostRows
-from hazemap.trust.cohorts import Cohort, SecureSumPrices
+from hazemap.trust.cohort_assumptions import Cohort, SecureSumPrices
 from hazemap.trust.curator import Curator
 from hazemap.trust.local import LocalReports
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation

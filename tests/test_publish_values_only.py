@@ -10,20 +10,20 @@ import pytest
 from hazemap.algorithms import PublicLocationStatistics
 from hazemap.errors import CapExceeded, HazemapError, InputError, TableError
 from hazemap.estimate.value_estimates import KnownPeople
+from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement_facts import UNSAID
 from hazemap.publish import stats
-from hazemap.queries import Answer
+from hazemap.query_session import Unrecorded, run
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Statistics
-from hazemap.session import Unrecorded, run
 from hazemap.specs.parsing import budget as parsed_budget
 from hazemap.specs.parsing import cells as parsed_cells
-from hazemap.specs.public_location_spec import PublicLocationSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.table_spec import TableSpec
+from hazemap.specs.values_only_spec import PublicLocationSpec
 from hazemap.trust.curator import CentralPrices, Curator
 
 EAST, WEST = 13.55, 13.25

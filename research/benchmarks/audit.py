@@ -24,7 +24,7 @@ from hazemap.audit.planted_faults import PLANTS
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
 from hazemap.audit.subprocess_runs import Laboratory
 from hazemap.audit.synthetic_people import Square
-from hazemap.audit.trials import OfCrowd
+from hazemap.audit.trial_types import OfCrowd
 
 RESULTS = Path(__file__).parent / "results" / "audit.json"
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "audit.md"

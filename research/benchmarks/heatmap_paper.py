@@ -33,12 +33,12 @@ from hazemap.algorithms.single_level import evidence
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
 from hazemap.estimate import measurements
+from hazemap.noisy_queries import Answer, Query, Trust
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.queries import Answer, Query, Trust
-from hazemap.session import Transcript, Unrecorded, run
+from hazemap.query_session import Transcript, Unrecorded, run
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, OneVote, RowIsPerson
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
 from hazemap.trust.local import LocalReports
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation

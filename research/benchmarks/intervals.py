@@ -11,8 +11,8 @@ import numpy as np
 
 from hazemap.algorithms import Adaptive, Flat
 from hazemap.privacy.budget import ZCDP, PureDP
+from hazemap.query_session import Unrecorded, run
 from hazemap.releases.estimates import estimate
-from hazemap.session import Unrecorded, run
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.trust.curator import Curator
 from research.benchmarks.city import TREE, table, truth

@@ -87,7 +87,7 @@ def one(name: str, side: int, stored: str, repetitions: int) -> dict:
     from hazemap.compare.compared_methods import Method
     from hazemap.compare.ground_truth_maps import SQUARE, KnownCounts
     from hazemap.privacy.budget import PureDP
-    from hazemap.session import Unrecorded, run
+    from hazemap.query_session import Unrecorded, run
     from hazemap.spatial.quadtree import Quadtree
     from hazemap.tables.contribution_bounding import RowIsPerson
     from hazemap.trust.curator import Curator

@@ -30,17 +30,17 @@ from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE
 from hazemap.compare.ground_truth_maps import KnownCounts, middles
 from hazemap.compare.range_query_error import rectangles, sums
+from hazemap.noisy_queries import Measure
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.statement import A_PERSON, Statement
-from hazemap.queries import Measure
+from hazemap.query_session import Session, Unrecorded, run
 from hazemap.releases import Release
 from hazemap.releases.cell_geometry import equal_area
-from hazemap.session import Session, Unrecorded, run
 from hazemap.spatial.district_layers import DistrictLayer
-from hazemap.spatial.district_squares import DistrictSquares
+from hazemap.spatial.district_quadtree import DistrictSquares
 from hazemap.spatial.districts import Districts
-from hazemap.spatial.pixel_rectangles import bounds
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.rectangle_tree import bounds
 from hazemap.specs.parsing import SQUARES
 from hazemap.tables.contribution_bounding import AtMostRows
 from hazemap.trust.curator import Curator

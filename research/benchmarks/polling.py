@@ -36,19 +36,20 @@ import numpy as np
 
 from hazemap.algorithms import Adaptive
 from hazemap.codec import dumps
-from hazemap.device import enrolment, rows
+from hazemap.device import enrolment
+from hazemap.device import row_store as rows
 from hazemap.device.consent_policy import Policy
 from hazemap.device.device_process import DeviceProcess
 from hazemap.device.encrypted_store import EncryptedStore
-from hazemap.device.fleet_client import FleetClient
 from hazemap.device.http_client import HttpReply, HttpTransport
-from hazemap.device.rows import PersonRows
+from hazemap.device.pooled_http_client import FleetClient
+from hazemap.device.row_store import PersonRows
 from hazemap.errors import Unreachable
 from hazemap.privacy.budget import PureDP
 from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.trust.cohorts import Cohort, Sampling
+from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
 RESULTS = Path(__file__).with_name("results") / "polling.json"
 BOX = Box(13.2, 52.4, 13.6, 52.6)

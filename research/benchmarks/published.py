@@ -11,12 +11,12 @@ from hazemap.cells import Leaves, distinct
 from hazemap.encoders import Counts, Encoder
 from hazemap.engines.memory import MemoryTable
 from hazemap.estimate import read
+from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds, Trust
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream
-from hazemap.queries import Answer, Prices, Query, Question, Rounds, Trust
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson, Sensitivity
-from hazemap.trust.cohorts import Cohort, SecureSumPrices
+from hazemap.trust.cohort_assumptions import Cohort, SecureSumPrices
 
 ROWS = RowIsPerson()
 RNG = np.random.default_rng(5)

@@ -23,7 +23,7 @@ from hazemap.compare import density, emd
 from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.compare.map_to_pixels import painted
 from hazemap.privacy.budget import PureDP
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.trust.curator import Curator

@@ -31,10 +31,10 @@ from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
+from hazemap.query_session import Unrecorded, run
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Release
 from hazemap.releases.region_weights import weights
-from hazemap.session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, RowIsPerson

@@ -22,7 +22,7 @@ from hazemap.compare.map_scores import Scorer
 from hazemap.compare.map_to_pixels import painted
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.trust.curator import Curator

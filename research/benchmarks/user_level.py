@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from hazemap.algorithms.published.chop_user import CellVisits, ChopUserQuery, chop_user
-from hazemap.engines.single_cell_samples import Samples
-from hazemap.tables.sample_arrays import BestFit, WrapAround
+from hazemap.engines.single_cell_table import Samples
+from hazemap.tables.sample_grouping import BestFit, WrapAround
 from hazemap.values.quantizer import Quantizer
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

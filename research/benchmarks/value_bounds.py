@@ -20,11 +20,11 @@ from hazemap.algorithms import PrivateValueBounds
 from hazemap.cells import Tree
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.tables.votes import Votes
 from hazemap.trust.curator import Curator
-from hazemap.values.float_grid import FloatGrid
+from hazemap.values.histogram_bins import FloatGrid
 
 RESULTS = Path(__file__).resolve().parent / "results" / "value_bounds.json"
 Made = Callable[[np.random.Generator, int], np.ndarray]

@@ -19,15 +19,15 @@ from hazemap.cells import Leaves
 from hazemap.encoders import Values
 from hazemap.engines.duckdb import EngineTable
 from hazemap.estimate.value_estimates import Measurements
+from hazemap.noisy_queries import Answer, Query
 from hazemap.privacy.budget import ApproxDP, PureDP
-from hazemap.queries import Answer, Query
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.temporal.time_slots import Clock
 from hazemap.trust.curator import Curator
-from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import ValueEncoding
 
 HERE = Path(__file__).resolve().parent

@@ -51,15 +51,15 @@ def measure(path: str, degree: int, threads: int | None, memory: int) -> dict[st
     from hazemap.cells import Leaves
     from hazemap.encoders import Values
     from hazemap.estimate.value_estimates import Measurements
+    from hazemap.noisy_queries import Query
     from hazemap.privacy.budget import PureDP
-    from hazemap.queries import Query
     from hazemap.readers.open_table import open_table
     from hazemap.spatial.bounding_box import Box
     from hazemap.spatial.h3_hexagons import Hexagons
     from hazemap.tables.contribution_bounding import OwnMeans
     from hazemap.temporal.time_slots import Clock
     from hazemap.trust.curator import Curator
-    from hazemap.values.cell_time_slots import CellTimeSlots
+    from hazemap.values.cell_slot_counters import CellTimeSlots
     from hazemap.values.value_encoding import ValueEncoding
 
     value_encoding = ValueEncoding(0, 65, degree=degree)

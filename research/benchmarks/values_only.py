@@ -23,19 +23,19 @@ from hazemap.cells import Leaves
 from hazemap.encoders import PublicLocationValues, Values
 from hazemap.engines.duckdb import EngineTable
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
+from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.queries import Query
 from hazemap.readers.open_table import open_table
 from hazemap.specs.parsing import HexagonCells
-from hazemap.specs.public_location_spec import PublicLocationSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.specs.table_spec import TableSpec
+from hazemap.specs.values_only_spec import PublicLocationSpec
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.tables.person_cell_values import PersonCellValues, SelectedPersonCellValues
 from hazemap.temporal.time_slots import Always, Clock
 from hazemap.trust.curator import Curator
-from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import KnownCountEncoding
 
 HERE = Path(__file__).resolve().parent

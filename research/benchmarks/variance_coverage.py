@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from hazemap.cells import Leaves
-from hazemap.estimate.ratio_estimates import Interval
+from hazemap.estimate.mean_and_quantile_intervals import Interval
 from hazemap.estimate.value_estimates import Measurements
-from hazemap.estimate.variance_estimates import variances_known
+from hazemap.estimate.value_variance import variances_known
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.temporal.time_slots import Always
-from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import ValueEncoding
 
 RESULTS = Path(__file__).resolve().parent / "results" / "variance_coverage.json"

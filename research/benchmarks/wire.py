@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
 from hazemap.protocols.secure_aggregation.key_agreement import KeyPair, agreed, derived
 from hazemap.protocols.secure_aggregation.masks import add_mask, subtract_mask
-from hazemap.protocols.secure_aggregation.modular_arithmetic import pack, unpack
+from hazemap.protocols.secure_aggregation.modular_packing import pack, unpack
 from hazemap.protocols.secure_aggregation.prime_field import PRIME
 from hazemap.protocols.secure_aggregation.reed_solomon import join_with_errors
 from hazemap.protocols.secure_aggregation.shamir_sharing import join, join_all, split, split_all

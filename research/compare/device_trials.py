@@ -15,9 +15,9 @@ from hazemap.compare.trial_settings import Row, scorer, timed
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.session import Transcript
+from hazemap.query_session import Transcript
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from research.compare.location_visits import Visits
 

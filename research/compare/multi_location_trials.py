@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 from hazemap.compare.compared_methods import Method
 from hazemap.compare.density_metrics import density, kl, pearson, similarity
 from hazemap.compare.earth_movers_distance import emd
+from hazemap.compare.gaussian_blur import heatmap
 from hazemap.compare.ground_truth_maps import GroundTruthMap, square
-from hazemap.compare.heatmap_rendering import heatmap
 from hazemap.compare.map_scores import EMD_DEPTH, seen_at
 from hazemap.compare.map_to_pixels import painted
 from hazemap.compare.trial_settings import Row, timed

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from hazemap.engines.memory import MemoryTable
     from hazemap.errors import HazemapError
     from hazemap.execution.crash_recovery import Recoverable, recover, recoverable
+    from hazemap.noisy_queries import Answer, Query
     from hazemap.planning.release_plan import plan
     from hazemap.planning.statistics_plan import plan_stats
     from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
@@ -53,16 +54,15 @@ if TYPE_CHECKING:
     from hazemap.privacy.privacy_unit import Unit
     from hazemap.privacy.statement import Statement
     from hazemap.publish import release, run_release, run_stats, stats
-    from hazemap.queries import Answer, Query
+    from hazemap.query_session import Session, Unrecorded, replay, run, run_async
     from hazemap.readers.csv_dialect import CsvDialect
     from hazemap.readers.open_table import open_table
     from hazemap.releases import Estimate, Release, Statistics
     from hazemap.releases import open_release as open  # noqa: A004
-    from hazemap.session import Session, Unrecorded, replay, run, run_async
     from hazemap.spatial.binary_partition import BinaryPartition
     from hazemap.spatial.bounding_box import Box
     from hazemap.spatial.district_layers import DistrictLayer
-    from hazemap.spatial.district_squares import DistrictSquares
+    from hazemap.spatial.district_quadtree import DistrictSquares
     from hazemap.spatial.districts import Districts
     from hazemap.spatial.h3_hexagons import Hexagons
     from hazemap.spatial.quadtree import Quadtree
@@ -180,7 +180,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "spatial.binary_partition": ("BinaryPartition",),
     "spatial.bounding_box": ("Box",),
     "spatial.district_layers": ("DistrictLayer",),
-    "spatial.district_squares": ("DistrictSquares",),
+    "spatial.district_quadtree": ("DistrictSquares",),
     "spatial.districts": ("Districts",),
     "spatial.h3_hexagons": ("Hexagons",),
     "spatial.quadtree": ("Quadtree",),

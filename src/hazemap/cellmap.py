@@ -45,7 +45,8 @@ class CellMap:
     `values` is the best guess, what a picture shows: it may be shrunk or non-negative. `unbiased` is the
     least-squares estimate with standard error `stddev`; intervals come from it and from `noise` alone.
     All are float64[cells.size], in what the bounding rule counts (people, rows, visits). `reading` is how `values` were
-    read; in the most plausible map (`Reading.LIKELY`) people lie unevenly inside cells too (`estimate.disaggregation`).
+    read; in the most plausible map (`Reading.LIKELY`) people lie unevenly inside cells too
+    (`estimate.smooth_disaggregation`).
 
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> tree = Quadtree.world(depth=1)

@@ -11,16 +11,16 @@ from hazemap.errors import InputError, Unanswerable
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.session import Unrecorded, replay, run
+from hazemap.query_session import Unrecorded, replay, run
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.temporal.time_slots import Always, Clock
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
+from hazemap.trust.in_memory_secure_aggregation import SecureAggregation
 from hazemap.trust.local import LocalReports
-from hazemap.trust.secure_aggregation import SecureAggregation
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.values.value_encoding import ValueEncoding
 

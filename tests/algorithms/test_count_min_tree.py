@@ -11,7 +11,7 @@ from hazemap.cells import NOWHERE
 from hazemap.encoders import CountMinSketch, Counts
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.algorithms.cumulative_distribution import CumulativeTree, Distribution, best_branchings, expected_error
-from hazemap.engines.single_cell_samples import Samples
+from hazemap.engines.single_cell_table import Samples
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.trust.curator import Curator
 from hazemap.values.interval_tree import IntervalTree
 

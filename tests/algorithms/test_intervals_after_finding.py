@@ -8,17 +8,17 @@ import pytest
 from hazemap.algorithms import CellStatistics, PartitionSelection, PrivateValueBounds, TwoStageStatistics
 from hazemap.engines.duckdb import EngineTable
 from hazemap.estimate.value_estimates import Measurements
+from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.queries import Answer
+from hazemap.query_session import Unrecorded, run
 from hazemap.readers.open_table import open_table
-from hazemap.session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.temporal.time_slots import Clock
 from hazemap.trust.curator import Curator
-from hazemap.values.float_grid import FloatGrid
+from hazemap.values.histogram_bins import FloatGrid
 from hazemap.values.value_encoding import ValueEncoding
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)

@@ -12,9 +12,9 @@ from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent
+from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
-from hazemap.queries import Answer
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -146,7 +146,7 @@ from hazemap.algorithm_disclosure import counted
 from hazemap.algorithms.count_queries import with_nowhere
 from hazemap.estimate import read
 from hazemap.tables.contribution_bounding import Bounding
-from hazemap.specs.method_names import around
+from hazemap.specs.method_from_name import around
 {TREE}
 @dataclass(frozen=True)
 class StripMap:
@@ -187,9 +187,9 @@ from hazemap.codec import dumps, loads, MESSAGE, CLOSED_LIST, UNIONS
 from hazemap.errors import HazemapError
 from hazemap.server.campaign_spec import Campaign, campaign_from
 from hazemap.server.privacy_statement import statement
-from hazemap.specs.method_names import among_devices, method_from_name
+from hazemap.specs.method_from_name import among_devices, method_from_name
 from hazemap.specs.parsing import QuadtreeCells
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import KNOWN, Task
 
 box, rule, one = hazemap.Box(13.2, 52.4, 13.6, 52.6), hazemap.AtMostRows(1), hazemap.PureDP(1)

@@ -12,14 +12,14 @@ from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.session import Result, Unrecorded, replay, run
+from hazemap.query_session import Result, Unrecorded, replay, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.temporal.time_slots import Always
 from hazemap.trust.curator import Curator
-from hazemap.values.float_grid import FloatGrid
+from hazemap.values.histogram_bins import FloatGrid
 from hazemap.values.value_encoding import ValueEncoding
 
 SQUARE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 1)

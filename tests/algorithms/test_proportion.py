@@ -16,17 +16,17 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, TableError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.query_session import Unrecorded, run
 from hazemap.readers.open_table import open_table
-from hazemap.session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
 from hazemap.trust.device_tasks import askable
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
-from hazemap.values.binary_attribute import AttributeCells, BinaryAttribute
+from hazemap.values.binary_attribute_tree import AttributeCells, BinaryAttribute
 
 BOX = Box(13.0, 52.3, 13.8, 52.7)
 TREE = Quadtree.around(BOX, 7)

@@ -14,7 +14,7 @@ import pytest
 from hazemap.compare.compared_methods import Method
 from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.privacy.budget import PureDP
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.trust.curator import Curator
 

@@ -9,7 +9,7 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.estimate import Measurement
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.tables.contribution_bounding import AtMostRows, Outside
 from hazemap.trust.curator import Curator
 

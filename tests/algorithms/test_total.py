@@ -11,12 +11,12 @@ import hazemap
 from hazemap.algorithms import Adaptive, PrivateBoundingBox
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.query_session import Unrecorded, run
 from hazemap.readers.open_table import open_table
-from hazemap.session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_tree import WholeTree
+from hazemap.spatial.whole_domain import WholeTree
 from hazemap.tables.contribution_bounding import AtMostRows, Outside
 from hazemap.trust.curator import Curator
 

@@ -16,7 +16,7 @@ from hazemap.audit.audited_settings import Setting
 from hazemap.audit.csv_line_trials import OfSingleLine
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
 from hazemap.audit.synthetic_people import Square
-from hazemap.audit.trials import OfCrowd
+from hazemap.audit.trial_types import OfCrowd
 
 SURE = 1 - 1e-6
 """The confidence of every audit here: a sound build is called broken once in a million audits at most."""

@@ -21,7 +21,7 @@ from hazemap.server.http_routes import Application
 from hazemap.server.store import CampaignStore
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohort_assumptions import Cohort
 
 TOKEN, OPERATOR = "enrolment", "operator"
 FEW = "[cohort]\npeople = 20\nsurvivors = 15\n[question]\nfinest = 0\n"

@@ -102,7 +102,7 @@ def test_large_maps_are_proven_too(kind):
     elif kind == "a comb against its gaps":
         p, q = (np.tile(np.arange(side) % 8 < 4, (side, 1)) ^ flip for flip in (False, True))
     else:
-        from hazemap.compare.heatmap_rendering import heatmap
+        from hazemap.compare.gaussian_blur import heatmap
 
         spots = (rng.random((side, side)) < 0.01).astype(float)
         p, q = np.rint(heatmap(spots, 16) * 1e6).astype(np.int64), (spots * 10**6).astype(np.int64)

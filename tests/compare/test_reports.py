@@ -157,7 +157,7 @@ def test_methods_look_different():
 
 def test_a_picture_is_kept_beside_its_row(tmp_path):
     from hazemap.compare import run_comparison as running
-    from hazemap.compare.trials import Trial
+    from hazemap.compare.trial_key import Trial
     from hazemap.compare.worker_processes import Done, attempted
 
     np.save(tmp_path / "one.npy", np.random.default_rng(2).poisson(5.0, (16, 16)))

@@ -14,15 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from hazemap.compare import run_comparison as running
-from hazemap.compare import trials
+from hazemap.compare import trial_key as trials
 from hazemap.compare.compared_methods import AG, METHODS, UG, Method, method_named
 from hazemap.compare.datasets import MADE_UP, Datasets
 from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.compare.map_scores import MEASURES
 from hazemap.compare.presets import PRESETS, Catalogue, Preset
 from hazemap.compare.run_comparison import NAME, compared, opened, tasked
+from hazemap.compare.trial_key import Trial
 from hazemap.compare.trial_settings import Everyone
-from hazemap.compare.trials import Trial
 from hazemap.compare.worker_processes import Done, attempted
 from hazemap.errors import FileError, HazemapError, InputError
 from hazemap.spatial.quadtree import Quadtree
@@ -194,7 +194,7 @@ from hazemap.compare.datasets import Datasets
 from hazemap.compare.compared_methods import Method
 from hazemap.compare.run_comparison import compared
 from hazemap.compare.trial_settings import Everyone
-from hazemap.compare.trials import Trial
+from hazemap.compare.trial_key import Trial
 from hazemap.compare.worker_processes import Done, attempted
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where tests run in the background

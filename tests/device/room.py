@@ -8,11 +8,13 @@ import numpy as np
 
 from hazemap import codec
 from hazemap.cells import Leaves
-from hazemap.device import enrolment, rows
+from hazemap.device import enrolment
+from hazemap.device import row_store as rows
 from hazemap.device.consent_policy import Policy
-from hazemap.device.rows import PersonRows
+from hazemap.device.row_store import PersonRows
 from hazemap.device.task_handler import Answering, ServerTask
 from hazemap.encoders import Counts
+from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.merkle_roster import root
@@ -20,9 +22,8 @@ from hazemap.protocols.secure_aggregation.neighbour_graph import commitment
 from hazemap.protocols.secure_aggregation.server import Server
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
-from hazemap.queries import Query
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import Task, parameters_for
 
 TREE = Quadtree.world(depth=6)

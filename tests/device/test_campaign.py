@@ -12,14 +12,15 @@ import pytest
 from hazemap.algorithms import Flat, PrefixTree
 from hazemap.codec import dumps
 from hazemap.device import agent as agents
-from hazemap.device import enrolment, rows
+from hazemap.device import enrolment
+from hazemap.device import row_store as rows
 from hazemap.device.activity_log import ActivityLog
 from hazemap.device.consent_policy import Policy
 from hazemap.device.device_process import DeviceProcess
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.http_client import HttpClient
 from hazemap.device.privacy_account import PrivacyAccount
-from hazemap.device.rows import PersonRows
+from hazemap.device.row_store import PersonRows
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.releases import Release
@@ -30,7 +31,7 @@ from hazemap.server.polling_interval import Pace
 from hazemap.server.store import CampaignStore as ServerStore
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.trust.cohorts import Cohort, Sampling
+from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
 PEOPLE = 30
 TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 5)

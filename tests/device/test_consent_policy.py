@@ -10,13 +10,13 @@ from hazemap.device.consent_policy import Policy
 from hazemap.device.query_description import described
 from hazemap.encoders import Concatenation, CountMinSketch, Counts
 from hazemap.errors import FileError, InputError
+from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.queries import Query
-from hazemap.spatial.whole_tree import WholeTree
+from hazemap.spatial.whole_domain import WholeTree
 from hazemap.tables.contribution_bounding import AtMostCells, OneVote, RowIsPerson
 from hazemap.trust.device_tasks import parameters_for
-from hazemap.values.binary_attribute import AttributeCells, BinaryAttribute
+from hazemap.values.binary_attribute_tree import AttributeCells, BinaryAttribute
 from hazemap.values.rows_with_values import RowsWithValues
 
 from .room import FEW, TREE, task

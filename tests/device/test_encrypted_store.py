@@ -6,9 +6,10 @@ import stat
 import numpy as np
 import pytest
 
-from hazemap.device import enrolment, rows
+from hazemap.device import enrolment
+from hazemap.device import row_store as rows
 from hazemap.device.encrypted_store import EncryptedStore, Write
-from hazemap.device.rows import PersonRows, Rows
+from hazemap.device.row_store import PersonRows, Rows
 from hazemap.device.store_encryption_keys import Secret, key_file
 from hazemap.errors import FileError, InputError
 

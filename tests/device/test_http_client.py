@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from hazemap.device import fleet_client as lean
 from hazemap.device import http_client as http_transports
-from hazemap.device.fleet_client import FleetClient
+from hazemap.device import pooled_http_client as lean
 from hazemap.device.http_client import HttpClient, checked
+from hazemap.device.pooled_http_client import FleetClient
 from hazemap.errors import FileError, InputError, Unreachable
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -24,7 +24,7 @@ from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.server.polling_interval import Pace
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.trust.cohorts import Cohort, Sampling
+from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
 from .serving import AS_OPERATOR, TOKEN, serving
 

@@ -8,14 +8,14 @@ from hazemap.cells import Leaves
 from hazemap.device.query_description import described
 from hazemap.encoders import Values
 from hazemap.errors import Refused
+from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
-from hazemap.queries import Query
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.temporal.time_slots import Always
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import Task
-from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import ValueEncoding
 
 

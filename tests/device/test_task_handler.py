@@ -9,16 +9,17 @@ import pytest
 
 from hazemap import codec
 from hazemap.cells import Leaves
-from hazemap.device import enrolment, rows
+from hazemap.device import enrolment
+from hazemap.device import row_store as rows
 from hazemap.device.activity_log import ActivityLog
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.encoders import Concatenation, Counts, HaarWavelet
 from hazemap.encoders.encoder import Entries
+from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
 from hazemap.protocols.secure_aggregation.messages import Masked, Stage
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.queries import Query
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows
 from hazemap.trust.checked_contribution import contribution
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.colour_scales import DensityScale, error_classes, error_colours, error_labels, quantile, short
-from hazemap.draw.density_surface import DensitySurface
 from hazemap.draw.viewport import Viewport
 
 

@@ -128,8 +128,8 @@ def test_a_dense_cell_is_darker_than_a_sparse_one_and_surer(town, tree, pixel):
 
 
 def test_a_cell_has_the_colour_that_the_legend_says(make, tree, pixel):
+    from hazemap.draw.cell_densities import DensitySurface
     from hazemap.draw.colour_scales import DensityScale
-    from hazemap.draw.density_surface import DensitySurface
 
     cells = tree.grid(2).ravel()
     cellmap = make(tree, cells, np.arange(16.0) ** 3)

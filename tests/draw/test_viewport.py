@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.cells import Leaves
-from hazemap.draw.cell_shapes import SquareCells
-from hazemap.draw.density_surface import DensitySurface
+from hazemap.draw.cell_densities import DensitySurface
+from hazemap.draw.cell_painting import SquareCells
 from hazemap.draw.viewport import NARROWEST, WIDEST, Viewport, ground, latitude, longitude, sheet
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree

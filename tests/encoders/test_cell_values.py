@@ -18,7 +18,7 @@ from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Outside, OwnMeans, Sensitivity
 from hazemap.temporal.time_slots import Always, Clock
-from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import ValueEncoding
 
 SQUARE = Quadtree.around(Box(0.0, 0.0, 1.0, 1.0), 2)

@@ -18,7 +18,7 @@ from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostCells, OneVote, Sensitivity
 from hazemap.temporal.time_slots import Weekdays
-from hazemap.values.float_grid import FloatGrid, HistogramBins, Log2Bins
+from hazemap.values.histogram_bins import FloatGrid, HistogramBins, Log2Bins
 from hazemap.values.rows_with_values import RowsWithValues
 
 SQUARE = Quadtree.around(Box(0.0, 0.0, 1.0, 1.0), 2)

@@ -32,7 +32,7 @@ from hazemap.tables.keyed_hash import KeyWords, numbers, seeds
 from hazemap.tables.person_cell_values import DRAWN_AS, PersonCellValues
 from hazemap.tables.votes import Votes
 from hazemap.temporal.time_slots import Always, Clock
-from hazemap.values.cell_time_slots import CellTimeSlots, ObservedCellSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots, ObservedCellSlots
 from hazemap.values.value_encoding import ValueEncoding
 
 FULL = np.uint64(2**64 - 1)

@@ -11,7 +11,7 @@ from hazemap.encoders import Counts
 from hazemap.estimate import consistent, measurements, nonnegative, read, shrunk
 from hazemap.estimate.regular_tree_least_squares import levels
 from hazemap.estimate.transcript_measurements import with_sampling
-from hazemap.queries import Answer, Query
+from hazemap.noisy_queries import Answer, Query
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote
 

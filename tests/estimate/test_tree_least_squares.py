@@ -13,7 +13,7 @@ from hazemap.estimate.regular_tree_least_squares import levels
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_tree import WholeTree
+from hazemap.spatial.whole_domain import WholeTree
 
 TREE = Quadtree.world(depth=3)
 BASE = np.sort(TREE.grid(3).ravel())

@@ -25,8 +25,8 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.statement import Statement
 from hazemap.publish import release, run_release, stats
+from hazemap.query_session import Session
 from hazemap.releases import Release, Statistics
-from hazemap.session import Session
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.table_spec import TableSpec
 from hazemap.trust.curator import Curator

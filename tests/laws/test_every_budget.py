@@ -14,16 +14,16 @@ from tests.every_method import LEVELLED, WHOLE
 
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapError, Unanswerable
+from hazemap.noisy_queries import Answer, Question
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.mechanisms import refuse_too_wide
 from hazemap.privacy.random_stream import Stream
-from hazemap.queries import Answer, Question
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
-from hazemap.specs.method_names import method_from_name
+from hazemap.specs.method_from_name import method_from_name
 from hazemap.specs.parsing import bounding, refuse_absurd
 from hazemap.specs.parsing import cells as parsed_cells
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
 from hazemap.trust.local import LocalReports
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation

@@ -12,8 +12,8 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.estimate import consistent, measurements
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.query_session import Unrecorded, run
 from hazemap.releases.estimates import estimate
-from hazemap.session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.trust.curator import Curator

@@ -12,7 +12,7 @@ from hazemap.errors import InputError, TableError
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.district_layers import DistrictLayer
-from hazemap.spatial.district_squares import DistrictSquares
+from hazemap.spatial.district_quadtree import DistrictSquares
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -6,7 +6,17 @@ from pathlib import Path
 import hazemap
 
 PACKAGE = Path(hazemap.__file__).parent
-PARTS = ("privacy", "encoders", "trust", "codec", "tables", "engines", "readers", "session.py", "statement_builder.py")
+PARTS = (
+    "privacy",
+    "encoders",
+    "trust",
+    "codec",
+    "tables",
+    "engines",
+    "readers",
+    "query_session.py",
+    "statement_builder.py",
+)
 
 
 def test_prices_rules_and_questions_cannot_be_changed_after_they_were_checked():

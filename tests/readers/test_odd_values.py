@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from hazemap.engines.point_columns import coordinates_of
+from hazemap.engines.coordinate_readers import coordinates_of
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.quadtree import Quadtree

@@ -17,10 +17,10 @@ import pytest
 
 from hazemap.engines.person_ids import TextIds, WholeNumbers, ids_of
 from hazemap.errors import FileError, TableError
-from hazemap.readers import geojson_files
-from hazemap.readers import value_conversion as loose_values
-from hazemap.readers.geojson_files import GeoJsonFeatures, features_of, open_geojson
-from hazemap.readers.value_conversion import numbers_of, text_of
+from hazemap.readers import geojson_points as geojson_files
+from hazemap.readers import value_coercion as loose_values
+from hazemap.readers.geojson_points import GeoJsonFeatures, features_of, open_geojson
+from hazemap.readers.value_coercion import numbers_of, text_of
 from hazemap.tables.keyed_hash import KeyWords, seeds
 
 TEXTS = [

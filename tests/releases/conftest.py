@@ -11,11 +11,11 @@ from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts
 from hazemap.estimate import from_transcript
+from hazemap.noisy_queries import Answer, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.statement import A_PERSON, Statement
-from hazemap.queries import Answer, Query
+from hazemap.query_session import Exchange
 from hazemap.releases import Release
-from hazemap.session import Exchange
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -31,8 +31,8 @@ from hazemap.algorithms import (
 from hazemap.cellmap import Reading
 from hazemap.engines.memory import MemoryTable
 from hazemap.privacy.budget import PureDP
+from hazemap.query_session import Unrecorded, run
 from hazemap.releases import Release
-from hazemap.session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

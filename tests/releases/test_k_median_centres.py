@@ -10,9 +10,9 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.query_session import Unrecorded, run
 from hazemap.releases import Release
 from hazemap.releases.k_median_centres import FINE, RADIUS, Centres
-from hazemap.session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.trust.curator import Curator

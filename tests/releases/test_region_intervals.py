@@ -13,8 +13,8 @@ from hazemap.algorithms import Adaptive, CountMin, Flat
 from hazemap.engines.memory import MemoryTable
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.query_session import Unrecorded, run
 from hazemap.releases import Release
-from hazemap.session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import RowIsPerson

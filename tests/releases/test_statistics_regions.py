@@ -9,19 +9,19 @@ from hazemap.encoders import PublicLocationValues
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
+from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON, Statement
-from hazemap.queries import Answer
+from hazemap.query_session import Unrecorded, run
 from hazemap.releases import Statistics
-from hazemap.session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.temporal.time_slots import Always, Clock
 from hazemap.trust.curator import Curator
-from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import KnownCountEncoding, ValueEncoding
 
 BERLIN = Box(13.2, 52.4, 13.6, 52.6)

@@ -18,16 +18,16 @@ from hazemap.errors import FileError, InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON, Statement
+from hazemap.query_session import Unrecorded, run
 from hazemap.releases import Release, Statistics
 from hazemap.releases.notebook_card import thumbnail
-from hazemap.session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.release_spec import ASSUMPTIONS
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.temporal.time_slots import Clock
 from hazemap.trust.curator import CentralPrices, Curator
-from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import ValueEncoding
 
 SQUARE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 2)

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from hazemap.cells import Leaves
 from hazemap.compare import density_metrics as densities
 from hazemap.compare import earth_movers_distance as transport
-from hazemap.compare import heatmap_rendering as heatmaps
+from hazemap.compare import gaussian_blur as heatmaps
 from hazemap.compare.compared_methods import Method
 from hazemap.compare.datasets import mixture
 from hazemap.compare.ground_truth_maps import GroundTruthMap
+from hazemap.compare.trial_key import Trial
 from hazemap.compare.trial_settings import Everyone
-from hazemap.compare.trials import Trial
 from hazemap.errors import InputError
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OneVote

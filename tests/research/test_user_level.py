@@ -17,8 +17,8 @@ from hazemap.compare.report_page import written
 from hazemap.compare.result_tables import by_map
 from hazemap.compare.results import Results
 from hazemap.compare.run_comparison import RESULTS, compared
+from hazemap.compare.trial_key import Trial
 from hazemap.compare.trial_settings import Everyone
-from hazemap.compare.trials import Trial
 from hazemap.compare.worker_processes import Done, attempted
 from hazemap.draw import figure_layout as drawn
 from hazemap.errors import FileError, InputError

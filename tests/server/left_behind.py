@@ -25,7 +25,7 @@ from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.releases import Release
 from hazemap.server.campaign_spec import Campaign
-from hazemap.trust.cohorts import SecureSumPrices
+from hazemap.trust.cohort_assumptions import SecureSumPrices
 
 STAGES = ("keys", "shares", "masked", "assent", "unmask")
 """Of a semi-honest session, in order."""

@@ -14,7 +14,7 @@ from hazemap.releases import Release
 from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.trust.cohorts import Cohort, Sampling, SecureSumPrices
+from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
 
 from .fleet import Town, crowd
 

@@ -27,7 +27,7 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.trust.cohorts import Cohort, Sampling
+from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
 from .fleet import crowd
 from .left_behind import STAGES, LeftBehind, instant, rank, sessions

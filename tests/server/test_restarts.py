@@ -10,7 +10,7 @@ from hazemap.algorithms import Adaptive
 from hazemap.privacy.budget import PureDP
 from hazemap.releases import Release
 from hazemap.server.store import CampaignStore
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohort_assumptions import Cohort
 
 from .fleet import Town, crowd
 from .test_campaign_spec import TREE, campaign, counts, truth

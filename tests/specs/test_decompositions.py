@@ -12,7 +12,7 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.releases import Release
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
-from hazemap.specs.method_names import among_devices, method_from_name
+from hazemap.specs.method_from_name import among_devices, method_from_name
 from hazemap.specs.parsing import HexagonCells, QuadtreeCells
 from hazemap.tables.contribution_bounding import AtMostRows
 

@@ -19,7 +19,7 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.publish import release
 from hazemap.releases import Release
 from hazemap.spatial.bounding_box import Box
-from hazemap.specs.method_names import among_devices, method_from_name, reach
+from hazemap.specs.method_from_name import among_devices, method_from_name, reach
 from hazemap.specs.parsing import SQUARES, DistrictFiles, cells
 from hazemap.tables.contribution_bounding import AtMostRows
 

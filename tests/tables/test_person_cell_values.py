@@ -17,7 +17,7 @@ from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.tables.person_cell_values import PersonCellValues, SelectedPersonCellValues
 from hazemap.temporal.time_slots import Always, Clock
-from hazemap.values.cell_time_slots import CellTimeSlots, ObservedCellSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots, ObservedCellSlots
 from hazemap.values.value_encoding import ValueEncoding
 
 SQUARE = Quadtree.around(Box(0.0, 0.0, 1.0, 1.0), 2)

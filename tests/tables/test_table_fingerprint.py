@@ -15,7 +15,7 @@ from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, OneVote, RowIsPerson
 from hazemap.tables.keyed_hash import mix
 from hazemap.tables.table_fingerprint import FEWEST, MORE, MOST, SAME_PEOPLE, SAME_PLACES, Fingerprint
-from hazemap.values.cell_time_slots import ObservedCellSlots
+from hazemap.values.cell_slot_counters import ObservedCellSlots
 
 KEY = b"k" * 32
 TREE = Quadtree.world(depth=4)

@@ -10,15 +10,15 @@ from hazemap import codec
 from hazemap.cells import Leaves
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, QuantileScores
 from hazemap.errors import CodecError, InputError, Refused
+from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.protocols.secure_aggregation.minimum_parameters import MinimumParameters
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.queries import Choice, Query
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
-from hazemap.trust.cohorts import Cohort, Sampling
+from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.device_tasks import KNOWN, Task, check, parameters_for
 
 TREE = Quadtree.world(depth=6)

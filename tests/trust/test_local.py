@@ -15,10 +15,10 @@ from hazemap.cells import Leaves
 from hazemap.encoders import Counts, QuantileScores
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
+from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.queries import Choice, Query
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
 from hazemap.trust.local import Asymmetric, LocalPrices, LocalReports, Symmetric

@@ -16,14 +16,14 @@ from hazemap.cells import Leaves
 from hazemap.encoders import Concatenation, Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, NotOpened, Unanswerable
+from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.queries import Query
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote
-from hazemap.trust.cohorts import Cohort, Sampling
-from hazemap.trust.secure_aggregation import SecureAggregation
+from hazemap.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.trust.in_memory_secure_aggregation import SecureAggregation
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 TREE = Quadtree(0.25, 0.25, 0.25, 4)

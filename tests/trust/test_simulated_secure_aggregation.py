@@ -12,14 +12,14 @@ from hazemap.cells import Leaves
 from hazemap.encoders import Concatenation, Counts, QuantileScores
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapWarning, InputError, NotOpened, Unanswerable
+from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.queries import Choice, Query
-from hazemap.session import Unrecorded, replay, run
+from hazemap.query_session import Unrecorded, replay, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
 from hazemap.tables.votes import Votes
-from hazemap.trust.cohorts import Cohort, Sampling, SecureSumPrices
+from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 TREE = Quadtree(0.25, 0.25, 0.25, 6)

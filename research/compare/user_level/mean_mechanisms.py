@@ -16,7 +16,7 @@ from hazemap.algorithms.published.user_level_means import (
     worst_case_length,
 )
 from hazemap.privacy.budget import exact
-from hazemap.tables.sample_arrays import BestFit, Filling, SampleCounts, WrapAround
+from hazemap.tables.sample_grouping import BestFit, Filling, SampleCounts, WrapAround
 from hazemap.values.quantizer import Quantizer
 
 Length = Callable[[SampleCounts, float], int]

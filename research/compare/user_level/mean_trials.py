@@ -9,8 +9,8 @@ import numpy as np
 
 from hazemap.compare.trial_settings import Row
 from hazemap.privacy.budget import PureDP
-from hazemap.session import Unrecorded, run
-from hazemap.tables.sample_arrays import SampleCounts
+from hazemap.query_session import Unrecorded, run
+from hazemap.tables.sample_grouping import SampleCounts
 from hazemap.trust.curator import Curator
 from research.compare.user_level.mean_mechanisms import Mechanism
 from research.compare.user_level.one_cell import OneCell

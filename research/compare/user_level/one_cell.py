@@ -7,10 +7,10 @@ from hashlib import sha256
 import numpy as np
 
 from hazemap.arrays import Floats, Ints
-from hazemap.engines.single_cell_samples import Samples
+from hazemap.engines.single_cell_table import Samples
 from hazemap.planning.synthetic_city import normal
 from hazemap.privacy.random_stream import Stream
-from hazemap.tables.sample_arrays import SampleCounts
+from hazemap.tables.sample_grouping import SampleCounts
 from hazemap.values.quantizer import Quantizer
 
 FEW = 20

@@ -6,22 +6,22 @@ from hazemap.algorithms.count_min_tree import CountMin
 from hazemap.algorithms.dense_emd_pyramid import DensePyramid
 from hazemap.algorithms.htf_plus import HTFPlus
 from hazemap.algorithms.named_methods import BUILT_IN, NamedMethod
-from hazemap.algorithms.national_districts import National
 from hazemap.algorithms.partition_selection import PartitionSelection
 from hazemap.algorithms.private_bounding_box import LocateBox, PrivateBoundingBox
 from hazemap.algorithms.private_value_bounds import PrivateValueBounds
 from hazemap.algorithms.proportion import Proportion
+from hazemap.algorithms.published.adaptive_hierarchical_histogram import PrefixTree
 from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
 from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, Hierarchical
 from hazemap.algorithms.published.htf import HTF
 from hazemap.algorithms.published.kd_tree import KDTree
-from hazemap.algorithms.published.prefix_tree import PrefixTree
 from hazemap.algorithms.published.privlet import Privlet
 from hazemap.algorithms.published.privtree import PrivTree
 from hazemap.algorithms.published.thresholded_histograms import LaplaceClip, TopCells
 from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
 from hazemap.algorithms.single_level import BestLevel, FittedLevel, Flat
 from hazemap.algorithms.sparse_emd_pyramid import Pyramid
+from hazemap.algorithms.trees_within_districts import National
 from hazemap.algorithms.two_stage_statistics import PrivateBoxStatistics, TwoStageStatistics
 
 METHODS: tuple[type, ...] = (

@@ -13,8 +13,8 @@ from hazemap.cells import NOWHERE, Cells, Leaves, Partition, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import Consistent, Measurement, consistent, measurements, read, roughness
-from hazemap.queries import Answer, Prices, Query, Question, Rounds
-from hazemap.spatial.whole_tree import WholeTree
+from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
+from hazemap.spatial.whole_domain import WholeTree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 TO_THE_TOP = 64

@@ -10,14 +10,14 @@ import numpy as np
 from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Values
-from hazemap.encoders.public_location_values import PublicLocationValues
+from hazemap.encoders.known_count_values import PublicLocationValues
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
-from hazemap.queries import Prices, Query, Rounds
+from hazemap.noisy_queries import Prices, Query, Rounds
 from hazemap.spatial.bounding_box import WORLD
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.temporal.time_slots import Slots
-from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.value_encoding import ValueEncoding
 
 

@@ -16,7 +16,7 @@ from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.queries import Answer, Prices, Query, Rounds
+from hazemap.noisy_queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 

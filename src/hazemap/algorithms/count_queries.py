@@ -13,7 +13,7 @@ from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.encoders import Concatenation, Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.queries import Answer, Prices, Query, Question, Rounds
+from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import Bounding
 

@@ -11,7 +11,7 @@ from hazemap.arrays import Floats
 from hazemap.cellmap import Reading
 from hazemap.errors import InputError
 from hazemap.estimate.isotonic_regression import monotone
-from hazemap.queries import Prices, Rounds
+from hazemap.noisy_queries import Prices, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 from hazemap.values.interval_tree import IntervalTree
 

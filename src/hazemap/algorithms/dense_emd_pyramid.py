@@ -15,7 +15,7 @@ from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
 from hazemap.estimate.tree_emd_projection import nearest
-from hazemap.queries import Prices, Query, Rounds
+from hazemap.noisy_queries import Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import Bounding, OneVote
 
 

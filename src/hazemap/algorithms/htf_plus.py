@@ -11,7 +11,7 @@ from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.queries import Prices, Rounds
+from hazemap.noisy_queries import Prices, Rounds
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 

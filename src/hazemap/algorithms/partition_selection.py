@@ -13,9 +13,9 @@ from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import CellPresence, Counts, Values
 from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import Measurements
-from hazemap.queries import Answer, Prices, Query, Rounds
+from hazemap.noisy_queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostCells
-from hazemap.values.cell_time_slots import MOST_PLACES, CellTimeSlots
+from hazemap.values.cell_slot_counters import MOST_PLACES, CellTimeSlots
 from hazemap.values.rows_with_values import RowsWithValues
 
 MOST_ASKED = 1 << 18

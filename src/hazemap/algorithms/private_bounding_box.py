@@ -11,7 +11,7 @@ from hazemap.algorithms.published.hierarchical_histogram import HB
 from hazemap.cellmap import CellMap
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Counts, Encoder
-from hazemap.queries import Prices, Query, Question, Rounds
+from hazemap.noisy_queries import Prices, Query, Question, Rounds
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.h3_hexagons import Hexagons, cells_about
 from hazemap.spatial.quadtree import Quadtree

@@ -12,10 +12,10 @@ import numpy as np
 from hazemap.arrays import Floats
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate.ratio_estimates import loudest
-from hazemap.queries import Answer, Prices, Query, Rounds
+from hazemap.estimate.mean_and_quantile_intervals import loudest
+from hazemap.noisy_queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import OneVote
-from hazemap.values.float_grid import FloatGrid, HistogramBins, Log2Bins
+from hazemap.values.histogram_bins import FloatGrid, HistogramBins, Log2Bins
 
 FINEST = (64, 32)
 """Into how many bins of equal width a range is cut at most; and then once more what is left of it."""

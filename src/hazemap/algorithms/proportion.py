@@ -16,9 +16,9 @@ from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import checked_confidence
-from hazemap.queries import Answer, Prices, Query, Rounds
+from hazemap.noisy_queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
-from hazemap.values.binary_attribute import AttributeCells
+from hazemap.values.binary_attribute_tree import AttributeCells
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent, measurements, nonnegative, read
-from hazemap.queries import Prices, Query, Rounds
+from hazemap.noisy_queries import Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 

@@ -17,7 +17,7 @@ from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent, measurements, nonnegative, read
 from hazemap.estimate.transcript_measurements import with_sampling
-from hazemap.queries import Answer, Prices, Query, Question, Rounds
+from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.tables.contribution_bounding import Bounding, OneVote
 
 FIRST_CELLS = 20

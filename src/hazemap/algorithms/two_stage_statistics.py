@@ -13,11 +13,11 @@ from hazemap.cells import Tree
 from hazemap.encoders import Values
 from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import Measurements
-from hazemap.queries import Prices, Query, Rounds
+from hazemap.noisy_queries import Prices, Query, Rounds
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.tables.contribution_bounding import OwnMeans
-from hazemap.values.cell_time_slots import MOST_PLACES, CellTimeSlots
+from hazemap.values.cell_slot_counters import MOST_PLACES, CellTimeSlots
 from hazemap.values.value_encoding import ValueEncoding
 
 

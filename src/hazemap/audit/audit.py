@@ -8,7 +8,7 @@ from typing import Any
 from hazemap.audit.evidence.noise_independence import Copies
 from hazemap.audit.findings import AuditFinding, Test, judge
 from hazemap.audit.subprocess_runs import Laboratory, RunOrder, RunOutcome
-from hazemap.audit.trials import AuditTrial
+from hazemap.audit.trial_types import AuditTrial
 from hazemap.errors import InputError
 
 Progress = Callable[[str, float | None], None]

@@ -94,7 +94,7 @@ class Setting:
     @property
     def algorithm(self) -> Any:
         """The method itself, over cells in the box."""
-        from hazemap.specs.method_names import method_from_name
+        from hazemap.specs.method_from_name import method_from_name
         from hazemap.specs.parsing import bounding, cells
 
         box = None if self.box is None else Box.parse(self.box)

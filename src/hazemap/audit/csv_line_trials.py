@@ -14,7 +14,7 @@ from hazemap.audit.findings import LawTest, LossTest, Test
 from hazemap.audit.random_canaries import Kind
 from hazemap.audit.subprocess_runs import RunOrder, RunOutcome
 from hazemap.audit.synthetic_people import HEADER, Square, row
-from hazemap.audit.trials import AuditTrial
+from hazemap.audit.trial_types import AuditTrial
 
 TINY, REFUSED = "1/1000", 20
 """At so small an ε refusals that differ in all of a few runs are no chance; and how many runs that are."""

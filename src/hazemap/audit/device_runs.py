@@ -13,11 +13,11 @@ from hazemap.audit.observed_output import Observation
 from hazemap.audit.synthetic_people import File
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapError
-from hazemap.queries import Trust
+from hazemap.noisy_queries import Trust
+from hazemap.query_session import Exchange, Unrecorded, replay, run
 from hazemap.readers.open_table import open_table
-from hazemap.session import Exchange, Unrecorded, replay, run
-from hazemap.specs.method_names import among_devices
-from hazemap.trust.cohorts import Cohort
+from hazemap.specs.method_from_name import among_devices
+from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.local import LocalReports
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 

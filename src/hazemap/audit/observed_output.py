@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from hazemap.arrays import Floats
 from hazemap.errors import HazemapError
+from hazemap.query_session import Transcript
 from hazemap.releases import Release, Statistics
-from hazemap.session import Transcript
 
 
 @dataclass(frozen=True, eq=False)

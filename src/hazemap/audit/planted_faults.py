@@ -21,15 +21,15 @@ from hazemap.engines.duckdb_connection import DuckDBConnection, literal, quoted
 from hazemap.engines.person_ids import Coded, TextIds
 from hazemap.engines.table_source import SourcePart, TableSource, named_numbers
 from hazemap.errors import InputError, LedgerError
+from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers import discrete_gaussian, discrete_laplace
-from hazemap.queries import Answer, Query, Question
+from hazemap.query_session import Session
 from hazemap.readers import open_table as sources
 from hazemap.readers.file_formats import open_files
-from hazemap.session import Session
 from hazemap.tables.contribution_bounding import AtMostRows, Sensitivity
 from hazemap.tables.keyed_hash import KeyWords
 from hazemap.tables.votes import Votes

@@ -12,13 +12,13 @@ import numpy as np
 from hazemap import codec
 from hazemap.audit.audited_settings import LOCAL, Setting
 from hazemap.audit.evidence.distinguishing_events import distinguished
-from hazemap.audit.evidence.ledger_replay import prices
+from hazemap.audit.evidence.ledger_and_transcript import prices
 from hazemap.audit.findings import LossTest, Test
 from hazemap.audit.observed_output import Observation
 from hazemap.audit.subprocess_runs import RunOrder, RunOutcome
 from hazemap.audit.synthetic_people import File, NeighbouringTables, Square, alone, canary, row
-from hazemap.audit.trials import AuditTrial
-from hazemap.queries import Answer, Choice, Growth, Measure, Query, Question
+from hazemap.audit.trial_types import AuditTrial
+from hazemap.noisy_queries import Answer, Choice, Growth, Measure, Query, Question
 
 QUESTIONS = {"kd-tree": Choice, "kd-tree-uniform": Choice, "htf": Measure, "privtree": Growth}
 """Methods that ask what is no sum, and what that is."""

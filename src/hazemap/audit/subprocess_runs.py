@@ -19,7 +19,7 @@ from hazemap.audit.observed_output import REMOVED, Charged, Observation, charges
 from hazemap.audit.synthetic_people import BOX, quarters
 from hazemap.audit.table_formats import written
 from hazemap.errors import HazemapError
-from hazemap.session import Exchange
+from hazemap.query_session import Exchange
 
 DATASET = "audited"
 

@@ -18,8 +18,8 @@ from hazemap.audit.random_canaries import KINDS, CanaryCrowd
 from hazemap.audit.single_query_trials import QUESTIONS, OfQuestion
 from hazemap.audit.synthetic_people import BOX, Square, alone, among_absent, outside, standard, values
 from hazemap.audit.table_formats import CSV, FORMS
-from hazemap.audit.trials import AuditTrial, OfBeginnings, OfCap, OfCrowd, OfMovement, OfNeighbours
-from hazemap.queries import Growth
+from hazemap.audit.trial_types import AuditTrial, OfBeginnings, OfCap, OfCrowd, OfMovement, OfNeighbours
+from hazemap.noisy_queries import Growth
 
 DEPTH = 5
 """The square of places is cut so often: 1,024 places."""

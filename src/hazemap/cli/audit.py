@@ -11,7 +11,7 @@ from hazemap.errors import HazemapError, InputError
 
 if TYPE_CHECKING:
     from hazemap.audit.audit import Report
-    from hazemap.audit.trials import AuditTrial
+    from hazemap.audit.trial_types import AuditTrial
 
 EXAMPLE = "Example: [bold]hazemap audit --method auto --bounding 'one row' --releases 200 -o audit.md[/bold]"
 

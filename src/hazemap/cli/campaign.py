@@ -99,7 +99,7 @@ def start(
     from hazemap.protocols.secure_aggregation.session_parameters import Mode
     from hazemap.server.campaign_spec import Campaign, Deadlines
     from hazemap.specs.release_spec import ReleaseSpec
-    from hazemap.trust.cohorts import Cohort, Sampling
+    from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
     cohort = Cohort(
         people,

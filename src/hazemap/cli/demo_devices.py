@@ -61,7 +61,7 @@ def demo_devices(
     from hazemap.releases import Release
     from hazemap.server.campaign_spec import Campaign, Deadlines
     from hazemap.specs.release_spec import ReleaseSpec
-    from hazemap.trust.cohorts import Cohort, Sampling
+    from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
     _made(folder)
     begun = time.monotonic()

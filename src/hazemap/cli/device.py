@@ -112,7 +112,7 @@ def add(
     from time import time as now
 
     from hazemap.device import enrolment
-    from hazemap.device.rows import Rows, expire
+    from hazemap.device.row_store import Rows, expire
     from hazemap.device.rows_per_person import own
 
     places = own(source, lon=lon, lat=lat, time=time, value=value, mark=mark)
@@ -215,7 +215,7 @@ def settle(
 ) -> None:
     """A device for each of the first people of a table, unless the store has its devices already."""
     from hazemap.device import enrolment
-    from hazemap.device.rows import added, any_rows
+    from hazemap.device.row_store import added, any_rows
     from hazemap.device.rows_per_person import people
 
     there = enrolment.devices(file)
@@ -277,7 +277,7 @@ def status(
 
     from hazemap.device import enrolment
     from hazemap.device.privacy_account import PrivacyAccount, shown, spent
-    from hazemap.device.rows import Rows
+    from hazemap.device.row_store import Rows
 
     rules = policy_at(policy, store)
     with opened(store, passphrase) as file:
@@ -320,7 +320,7 @@ def forget(
     passphrase: Ask = False,
 ) -> None:
     """Delete all rows for good; what was sent in sums cannot be taken back."""
-    from hazemap.device.rows import forget as forget_rows
+    from hazemap.device.row_store import forget as forget_rows
 
     what = "the rows, identity, account and log" if everything else "all rows"
     with opened(store, passphrase) as file:

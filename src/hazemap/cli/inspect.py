@@ -9,7 +9,7 @@ from hazemap.cli.shared_options import AsJson, ReleaseFile
 from hazemap.errors import TranscriptMismatch
 
 if TYPE_CHECKING:
-    from hazemap.queries import Question
+    from hazemap.noisy_queries import Question
     from hazemap.releases import Release, Statistics
     from hazemap.tables.contribution_bounding import Bounding
 
@@ -80,7 +80,7 @@ def _unit(asked: object, rule: "Bounding") -> int:
 
 def _asked(question: "Question") -> object:
     """What a question asks for; a tree that grows is asked for itself."""
-    from hazemap.queries import Growth, Query
+    from hazemap.noisy_queries import Growth, Query
 
     if isinstance(question, Growth):
         return question

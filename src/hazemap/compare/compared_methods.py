@@ -11,7 +11,7 @@ from hazemap.errors import InputError
 from hazemap.privacy.budget import exact
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.specs.method_names import method_from_name
+from hazemap.specs.method_from_name import method_from_name
 from hazemap.specs.parsing import QuadtreeCells
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson
 

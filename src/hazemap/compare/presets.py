@@ -8,8 +8,8 @@ from hazemap.compare.datasets import Datasets
 from hazemap.compare.figures import Draw, against_epsilon, ranking
 from hazemap.compare.result_tables import Table, hindsight
 from hazemap.compare.results import Results
+from hazemap.compare.trial_key import Trial
 from hazemap.compare.trial_settings import Everyone, Named, Setting
-from hazemap.compare.trials import Trial
 from hazemap.errors import InputError
 
 

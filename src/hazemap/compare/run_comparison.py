@@ -15,8 +15,8 @@ import numpy as np
 
 from hazemap.atomic_write import whole
 from hazemap.compare.datasets import Datasets
+from hazemap.compare.trial_key import Trial
 from hazemap.compare.trial_settings import Place, Row
-from hazemap.compare.trials import Trial
 from hazemap.compare.worker_processes import WorkerTask, measured
 from hazemap.errors import FileError, InputError
 

@@ -10,9 +10,9 @@ from hazemap.compare.compared_methods import Method
 from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.compare.map_scores import Scorer, seen_at
 from hazemap.compare.map_to_pixels import painted
+from hazemap.noisy_queries import Trust
 from hazemap.privacy.budget import PureDP
-from hazemap.queries import Trust
-from hazemap.session import Result, Unrecorded, run
+from hazemap.query_session import Result, Unrecorded, run
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson
 from hazemap.trust.curator import Curator
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from multiprocessing import connection, get_context
 from typing import Any, NamedTuple
 
+from hazemap.compare.trial_key import Trial
 from hazemap.compare.trial_settings import Place, Row
-from hazemap.compare.trials import Trial
 from hazemap.errors import HazemapError
 
 ONE_THREAD = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

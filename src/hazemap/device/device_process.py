@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-from hazemap.device import enrolment, rows
+from hazemap.device import enrolment
+from hazemap.device import row_store as rows
 from hazemap.device.agent import Agent, Backoff, jittered
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import Commits, EncryptedStore
 from hazemap.device.enrolment import Enrolment, enrolled
-from hazemap.device.fleet_client import FleetClient
 from hazemap.device.http_client import HttpClient, HttpTransport, checked
+from hazemap.device.pooled_http_client import FleetClient
 from hazemap.device.task_handler import ServerTask
 from hazemap.errors import InputError, Unreachable
 from hazemap.privacy.random_stream import Stream

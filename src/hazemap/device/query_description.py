@@ -16,10 +16,10 @@ from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
-from hazemap.spatial.whole_tree import WholeTree
+from hazemap.spatial.whole_domain import WholeTree
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.trust.device_tasks import Task
-from hazemap.values.binary_attribute import AttributeCells, BinaryAttribute
+from hazemap.values.binary_attribute_tree import AttributeCells, BinaryAttribute
 
 MOST_LOOKED_AT = 1 << 12
 

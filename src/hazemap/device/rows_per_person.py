@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.device.rows import COLUMNS, PersonRows
+from hazemap.device.row_store import COLUMNS, PersonRows
 from hazemap.engines.arrow_arrays import floats
 from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.row_query import Layout, Roles

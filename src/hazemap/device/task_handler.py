@@ -24,7 +24,7 @@ from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.enrolment import Enrolment
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.query_description import described
-from hazemap.device.rows import Rows
+from hazemap.device.row_store import Rows
 from hazemap.device.session_records import Record, Sessions
 from hazemap.errors import CodecError, FileError, HazemapError, Refused
 from hazemap.privacy.random_stream import Stream

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.arrays import Floats
-from hazemap.draw.cell_shapes import Colours
-from hazemap.draw.density_surface import DensitySurface
+from hazemap.draw.cell_densities import DensitySurface
+from hazemap.draw.cell_painting import Colours
 from hazemap.draw.viewport import Viewport
 
 # Even steps of lightness (OKLab L 0.98 to 0.20) from paper over orange and red to violet: the order is

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hazemap.cellmap import CellMap
-from hazemap.draw.cell_shapes import points_across
+from hazemap.draw.cell_densities import DensitySurface
+from hazemap.draw.cell_painting import points_across
 from hazemap.draw.colour_scales import DensityScale, error_classes, error_colours
-from hazemap.draw.density_surface import DensitySurface
 from hazemap.draw.figure_layout import DPI, MARGIN, FigureLayout, height, style, wrapped
 from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, draw_bar, draw_densities, draw_errors, draw_graticule, head_errors
 from hazemap.draw.overlay_lines import draw_lines, lines_in

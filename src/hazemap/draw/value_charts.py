@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hazemap.arrays import Bools, Floats
-from hazemap.draw.cell_shapes import CellShapes, Colours, Palette, shapes_of
+from hazemap.draw.cell_painting import CellShapes, Colours, Palette, shapes_of
 from hazemap.draw.colour_scales import UNKNOWN, ValueScale, error_classes, error_colours
 from hazemap.draw.figure_layout import GREY, INK, MARGIN, FigureLayout, height, style, wrapped
 from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, degrees, draw_errors
@@ -15,7 +15,7 @@ from hazemap.draw.overlay_lines import draw_lines, lines_in
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
-from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box
-from hazemap.spatial.geodesy import ECCENTRICITY
+from hazemap.spatial.ellipsoidal_areas import ECCENTRICITY
 
 RADIUS = 6378137.0
 CIRCUMFERENCE = 2 * math.pi * RADIUS

@@ -1,13 +1,13 @@
 """What one person says: rows become a short vector of bounded length."""
 
 from hazemap.encoders.cell_counts import CellPresence, Counts
-from hazemap.encoders.cell_splits import MedianSplitScores, QuantileScores, SplitCosts
 from hazemap.encoders.cell_values import Values
 from hazemap.encoders.concatenation import Concatenation
 from hazemap.encoders.count_min_sketch import CountMinSketch
 from hazemap.encoders.encoder import Encoder, Entries, total
 from hazemap.encoders.haar_wavelet import HaarWavelet
-from hazemap.encoders.public_location_values import PublicLocationValues
+from hazemap.encoders.known_count_values import PublicLocationValues
+from hazemap.encoders.split_scores import MedianSplitScores, QuantileScores, SplitCosts
 
 __all__ = [
     "CellPresence",

@@ -11,7 +11,7 @@ from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
 from hazemap.tables.votes import VotesTable
-from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from hazemap.engines.duckdb_connection import DuckDBConnection
 from hazemap.engines.memory import measured
 from hazemap.engines.person_ids import Coded, IdColumnReader, Ids
 from hazemap.engines.row_query import Layout
+from hazemap.parallel_map import in_order
 from hazemap.tables.contribution_bounding import (
     AtMostCells,
     AtMostRows,
@@ -36,8 +37,7 @@ from hazemap.tables.contribution_bounding import (
 from hazemap.tables.keyed_hash import KeyWords, SamplingKey
 from hazemap.tables.table_fingerprint import Fingerprint
 from hazemap.tables.votes import Votes
-from hazemap.threads import in_order
-from hazemap.values.cell_time_slots import LocatedRows, ObservedCellSlots
+from hazemap.values.cell_slot_counters import LocatedRows, ObservedCellSlots
 
 if TYPE_CHECKING:
     from hazemap.engines.streaming.cell_counter import CellCounter

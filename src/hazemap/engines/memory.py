@@ -23,7 +23,7 @@ from hazemap.tables.contribution_bounding import (
 )
 from hazemap.tables.keyed_hash import KeyWords, SamplingKey, numbers, seeds
 from hazemap.tables.votes import Votes
-from hazemap.values.cell_time_slots import RUN, CellTimeSlots, ObservedCellSlots
+from hazemap.values.cell_slot_counters import RUN, CellTimeSlots, ObservedCellSlots
 
 if TYPE_CHECKING:
     from hazemap.tables.person_cell_values import PersonCellValues

@@ -7,14 +7,14 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hazemap.engines.arrow_arrays import floats
+from hazemap.engines.coordinate_readers import Points, TwoColumns
 from hazemap.engines.duckdb_connection import SqlQuery, quoted
 from hazemap.engines.person_ids import IdColumnReader, Ids
-from hazemap.engines.point_columns import Points, TwoColumns
 from hazemap.engines.table_source import FED, Feed
 from hazemap.errors import TableError
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.contribution_bounding import Bounding, OneVote, Outside, RowIsPerson
-from hazemap.values.binary_attribute import MARK
+from hazemap.values.binary_attribute_tree import MARK
 
 
 @dataclass(frozen=True)

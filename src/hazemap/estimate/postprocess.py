@@ -33,8 +33,8 @@ from hazemap.estimate.regular_tree_least_squares import levels
 from hazemap.estimate.shrinkage import drawn_together, shrunk
 from hazemap.estimate.transcript_measurements import measurements, with_sampling
 from hazemap.estimate.tree_least_squares import Measurement, consistent
-from hazemap.queries import Answer, Question
-from hazemap.spatial.whole_tree import WholeTree
+from hazemap.noisy_queries import Answer, Question
+from hazemap.spatial.whole_domain import WholeTree
 
 
 def read(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, reading: Reading) -> CellMap:

@@ -17,7 +17,7 @@ from hazemap.arrays import Floats
 from hazemap.cellmap import Spread
 from hazemap.cells import Leaves
 from hazemap.estimate.tree_least_squares import Measurement
-from hazemap.spatial.whole_tree import WholeTree
+from hazemap.spatial.whole_domain import WholeTree
 
 
 class CountedLevel(NamedTuple):

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from hazemap.cells import Growing, Leaves, Tree
 from hazemap.encoders import Concatenation, Counts, Encoder
 from hazemap.estimate.tree_least_squares import Consistent, Measurement, MeasurementSample
-from hazemap.queries import Answer, Query, Question
-from hazemap.spatial.whole_tree import WholeTree
+from hazemap.noisy_queries import Answer, Query, Question
+from hazemap.spatial.whole_domain import WholeTree
 
 LEAST_VARIANCE = 1e-9
 """People²: a smaller variance is taken for this one. Doubles cannot weigh surer numbers against others."""

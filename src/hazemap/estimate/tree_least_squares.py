@@ -27,7 +27,7 @@ from hazemap.cells import Leaves
 from hazemap.errors import InputError
 from hazemap.estimate.region_forest import Forest, forest
 from hazemap.jit import fitting
-from hazemap.spatial.whole_tree import WholeTree
+from hazemap.spatial.whole_domain import WholeTree
 
 
 class MeasurementSample(NamedTuple):

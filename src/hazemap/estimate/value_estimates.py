@@ -13,14 +13,21 @@ from numpy.typing import NDArray
 from hazemap.arrays import Floats, Ints
 from hazemap.cells import Leaves
 from hazemap.encoders.cell_values import Values
-from hazemap.encoders.public_location_values import PublicLocationValues
+from hazemap.encoders.known_count_values import PublicLocationValues
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import checked_confidence, reach
-from hazemap.estimate.ratio_estimates import Interval, loudest, means, means_known, quantiles, quantiles_known
-from hazemap.estimate.variance_estimates import variances, variances_known
-from hazemap.queries import Answer
+from hazemap.estimate.mean_and_quantile_intervals import (
+    Interval,
+    loudest,
+    means,
+    means_known,
+    quantiles,
+    quantiles_known,
+)
+from hazemap.estimate.value_variance import variances, variances_known
+from hazemap.noisy_queries import Answer
 from hazemap.temporal.time_slots import Always
-from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots
 
 TOO_WIDE = 0.5
 """An interval wider than this part of what is possible says too little to be shown."""

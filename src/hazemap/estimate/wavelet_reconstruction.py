@@ -13,7 +13,7 @@ from hazemap.cells import Leaves
 from hazemap.encoders.haar_wavelet import HaarWavelet, transformed
 from hazemap.errors import InputError
 from hazemap.estimate.nonnegative_projection import nonnegative
-from hazemap.queries import Answer, Query, Question
+from hazemap.noisy_queries import Answer, Query, Question
 
 
 def restored(wavelet: HaarWavelet, sums: NDArray[Any]) -> Floats:

@@ -13,18 +13,18 @@ from typing import Any
 from hazemap.codec import digest
 from hazemap.errors import FileError, HazemapError, InputError, LedgerError, TranscriptMismatch
 from hazemap.execution.journal import Journal, RunningJournal, discard
-from hazemap.execution.output_file import free_place, only_writer
+from hazemap.execution.output_lock import free_place, only_writer
 from hazemap.execution.release_assembly import Publication
 from hazemap.execution.run import Progress, asked_of, converse, ended, fingerprint, finish, folder_of, opened, replayed
 from hazemap.privacy.ledger import Ledger, LedgerAccount
 from hazemap.privacy.ledger_records import LedgerCharge
 from hazemap.privacy.privacy_unit import VALUES_ONLY
 from hazemap.privacy.random_stream import Stream
+from hazemap.query_session import Session
 from hazemap.releases import Release, Statistics
 from hazemap.releases.file_metadata import pack
-from hazemap.session import Session
-from hazemap.specs.public_location_spec import PublicLocationSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
+from hazemap.specs.values_only_spec import PublicLocationSpec
 
 
 @dataclass(frozen=True)

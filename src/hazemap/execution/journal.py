@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from hazemap.codec import digest
 from hazemap.errors import FileError, TranscriptMismatch
-from hazemap.queries import Answer, Question
+from hazemap.noisy_queries import Answer, Question
 
 FORMAT = 1
 

@@ -15,12 +15,12 @@ from hazemap.errors import CodecError, HazemapError, InputError
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import Randomness, StatementFacts
+from hazemap.query_session import Result
 from hazemap.releases import Release, Statistics
-from hazemap.session import Result
 from hazemap.specs.parsing import DistrictFiles, HexagonList, cells_of_values
-from hazemap.specs.public_location_spec import PublicLocationSpec
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
+from hazemap.specs.values_only_spec import PublicLocationSpec
 
 KINDS: dict[str, type[ReleaseSpec] | type[StatisticsSpec]] = {"map": ReleaseSpec, "statistics": StatisticsSpec}
 

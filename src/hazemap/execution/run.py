@@ -19,24 +19,24 @@ from hazemap import __version__
 from hazemap.engines.duckdb import EngineTable
 from hazemap.errors import FileError, HazemapError, HazemapWarning, LedgerError
 from hazemap.execution.journal import Journal, check
-from hazemap.execution.output_file import free_place, only_writer
+from hazemap.execution.output_lock import free_place, only_writer
 from hazemap.execution.release_assembly import Publication
+from hazemap.noisy_queries import Algorithm
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.duplicate_tables import Fingerprints
 from hazemap.privacy.ledger import Ledger, LedgerAccount
 from hazemap.privacy.privacy_unit import FULL, ROW, VALUES_ONLY, Model, Unit
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement_facts import Randomness
-from hazemap.queries import Algorithm
+from hazemap.query_session import Result, Session, Unrecorded
 from hazemap.readers.file_formats import files_of
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Release, Statistics
-from hazemap.session import Result, Session, Unrecorded
-from hazemap.specs.method_names import reach
+from hazemap.specs.method_from_name import reach
 from hazemap.specs.parsing import values_only
-from hazemap.specs.public_location_spec import PublicLocationSpec
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
+from hazemap.specs.values_only_spec import PublicLocationSpec
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.tables.keyed_hash import SamplingKey
 from hazemap.temporal.time_slots import moment

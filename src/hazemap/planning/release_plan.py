@@ -16,16 +16,16 @@ from hazemap.cells import Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
+from hazemap.noisy_queries import Answer, Prices, Query, Question
 from hazemap.planning.synthetic_city import PlotLevel, SyntheticTable, median, middle
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import Noise, noise_for
 from hazemap.privacy.random_stream import Stream
-from hazemap.queries import Answer, Prices, Query, Question
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.specs.method_names import domain, method_from_name, sums_only
+from hazemap.specs.method_from_name import domain, method_from_name, sums_only
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.spec_fields import ReleaseOptions, takes

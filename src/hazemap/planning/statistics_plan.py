@@ -20,7 +20,7 @@ from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import noise_for
 from hazemap.specs.spec_fields import StatisticsOptions, takes
 from hazemap.specs.statistics_spec import StatisticsSpec
-from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots
 
 PEOPLE = (100, 300, 1_000, 3_000, 10_000)
 """With so many people in a place a plan says how wide an interval is."""

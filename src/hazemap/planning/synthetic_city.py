@@ -356,7 +356,7 @@ class DemoCity:
 
 def _degrees(x: Floats, y: Floats) -> Places:
     """Longitude and latitude of places in the city."""
-    from hazemap.spatial.geodesy import latitudes, longitude
+    from hazemap.spatial.ellipsoidal_areas import latitudes, longitude
 
     square = Quadtree.around(BOX, 0)
     return longitude(square.left + square.side * x), latitudes(square.top + square.side * y)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hazemap.arrays import Bytes
 from hazemap.engines.table_source import named_numbers
+from hazemap.parallel_map import in_order
 from hazemap.readers.csv_decoding import utf8_chunks
 from hazemap.readers.csv_dialect import CsvDialect
-from hazemap.threads import in_order
 
 if TYPE_CHECKING:
     from hazemap.readers.csv_parser import Fields

@@ -8,7 +8,7 @@ from typing import Any
 from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource, named_numbers
 from hazemap.errors import TableError
-from hazemap.readers.value_conversion import sound
+from hazemap.readers.value_coercion import sound
 
 POINTS = {"geoarrow.wkb": "WKB", "geoarrow.point": "point"}
 
@@ -143,7 +143,7 @@ class PandasFeed:
     def _column(self, name: str) -> Any:
         import pyarrow
 
-        from hazemap.readers.value_conversion import numbers_of
+        from hazemap.readers.value_coercion import numbers_of
 
         if name in self.typed:
             return self.typed[name]
@@ -203,7 +203,7 @@ def _texts(series: Any) -> Any:
     """The text of each value: all at once where all are texts, which gives the same."""
     import pyarrow
 
-    from hazemap.readers.value_conversion import text_of
+    from hazemap.readers.value_coercion import text_of
 
     values = series.astype(object)
     try:

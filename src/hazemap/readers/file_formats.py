@@ -17,8 +17,8 @@ from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource
 from hazemap.errors import FileError, TableError
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import CsvFiles
-from hazemap.readers.geojson_files import GEOJSON, open_geojson
-from hazemap.readers.value_conversion import is_checked, sound
+from hazemap.readers.geojson_points import GEOJSON, open_geojson
+from hazemap.readers.value_coercion import is_checked, sound
 from hazemap.readers.vector_files import VECTORS, layer_of, open_layer
 
 PARQUET = (".parquet", ".pq", ".parq", ".geoparquet")

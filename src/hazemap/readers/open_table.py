@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from hazemap.engines.coordinate_readers import Points, Reprojected, TwoColumns, WellKnownBinary
 from hazemap.engines.duckdb import EngineTable, Progress
 from hazemap.engines.duckdb_connection import DuckDBConnection, quoted
 from hazemap.engines.person_ids import IdColumnReader, Ids, ids_of
-from hazemap.engines.point_columns import Points, Reprojected, TwoColumns, WellKnownBinary
 from hazemap.engines.row_query import Layout, Roles
 from hazemap.engines.table_source import Geometry, SourcePart, TableSource
 from hazemap.errors import InputError, TableError

@@ -9,7 +9,7 @@ from typing import Any
 from hazemap.engines.duckdb_connection import BATCH, DuckDBConnection
 from hazemap.engines.table_source import FED, Geometry, SourcePart, TableSource
 from hazemap.errors import FileError, TableError
-from hazemap.readers.value_conversion import sound
+from hazemap.readers.value_coercion import sound
 
 VECTORS = (".gpkg", ".fgb")
 POINTS = {"Point", "Point Z", "Point M", "Point ZM", "2.5D Point", "3D Point", "Unknown", "Geometry", "3D Geometry"}

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from hazemap.arrays import Floats
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
+from hazemap.noisy_queries import Algorithm, Prices
 from hazemap.privacy.statement import Statement
-from hazemap.queries import Algorithm, Prices
+from hazemap.query_session import Transcript
 from hazemap.releases.cell_geometry import CellGeometry
 from hazemap.releases.file_metadata import MapContents, StatisticsContents, UnknownMethod, reading
-from hazemap.session import Transcript
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -105,7 +105,7 @@ class BaseRelease(ABC):
 
         `prices` are those of the trust model that answered, for the budget of the statement.
         """
-        from hazemap.session import replay
+        from hazemap.query_session import replay
 
         if isinstance(self.algorithm, UnknownMethod):
             raise FileError(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Floats
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.spatial.binary_partition import BinaryPartition
-from hazemap.spatial.geodesy import ECCENTRICITY, SEMI_MINOR
+from hazemap.spatial.ellipsoidal_areas import ECCENTRICITY, SEMI_MINOR
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid

@@ -8,8 +8,8 @@ import numpy as np
 
 from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Spread
-from hazemap.estimate.areal_interpolation import held, placed
 from hazemap.estimate.confidence_margins import checked_confidence, reach
+from hazemap.estimate.cut_cell_uncertainty import held, placed
 from hazemap.estimate.overdispersion import Overdispersion
 from hazemap.releases.region_weights import Region
 
@@ -25,7 +25,7 @@ class Estimate:
     asked about: which of a person's rows it kept is not in the interval. `value` is the estimate: unbiased cells, of
     which those that the border of a region cuts count as far as the best guess has their people inside. `low` … `high`
     is an interval that holds the true number with probability `confidence`. It has the doubt of the noise and, where
-    cells are cut, of where the people in them are (`hazemap.estimate.areal_interpolation`): whether a region is
+    cells are cut, of where the people in them are (`hazemap.estimate.cut_cell_uncertainty`): whether a region is
     anywhere, or was chosen for the people in it. `stddev` is the standard error of both together for a region that is
     anywhere, so an interval may be much longer; `noise_stddev` and `placement_stddev` are that of each. `cut` people
     are in cut cells, by the best guess. `best` is what the picture shows; it may be shrunk or clamped, so it has no

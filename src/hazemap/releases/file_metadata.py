@@ -24,9 +24,9 @@ from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.encoders import PublicLocationValues, Values
 from hazemap.errors import CodecError, FileError, HazemapError, PlugInError, TranscriptMismatch
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
+from hazemap.noisy_queries import Query
 from hazemap.privacy.statement import Statement
-from hazemap.queries import Query
-from hazemap.session import Exchange, Transcript
+from hazemap.query_session import Exchange, Transcript
 
 if TYPE_CHECKING:
     from hazemap.releases.base_release import BaseRelease

@@ -13,16 +13,16 @@ from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Independent, Reading
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
-from hazemap.estimate.disaggregation import EvenDisaggregation, finer
 from hazemap.estimate.empirical_bayes import BY_AREA
 from hazemap.estimate.overdispersion import Overdispersion
+from hazemap.estimate.smooth_disaggregation import EvenDisaggregation, finer
 from hazemap.privacy.statement import Statement
+from hazemap.query_session import Transcript
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.cell_geometry import CellGeometry, name_column
 from hazemap.releases.estimates import Estimate, PeopleOutside, after_choosing, bounds, estimate, estimate_cut
 from hazemap.releases.file_metadata import FORMAT, MapContents
 from hazemap.releases.region_weights import Region, shares_in, weights
-from hazemap.session import Transcript
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame

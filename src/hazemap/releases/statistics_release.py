@@ -15,12 +15,12 @@ from hazemap.errors import FileError, InputError
 from hazemap.estimate.partial_pooling import pooled
 from hazemap.estimate.value_estimates import KnownPeople, Measurements, ValueEstimate
 from hazemap.privacy.statement import Statement
+from hazemap.query_session import Transcript
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.cell_geometry import name_column
 from hazemap.releases.file_metadata import NEWEST, OF_VALUES, StatisticsContents
 from hazemap.releases.region_weights import Region, weights
 from hazemap.releases.statistic_estimates import Histogram, RegionStatistics, StatisticEstimate
-from hazemap.session import Transcript
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +38,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
     >>> from hazemap.cells import Leaves
     >>> from hazemap.temporal.time_slots import Always
     >>> from hazemap.values.value_encoding import ValueEncoding
-    >>> from hazemap.values.cell_time_slots import CellTimeSlots
+    >>> from hazemap.values.cell_slot_counters import CellTimeSlots
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> from hazemap.privacy.budget import PureDP
     >>> from hazemap.tables.contribution_bounding import OwnMeans

@@ -11,12 +11,12 @@ from hazemap.cellmap import CellMap
 from hazemap.cells import Tree
 from hazemap.codec import CLOSED_LIST, UNIONS, Limits, loads
 from hazemap.errors import InputError
+from hazemap.noisy_queries import Algorithm
 from hazemap.privacy.budget import PureDP
-from hazemap.queries import Algorithm
-from hazemap.specs.method_names import among_devices
+from hazemap.specs.method_from_name import among_devices
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.tables.contribution_bounding import Bounding, Outside, RowIsPerson
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import KNOWN as OF_TASKS
 
 LONGEST = 7 * 24 * 3600

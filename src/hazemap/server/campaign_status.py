@@ -13,12 +13,12 @@ from hazemap.codec import loads, to_json
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.queries import Answer, Query
+from hazemap.noisy_queries import Answer, Query
+from hazemap.query_session import Exchange
 from hazemap.server.campaign_spec import Campaign
-from hazemap.server.secure_sum_records import Summary
+from hazemap.server.secure_sum_plan import Summary
 from hazemap.server.shard import Shard
 from hazemap.server.store import CampaignStore, instant
-from hazemap.session import Exchange
 
 _SHARDS = "SELECT round, number, state, people, summary FROM shards WHERE campaign = ? ORDER BY round, number, attempt"
 _EXCHANGES = "SELECT round, question, answer FROM exchanges WHERE campaign = ? ORDER BY round"

@@ -13,11 +13,11 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_records import LedgerCharge
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.statement import Statement
+from hazemap.query_session import Exchange, Session
 from hazemap.releases import Release
-from hazemap.server.device_trust_model import DeviceTrustModel
+from hazemap.server.networked_secure_aggregation import DeviceTrustModel
 from hazemap.server.privacy_statement import statement
 from hazemap.server.store import Write, instant
-from hazemap.session import Exchange, Session
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from hazemap.server.campaign_spec import Campaign, campaign_from
 from hazemap.server.campaign_status import so_far
 from hazemap.server.campaign_worker import CampaignCharge, Worker
 from hazemap.server.device_enrolment import Enrolled
-from hazemap.server.device_trust_model import DeviceTrustModel
+from hazemap.server.networked_secure_aggregation import DeviceTrustModel
 from hazemap.server.polling_interval import Pace
 from hazemap.server.shard import Seating
 from hazemap.server.store import CampaignStore, Write, instant

@@ -13,9 +13,9 @@ from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import CohortFacts, Randomness, StatementFacts
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.server.campaign_spec import Campaign
-from hazemap.specs.method_names import reach
+from hazemap.specs.method_from_name import reach
 from hazemap.statement_builder import Promise, stated
-from hazemap.trust.cohorts import Cohort, Sampling, SecureSumPrices
+from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
 from hazemap.trust.device_tasks import KNOWN as OF_TASKS
 from hazemap.trust.device_tasks import pure
 

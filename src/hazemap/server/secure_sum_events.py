@@ -14,7 +14,7 @@ import numpy as np
 from hazemap.errors import CodecError, NotOpened, Refused
 from hazemap.protocols.secure_aggregation.messages import Stage
 from hazemap.server.device_enrolment import named
-from hazemap.server.secure_sum_records import SecureSumPlan, ShardOutcome, Summary
+from hazemap.server.secure_sum_plan import SecureSumPlan, ShardOutcome, Summary
 
 log = logging.getLogger("hazemap.server")
 

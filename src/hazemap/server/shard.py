@@ -23,7 +23,7 @@ from hazemap.protocols.secure_aggregation.messages import MESSAGES, Stage
 from hazemap.server.campaign_spec import Deadlines
 from hazemap.server.device_enrolment import Device, Enrolled
 from hazemap.server.secure_sum_events import END_OF_STAGE, RecordedSum, SumEvent
-from hazemap.server.secure_sum_records import SecureSumPlan, ShardOutcome
+from hazemap.server.secure_sum_plan import SecureSumPlan, ShardOutcome
 from hazemap.server.store import CampaignStore, Write
 
 _EVENT = "INSERT INTO events (session, seq, position, message) VALUES (?, ?, ?, ?)"

@@ -12,8 +12,8 @@ from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields, own_array
-from hazemap.spatial.pixel_rectangles import PixelTree, Rectangles
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.rectangle_tree import PixelTree, Rectangles
 
 DEEPEST = 42
 """Levels of every such tree: cells that are not cut stand there as their own only descendants."""

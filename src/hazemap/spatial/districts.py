@@ -18,7 +18,7 @@ from hazemap.errors import InputError
 from hazemap.field_types import check_fields, own_array
 from hazemap.spatial.bounding_box import coordinates
 from hazemap.spatial.district_layers import BETWEEN, GRAIN, DistrictLayer, clipped, left_over, nested
-from hazemap.spatial.polygons import Polygons, pack, unpack
+from hazemap.spatial.ordered_polygons import Polygons, pack, unpack
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame

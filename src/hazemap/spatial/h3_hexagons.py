@@ -13,9 +13,9 @@ from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.hash_index import HashIndex
+from hazemap.parallel_map import in_chunks
 from hazemap.spatial.bounding_box import Box, coordinates
 from hazemap.spatial.h3_point_location import PENTAGONS, lattice
-from hazemap.threads import in_chunks
 
 FINEST = 15
 MOST_ROOTS = 1_000_000

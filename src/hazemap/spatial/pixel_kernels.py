@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from hazemap.arrays import Ints
 from hazemap.jit import compiled
-from hazemap.spatial import mercator_formulas
+from hazemap.spatial import mercator_and_morton
 
-longitude = compiled(mercator_formulas.longitude)
-latitude = compiled(mercator_formulas.latitude)
-spread = compiled(mercator_formulas.spread)
-every_other_bit = compiled(mercator_formulas.every_other_bit)
+longitude = compiled(mercator_and_morton.longitude)
+latitude = compiled(mercator_and_morton.latitude)
+spread = compiled(mercator_and_morton.spread)
+every_other_bit = compiled(mercator_and_morton.every_other_bit)
 
 
 @compiled

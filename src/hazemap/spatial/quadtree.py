@@ -13,8 +13,8 @@ from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box, coordinates
-from hazemap.spatial.geodesy import latitude, latitudes, longitude, mercator_rectangles
-from hazemap.spatial.mercator_formulas import every_other_bit, spread
+from hazemap.spatial.ellipsoidal_areas import latitude, latitudes, longitude, mercator_rectangles
+from hazemap.spatial.mercator_and_morton import every_other_bit, spread
 
 DEEPEST = 24
 FINEST_SIDE = 2.0**-44  # a few micrometres: smaller squares have edges that doubles cannot tell apart

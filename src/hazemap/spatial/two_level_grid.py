@@ -10,8 +10,8 @@ from hazemap.arrays import Ints, consecutive
 from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Columns
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields, own_array
-from hazemap.spatial.pixel_rectangles import PixelTree, Rectangles
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.rectangle_tree import PixelTree, Rectangles
 
 NAME = re.compile(r"root|(0|[1-9][0-9]{0,7})-(0|[1-9][0-9]{0,7})(?:-(0|[1-9][0-9]{0,7})-(0|[1-9][0-9]{0,7}))?")
 

@@ -13,7 +13,7 @@ from hazemap.privacy.mechanisms import refuse_too_wide
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
 from hazemap.privacy.statement_facts import UNSAID, StatementFacts
 from hazemap.spatial.bounding_box import Box
-from hazemap.specs.method_names import method_from_name
+from hazemap.specs.method_from_name import method_from_name
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells, bounding_text
 from hazemap.specs.parsing import bounding as parsed_bounding
 from hazemap.specs.parsing import cells as parsed_cells

@@ -16,11 +16,11 @@ from hazemap.privacy.mechanisms import noise_for
 from hazemap.privacy.privacy_unit import FULL
 from hazemap.privacy.statement import A_PERSON, Statement
 from hazemap.privacy.statement_facts import UNSAID, StatementFacts
-from hazemap.session import Result
+from hazemap.query_session import Result
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.specs.h3_cell_list import listed
-from hazemap.specs.method_names import SPECK, around, domain, opened_districts
+from hazemap.specs.method_from_name import SPECK, around, domain, opened_districts
 from hazemap.specs.parsing import (
     DistrictFiles,
     HexagonCells,
@@ -30,10 +30,10 @@ from hazemap.specs.parsing import (
     refuse,
     values_only,
 )
+from hazemap.specs.private_bounds_and_cells import ValuePreparation, found_out
 from hazemap.specs.spec_fields import STATISTICS
 from hazemap.specs.specification import ASSUMPTIONS, Specification, shortest
 from hazemap.specs.table_spec import TableSpec
-from hazemap.specs.two_stage_values import ValuePreparation, found_out
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import OwnMeans
 from hazemap.temporal.time_slots import Always, Clock, Slots, Spans, Weekdays

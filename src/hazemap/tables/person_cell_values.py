@@ -11,9 +11,9 @@ from hazemap.cells import NOWHERE, Columns, Tree
 from hazemap.errors import TableError
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.tables.keyed_hash import KeyWords, SamplingKey, numbers, seeds
-from hazemap.tables.public_locations import PublicLocations
+from hazemap.tables.public_visits import PublicLocations
 from hazemap.tables.votes import Votes
-from hazemap.values.cell_time_slots import CellTimeSlots, ObservedCellSlots
+from hazemap.values.cell_slot_counters import CellTimeSlots, ObservedCellSlots
 from hazemap.values.value_encoding import KnownCountEncoding
 
 AT_ONCE = 1 << 20

@@ -11,8 +11,8 @@ from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Cells, Redrawn, Tree
 from hazemap.jit import once_compiled
 from hazemap.spatial.binary_partition import BinaryPartition
-from hazemap.spatial.pixel_rectangles import PixelTree, Rectangles
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.rectangle_tree import PixelTree, Rectangles
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.tables.contribution_bounding import Bounding
 

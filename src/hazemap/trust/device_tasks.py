@@ -12,15 +12,15 @@ from hazemap.codec import digest
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, HaarWavelet, Values
 from hazemap.errors import InputError, Refused
 from hazemap.field_types import check_fields
+from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
-from hazemap.queries import Query
-from hazemap.spatial.whole_tree import WholeTree
+from hazemap.spatial.whole_domain import WholeTree
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote
-from hazemap.trust.cohorts import Cohort, Sampling
-from hazemap.values.binary_attribute import AttributeCells
-from hazemap.values.cell_time_slots import CellTimeSlots
+from hazemap.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.values.binary_attribute_tree import AttributeCells
+from hazemap.values.cell_slot_counters import CellTimeSlots
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from hazemap.arrays import Floats, Ints
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError, Unanswerable
+from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers.bernoulli import Coin, binomial, fair, spread, toss
-from hazemap.queries import Answer, Query, Question
 from hazemap.tables.votes import VotesTable
 from hazemap.trust.checked_contribution import within
 

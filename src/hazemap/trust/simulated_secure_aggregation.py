@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from hazemap.cells import Redrawn, Tree
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapWarning, InputError, NotOpened, TranscriptMismatch, Unanswerable
+from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream
-from hazemap.queries import Answer, Query, Question
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson
 from hazemap.tables.votes import Votes, VotesTable
 from hazemap.trust.checked_contribution import within
-from hazemap.trust.cohorts import Cohort, Participation, Sampling, SecureSumPrices
+from hazemap.trust.cohort_assumptions import Cohort, Participation, Sampling, SecureSumPrices
 from hazemap.trust.device_tasks import pure
 from hazemap.trust.random_sampling import happens, without_replacement
 

@@ -16,7 +16,7 @@ from hazemap.encoders import Concatenation
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent
 from hazemap.privacy.budget import PureDP
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

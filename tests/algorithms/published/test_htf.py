@@ -16,10 +16,10 @@ from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Redrawn
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
+from hazemap.noisy_queries import Measure, Query
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.queries import Measure, Query
-from hazemap.session import Unrecorded, replay, run
+from hazemap.query_session import Unrecorded, replay, run
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

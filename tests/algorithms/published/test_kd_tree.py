@@ -13,11 +13,11 @@ from hazemap.algorithms import KDTree, PrivateBoundingBox
 from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError, Unanswerable
+from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.queries import Choice, Query
+from hazemap.query_session import Session, Unrecorded, run
 from hazemap.readers.open_table import open_table
-from hazemap.session import Session, Unrecorded, run
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

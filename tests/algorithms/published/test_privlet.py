@@ -8,7 +8,7 @@ from hazemap.algorithms import Flat, Privlet
 from hazemap.cellmap import Reading
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
-from hazemap.session import Unrecorded, replay, run
+from hazemap.query_session import Unrecorded, replay, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.tables.contribution_bounding import AtMostRows, Outside

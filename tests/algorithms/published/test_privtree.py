@@ -11,10 +11,10 @@ from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, TranscriptMismatch, Unanswerable
+from hazemap.noisy_queries import Answer, Growth, Query
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.queries import Answer, Growth, Query
-from hazemap.session import Session, Unrecorded, replay, run
+from hazemap.query_session import Session, Unrecorded, replay, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -12,12 +12,12 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.session import Unrecorded, run
+from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, Outside
-from hazemap.trust.cohorts import Cohort
+from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
 from hazemap.trust.local import LocalReports
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation

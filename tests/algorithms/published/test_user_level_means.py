@@ -18,12 +18,12 @@ from hazemap.algorithms.published.user_level_means import (
     worst_case_error,
     worst_case_length,
 )
-from hazemap.engines.single_cell_samples import Samples
+from hazemap.engines.single_cell_table import Samples
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.session import Unrecorded, run
-from hazemap.tables.sample_arrays import BestFit, Filling, SampleCounts, WrapAround
+from hazemap.query_session import Unrecorded, run
+from hazemap.tables.sample_grouping import BestFit, Filling, SampleCounts, WrapAround
 from hazemap.trust.curator import Curator
 from hazemap.values.quantizer import Quantizer
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.protocols.secure_aggregation.client import Client
-from hazemap.protocols.secure_aggregation.client_state import ClientState
+from hazemap.protocols.secure_aggregation.client_checkpoint import ClientState
 from hazemap.protocols.secure_aggregation.messages import Masked, Stage, Unmask
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 

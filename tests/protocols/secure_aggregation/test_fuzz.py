@@ -22,9 +22,9 @@ from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation import messages
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
 from hazemap.protocols.secure_aggregation.client import Client
-from hazemap.protocols.secure_aggregation.client_state import ClientState
+from hazemap.protocols.secure_aggregation.client_checkpoint import ClientState
 from hazemap.protocols.secure_aggregation.messages import LETTER, Stage, decode
-from hazemap.protocols.secure_aggregation.modular_arithmetic import pack, unpack
+from hazemap.protocols.secure_aggregation.modular_packing import pack, unpack
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE, is_share, join, split
 from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap, TlsReader, TlsWriter

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hazemap.errors import NotOpened
-from hazemap.protocols.secure_aggregation.client_state import ClientState, KnownPeer
+from hazemap.protocols.secure_aggregation.client_checkpoint import ClientState, KnownPeer
 from hazemap.protocols.secure_aggregation.messages import Masked, Message, Sealed, Stage, Unmask
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hazemap.errors import CodecError
 from hazemap.protocols.secure_aggregation.messages import MESSAGES, decode
-from hazemap.protocols.secure_aggregation.modular_arithmetic import unpack
+from hazemap.protocols.secure_aggregation.modular_packing import unpack
 from hazemap.protocols.secure_aggregation.reed_solomon import join_with_errors
 from hazemap.protocols.secure_aggregation.shamir_sharing import join
 

@@ -33,7 +33,7 @@ from hazemap.protocols.secure_aggregation.key_agreement import (
     self_mask,
 )
 from hazemap.protocols.secure_aggregation.messages import Invitation, Neighbours, Stage, Unmask, decode
-from hazemap.protocols.secure_aggregation.modular_arithmetic import lifted, pack, word
+from hazemap.protocols.secure_aggregation.modular_packing import lifted, pack, word
 from hazemap.protocols.secure_aggregation.server import Server
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.protocols.secure_aggregation.signing_identities import (

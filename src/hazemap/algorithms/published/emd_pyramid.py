@@ -17,7 +17,7 @@ from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
 from hazemap.estimate.tree_emd_projection import nearest
-from hazemap.queries import Answer, Prices, Query, Question, Rounds
+from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.tables.contribution_bounding import Bounding, OneVote
 
 _STEP = 1 << 20

@@ -17,7 +17,7 @@ from hazemap.algorithms.count_queries import fan_out, grids_up, mapped_together,
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
 from hazemap.errors import InputError
-from hazemap.queries import Prices, Rounds
+from hazemap.noisy_queries import Prices, Rounds
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 

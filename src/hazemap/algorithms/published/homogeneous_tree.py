@@ -21,8 +21,8 @@ from hazemap.cells import NOWHERE, Cells, Leaves
 from hazemap.encoders import Counts, SplitCosts
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.queries import Answer, Measure, Query, Question, Rounds
-from hazemap.spatial.pixel_rectangles import Cuttable, Rectangles
+from hazemap.noisy_queries import Answer, Measure, Query, Question, Rounds
+from hazemap.spatial.rectangle_tree import Cuttable, Rectangles
 from hazemap.tables.contribution_bounding import Bounding
 
 

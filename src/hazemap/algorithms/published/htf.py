@@ -11,8 +11,8 @@ from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeG
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Tree
 from hazemap.errors import InputError
+from hazemap.noisy_queries import Prices, Rounds
 from hazemap.privacy.budget import Number, exact
-from hazemap.queries import Prices, Rounds
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 

@@ -14,7 +14,7 @@ from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import MedianSplitScores
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.queries import Choice, Prices, Query, Rounds
+from hazemap.noisy_queries import Choice, Prices, Query, Rounds
 from hazemap.spatial.binary_partition import DEEPEST, DOWN, BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 

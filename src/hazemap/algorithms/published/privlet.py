@@ -9,7 +9,7 @@ from hazemap.cellmap import CellMap, Reading
 from hazemap.encoders import HaarWavelet
 from hazemap.errors import InputError
 from hazemap.estimate import read_wavelet
-from hazemap.queries import Prices, Query, Rounds
+from hazemap.noisy_queries import Prices, Query, Rounds
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 

@@ -11,7 +11,7 @@ from hazemap.cells import Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.queries import Growth, Prices, Query, Rounds
+from hazemap.noisy_queries import Growth, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 

@@ -15,7 +15,7 @@ from hazemap.cells import MOST_CELLS, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import consistent, measurements, read
-from hazemap.queries import Answer, Prices, Query, Question, Rounds
+from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Bounding
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hazemap.arrays import Floats, Ints
-from hazemap.encoders.single_cell_values import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores, ValueSums
+from hazemap.encoders.one_cell_statistics import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores, ValueSums
 from hazemap.errors import InputError
-from hazemap.queries import Answer, Choice, Measure, Prices, Query, Question, Rounds
-from hazemap.tables.sample_arrays import Grouping, SampleCounts
+from hazemap.noisy_queries import Answer, Choice, Measure, Prices, Query, Question, Rounds
+from hazemap.tables.sample_grouping import Grouping, SampleCounts
 from hazemap.values.quantizer import Quantizer
 
 
@@ -81,7 +81,7 @@ class _OfArrays:
 class ArrayAveraging(_OfArrays):
     """(1/K̄) Σ array means + Lap(f U/(K̄ ε)) (Rameshwar et al. 2024): the mean of the means of arrays of equal length.
 
-    >>> from hazemap.tables.sample_arrays import BestFit
+    >>> from hazemap.tables.sample_grouping import BestFit
     >>> ArrayAveraging(Quantizer(0, 65), SampleCounts(np.array([3, 10])), BestFit(3)).grouping.most
     3
     """
@@ -98,7 +98,7 @@ class QuantileMean(_OfArrays):
     With `rank` None, 2/ε arrays are cut off at each end (Amin et al. 2019), a quarter of all at most: ε is what the
     whole budget buys, √2 · Δ/σ, so it is public. (The authors' code reads this rank off the private means.)
 
-    >>> from hazemap.tables.sample_arrays import BestFit
+    >>> from hazemap.tables.sample_grouping import BestFit
     >>> QuantileMean(Quantizer(0, 65), SampleCounts(np.array([3, 10])), BestFit(3)).rank
     Fraction(1, 10)
     """
@@ -131,7 +131,7 @@ class LevyMean(_OfArrays):
     A bin is τ = (U/2) √((2/m) ln(2K/δ)) wide: if all samples were independent, all means would lie within the three
     bins with probability 1 − δ. `share_of_choice` of the budget goes to the choice.
 
-    >>> from hazemap.tables.sample_arrays import BestFit
+    >>> from hazemap.tables.sample_grouping import BestFit
     >>> LevyMean(Quantizer(0, 650, steps=650), SampleCounts(np.full(50, 200)), BestFit(200)).width
     82
     """

@@ -13,7 +13,7 @@ import numpy as np
 from hazemap.audit.confidence_bounds import Claim
 from hazemap.audit.observed_output import Observation
 from hazemap.codec import digest
-from hazemap.queries import Choice, Growth
+from hazemap.noisy_queries import Choice, Growth
 
 Facts = dict[str, float | str]
 """What is told of a run: numbers, and texts that are equal or not."""

@@ -17,7 +17,7 @@ import numpy as np
 from hazemap.arrays import Ints
 from hazemap.audit.confidence_bounds import Claim
 from hazemap.audit.evidence.noise_residuals import Sums
-from hazemap.audit.evidence.tail_events import loss, step
+from hazemap.audit.evidence.shifted_noise_events import loss, step
 from hazemap.audit.findings import LawTest, LossTest, Test
 from hazemap.audit.observed_output import Observation
 

@@ -17,7 +17,7 @@ from hazemap.codec import digest
 from hazemap.encoders import total
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapError
-from hazemap.queries import Answer, Choice, Growth, Measure, Query
+from hazemap.noisy_queries import Answer, Choice, Growth, Measure, Query
 
 LARGEST_LAGS = 8
 """Questions on which one person moves numbers by more different amounts are left to the audit of single questions."""

@@ -10,7 +10,7 @@ from hazemap.engines.streaming.per_person_bottom_k import BottomKSample
 from hazemap.engines.streaming.row_buffer import Entries, RowBuffer
 from hazemap.jit import compiled
 from hazemap.tables.contribution_bounding import OwnMeans
-from hazemap.values.cell_time_slots import RUN
+from hazemap.values.cell_slot_counters import RUN
 
 SEED, LIMIT = 0, 1
 ANY = np.uint64(2**64 - 1)

@@ -13,7 +13,7 @@ from hazemap.errors import CodecError, InputError, Refused
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
-from hazemap.protocols.secure_aggregation.client_state import DEALS, HOLDS, SHARED, ClientState, KnownPeer
+from hazemap.protocols.secure_aggregation.client_checkpoint import DEALS, HOLDS, SHARED, ClientState, KnownPeer
 from hazemap.protocols.secure_aggregation.key_agreement import (
     KeyPair,
     letter_key,
@@ -42,7 +42,7 @@ from hazemap.protocols.secure_aggregation.messages import (
     decode,
 )
 from hazemap.protocols.secure_aggregation.minimum_parameters import Judge
-from hazemap.protocols.secure_aggregation.modular_arithmetic import pack, reduced
+from hazemap.protocols.secure_aggregation.modular_packing import pack, reduced
 from hazemap.protocols.secure_aggregation.neighbour_graph import (
     check_distinct,
     check_listed,

@@ -13,7 +13,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hazemap.errors import InputError
-from hazemap.protocols.secure_aggregation.modular_arithmetic import Words
+from hazemap.protocols.secure_aggregation.modular_packing import Words
 
 KEY = 16
 

@@ -30,9 +30,9 @@ from hazemap.protocols.secure_aggregation.messages import (
     Unmask,
     decode,
 )
-from hazemap.protocols.secure_aggregation.modular_arithmetic import unpack, word
+from hazemap.protocols.secure_aggregation.modular_packing import unpack, word
 from hazemap.protocols.secure_aggregation.neighbour_graph import commitment, ring_neighbours
-from hazemap.protocols.secure_aggregation.secret_share_holders import SecretShareHolders
+from hazemap.protocols.secure_aggregation.secret_share_graph import SecretShareHolders
 from hazemap.protocols.secure_aggregation.session_parameters import HASH, Mode, SessionParameters
 from hazemap.protocols.secure_aggregation.signing_identities import (
     assent_statement,

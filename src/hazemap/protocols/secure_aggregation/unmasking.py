@@ -11,9 +11,9 @@ from hazemap.errors import NotOpened, Refused
 from hazemap.protocols.secure_aggregation.key_agreement import KeyPair, pair_mask, seed_commitment, self_mask
 from hazemap.protocols.secure_aggregation.masks import add_mask, subtract_mask
 from hazemap.protocols.secure_aggregation.messages import PublicKeys, Unmask
-from hazemap.protocols.secure_aggregation.modular_arithmetic import Words, lifted
+from hazemap.protocols.secure_aggregation.modular_packing import Words, lifted
 from hazemap.protocols.secure_aggregation.reed_solomon import join_with_errors
-from hazemap.protocols.secure_aggregation.secret_share_holders import SecretShareHolders, blamed
+from hazemap.protocols.secure_aggregation.secret_share_graph import SecretShareHolders, blamed
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE, join_all
 

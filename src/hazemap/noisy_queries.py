@@ -1,0 +1,230 @@
+"""The conversation between an algorithm and a trust model.
+
+An algorithm is a generator: it yields a query, is sent an answer, and in the end returns what it made of
+them. It sees no row, draws no randomness and does no I/O, so
+
+* its privacy is the privacy of its queries, whatever it does with the answers;
+* the same code runs against a table in memory or a week of devices;
+* sending the same answers again brings it back to the same place after a crash.
+"""
+
+from collections.abc import Awaitable, Generator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.cells import Growing, Leaves, Tree
+from hazemap.encoders import Counts, Encoder, MedianSplitScores, QuantileScores, SplitCosts
+from hazemap.encoders.one_cell_statistics import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores
+from hazemap.errors import InputError
+from hazemap.field_types import EqualByFields, check_fields
+from hazemap.privacy.budget import Budget, exact
+from hazemap.tables.contribution_bounding import Bounding
+
+Where = tuple[Leaves, Bounding] | None
+"""The cells that a question is about and the rule it is asked under; None where it is about everybody."""
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+def _check(question: Any) -> None:
+    """Make a question's share exact; `InputError` for a share outside ]0, 1] and for a field of another type."""
+    share = exact(question.share, "a share")
+    if not 0 < share <= 1:
+        raise InputError(f"a share of the budget lies above 0 and at most at 1, not at {float(share):g}")
+    object.__setattr__(question, "share", share)
+    check_fields(question)
+
+
+@dataclass(frozen=True)
+class Query:
+    """Ask for the noisy sums of `encoder`, spending `share` of the run's budget.
+
+    People are asked in cohorts: a cohort pays only for its own queries. With `cohort=None` everyone is
+    asked, and everyone pays.
+    """
+
+    encoder: Encoder
+    share: Fraction
+    cohort: int | None = None
+    only_a_curator: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def size(self) -> int:
+        """How many sums the answer has."""
+        return self.encoder.size
+
+    @property
+    def where(self) -> Where:
+        """The cells it is about: people elsewhere are not asked, and do not pay (`privacy.parallel_composition`)."""
+        counts = self.encoder
+        if isinstance(counts, Counts) and isinstance(counts.cells, Leaves):
+            return counts.cells, counts.bounding
+        return None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Ask for one of several candidates by how well the rows score it (McSherry and Talwar 2007).
+
+    A score is not a sum over people, so only a curator can answer: `Answer.sums` are the chosen candidates.
+    """
+
+    scores: QuantileScores | MedianSplitScores | ArrayQuantiles | ArrayBins | RobustMeanScores
+    share: Fraction
+    cohort: int | None = None
+    only_a_curator: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def size(self) -> int:
+        """How many candidates are chosen."""
+        return self.scores.choices
+
+    @property
+    def where(self) -> Where:
+        """The cells that are cut, for medians of cells; otherwise everybody's rows are scored."""
+        return (self.scores.cells, self.scores.bounding) if isinstance(self.scores, MedianSplitScores) else None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Ask for noisy numbers that are no sums over people, such as what it costs to cut a cell here or there.
+
+    Only a curator can answer: with the noise that the numbers' exact sensitivity asks for, as it answers a `Query`.
+    """
+
+    scores: SplitCosts | ArrayMeans
+    share: Fraction
+    cohort: int | None = None
+    only_a_curator: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def size(self) -> int:
+        """How many numbers the answer has."""
+        return self.scores.size
+
+    @property
+    def where(self) -> Where:
+        """The cells that would be cut: a vote elsewhere moves no cost. Means of arrays are about everybody."""
+        return (self.scores.cells, self.scores.bounding) if isinstance(self.scores, SplitCosts) else None
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Ask for a tree that is split wherever many votes are: its cells that were not split
+    (`privacy.private_splitting`).
+
+    A cell of this tree is split iff its noisy count, less a bias that grows with its depth, is above `threshold` (in
+    votes); `fan` is β, how many times less every further depth may cost. Splits depend on each other, so only a curator
+    can answer, and of how many cells is part of the answer: `Answer.sums` are the numbers of the cells.
+    """
+
+    tree: Tree
+    bounding: Bounding
+    share: Fraction
+    threshold: int = 0
+    fan: int = 4
+    cohort: int | None = None
+    only_a_curator: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check(self)
+        if self.tree.depth < 1 or self.fan < 2 or isinstance(self.tree, Growing):
+            raise InputError("a tree that is grown has cells of its own: one depth of them or more, cut in 2 or more")
+
+    @property
+    def size(self) -> None:
+        """Nobody knows how many cells the answer has."""
+        return
+
+    @property
+    def where(self) -> Where:
+        """All cells of the tree."""
+        return Leaves(self.tree, self.tree.root), self.bounding
+
+
+Question = Growth | Query | Choice | Measure
+"""The closed list of what may be asked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer(EqualByFields):
+    """Unbiased noisy sums, int64[size], and what is publicly known of their noise.
+
+    `stddev` is float64[size] or float64[1] (the same for all); `kurtosis` is the excess kurtosis of each
+    sum's noise (discrete Laplace about 3, discrete Gaussian 0), which intervals need. `people` is how many
+    people the sums are over, where that is public: devices that answered, of those that were asked.
+
+    >>> Answer(np.array([3, -1]), np.array([1.4])).stddev
+    array([1.4])
+    """
+
+    sums: NDArray[np.int64]
+    stddev: NDArray[np.float64]
+    kurtosis: float = 0.0
+    people: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+class Prices(Protocol):
+    """What a share of the run's budget buys: public, deterministic, given by the trust model."""
+
+    def stddev(self, encoder: Encoder, share: Fraction) -> float:
+        """The standard deviation of the noise in each sum."""
+        ...
+
+    def share(self, encoder: Encoder, stddev: float) -> Fraction:
+        """The least share (above 1 if no share will do) that buys a standard deviation this small."""
+        ...
+
+
+Rounds = Generator[Question, Answer, T]
+
+
+class Algorithm(Protocol[T_co]):
+    """Who asks: a frozen dataclass of public parameters."""
+
+    def rounds(self, prices: Prices) -> Generator[Question, Answer, T_co]:
+        """Yield queries, be sent their answers, return the result."""
+        ...
+
+
+class _Answering(Protocol):
+    def prices(self, budget: Budget) -> Prices:
+        """What a share of this budget buys."""
+        ...
+
+    def answers(self, question: type[Question]) -> bool:
+        """Whether this trust model can answer this type of query."""
+        ...
+
+
+class Trust(_Answering, Protocol):
+    """Who answers: the only party that sees rows, or shares of them, and the only one that adds noise."""
+
+    def answer(self, question: Question, price: Budget) -> Answer:
+        """Answer, spending exactly `price`."""
+        ...
+
+
+class AsyncTrust(_Answering, Protocol):
+    """`Trust` over a network."""
+
+    def answer(self, question: Question, price: Budget) -> Awaitable[Answer]:
+        """Answer, spending exactly `price`."""
+        ...

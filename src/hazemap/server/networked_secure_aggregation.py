@@ -1,0 +1,268 @@
+"""The trust model of a campaign: people's own devices, reached over a network, behind secure sums.
+
+For every query it forms shards of devices that were heard of lately, runs a secure sum in each, and adds up what was
+opened. All that it decides is stored before anybody can see it, so that a server that is started again goes on where
+it was: with the same people, in the same shards, with the same messages.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from time import monotonic
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hazemap.codec import dumps
+from hazemap.errors import InputError, NotOpened, Unanswerable
+from hazemap.noisy_queries import Answer, Query, Question
+from hazemap.privacy.budget import Budget
+from hazemap.privacy.random_stream import Stream
+from hazemap.server.campaign_spec import Campaign
+from hazemap.server.device_enrolment import Enrolled, named
+from hazemap.server.polling_interval import Pace
+from hazemap.server.secure_sum_events import SumEvent
+from hazemap.server.secure_sum_plan import COLUMNS, SecureSumPlan, ShardOutcome, Summary
+from hazemap.server.shard import Seating
+from hazemap.server.store import CampaignStore, Write
+from hazemap.trust.cohort_assumptions import Sampling, SecureSumPrices, noisy_answer
+from hazemap.trust.device_tasks import Task, pure
+from hazemap.trust.random_sampling import in_any_order
+
+log = logging.getLogger("hazemap.server")
+
+T = TypeVar("T")
+
+FEWEST_LEFT = Fraction(1, 2)
+"""The least part of a shard that is asked again without those who were silent."""
+
+LOOK = 0.5
+"""Seconds between two counts of the devices that are there."""
+
+_SHARDS = f"SELECT {COLUMNS}, state, sums, people, summary FROM shards WHERE campaign = ? AND round = ? " + (  # noqa: S608
+    "ORDER BY number, attempt"
+)
+_EVENTS = "SELECT position, message FROM events WHERE session = ? ORDER BY seq"
+_SUMMARIES = "SELECT summary FROM shards WHERE campaign = ? AND summary IS NOT NULL"
+_EXCHANGE = "INSERT INTO exchanges (campaign, round, question, answer) VALUES (?, ?, ?, ?)"
+_TASK = "SELECT task FROM rounds WHERE campaign = ? AND round = ?"
+_BEGIN = "INSERT INTO rounds (campaign, round, task) VALUES (?, ?, ?)"
+_OVER = "DELETE FROM rounds WHERE campaign = ? AND round = ?"
+_DROP_SUMS = "UPDATE shards SET sums = NULL WHERE campaign = ? AND round = ?"
+
+Attempt = tuple[SecureSumPlan, ShardOutcome | None]
+
+
+@dataclass
+class DeviceTrustModel:
+    """`AsyncTrust` over the network, for one campaign. `rounds` is how many of its queries have been answered."""
+
+    campaign: Campaign
+    store: CampaignStore
+    enrolled: Enrolled
+    seating: Seating
+    pool: Executor
+    pace: Pace
+    rounds: int = 0
+    missing: int = 0
+    """devices that are waited for before a round can begin"""
+
+    def prices(self, budget: Budget) -> SecureSumPrices:
+        """What a share of this budget buys among the campaign's people."""
+        return SecureSumPrices(pure(budget), self.campaign.cohort)
+
+    def answers(self, question: type[Question]) -> bool:
+        """Sums, and nothing else."""
+        return issubclass(question, Query)
+
+    async def answer(self, question: Question, price: Budget) -> Answer:
+        """The sum of what the people of this round said, with their noise; stored when this returns.
+
+        `NotOpened` where no shard could be opened, or where too few devices came within the campaign's `wait`.
+        """
+        if not isinstance(question, Query) or question.cohort is not None:
+            raise Unanswerable("devices answer queries for sums, and ask everybody in the campaign")
+        task = Task(
+            self.campaign.name,
+            self.campaign.purpose,
+            self.rounds + 1,
+            question,
+            pure(price),
+            self.campaign.budget,
+            self.campaign.cohort,
+        )
+        shards = await self._stored(task.round) or await self._formed(task)
+        ended = await together([self._opened(task, attempts) for attempts in shards])
+        answer = _added(ended)
+        await self.store.write(
+            Write(_EXCHANGE, (self.campaign.name, task.round, dumps(question), dumps(answer))),
+            Write(_DROP_SUMS, (self.campaign.name, task.round)),
+            Write(_OVER, (self.campaign.name, task.round)),
+        )
+        self.rounds += 1
+        return answer
+
+    async def _stored(self, round_: int) -> list[list[Attempt]]:
+        """The shards of a round that was begun before the server was started: their attempts, in order."""
+        return await asyncio.to_thread(self._found, round_)
+
+    def _found(self, round_: int) -> list[list[Attempt]]:
+        text = "".join(task for (task,) in self.store.read(_TASK, self.campaign.name, round_))
+        shards: dict[int, list[Attempt]] = {}
+        for *row, state, sums, people, summary in self.store.read(_SHARDS, self.campaign.name, round_):
+            plan, outcome = SecureSumPlan.read(row, text), None
+            if state != "open":
+                vector = None if sums is None else np.frombuffer(bytes(sums), dtype="<i8").astype(np.int64)
+                outcome = ShardOutcome(Summary.parse(summary), people, vector)
+            shards.setdefault(plan.number, []).append((plan, outcome))
+        return list(shards.values())
+
+    async def _formed(self, task: Task) -> list[list[Attempt]]:
+        """New shards: on the disk before anybody is invited."""
+        people = await self._people(task.round)
+        sizes = replace(task.cohort, people=len(people)).shards
+        loop, text = asyncio.get_running_loop(), await asyncio.to_thread(dumps, task)
+        plans = await together(
+            [
+                loop.run_in_executor(self.pool, SecureSumPlan.formed, task, text, number, 1, roster)
+                for number, roster in enumerate(dealt(people, sizes), 1)
+            ]
+        )
+        begin = Write(_BEGIN, (task.campaign, task.round, text))
+        await self.store.write(begin, *(plan.begin() for plan in plans))
+        log.info("%s, round %d: %d people in %d shards", task.campaign, task.round, len(people), len(plans))
+        return [[(plan, None)] for plan in plans]
+
+    async def _people(self, round_: int) -> list[bytes]:
+        """The identities that this round asks, in random order."""
+        cohort, culprits, stream = self.campaign.cohort, await self._culprits(), Stream.from_os()
+        if round_ > 1 and cohort.sampling is Sampling.ONE:
+            first = [plan.roster for (plan, _), *_ in await self._stored(1)]
+            asked = [identity for roster in first for identity in roster if named(identity) not in culprits]
+            return sample(asked, len(asked), stream)
+        until = monotonic() + self.campaign.wait
+        while True:
+            recent = self.enrolled.recent(self.pace.recent(len(self.enrolled)))
+            there = [device.identity for device in recent if device.name not in culprits]
+            self.missing = max(0, cohort.people - len(there))
+            if not self.missing:
+                return sample(there, cohort.people, stream)
+            if monotonic() >= until:
+                raise NotOpened(
+                    f"round {round_} asks {cohort.people:,} people, but within {self.campaign.wait:g} s only "
+                    f"{len(there):,} devices were there: ask fewer people, or wait for longer"
+                )
+            await asyncio.sleep(LOOK)
+
+    async def _culprits(self) -> set[str]:
+        """Names of devices that broke the protocol in this campaign: they are not invited again."""
+        rows = await self._read(_SUMMARIES, self.campaign.name)
+        return {name for (summary,) in rows for name in Summary.parse(summary).culprits}
+
+    async def _opened(self, task: Task, attempts: list[Attempt]) -> tuple[SecureSumPlan, ShardOutcome]:
+        """Run a shard; again, with those who can answer, while that is safe and worth it."""
+        plan, outcome = attempts[-1]
+        while True:
+            if outcome is None:
+                rows = await self._read(_EVENTS, plan.terms.session)
+                events = [SumEvent(position, bytes(message)) for position, message in rows]
+                outcome = await self.seating.run(plan, self.campaign.deadlines, events)
+                _report(plan, outcome)
+            again = None if outcome.sums is not None else await self._again(task, plan, outcome.summary)
+            if again is None:
+                return plan, outcome
+            plan, outcome = again, None
+
+    async def _again(self, task: Task, plan: SecureSumPlan, summary: Summary) -> SecureSumPlan | None:
+        """Another session for a shard that was not opened, with a new nonce, a new graph and without who failed it.
+
+        Only if nobody had been asked for shares of secrets: until then a server, whatever it claims, cannot have
+        opened the sum, so the same people's answers to the same question are still worth what they were. Where most
+        were silent it was the time that was too short, or the network: they are all asked once more.
+        """
+        if not summary.safe or plan.attempt >= self.campaign.attempts:
+            return None
+        left = _without(plan.roster, {*summary.out, *summary.silent})
+        if len(left) < FEWEST_LEFT * len(plan.roster):
+            left = _without(plan.roster, {*summary.out})
+        try:
+            again = await asyncio.get_running_loop().run_in_executor(
+                self.pool, SecureSumPlan.formed, task, plan.task, plan.number, plan.attempt + 1, left
+            )
+        except InputError:  # too few are left to keep what the task promises
+            return None
+        await self.store.write(again.begin())
+        return again
+
+    async def _read(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return await asyncio.get_running_loop().run_in_executor(None, self.store.read, sql, *values)
+
+
+async def together(work: Sequence[Awaitable[T]]) -> list[T]:
+    """All at once; the first that fails ends the others, and its error is raised."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _without(roster: Sequence[bytes], out: set[int]) -> list[bytes]:
+    return [identity for position, identity in enumerate(roster) if position not in out]
+
+
+def _added(ended: Sequence[tuple[SecureSumPlan, ShardOutcome]]) -> Answer:
+    """The sums of all opened shards, and the law of the noise that is really in them: a Pólya(1/N) share a person."""
+    opened = [(plan, outcome.people, outcome.sums) for plan, outcome in ended if outcome.sums is not None]
+    if not opened:
+        raise NotOpened(
+            f"none of {len(ended)} shards could be opened: too few of their people answered. Nothing was learned, and "
+            "the campaign is paid for; allow for more dropouts, or longer deadlines"
+        )
+    parts = sum((Fraction(people, plan.terms.noise.parties) for plan, people, _ in opened), Fraction(0))
+    sums = sum((vector for _, _, vector in opened), np.zeros_like(opened[0][2]))
+    return noisy_answer(sums, opened[0][0].terms.noise.scale, parts, sum(people for _, people, _ in opened))
+
+
+def _report(plan: SecureSumPlan, outcome: ShardOutcome) -> None:
+    summary = outcome.summary
+    log.info(
+        "%s, round %d, shard %d: %s, %d of %d people; dropped %s; refusals %s; culprits %d",
+        plan.campaign,
+        plan.round,
+        plan.number,
+        "opened" if outcome.sums is not None else f"lost ({summary.reason})",
+        outcome.people,
+        summary.clients,
+        dict(summary.dropped),
+        dict(summary.refusals),
+        len(summary.culprits),
+    )
+
+
+def sample(everyone: Sequence[T], people: int, stream: Stream) -> list[T]:
+    """`people` of them in random order; each set and each order is as likely as any other.
+
+    >>> sorted(sample(["a", "b", "c"], 3, Stream.from_os()))
+    ['a', 'b', 'c']
+    """
+    if not 0 <= people <= len(everyone):
+        raise InputError(f"a sample of {people} cannot be drawn from {len(everyone)} without drawing somebody twice")
+    return [everyone[at] for at in in_any_order(stream, len(everyone))[:people]]
+
+
+def dealt(people: Sequence[T], sizes: Sequence[int]) -> list[Sequence[T]]:
+    """A sample cut into shards of these sizes.
+
+    >>> dealt("abcde", (3, 2))
+    ['abc', 'de']
+    """
+    if sum(sizes) != len(people):
+        raise InputError(f"shards of {sum(sizes)} people in all cannot be made of {len(people)}")
+    return [people[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]

@@ -1,0 +1,181 @@
+"""A method by its name, over the cells and the box that go with it."""
+
+from dataclasses import replace
+from fractions import Fraction
+from math import cos, degrees, radians
+from typing import Any
+
+from hazemap.algorithm_disclosure import Learned
+from hazemap.algorithms.adaptive_tree import Adaptive
+from hazemap.algorithms.named_methods import BUILT_IN, LEVEL, CellKind, NamedMethod
+from hazemap.algorithms.plug_ins import method_named, plug_in_names
+from hazemap.algorithms.private_bounding_box import MethodOfBox, PrivateBoundingBox, over
+from hazemap.cells import MOST_CELLS, Tree
+from hazemap.encoders import Encoder
+from hazemap.errors import InputError
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.district_layers import DistrictLayer
+from hazemap.spatial.district_quadtree import DistrictSquares
+from hazemap.spatial.districts import Districts
+from hazemap.spatial.h3_hexagons import REACH, Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells, refuse
+from hazemap.tables.contribution_bounding import Bounding
+
+OF_DISTRICTS = {CellKind.DISTRICTS, CellKind.DISTRICT_SQUARES}
+NOT_YET = Quadtree.world(depth=0)
+SPECK = Box(0.0, 0.0, 1e-5, 1e-5)
+"""Stand for the tree and the box that `PrivateBoundingBox` will find."""
+
+FINEST = 10
+"""Metres: where nobody says how deep a quadtree is, its squares stay about this wide."""
+
+
+def method_from_name(
+    method: str, cells: QuadtreeCells | HexagonCells | DistrictFiles, box: Box | None, rule: Bounding
+) -> MethodOfBox | PrivateBoundingBox:
+    """The method that a text names, over these cells of the box; without one, over those of a box it finds.
+
+    The level is a level of the quadtree, a resolution of H3, or the number of a file of districts; by default the
+    finest of `cells`.
+    """
+    if isinstance(cells, DistrictFiles) and box is not None:
+        raise InputError("districts say themselves where the map is: leave the box out")
+    named, argument = _understood(method, cells)
+    options: dict[str, Any] = {"bounding": rule}
+    if named.parameter not in (None, LEVEL) and argument:
+        options[named.parameter.field] = named.parameter.value(argument)
+    level = int(argument) if named.parameter == LEVEL and argument else None
+    if isinstance(cells, DistrictFiles):
+        return _over_districts(named, cells, level, options)
+    level = _level(named, level, cells) if named.levelled else 0
+    tree = domain(cells, box, level)
+    if isinstance(tree, Hexagons) and CellKind.HEXAGONS not in named.cells:
+        raise InputError(f"the method {named.name} cuts squares of a quadtree only, not {cells}: leave the cells out")
+    made = named.build(tree, **({"level": level} if named.levelled else {}), **options)
+    if isinstance(tree, Hexagons) and not tree.depth:  # its first question may need cells inside of others
+        next(iter(made.rounds(_Unit())), None)
+    return made if box else PrivateBoundingBox(made, finest=FINEST)
+
+
+def _understood(text: str, cells: QuadtreeCells | HexagonCells | DistrictFiles) -> tuple[NamedMethod, str]:
+    """The method and the argument for its parameter, if it has methods for such cells at all."""
+    named = method_named(text.partition(":")[0])
+    argument = named.argument(text) if named else None
+    districts = isinstance(cells, DistrictFiles)
+    if named is None or argument is None or not _cuts(named, districts):
+        own = [spelling for each in BUILT_IN.values() if _cuts(each, districts) for spelling in each.spellings]
+        refuse("a method for districts" if districts else "a method", ", ".join((*own, *plug_in_names())), text)
+    return named, argument
+
+
+def _cuts(named: NamedMethod, districts: bool) -> bool:
+    """Whether a method cuts districts, or whether it cuts anything else."""
+    return any((kind in OF_DISTRICTS) == districts for kind in named.cells)
+
+
+def _over_districts(
+    named: NamedMethod, cells: DistrictFiles, level: int | None, options: dict[str, Any]
+) -> MethodOfBox:
+    """A method over districts; level 1 is the first file."""
+    tree = opened_districts(cells)
+    if named.levelled:
+        level = tree.depth if level is None else level
+        if level > tree.depth:
+            raise InputError(f"{cells} have levels 0 (all of them) to {tree.depth}; found {level}")
+        options["level"] = level
+    if CellKind.DISTRICT_SQUARES in named.cells:
+        return named.build(DistrictSquares(tree, Quadtree.world(cells.squares)), **options)
+    return named.build(tree, **options)
+
+
+def opened_districts(cells: DistrictFiles) -> Districts:
+    """The districts; `FileError` or `InputError` says what is wrong with the files."""
+    return Districts.of(*(DistrictLayer(*layer) for layer in cells.layers))
+
+
+class _Unit:
+    """Prices for whoever only looks at what a method asks first."""
+
+    def stddev(self, encoder: Encoder, share: Fraction) -> float:  # noqa: ARG002 - the same for all
+        return 1.0
+
+    def share(self, encoder: Encoder, stddev: float) -> Fraction:  # noqa: ARG002 - the same for all
+        return Fraction(1, 100)
+
+
+def sums_only(method: MethodOfBox) -> bool:
+    """Whether a method asks for nothing but sums over people, so that devices can answer it as well as a curator."""
+    return not {Learned.MEDIANS, Learned.COSTS, Learned.GROWTH}.intersection(method.disclosure.learned)
+
+
+def among_devices(chosen: MethodOfBox | PrivateBoundingBox, most_numbers: int) -> MethodOfBox | PrivateBoundingBox:
+    """The same method, where people's devices answer: an adaptive one with the parameters for samples of people.
+
+    No device is asked for more than `most_numbers` by it in all rounds, whatever the answers are: somebody who adds
+    false millions makes cells finer, but not without end.
+    """
+    inner = chosen.method if isinstance(chosen, PrivateBoundingBox) else chosen
+    if not sums_only(inner):
+        raise InputError(
+            f"{type(inner).__name__} asks what only somebody can answer who sees all rows: choose a method of sums, "
+            "such as adaptive"
+        )
+    if not isinstance(inner, Adaptive):
+        return chosen
+    ours = Adaptive.for_devices(inner.tree, inner.bounding, most_numbers)
+    return replace(chosen, method=ours) if isinstance(chosen, PrivateBoundingBox) else ours
+
+
+def reach(chosen: MethodOfBox | PrivateBoundingBox) -> Box | None:
+    """A box that holds every cell of the method's tree; none where the method has yet to find one."""
+    return None if isinstance(chosen, PrivateBoundingBox) else around(chosen.tree)
+
+
+def around(tree: Tree) -> Box | None:
+    """A box that holds every cell of a tree; none for trees that are no squares, hexagons or districts."""
+    if isinstance(tree, Quadtree):
+        return Box(*(float(edge[0]) for edge in tree.bounds(tree.root)))
+    if isinstance(tree, Districts | DistrictSquares):
+        districts = tree if isinstance(tree, Districts) else tree.districts
+        return Box(*districts.bounds(districts.root)[0].tolist())
+    if not isinstance(tree, Hexagons):
+        return None
+    margin = degrees(3 * REACH / 7 ** (tree.coarsest / 2))
+    south, north = max(-90.0, tree.box.south - margin), min(90.0, tree.box.north + margin)
+    widest = margin / max(cos(radians(max(-south, north))), 1e-9)
+    if widest >= 90 or tree.box.west - widest < -180 or tree.box.east + widest > 180:
+        return Box(-180.0, south, 180.0, north)
+    return Box(tree.box.west - widest, south, tree.box.east + widest, north)
+
+
+def _level(named: NamedMethod, level: int | None, cells: QuadtreeCells | HexagonCells) -> int:
+    name = named.name
+    if isinstance(cells, HexagonCells):
+        level = cells.finest if level is None else level
+        if not cells.coarsest <= level <= cells.finest:
+            raise InputError(f"a {name} map of {cells} has one of these resolutions, not {level}")
+        return level - cells.coarsest
+    level = cells.depth if level is None else level
+    if level is None:
+        spelled = f"{name}:LEVEL" if named.parameter == LEVEL else "quadtree:LEVEL"
+        raise InputError(
+            f"how fine shall a {name} map be? {spelled} cuts the box LEVEL times in each direction in half; "
+            "`hazemap plan` recommends a level, and the method fitted-level finds one by itself"
+        )
+    if 4**level > MOST_CELLS or (cells.depth is not None and level > cells.depth):
+        raise InputError(f"a {name} map of {cells} cannot have level {level}: choose a coarser one")
+    return level
+
+
+def domain(cells: QuadtreeCells | HexagonCells, box: Box | None, level: int = 0) -> Quadtree | Hexagons:
+    """The tree of these cells over a box, at least `level` deep; a stand-in where there is no box yet."""
+    if isinstance(cells, HexagonCells):
+        return Hexagons(box or SPECK, cells.coarsest, cells.finest)
+    if box is None and cells.depth not in (None, level):
+        raise InputError(
+            f"quadtree:{cells.depth} cuts a box that is not known yet: declare the box, or say quadtree alone"
+        )
+    if box is None:
+        return NOT_YET
+    return over(box, FINEST, level) if cells.depth is None else Quadtree.around(box, cells.depth)

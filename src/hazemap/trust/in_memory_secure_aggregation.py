@@ -1,0 +1,127 @@
+"""Devices in one process that run the real protocol: for tests, for teaching, and for a few hundred people."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.engines.memory import MemoryTable
+from hazemap.errors import InputError, NotOpened
+from hazemap.noisy_queries import Answer, Question
+from hazemap.privacy.budget import Budget, PureDP
+from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.secure_aggregation import merkle_roster as roster
+from hazemap.protocols.secure_aggregation.in_memory_round import secure_sum
+from hazemap.protocols.secure_aggregation.messages import Stage
+from hazemap.protocols.secure_aggregation.neighbour_graph import commitment
+from hazemap.protocols.secure_aggregation.session_parameters import HASH, Mode, SessionParameters
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.protocols.secure_aggregation.unmasking import Opened
+from hazemap.trust.checked_contribution import contribution
+from hazemap.trust.cohort_assumptions import Cohort, Participation, Sampling
+from hazemap.trust.device_tasks import Task, check, parameters_for, pure
+from hazemap.trust.random_sampling import happens, in_any_order, without_replacement
+from hazemap.trust.simulated_secure_aggregation import SecureSumTrust, asked, rows_of
+
+_BEFORE_THE_VECTOR = {
+    Mode.SEMI_HONEST: (Stage.KEYS, Stage.SHARES, Stage.MASKED),
+    Mode.MALICIOUS: (Stage.KEYS, Stage.PICKS, Stage.SHARES, Stage.MASKED),
+}
+
+
+class SecureAggregation(SecureSumTrust):
+    """Answers by secure sums among the people of a table: each is a client with an identity and a share of the noise.
+
+    Each person asked drops out with probability `dropping`, at any stage before their vector is sent. A shard that
+    cannot be opened is lost; if all are, the round raises `NotOpened`. `turnouts` tells what became of each round. A
+    person's part costs some 10 ms a round: for many people take `SimulatedSecureAggregation`, whose answers have the
+    same law.
+
+    >>> from hazemap import AtMostRows, Counts, Leaves, MemoryTable, Quadtree, Query
+    >>> table = MemoryTable(np.arange(12), {"lon": np.full(12, 2.35), "lat": np.full(12, 48.85)})
+    >>> trust = SecureAggregation(table, Cohort(12, 6, dropout=Fraction(0), corrupt=Fraction(1, 6)))
+    >>> tree = Quadtree.world(depth=1)
+    >>> answer = trust.answer(Query(Counts(Leaves(tree, tree.root), AtMostRows(1)), 1), PureDP(50))
+    >>> answer.sums, answer.people
+    (array([12]), 12)
+    """
+
+    def __init__(
+        self, table: MemoryTable, cohort: Cohort, stream: Stream | None = None, dropping: Fraction = Fraction(0)
+    ) -> None:
+        super().__init__(cohort, stream, dropping)
+        self._people = [_Person(Identity.create(), own) for own in _one_by_one(table)]
+        self._sample: NDArray[np.int64] | None = None
+        if len(self._people) < cohort.people:
+            raise InputError(f"{cohort.people} people are to be asked, but only {len(self._people)} are in the table")
+
+    def answer(self, question: Question, price: Budget) -> Answer:
+        """Draw people, form shards, run the protocol in each, and add up what was opened."""
+        query, each = asked(question), pure(price)
+        budget = PureDP(each.epsilon / query.share)
+        task = Task("in memory", "to try things out", len(self.turnouts) + 1, query, each, budget, self.cohort)
+        stream, cohort = self._stream, self.cohort
+        sample = self._sample
+        if sample is None:
+            sample = without_replacement(stream, len(self._people), cohort.people)
+        if cohort.sampling is Sampling.ONE:
+            self._sample = sample
+        shuffled = sample[in_any_order(stream, len(sample))]
+        sums, answered = np.zeros(query.encoder.size, dtype=np.int64), []
+        for shard in np.split(shuffled, np.cumsum(cohort.shards[:-1])):
+            try:
+                opened = self._run(task, [self._people[person] for person in shard.tolist()])
+            except NotOpened:
+                answered.append(0)
+                continue
+            sums += opened.sums
+            answered.append(opened.people)
+        turnout = Participation(cohort, tuple(answered))
+        self.turnouts.append(turnout)
+        turnout.need()
+        return turnout.answer(sums, query.encoder.sensitivity.l1 / each.epsilon)
+
+    def _run(self, task: Task, people: Sequence["_Person"]) -> Opened:
+        """One session. People drop out at a stage drawn for each."""
+        cohort, encoder = self.cohort, task.question.encoder
+        seed = os.urandom(HASH) if cohort.mode is Mode.SEMI_HONEST else None
+        root = roster.root([person.identity.public for person in people])
+        graph = commitment(seed) if seed else bytes(HASH)
+        terms = parameters_for(task, root, len(people), graph, os.urandom(HASH))
+        stages = _BEFORE_THE_VECTOR[cohort.mode]
+        leaving = np.flatnonzero(happens(self._stream, len(people), self.dropping)).tolist()
+        return secure_sum(
+            terms,
+            [person.identity for person in people],
+            [contribution(encoder, lambda own=person: own.table).sums for person in people],  # type: ignore[misc]
+            seed,
+            {position: stages[self._stream.below(len(stages))] for position in leaving},
+            _Agreed(task),
+            self._stream,
+        )
+
+
+@dataclass(frozen=True)
+class _Person:
+    identity: Identity
+    table: MemoryTable
+
+
+@dataclass(frozen=True)
+class _Agreed:
+    """Insists on the parameters that follow from the task, as a device does."""
+
+    task: Task
+
+    def check(self, terms: SessionParameters) -> None:
+        check(self.task, terms)
+
+
+def _one_by_one(table: MemoryTable) -> Iterator[MemoryTable]:
+    """The table of each person."""
+    order = np.argsort(table.person, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(table.person[order])) + 1) if len(order) else ():
+        yield rows_of(table, rows)
