@@ -11,7 +11,7 @@ import pytest
 
 from hazemap.errors import FileError
 from hazemap.execution import journal
-from hazemap.execution import output_lock as output_file
+from hazemap.execution import output_lock
 from hazemap.execution.journal import Journal, discard
 from hazemap.execution.output_lock import only_writer
 from hazemap.privacy.ledger import Ledger
@@ -86,12 +86,12 @@ def test_a_folder_that_closes_over_a_lock_hides_no_error(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.parametrize("module", [output_file, journal])
+@pytest.mark.parametrize("module", [output_lock, journal])
 def test_whoever_is_interrupted_at_any_instant_leaves_no_lock(module, tmp_path):
     """At each line and each return of what takes a lock, also when it is held and its `with` not yet entered."""
 
     def taken():
-        if module is output_file:
+        if module is output_lock:
             with only_writer(tmp_path / "map.parquet"):
                 pass
         else:

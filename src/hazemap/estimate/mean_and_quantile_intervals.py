@@ -6,7 +6,7 @@ others. All answers are of one shape: the θ for which Σ_k c_k(θ) b_k has mean
 θ for which noise could explain that sum (Fieller 1954); it has its confidence however few people there are.
 
 Where the number of people is known (`means_known` and `quantiles_known`, of the counters of a known-count encoding),
-nothing is a ratio of two noisy numbers. Variances: `variance_estimates`.
+nothing is a ratio of two noisy numbers. Variances: `value_variance`.
 """
 
 from math import comb, exp, factorial, sqrt
