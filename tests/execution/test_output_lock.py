@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hazemap.errors import FileError
-from hazemap.execution import journal
-from hazemap.execution import output_lock
+from hazemap.execution import journal, output_lock
 from hazemap.execution.journal import Journal, discard
 from hazemap.execution.output_lock import only_writer
 from hazemap.privacy.ledger import Ledger
