@@ -123,7 +123,7 @@ def test_who_is_gone_before_the_vector_is_not_counted_and_who_is_gone_after_it_i
     devices = crowd(12)
     for device in devices[:2]:
         device.silent = stage
-    _, status, release = played(tmp_path, devices, campaign(deadlines=IMPATIENT))
+    _, status, release = played(tmp_path, devices, campaign(deadlines=Deadlines.all(1.5)))
     assert status["state"] == "done", status
     assert counts(release) == truth(devices if counted else devices[2:])
     [each] = status["rounds"]
