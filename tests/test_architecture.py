@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.layout import cycles, graph
+from tests.layout import cycles, graph, run_time_nodes
 
 PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
 
@@ -57,17 +57,8 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__
 
 def imports(path: Path) -> set[str]:
     """Everything a file imports at run time, `import a.b` and `from a.b import c` alike (as a.b and a.b.c)."""
-    tree = ast.parse(path.read_text())
-    typing_only = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-        for inner in ast.walk(node)
-    }
     names: set[str] = set()
-    for node in ast.walk(tree):
-        if node in typing_only:
-            continue
+    for node in run_time_nodes(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         if isinstance(node, ast.ImportFrom) and node.module:
