@@ -17,6 +17,7 @@ from hazemap.algorithms import (
     OF_VALUES,
     Adaptive,
     AdaptiveGrid,
+    AdaptiveHierarchicalHistogram,
     BestLevel,
     CellStatistics,
     CountMin,
@@ -28,7 +29,6 @@ from hazemap.algorithms import (
     KDTree,
     LocateBox,
     PartitionSelection,
-    PrefixTree,
     PrivateBoundingBox,
     PrivateBoxStatistics,
     PrivateValueBounds,
@@ -45,8 +45,8 @@ from hazemap.encoders import (
     CountMinSketch,
     Counts,
     HaarWavelet,
+    KnownCountValues,
     MedianSplitScores,
-    PublicLocationValues,
     QuantileScores,
     Values,
 )
@@ -59,7 +59,7 @@ from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, OwnMeans, RowIsPerson
 from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
@@ -78,7 +78,7 @@ HEXAGONS = Hexagons(Box(2.2, 48.8, 2.4, 48.9), 7, 9)
 
 VALUE_ENCODING = ValueEncoding(0, 65, degree=2, bins=16, weights=(2, 1))
 
-ONLY_VALUES = PublicLocationValues(
+ONLY_VALUES = KnownCountValues(
     CellTimeSlots(Leaves(TREE, TREE.children(TREE.root)[:2]), Clock("UTC", (0, 43200)), VALUE_ENCODING),
     OwnMeans(2, 3, 4 << 20),
     np.array([5, 0, 7, 1]),
@@ -97,7 +97,7 @@ THINGS = {
     "query-of-a-cohort": Query(Counts(QUARTERS, AtMostCells(5)), Fraction(1), cohort=3),
     "query-of-a-stack": Query(Concatenation((COUNTS, Counts(QUARTERS, OneVote(1024))), (1, 4)), Fraction(1, 3)),
     "query-over-hexagons": Query(Counts(Leaves(HEXAGONS, HEXAGONS.root), RowIsPerson()), Fraction(1, 2)),
-    "query-of-everything": Query(Counts(WholeTree(HEXAGONS), AtMostRows(2)), Fraction(95, 1000)),
+    "query-of-everything": Query(Counts(WholeDomain(HEXAGONS), AtMostRows(2)), Fraction(95, 1000)),
     "query-about-people-outside": Query(Counts(QUARTERS, OneVote(outside=Outside.PEOPLE)), Fraction(1, 2)),
     "choice": Choice(QuantileScores(QUARTERS, (Fraction(1, 2), Fraction(9, 10)), AtMostRows(1)), Fraction(1, 7)),
     "answer": Answer(np.array([5, -3, 2**40, 0, 1]), np.array([1.4142135623730951]), 3.0),
@@ -183,7 +183,7 @@ THINGS = {
         Flat(TREE, 3),
         FittedLevel(TREE),
         UniformGrid(TREE),
-        PrefixTree(TREE),
+        AdaptiveHierarchicalHistogram(TREE),
         LocateBox(),
         PrivateBoundingBox(Adaptive(TREE, **BEFORE)),
     ),

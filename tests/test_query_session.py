@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithms import Adaptive, FittedLevel, Flat, PrefixTree
+from hazemap.algorithms import Adaptive, AdaptiveHierarchicalHistogram, FittedLevel, Flat
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts, QuantileScores
 from hazemap.errors import BudgetExceeded, CapExceeded, InputError, TranscriptMismatch, Unanswerable
@@ -77,7 +77,7 @@ class Purse:
         self.charges.append(price)
 
 
-METHODS = [Flat(TREE, 2), FittedLevel(TREE), Adaptive(TREE), PrefixTree(TREE, people=10**6)]
+METHODS = [Flat(TREE, 2), FittedLevel(TREE), Adaptive(TREE), AdaptiveHierarchicalHistogram(TREE, people=10**6)]
 
 
 def same(one, other):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hazemap.algorithms import Adaptive, Flat, PrefixTree, UniformGrid
+from hazemap.algorithms import Adaptive, AdaptiveHierarchicalHistogram, Flat, UniformGrid
 from hazemap.cellmap import Reading
 from hazemap.privacy.budget import PureDP
 from hazemap.query_session import Unrecorded, run
@@ -23,7 +23,7 @@ METHODS = {
     "flat, level 7": Flat(TREE, 7, ROWS),
     "flat, level 8": Flat(TREE, 8, ROWS),
     "uniform grid": UniformGrid(TREE, ROWS),
-    "prefix tree, as published": PrefixTree(TREE, ROWS, reading=Reading.UNBIASED),
+    "prefix tree, as published": AdaptiveHierarchicalHistogram(TREE, ROWS, reading=Reading.UNBIASED),
     "adaptive": Adaptive(TREE, ROWS),
 }
 EPSILONS = ("0.1", "0.3", "0.5")

@@ -17,14 +17,14 @@ from pathlib import Path
 
 from hazemap.audit import trial_plan as plan
 from hazemap.audit.audit import audit
-from hazemap.audit.audited_settings import ALL_STATISTICS, CURATOR, LOCAL, SECURE_SUM, STATISTICS, Setting
-from hazemap.audit.csv_line_trials import OfSingleLine
+from hazemap.audit.audited_settings import ALL_STATISTICS, CURATOR, LOCAL, SECURE_SUM, STATISTICS, AuditedSetting
+from hazemap.audit.csv_line_trials import CsvLineTrial
 from hazemap.audit.findings import judge
 from hazemap.audit.planted_faults import PLANTS
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
-from hazemap.audit.subprocess_runs import Laboratory
+from hazemap.audit.subprocess_runs import SubprocessRuns
 from hazemap.audit.synthetic_people import Square
-from hazemap.audit.trial_types import OfCrowd
+from hazemap.audit.trial_types import CanaryTrial
 
 RESULTS = Path(__file__).parent / "results" / "audit.json"
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "audit.md"
@@ -39,7 +39,7 @@ def kind(name: str):
 
 def targets() -> dict[str, list]:
     """For each planted fault trials that are made for it, and for others as well: as few releases as will do."""
-    plain, rows, auto = Setting("flat:5"), Setting("flat:5", "rows:3"), Setting("auto")
+    plain, rows, auto = AuditedSetting("flat:5"), AuditedSetting("flat:5", "rows:3"), AuditedSetting("auto")
     law, adaptive = plan.of_setting(rows, 4)[:1], plan.of_setting(auto, 6)[:1]
     return {
         "half-width-noise": law,
@@ -48,11 +48,11 @@ def targets() -> dict[str, list]:
         "unpaid-cells": plan.of_setting(auto, 3)[:1],
         "float16-noise": plan.of_numbers(2)[:1],
         "sniffed-dialect": [
-            OfSingleLine(Square(5), plain, kind("a quoted note"), "in the middle", late=True, runs=2),
-            OfSingleLine(Square(5), plain, kind("two apostrophes"), "first"),
-            OfCrowd(CanaryCrowd(Square(5), kind("a quote that is not closed, in the id"), 1), plain, 6),
+            CsvLineTrial(Square(5), plain, kind("a quoted note"), "in the middle", late=True, runs=2),
+            CsvLineTrial(Square(5), plain, kind("two apostrophes"), "first"),
+            CanaryTrial(CanaryCrowd(Square(5), kind("a quote that is not closed, in the id"), 1), plain, 6),
         ],
-        "merged-ids": [OfCrowd(CanaryCrowd(Square(5), kind("an id with a zero before it"), 1), plain, 8)],
+        "merged-ids": [CanaryTrial(CanaryCrowd(Square(5), kind("an id with a zero before it"), 1), plain, 8)],
         "shared-cohort": adaptive,
         "unpaid-threshold": plan.of_setting(auto, 3)[:1],
         "reused-noise": law,
@@ -63,24 +63,26 @@ AT_FOUR = ("auto", "adaptive", "flat:5", "hb:4", "privlet:4", "prefix", "sketch"
 """Methods that are tried at ε = 4, too."""
 
 
-def settings(epsilon: str) -> list[Setting]:
-    found = [Setting(method, epsilon=epsilon) for method in plan.METHODS]
-    found += [Setting(method, trust=SECURE_SUM, epsilon=epsilon) for method in plan.SUMS_ONLY]
-    found += [Setting(method, epsilon=epsilon) for method in ALL_STATISTICS]
+def settings(epsilon: str) -> list[AuditedSetting]:
+    found = [AuditedSetting(method, epsilon=epsilon) for method in plan.METHODS]
+    found += [AuditedSetting(method, trust=SECURE_SUM, epsilon=epsilon) for method in plan.SUMS_ONLY]
+    found += [AuditedSetting(method, epsilon=epsilon) for method in ALL_STATISTICS]
     found += [replace(setting, epsilon=epsilon) for setting in plan.elsewhere()]
-    found += [Setting(method, rule, epsilon=epsilon) for rule in plan.RULES[1:] for method in plan.METHODS]
-    found += [Setting(method, epsilon="4") for method in AT_FOUR]
-    found += [Setting("auto", rule, epsilon=epsilon, outside="drop") for rule in plan.RULES[:1]]
-    found += [Setting("auto", rule, epsilon=epsilon, box=None, cells="quadtree") for rule in plan.RULES[:1]]
-    found += [Setting(method, rule, epsilon=None, rho="0.5") for method in ("auto", "flat:5") for rule in plan.RULES]
-    found += [Setting(method, trust=LOCAL, epsilon=epsilon, cells="quadtree:3") for method in plan.OF_REPORTS]
+    found += [AuditedSetting(method, rule, epsilon=epsilon) for rule in plan.RULES[1:] for method in plan.METHODS]
+    found += [AuditedSetting(method, epsilon="4") for method in AT_FOUR]
+    found += [AuditedSetting("auto", rule, epsilon=epsilon, outside="drop") for rule in plan.RULES[:1]]
+    found += [AuditedSetting("auto", rule, epsilon=epsilon, box=None, cells="quadtree") for rule in plan.RULES[:1]]
+    found += [
+        AuditedSetting(method, rule, epsilon=None, rho="0.5") for method in ("auto", "flat:5") for rule in plan.RULES
+    ]
+    found += [AuditedSetting(method, trust=LOCAL, epsilon=epsilon, cells="quadtree:3") for method in plan.OF_REPORTS]
     return found
 
 
 def measured(runs: int, epsilon: str) -> list[dict]:
     every = settings(epsilon)
     kept = {each["setting"]: each for each in stored().get("settings", [])}
-    with Laboratory(None, 1) as laboratory:
+    with SubprocessRuns(None, 1) as laboratory:
         for number, setting in enumerate(every):
             if "measured" in kept.get(str(setting), {}) and kept[str(setting)]["runs"] >= runs:
                 continue

@@ -20,11 +20,11 @@ import numpy as np
 from hazemap.algorithms import (
     Adaptive,
     AdaptiveGrid,
+    AdaptiveHierarchicalHistogram,
     CountMin,
     Flat,
     Geometric,
     Hierarchical,
-    PrefixTree,
     Proportion,
     UniformGrid,
 )
@@ -132,8 +132,10 @@ def table_1(repetitions: int) -> Iterator[Row]:
                     "adaptive grid": AdaptiveGrid(tree, ROWS, people=setting.people, reading=PUBLISHED),
                     "uniform grid": UniformGrid(tree, ROWS),
                     "count-min, then counts (ours)": CountMin(tree, bounding=ROWS),
-                    "prefix tree as published": PrefixTree(tree, ROWS, setting.people, reading=PUBLISHED),
-                    "prefix tree, all rounds shrunk (ours)": PrefixTree(tree, ROWS, setting.people),
+                    "prefix tree as published": AdaptiveHierarchicalHistogram(
+                        tree, ROWS, setting.people, reading=PUBLISHED
+                    ),
+                    "prefix tree, all rounds shrunk (ours)": AdaptiveHierarchicalHistogram(tree, ROWS, setting.people),
                     "adaptive (ours)": Adaptive(tree, ROWS),
                 }
                 for name, method in light.items():
@@ -201,7 +203,7 @@ def table_2(repetitions: int) -> Iterator[Row]:
         for name, scale, bits, trust, rule in cases:
             for kind in ("prefix tree as published", "adaptive (ours)"):
                 tree = here.place.tree
-                published = PrefixTree(tree, rule, setting.people, reading=PUBLISHED)
+                published = AdaptiveHierarchicalHistogram(tree, rule, setting.people, reading=PUBLISHED)
                 method = published if kind.startswith("prefix") else Adaptive(tree, rule, first_cells=16)
                 row, _, _ = measured(here.place, method, trust, "1", setting.cohort)
                 yield {"map": "Tokyo", "method": name, "tree": kind, "scale": scale, "clip": bits} | row
@@ -224,9 +226,15 @@ def table_3(repetitions: int) -> Iterator[Row]:
         variants = {
             "no noise, T = 10": (EvenRounds(tree, 10, 10), "1000000"),
             "even ε, fixed T = 2σ of a round": (EvenRounds(tree, 10), "1"),
-            "scheduled ε, fixed T = 50": (PrefixTree(tree, ROWS, people, split_above=50, reading=PUBLISHED), "1"),
-            "scheduled ε, adaptive T (published)": (PrefixTree(tree, ROWS, people, reading=PUBLISHED), "1"),
-            "the same, shrunk over all rounds (ours)": (PrefixTree(tree, ROWS, people), "1"),
+            "scheduled ε, fixed T = 50": (
+                AdaptiveHierarchicalHistogram(tree, ROWS, people, split_above=50, reading=PUBLISHED),
+                "1",
+            ),
+            "scheduled ε, adaptive T (published)": (
+                AdaptiveHierarchicalHistogram(tree, ROWS, people, reading=PUBLISHED),
+                "1",
+            ),
+            "the same, shrunk over all rounds (ours)": (AdaptiveHierarchicalHistogram(tree, ROWS, people), "1"),
             "adaptive (ours)": (Adaptive(tree, ROWS), "1"),
         }
         for _ in range(repetitions):
@@ -256,7 +264,7 @@ def figure_6(repetitions: int) -> Iterator[Row]:
     for place in (maps.new_york(), maps.city(), maps.lagos(), maps.coast()):
         methods = {
             "even ε, fixed T": EvenRounds(place.tree, place.tree.depth),
-            "prefix tree as published": PrefixTree(place.tree, ROWS, MANY.people, reading=PUBLISHED),
+            "prefix tree as published": AdaptiveHierarchicalHistogram(place.tree, ROWS, MANY.people, reading=PUBLISHED),
             "adaptive (ours)": Adaptive(place.tree, ROWS),
         }
         shown = [("truth", place.truth.astype(float))]
@@ -276,7 +284,9 @@ def figure_7(repetitions: int) -> Iterator[Row]:
             setting = Setting(f"{people:,}", people)
             for epsilon in ("0.1", "1"):
                 methods = {
-                    "prefix tree as published": PrefixTree(place.tree, ROWS, people, reading=PUBLISHED),
+                    "prefix tree as published": AdaptiveHierarchicalHistogram(
+                        place.tree, ROWS, people, reading=PUBLISHED
+                    ),
                     "adaptive (ours)": Adaptive(place.tree, ROWS),
                 }
                 for _ in range(repetitions):
@@ -284,7 +294,7 @@ def figure_7(repetitions: int) -> Iterator[Row]:
                         row, _, _ = measured(place, method, setting.trust(place.table), epsilon, setting.cohort)
                         yield {"map": place.name, "method": name, "people": people, "epsilon": float(epsilon)} | row
         for c0 in ("0.01", "0.03", "0.1", "0.3", "1", "3"):
-            method = PrefixTree(place.tree, ROWS, MANY.people, c0=Fraction(c0), reading=PUBLISHED)
+            method = AdaptiveHierarchicalHistogram(place.tree, ROWS, MANY.people, c0=Fraction(c0), reading=PUBLISHED)
             for _ in range(repetitions):
                 row, made, _ = measured(place, method, MANY.trust(place.table), "1", MANY.cohort)
                 deepest = int(made.cells.levels.max())
@@ -306,7 +316,7 @@ def figure_8(repetitions: int) -> Iterator[Row]:
                 row, _, _ = measured(place, flat, setting.trust(place.table), "1", setting.cohort)
                 yield {"map": place.name, "method": "flat, level 6", "people": people, "allowed": allowed} | row
         methods = {
-            "prefix tree as published": PrefixTree(place.tree, ROWS, FEW.people, reading=PUBLISHED),
+            "prefix tree as published": AdaptiveHierarchicalHistogram(place.tree, ROWS, FEW.people, reading=PUBLISHED),
             "adaptive (ours)": Adaptive(place.tree, ROWS),
         }
         for bits in (6, 8, 9, 10, 11, 12, 13, 14, 16, 20):

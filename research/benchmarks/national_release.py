@@ -25,7 +25,7 @@ import geopandas
 import numpy as np
 import shapely
 
-from hazemap.algorithms import National
+from hazemap.algorithms import TreesWithinDistricts
 from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE
 from hazemap.compare.ground_truth_maps import KnownCounts, middles
@@ -37,7 +37,7 @@ from hazemap.query_session import Session, Unrecorded, run
 from hazemap.releases import Release
 from hazemap.releases.cell_geometry import equal_area
 from hazemap.spatial.district_layers import DistrictLayer
-from hazemap.spatial.district_quadtree import DistrictSquares
+from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.rectangle_tree import bounds
@@ -187,7 +187,7 @@ def timed(path: str) -> dict[str, Any]:
     """One release of the people in a file, in a process of its own: seconds of each part, and memory."""
     stored = np.load(path, allow_pickle=True)
     known = KnownCounts(Quadtree.world(20), stored["cells"], stored["people"])
-    tree = DistrictSquares(
+    tree = DistrictQuadtree(
         Districts(tuple(stored["labels"].tolist()), stored["levels"], str(stored["shapes"])), Quadtree.world(SQUARES)
     )
     made = {"memory before, GB": memory()}
@@ -195,7 +195,7 @@ def timed(path: str) -> dict[str, Any]:
     known.votes(tree, RULE)
     made["who is in which district square"] = time.process_time() - begin
     method, trust, parts = (
-        National(tree, RULE),
+        TreesWithinDistricts(tree, RULE),
         Curator(known),
         dict.fromkeys(("counts", "costs", "cuts", "numbers"), 0.0),
     )
@@ -289,7 +289,7 @@ def main(runs: int) -> None:
         for name, tree in TREES.items():
             table, found = KnownCounts(people().tree, people().cells, people().people), []
             for _ in range(runs):
-                method = National(DistrictSquares(tree(), Quadtree.world(SQUARES)), RULE)
+                method = TreesWithinDistricts(DistrictQuadtree(tree(), Quadtree.world(SQUARES)), RULE)
                 made = run(method, Curator(table), PureDP(epsilon), Unrecorded()).value
                 found.append(errors(made))
             mean = {score: float(np.mean([each[score] for each in found])) for score in found[0]}

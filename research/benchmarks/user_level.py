@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from hazemap.algorithms.published.chop_user import CellVisits, ChopUserQuery, chop_user
-from hazemap.engines.single_cell_table import Samples
+from hazemap.engines.single_cell_table import SingleCellSamples
 from hazemap.tables.sample_grouping import BestFit, WrapAround
 from hazemap.values.quantizer import Quantizer
 
@@ -35,7 +35,7 @@ def grouping() -> dict:
 
     counts = pd.read_parquet(DATA / "itms_surat_cell.parquet", columns=["user"]).groupby("user").size().to_numpy()
     chance, found = np.random.default_rng(0), {}
-    Samples(np.array([1, 2]), np.zeros(2)).array_means(BestFit(1), QUANTIZER)  # compiles
+    SingleCellSamples(np.array([1, 2]), np.zeros(2)).array_means(BestFit(1), QUANTIZER)  # compiles
     for factor in (1, 10, 1000):
         number = np.tile(counts, factor)
         person = chance.permutation(np.repeat(np.arange(len(number)), number))
@@ -44,7 +44,7 @@ def grouping() -> dict:
             seconds = []
             for _ in range(3):
                 begin = time.process_time()
-                Samples(person, value).array_means(rule, QUANTIZER)
+                SingleCellSamples(person, value).array_means(rule, QUANTIZER)
                 seconds.append(time.process_time() - begin)
             found[f"{len(number)} people, {len(person)} rows, {type(rule).__name__}"] = round(min(seconds), 4)
     return found

@@ -20,7 +20,7 @@ import numpy as np
 
 from hazemap.algorithms.contribution_selection import ContributionSelection, selections
 from hazemap.cells import Leaves
-from hazemap.encoders import PublicLocationValues, Values
+from hazemap.encoders import KnownCountValues, Values
 from hazemap.engines.duckdb import EngineTable
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
 from hazemap.noisy_queries import Query
@@ -50,9 +50,9 @@ BUDGETS: tuple[Budget, ...] = (PureDP("0.1"), PureDP("0.5"), PureDP(1), PureDP(2
 
 def asked(
     order: PublicLocationSpec, pairs: PersonCellValues, best: ContributionSelection
-) -> tuple[PublicLocationValues, SelectedPersonCellValues]:
+) -> tuple[KnownCountValues, SelectedPersonCellValues]:
     rule = OwnMeans(best.places, 1, scale=KnownCountEncoding(order.value_encoding).l1)
-    question = PublicLocationValues(pairs.tree, rule, pairs.whereabouts.people, best.weight, best.most, best.squares)
+    question = KnownCountValues(pairs.tree, rule, pairs.whereabouts.people, best.weight, best.most, best.squares)
     return question, SelectedPersonCellValues(pairs, best.kept, 1)
 
 

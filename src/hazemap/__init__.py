@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         HTF,
         Adaptive,
         AdaptiveGrid,
+        AdaptiveHierarchicalHistogram,
         BestLevel,
         CountMin,
         DensePyramid,
@@ -30,14 +31,13 @@ if TYPE_CHECKING:
         LaplaceClip,
         LocateBox,
         NamedMethod,
-        National,
-        PrefixTree,
         PrivateBoundingBox,
         Privlet,
         PrivTree,
         PublishedPyramid,
         Pyramid,
         TopCells,
+        TreesWithinDistricts,
         UniformGrid,
     )
     from hazemap.cellmap import CellMap, Reading
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from hazemap.spatial.binary_partition import BinaryPartition
     from hazemap.spatial.bounding_box import Box
     from hazemap.spatial.district_layers import DistrictLayer
-    from hazemap.spatial.district_quadtree import DistrictSquares
+    from hazemap.spatial.district_quadtree import DistrictQuadtree
     from hazemap.spatial.districts import Districts
     from hazemap.spatial.h3_hexagons import Hexagons
     from hazemap.spatial.quadtree import Quadtree
@@ -79,6 +79,7 @@ __all__ = [
     "ZCDP",
     "Adaptive",
     "AdaptiveGrid",
+    "AdaptiveHierarchicalHistogram",
     "Answer",
     "ApproxDP",
     "AtMostCells",
@@ -93,7 +94,7 @@ __all__ = [
     "Curator",
     "DensePyramid",
     "DistrictLayer",
-    "DistrictSquares",
+    "DistrictQuadtree",
     "Districts",
     "Estimate",
     "FittedLevel",
@@ -110,10 +111,8 @@ __all__ = [
     "LocateBox",
     "MemoryTable",
     "NamedMethod",
-    "National",
     "OneVote",
     "Outside",
-    "PrefixTree",
     "PrivTree",
     "PrivateBoundingBox",
     "Privlet",
@@ -133,6 +132,7 @@ __all__ = [
     "StatisticsSpec",
     "TableSpec",
     "TopCells",
+    "TreesWithinDistricts",
     "TwoLevelGrid",
     "UniformGrid",
     "Unit",
@@ -156,8 +156,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "algorithms": (
         *("Adaptive", "AdaptiveGrid", "BestLevel", "CountMin", "DensePyramid", "FittedLevel", "Flat"),
         *("Geometric", "HB", "HTF", "HTFPlus", "Hierarchical", "KDTree", "LaplaceClip", "LocateBox"),
-        *("NamedMethod", "National", "PrefixTree", "PrivTree", "PrivateBoundingBox", "Privlet", "PublishedPyramid"),
-        *("Pyramid", "TopCells", "UniformGrid"),
+        *("AdaptiveHierarchicalHistogram", "NamedMethod", "PrivTree", "PrivateBoundingBox", "Privlet"),
+        *("PublishedPyramid", "Pyramid", "TopCells", "TreesWithinDistricts", "UniformGrid"),
     ),
     "cellmap": ("CellMap", "Reading"),
     "cells": ("Leaves",),
@@ -180,7 +180,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "spatial.binary_partition": ("BinaryPartition",),
     "spatial.bounding_box": ("Box",),
     "spatial.district_layers": ("DistrictLayer",),
-    "spatial.district_quadtree": ("DistrictSquares",),
+    "spatial.district_quadtree": ("DistrictQuadtree",),
     "spatial.districts": ("Districts",),
     "spatial.h3_hexagons": ("Hexagons",),
     "spatial.quadtree": ("Quadtree",),

@@ -20,7 +20,7 @@ _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 
 @dataclass(frozen=True)
-class Kind:
+class FieldType:
     """What an annotation admits: a union of plain types, classes, protocols, one type of array and one of tuple.
 
     `items` are the kinds of a tuple's items, `repeated` whether there is one for all of them.
@@ -33,15 +33,15 @@ class Kind:
     classes: tuple[type, ...] = ()
     protocols: tuple[type, ...] = ()
     array: str | None = None
-    items: "tuple[Kind, ...] | None" = None
+    items: "tuple[FieldType, ...] | None" = None
     repeated: bool = False
     anything: bool = False
 
-    def __or__(self, other: "Kind") -> "Kind":
+    def __or__(self, other: "FieldType") -> "FieldType":
         """What either admits."""
         if (self.items is not None and other.items is not None) or (self.array and other.array):
             raise TypeError("an annotation has one type of tuple and one type of array")
-        return Kind(
+        return FieldType(
             self.plain | other.plain,
             self.classes + other.classes,
             self.protocols + other.protocols,
@@ -60,11 +60,11 @@ class Kind:
         return " or ".join(words) or "anything"
 
 
-ANYTHING = Kind(anything=True)
+ANYTHING = FieldType(anything=True)
 
 
 @cache
-def kind_of(annotation: Any) -> Kind:
+def kind_of(annotation: Any) -> FieldType:
     """What an annotation admits; `TypeError` for one that nothing could be decoded by."""
     if annotation is Any:
         return ANYTHING
@@ -76,24 +76,24 @@ def kind_of(annotation: Any) -> Kind:
         return kind
     if origin is tuple:
         repeated = len(arguments) == 2 and arguments[1] is Ellipsis
-        return Kind(items=tuple(kind_of(each) for each in arguments[: 1 if repeated else None]), repeated=repeated)
+        return FieldType(items=tuple(kind_of(each) for each in arguments[: 1 if repeated else None]), repeated=repeated)
     if origin is np.ndarray:
-        return Kind(array=np.dtype(get_args(arguments[1])[0]).name)
+        return FieldType(array=np.dtype(get_args(arguments[1])[0]).name)
     return _of_class(annotation if origin is None else origin)
 
 
-def _of_class(annotation: Any) -> Kind:
+def _of_class(annotation: Any) -> FieldType:
     if annotation in _PLAIN:
-        return Kind(plain=frozenset({annotation}))
+        return FieldType(plain=frozenset({annotation}))
     if getattr(annotation, "_is_protocol", False):
-        return Kind(protocols=(annotation,))
+        return FieldType(protocols=(annotation,))
     if isinstance(annotation, type) and (is_dataclass(annotation) or issubclass(annotation, Enum)):
-        return Kind(classes=(annotation,))
+        return FieldType(classes=(annotation,))
     raise TypeError(f"nothing is decoded as {annotation!r}")
 
 
 @cache
-def kinds_of(class_: Any) -> dict[str, Kind]:
+def kinds_of(class_: Any) -> dict[str, FieldType]:
     """What each field of a dataclass admits, by name in ascending order."""
     hints = get_type_hints(class_)
     return {name: kind_of(hints[name]) for name in sorted(field.name for field in fields(class_))}
@@ -114,7 +114,7 @@ def check_fields(thing: Any) -> None:
             )
 
 
-def _fits(value: Any, kind: Kind) -> bool:
+def _fits(value: Any, kind: FieldType) -> bool:
     if kind.anything or kind.array or kind.protocols or type(value) in kind.plain:
         return True
     if float in kind.plain and isinstance(value, float | int) and not isinstance(value, bool):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.algorithms.cumulative_distribution import CumulativeTree, Distribution, best_branchings, expected_error
-from hazemap.engines.single_cell_table import Samples
+from hazemap.engines.single_cell_table import SingleCellSamples
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
@@ -23,10 +23,12 @@ def speeds():
     """20,000 people with a speed each, in two humps."""
     chance = np.random.default_rng(0)
     slow = chance.random(20_000) < 0.3
-    return Samples(np.arange(20_000), np.where(slow, chance.normal(15, 4, 20_000), chance.normal(35, 9, 20_000)))
+    return SingleCellSamples(
+        np.arange(20_000), np.where(slow, chance.normal(15, 4, 20_000), chance.normal(35, 9, 20_000))
+    )
 
 
-def true_parts(table: Samples, tree: IntervalTree) -> np.ndarray:
+def true_parts(table: SingleCellSamples, tree: IntervalTree) -> np.ndarray:
     return np.cumsum(np.histogram(np.clip(table.value, 0, 65), tree.edges)[0]) / len(table.value)
 
 

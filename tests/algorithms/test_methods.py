@@ -6,7 +6,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithms import Adaptive, FittedLevel, Flat, LocateBox, PrefixTree, PrivateBoundingBox, UniformGrid
+from hazemap.algorithms import (
+    Adaptive,
+    AdaptiveHierarchicalHistogram,
+    FittedLevel,
+    Flat,
+    LocateBox,
+    PrivateBoundingBox,
+    UniformGrid,
+)
 from hazemap.algorithms.adaptive_tree import cut
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
@@ -84,10 +92,10 @@ EVERY = [
     FittedLevel(TREE),
     UniformGrid(TREE),
     Adaptive(TREE),
-    PrefixTree(TREE),
-    PrefixTree(TREE, people=50_000, reading=Reading.NONNEGATIVE),
+    AdaptiveHierarchicalHistogram(TREE),
+    AdaptiveHierarchicalHistogram(TREE, people=50_000, reading=Reading.NONNEGATIVE),
 ]
-OVER_HEXAGONS = [Flat(HEXAGONS, 1), FittedLevel(HEXAGONS), Adaptive(HEXAGONS), PrefixTree(HEXAGONS)]
+OVER_HEXAGONS = [Flat(HEXAGONS, 1), FittedLevel(HEXAGONS), Adaptive(HEXAGONS), AdaptiveHierarchicalHistogram(HEXAGONS)]
 
 
 @pytest.mark.parametrize("method", EVERY + OVER_HEXAGONS, ids=lambda m: f"{type(m).__name__}-{type(m.tree).__name__}")
@@ -164,7 +172,7 @@ def test_a_prior_of_another_tree_or_with_cells_inside_each_other_is_refused():
 
 def test_a_collapsed_cell_gives_its_people_to_its_parent():
     tree = Quadtree.world(depth=3)
-    method = PrefixTree(tree, people=1000, split_above=100)
+    method = AdaptiveHierarchicalHistogram(tree, people=1000, split_above=100)
     level_two = Leaves(tree, tree.children(tree.children(tree.root)))
     counts = np.full(16, 50)
     counts[0] = 10  # at most a quarter of the threshold
@@ -176,7 +184,7 @@ def test_a_collapsed_cell_gives_its_people_to_its_parent():
 
 def test_a_partly_split_cell_is_completed_and_then_owns_nothing():
     tree = Quadtree.world(depth=3)
-    method = PrefixTree(tree, people=1000, split_above=100)
+    method = AdaptiveHierarchicalHistogram(tree, people=1000, split_above=100)
     partly = Leaves(tree, np.array([4, 16, 5, 6, 7], dtype=np.uint64))
     grown = method._grown(partly, Answer(np.array([500, 50, 50, 50, 50]), np.ones(1)), 1.0)
     assert sorted(grown.cells.tolist()) == [5, 6, 7, 16, 17, 18, 19]
@@ -184,7 +192,7 @@ def test_a_partly_split_cell_is_completed_and_then_owns_nothing():
 
 def test_the_children_of_a_collapsed_cell_stay_as_orphans():
     tree = Quadtree.world(depth=3)
-    method = PrefixTree(tree, people=1000, split_above=100)
+    method = AdaptiveHierarchicalHistogram(tree, people=1000, split_above=100)
     cells = Leaves(tree, np.array([4, 16, 64, 5, 6, 7], dtype=np.uint64))
     grown = method._grown(cells, Answer(np.array([50, 1, 50, 50, 50, 50]), np.ones(1)), 1.0)
     assert sorted(grown.cells.tolist()) == [4, 5, 6, 7, 64]
@@ -193,14 +201,14 @@ def test_the_children_of_a_collapsed_cell_stay_as_orphans():
 
 def test_a_cell_of_the_first_level_never_collapses():
     tree = Quadtree.world(depth=3)
-    method = PrefixTree(tree, people=1000, split_above=100)
+    method = AdaptiveHierarchicalHistogram(tree, people=1000, split_above=100)
     quarters = Leaves(tree, tree.children(tree.root))
     assert method._grown(quarters, Answer(np.zeros(4, dtype=np.int64), np.ones(1)), 1.0) == quarters
 
 
 def test_the_published_schedule_spends_what_a_round_needs_and_then_the_rest():
     trust = town()
-    run(PrefixTree(TREE, people=50_000), trust, PureDP(1), Unrecorded())
+    run(AdaptiveHierarchicalHistogram(TREE, people=50_000), trust, PureDP(1), Unrecorded())
     shares = [question.share for question in trust.asked]
     assert sum(shares) == 1 and shares == sorted(shares)
     first = trust.asked[0].encoder
@@ -280,8 +288,8 @@ def test_a_reading_changes_the_best_guess_and_never_the_unbiased_estimate(readin
         lambda: Adaptive(TREE, deciding=(Fraction(1),), fullness=(5,)),
         lambda: Adaptive(TREE, deciding=(Fraction(1, 2),), fullness=()),
         lambda: Adaptive(TREE, coarser=((1, Fraction(0)),)),
-        lambda: PrefixTree(TREE, c0=Fraction(0)),
-        lambda: PrefixTree(TREE, most_rounds=0),
+        lambda: AdaptiveHierarchicalHistogram(TREE, c0=Fraction(0)),
+        lambda: AdaptiveHierarchicalHistogram(TREE, most_rounds=0),
     ],
 )
 def test_impossible_parameters_are_refused(make):

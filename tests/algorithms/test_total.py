@@ -16,7 +16,7 @@ from hazemap.readers.open_table import open_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, Outside
 from hazemap.trust.curator import Curator
 
@@ -90,7 +90,7 @@ def test_nobody_pays_more_for_everything_than_for_the_roots():
     made = run(Adaptive(tree, AtMostRows(2)), trust, PureDP(1), Unrecorded())
     questions = [exchange.question for exchange in made.transcript]
     assert sum(question.share for question in questions) == 1
-    assert questions[-1].encoder.cells == WholeTree(tree)
+    assert questions[-1].encoder.cells == WholeDomain(tree)
     assert made.transcript[-1].answer.stddev[0] == pytest.approx(2**0.5 * 2 / 0.095, rel=0.01)
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from hazemap.audit import trial_plan as plan
 from hazemap.audit.audit import audit
-from hazemap.audit.audited_settings import Setting
-from hazemap.audit.csv_line_trials import OfSingleLine
+from hazemap.audit.audited_settings import AuditedSetting
+from hazemap.audit.csv_line_trials import CsvLineTrial
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
 from hazemap.audit.synthetic_people import Square
-from hazemap.audit.trial_types import OfCrowd
+from hazemap.audit.trial_types import CanaryTrial
 
 SURE = 1 - 1e-6
 """The confidence of every audit here: a sound build is called broken once in a million audits at most."""
@@ -26,7 +26,7 @@ def kind(name):
     return next(each for each in KINDS if each.name == name)
 
 
-PLAIN, ROWS, AUTO = Setting("flat:5"), Setting("flat:5", "rows:3"), Setting("auto")
+PLAIN, ROWS, AUTO = AuditedSetting("flat:5"), AuditedSetting("flat:5", "rows:3"), AuditedSetting("auto")
 TRIALS = {
     "half-width-noise": lambda: plan.of_setting(ROWS, 6)[:1],
     "low-sensitivity": lambda: plan.of_setting(ROWS, 16)[:1],
@@ -34,11 +34,11 @@ TRIALS = {
     "unpaid-cells": lambda: plan.of_setting(AUTO, 3)[:1],
     "float16-noise": lambda: plan.of_numbers(4)[:1],
     "sniffed-dialect": lambda: [
-        OfSingleLine(Square(5), PLAIN, kind("a quoted note"), "in the middle", late=True, runs=2),
-        OfSingleLine(Square(5), PLAIN, kind("two apostrophes"), "first"),
-        OfCrowd(CanaryCrowd(Square(5), kind("a quote that is not closed, in the id"), 1), PLAIN, 40),
+        CsvLineTrial(Square(5), PLAIN, kind("a quoted note"), "in the middle", late=True, runs=2),
+        CsvLineTrial(Square(5), PLAIN, kind("two apostrophes"), "first"),
+        CanaryTrial(CanaryCrowd(Square(5), kind("a quote that is not closed, in the id"), 1), PLAIN, 40),
     ],
-    "merged-ids": lambda: [OfCrowd(CanaryCrowd(Square(5), kind("an id with a zero before it"), 1), PLAIN, 40)],
+    "merged-ids": lambda: [CanaryTrial(CanaryCrowd(Square(5), kind("an id with a zero before it"), 1), PLAIN, 40)],
     "shared-cohort": lambda: plan.of_setting(AUTO, 4)[:1],
     "unpaid-threshold": lambda: plan.of_setting(AUTO, 3)[:1],
     "reused-noise": lambda: plan.of_setting(PLAIN, 4)[:1],

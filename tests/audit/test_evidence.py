@@ -110,17 +110,17 @@ def test_values_that_never_occur_are_found_wherever_they_are():
 
 def test_how_far_people_move_numbers_is_measured_and_not_believed():
     from hazemap import AtMostRows, Quadtree
-    from hazemap.audit.audited_settings import Setting
-    from hazemap.audit.evidence.empirical_sensitivity import Movement
+    from hazemap.audit.audited_settings import AuditedSetting
+    from hazemap.audit.evidence.empirical_sensitivity import ObservedMovement
     from hazemap.audit.evidence.noise_residuals import Sums
     from hazemap.audit.synthetic_people import BOX
-    from hazemap.audit.trial_types import OfMovement
+    from hazemap.audit.trial_types import SensitivityTrial
     from hazemap.encoders import Counts
     from hazemap.noisy_queries import Answer, Query
     from hazemap.query_session import Exchange
     from hazemap.spatial.bounding_box import Box
 
-    trial = OfMovement(square := Square(5), Setting("flat:5", "rows:3"), 6)
+    trial = SensitivityTrial(square := Square(5), AuditedSetting("flat:5", "rows:3"), 6)
     tree = Quadtree.around(Box.parse(BOX), 5)
     query = Query(Counts(square.leaves, AtMostRows(3)), share=1)
     assert square.leaves.tree == tree
@@ -129,7 +129,7 @@ def test_how_far_people_move_numbers_is_measured_and_not_believed():
     assert there.sum() - gone.sum() == 3 * trial.people
 
     def measured(kept):
-        rng, found = np.random.default_rng(SEED), Movement(Claim("ε", 1.0), trial.people, sums)
+        rng, found = np.random.default_rng(SEED), ObservedMovement(Claim("ε", 1.0), trial.people, sums)
         for run in range(12):
             exact = gone + (there - gone) // 3 * kept if run % 2 else gone
             answer = Answer(exact + laplace(3, len(exact), rng), np.array([3 * 2**0.5]))

@@ -14,9 +14,9 @@ def few(monkeypatch):
     """An audit of one order instead of hundreds."""
 
     def shortest(*_):
-        from hazemap.audit.audited_settings import Setting
+        from hazemap.audit.audited_settings import AuditedSetting
 
-        return plan.of_setting(Setting("flat:4", cells="quadtree:4"), 4)[:1]
+        return plan.of_setting(AuditedSetting("flat:4", cells="quadtree:4"), 4)[:1]
 
     monkeypatch.setattr(plan, "thorough", shortest)
     monkeypatch.setattr(plan, "short", shortest)

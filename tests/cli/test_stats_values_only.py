@@ -42,7 +42,7 @@ def test_a_release_says_its_model_its_route_and_who_paid_and_is_asked_shown_and_
     assert hazemap("show", "speed.parquet", "--cell", known.h3, "-o", "profile.png").code == 0
     seen = hazemap("inspect", "speed.parquet", "--replay")
     assert "NOT protected: whereabouts and numbers" in seen.out
-    assert "PublicLocationValues" in seen.out and "exactly these numbers" in seen.out
+    assert "KnownCountValues" in seen.out and "exactly these numbers" in seen.out
     [query] = hazemap("inspect", "speed.parquet", "--json").json["queries"]
     places = int(text.split("everybody counts in ")[1].split()[0])
     assert query["stddev"] == pytest.approx(2**0.5 * places / 4, rel=1e-3)  # in people

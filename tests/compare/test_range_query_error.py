@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hazemap.compare.range_query_error import (
     WORKLOADS,
-    Rectangles,
+    QueryRectangles,
     laid,
     mre,
     rectangles,
@@ -39,7 +39,10 @@ def test_a_rectangle_holds_what_its_pixels_hold(rows, columns, seed, area):
 
 def test_whole_numbers_are_added_exactly():
     grid = np.full((3, 3), 2**49 + 1)
-    assert sums(grid, Rectangles(*np.array([[0, 2], [3, 3], [0, 2], [3, 3]]))).tolist() == [9 * (2**49 + 1), 2**49 + 1]
+    assert sums(grid, QueryRectangles(*np.array([[0, 2], [3, 3], [0, 2], [3, 3]]))).tolist() == [
+        9 * (2**49 + 1),
+        2**49 + 1,
+    ]
 
 
 def test_the_same_seed_asks_the_same_questions():
@@ -83,7 +86,7 @@ def test_turning_both_maps_and_the_questions_changes_nothing(seed):
     rng = np.random.default_rng(seed)
     true, found = rng.poisson(30, (9, 7)), rng.normal(30, 9, (9, 7))
     asked = rectangles(b"turn", (9, 7), 30)
-    turned = Rectangles(asked.west, asked.east, asked.north, asked.south)
+    turned = QueryRectangles(asked.west, asked.east, asked.north, asked.south)
     assert mre(true.T, found.T, turned) == pytest.approx(mre(true, found, asked))
     assert mre(true, true, asked) == 0
 
@@ -104,7 +107,7 @@ def test_the_workbench_counts_the_same_errors(bench):
     found = true + rng.laplace(0, 2, true.shape)
     theirs = bench.relative_errors(true, found)
     for name, area in WORKLOADS.items():
-        boxes = Rectangles(*bench.rectangles(area=area, side=64))
+        boxes = QueryRectangles(*bench.rectangles(area=area, side=64))
         assert 100 * mre(true, found, boxes) == pytest.approx(theirs[name], rel=1e-9)
         assert sums(found, boxes) == pytest.approx(bench.answers(found, boxes))
 

@@ -9,7 +9,7 @@ import httpx
 import numpy as np
 import pytest
 
-from hazemap.algorithms import Flat, PrefixTree
+from hazemap.algorithms import AdaptiveHierarchicalHistogram, Flat
 from hazemap.codec import dumps
 from hazemap.device import agent as agents
 from hazemap.device import enrolment
@@ -135,7 +135,7 @@ def test_a_campaign_of_one_round_counts_everybody_once(tmp_path, store):
 
 @pytest.mark.slow
 def test_every_round_is_charged_to_those_who_answered_it(tmp_path, store):
-    status, release = played(tmp_path, store, campaign(algorithm=PrefixTree(TREE, most_rounds=2)))
+    status, release = played(tmp_path, store, campaign(algorithm=AdaptiveHierarchicalHistogram(TREE, most_rounds=2)))
     assert status["state"] == "done", status["reason"]
     rounds = len(status["rounds"])
     assert rounds >= 2

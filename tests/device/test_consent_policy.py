@@ -13,7 +13,7 @@ from hazemap.errors import FileError, InputError
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, OneVote, RowIsPerson
 from hazemap.trust.device_tasks import parameters_for
 from hazemap.values.binary_attribute_tree import AttributeCells, BinaryAttribute
@@ -86,7 +86,7 @@ def test_the_side_is_that_of_the_smallest_cell():
     mixed = Counts(Leaves(TREE, [*TREE.root, *LEAVES.cells]))
     assert described(asking(mixed)).side == described(task(level=2)).side
     assert described(asking(CountMinSketch(TREE, 2, 8, 2))).side == described(task(level=2)).side
-    assert described(asking(Counts(WholeTree(TREE)))).side == described(asking(Counts(Leaves(TREE, TREE.root)))).side
+    assert described(asking(Counts(WholeDomain(TREE)))).side == described(asking(Counts(Leaves(TREE, TREE.root)))).side
 
 
 def test_parameters_that_do_not_follow_from_the_task_are_refused():
@@ -174,7 +174,7 @@ def test_cells_whose_size_a_device_cannot_tell_soon_are_refused(tree):
     """Squares of districts took seconds to measure; nobody asks devices for them."""
     for encoder in (
         Counts(Leaves(tree, tree.root)),
-        Counts(WholeTree(tree)),
+        Counts(WholeDomain(tree)),
         CountMinSketch(tree, 1, 8, 2),
         Concatenation((Counts(Leaves(tree, tree.root)),), (1,)),
     ):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hazemap.algorithms import PrefixTree
+from hazemap.algorithms import AdaptiveHierarchicalHistogram
 from hazemap.codec import dumps
 from hazemap.device import enrolment
 from hazemap.device.activity_log import ActivityLog
@@ -43,7 +43,14 @@ def test_devices_that_are_killed_at_random_instants_go_on_and_are_charged_once(t
     tree = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 4)
     cohort = Cohort(PEOPLE, PEOPLE, dropout=Fraction(1, 4), sampling=Sampling.ONE)
     campaign = Campaign(
-        "berlin", "a test", "town", PrefixTree(tree, most_rounds=3), PureDP(5), cohort, Deadlines.all(60), wait=120
+        "berlin",
+        "a test",
+        "town",
+        AdaptiveHierarchicalHistogram(tree, most_rounds=3),
+        PureDP(5),
+        cohort,
+        Deadlines.all(60),
+        wait=120,
     )
     with serving(tmp_path / "server", BRISK) as url:
         begun = httpx.post(f"{url}/v1/campaigns", content=dumps(campaign), headers=AS_OPERATOR)

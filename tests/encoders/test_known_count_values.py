@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hazemap.encoders import PublicLocationValues
+from hazemap.encoders import KnownCountValues
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, TableError
 from hazemap.spatial.bounding_box import Box
@@ -34,14 +34,14 @@ VALUES = (0.0, 20.03, 59.94, 60.0)
 
 def asked(
     value_encoding: ValueEncoding, values: tuple[float, ...], kept: np.ndarray, records: int
-) -> tuple[PublicLocationValues, SelectedPersonCellValues]:
+) -> tuple[KnownCountValues, SelectedPersonCellValues]:
     columns = {"lon": WHERE, "lat": np.full(6, 0.3), "value": np.array(values)}
     pairs = MemoryTable(WHO, columns, 11).pairs(ObservedCellSlots(SQUARE, Always(), value_encoding))
     table = SelectedPersonCellValues(pairs, kept, records)
     weight, most, squares = table.weights()
     own = int(np.add.reduceat(kept, pairs.whereabouts.firsts[:-1], dtype=int).max())
     rule = OwnMeans(own, records, KnownCountEncoding(value_encoding).l1)
-    return PublicLocationValues(pairs.tree, rule, pairs.whereabouts.people, weight, most, squares), table
+    return KnownCountValues(pairs.tree, rule, pairs.whereabouts.people, weight, most, squares), table
 
 
 def is_within(sensitivity: Sensitivity, difference: np.ndarray) -> bool:

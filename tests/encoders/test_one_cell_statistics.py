@@ -9,7 +9,7 @@ import pytest
 from hazemap.encoders import total
 from hazemap.encoders.one_cell_statistics import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores, ValueSums
 from hazemap.engines.memory import MemoryTable
-from hazemap.engines.single_cell_table import Samples
+from hazemap.engines.single_cell_table import SingleCellSamples
 from hazemap.errors import InputError, TableError
 from hazemap.privacy.budget import ZCDP
 from hazemap.privacy.mechanisms import noise_for
@@ -27,7 +27,10 @@ HALF = Fraction(1, 2)
 
 def moved(numbers) -> int:
     """The most that any number moves when the values of one person change."""
-    tables = {values: np.asarray(numbers(Samples(PERSON, np.array(values)))) for values in product((0, 2, 4), repeat=5)}
+    tables = {
+        values: np.asarray(numbers(SingleCellSamples(PERSON, np.array(values))))
+        for values in product((0, 2, 4), repeat=5)
+    }
     most = 0
     for person in range(3):
         others: dict[tuple[int, ...], list[np.ndarray]] = {}
@@ -82,7 +85,7 @@ def test_nobody_moves_a_balance_by_more_than_its_sensitivity_and_somebody_by_as_
     assert pulls == min(2 * reach, 4) * most <= balance.sensitivity(HALF)
 
 
-def slow_pulls(balance: RobustMeanScores, table: Samples) -> np.ndarray:
+def slow_pulls(balance: RobustMeanScores, table: SingleCellSamples) -> np.ndarray:
     means, weights = table.means(balance.quantizer), table.contributions.kept(balance.most)
     every = np.arange(balance.quantizer.steps + 1)[:, None]
     return (weights * np.clip(means - every, -balance.reach, balance.reach)).sum(axis=1)
@@ -90,7 +93,7 @@ def slow_pulls(balance: RobustMeanScores, table: Samples) -> np.ndarray:
 
 def test_scores_are_those_of_slow_twins():
     chance, quantizer = np.random.default_rng(4), Quantizer(0, 65, steps=130)
-    table = Samples(chance.integers(0, 40, 300), chance.normal(20, 15, 300))
+    table = SingleCellSamples(chance.integers(0, 40, 300), chance.normal(20, 15, 300))
     some = table.contributions
     for reach in (1, 8, 130):
         balance = RobustMeanScores(quantizer, 5, reach)
@@ -111,7 +114,7 @@ def test_sums_of_values_are_the_same_from_samples_and_person_by_person():
     memory = MemoryTable(person, {"lon": np.zeros(100), "lat": np.zeros(100), "value": value})
     for most in (1, 3, 100):
         sums = ValueSums(Quantizer(0, 65), most)
-        assert sums.total(Samples(person, value)) == total(sums, memory)
+        assert sums.total(SingleCellSamples(person, value)) == total(sums, memory)
 
 
 def test_a_table_of_places_is_not_one_of_values():
@@ -120,13 +123,13 @@ def test_a_table_of_places_is_not_one_of_values():
         ValueSums(QUANTIZER, 1).total(places)
     with pytest.raises(TableError, match="called value"):
         ValueSums(QUANTIZER, 1).encode(places)
-    assert not len(Samples(PERSON, PERSON).votes(Quadtree.world(2), AtMostRows(1)).cells)
+    assert not len(SingleCellSamples(PERSON, PERSON).votes(Quadtree.world(2), AtMostRows(1)).cells)
 
 
 def test_other_numbers_of_samples_than_the_public_ones_are_refused():
     means = ArrayMeans(QUANTIZER, SampleCounts(np.array([1, 2, 1])), BestFit(1), 0, 4)
     with pytest.raises(TableError, match="declared public"):
-        means.total(Samples(PERSON, PERSON))
+        means.total(SingleCellSamples(PERSON, PERSON))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hazemap.estimate.regular_tree_least_squares import levels
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 
 TREE = Quadtree.world(depth=3)
 BASE = np.sort(TREE.grid(3).ravel())
@@ -96,7 +96,7 @@ def test_a_number_of_everything_stands_above_several_roots():
     """Twice measured, before and after the cells; `NOWHERE` is not among it."""
     tree, rng = Hexagons(Box(13.0, 52.3, 13.8, 52.7), 4, 6), np.random.default_rng(1)
     cells = np.concatenate([tree.root[2:], tree.children(tree.root[:2])])
-    last, first, all_ = Leaves(tree, np.append(cells, NOWHERE)), Leaves(tree, tree.root), WholeTree(tree)
+    last, first, all_ = Leaves(tree, np.append(cells, NOWHERE)), Leaves(tree, tree.root), WholeDomain(tree)
     one, two = (Measurement(all_, rng.normal(90, 9, 1), rng.uniform(2, 9, 1), k) for k in (3.0, 1.0))
     asked = [one, measured(first, rng), measured(last, rng), two]
     estimate = consistent(asked, last)

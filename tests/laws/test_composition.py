@@ -28,13 +28,13 @@ from hazemap.query_session import Session, Unrecorded
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.district_layers import DistrictLayer
-from hazemap.spatial.district_quadtree import DistrictSquares
+from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.subdivided_districts import SubdividedDistricts
 from hazemap.spatial.two_level_grid import TwoLevelGrid
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson
 from hazemap.values.binary_attribute_tree import AttributeCells, BinaryAttribute
 from hazemap.values.histogram_bins import FloatGrid
@@ -143,14 +143,14 @@ def costs(leaves: Leaves, rule: object) -> SplitCosts | None:
     return SplitCosts(Leaves(tree, some), np.zeros(1), (edges.west + 1)[:, None], rule)
 
 
-def country() -> DistrictSquares:
+def country() -> DistrictQuadtree:
     """Two states of three counties each, cut by squares."""
     edges = [(0, 0, 1, 1), (0, 1, 1, 4), (1, 0, 2, 4), (2, 0, 3, 2), (2, 2, 3, 4), (3, 0, 4, 4)]
     names = {"name": [f"county {i}" for i in range(6)], "state": ["West"] * 3 + ["East"] * 3}
     counties = geopandas.GeoDataFrame(names, geometry=[shapely.box(*edge) for edge in edges], crs="EPSG:4326")
     halves = [shapely.box(0, 0, 2, 4), shapely.box(2, 0, 4, 4)]
     states = geopandas.GeoDataFrame({"name": ["West", "East"]}, geometry=halves, crs="EPSG:4326")
-    return DistrictSquares(Districts.of(states, DistrictLayer(counties, parent="state")), Quadtree.around(BOX, 4))
+    return DistrictQuadtree(Districts.of(states, DistrictLayer(counties, parent="state")), Quadtree.around(BOX, 4))
 
 
 def halved(
@@ -217,7 +217,7 @@ def pool(name: str, each: int) -> list[list[list[Ask]]]:
         found.append([[one for one in questions if one.group[1] == rule] for rule in RULES])
     cells = Leaves.at_level(Quadtree.around(BOX, 3), 1)
     stack = Concatenation((Counts(cells, RULES[0]), Counts(cells, RULES[3])), (1, 2))
-    whole = Query(Counts(WholeTree(cells.tree), RULES[0]), Fraction(1))
+    whole = Query(Counts(WholeDomain(cells.tree), RULES[0]), Fraction(1))
     others = (Query(stack, Fraction(1)), Choice(QuantileScores(cells, (Fraction(1, 2),)), Fraction(1)), whole)
     return [*found, [[of_everybody(question) for question in others]] * len(RULES)]
 

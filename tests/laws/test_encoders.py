@@ -21,7 +21,7 @@ from hazemap.readers.open_table import open_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson, Sensitivity
 
 BOX = Box(13.0, 52.3, 13.8, 52.7)
@@ -64,7 +64,7 @@ def leaves(tree: Tree) -> dict[str, Leaves]:
 
 def encoders(tree: Tree, rule) -> dict[str, Encoder]:
     partitions = leaves(tree)
-    counts = {name: Counts(cells, rule) for name, cells in (partitions | {"all": WholeTree(tree)}).items()}
+    counts = {name: Counts(cells, rule) for name, cells in (partitions | {"all": WholeDomain(tree)}).items()}
     alone = (Counts(partitions["root"], rule), Counts(partitions["some nested"], rule))
     stacks = {
         "stack": Concatenation(alone, (3, 1)),

@@ -6,7 +6,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hazemap.algorithms import Adaptive, AdaptiveGrid, BestLevel, CountMin, Flat, Geometric, Hierarchical, PrefixTree
+from hazemap.algorithms import (
+    Adaptive,
+    AdaptiveGrid,
+    AdaptiveHierarchicalHistogram,
+    BestLevel,
+    CountMin,
+    Flat,
+    Geometric,
+    Hierarchical,
+)
 from hazemap.cellmap import CellMap
 from hazemap.engines.memory import MemoryTable
 from hazemap.estimate import consistent, measurements
@@ -21,7 +30,7 @@ from hazemap.trust.curator import Curator
 TREE, ROWS = Quadtree(0.25, 0.25, 2.0**-9, 9), RowIsPerson()
 RELEASES, UNIONS = 25, 400
 METHODS = [
-    *(Adaptive(TREE, ROWS), PrefixTree(TREE, ROWS), Flat(TREE, 5, ROWS), AdaptiveGrid(TREE, ROWS)),
+    *(Adaptive(TREE, ROWS), AdaptiveHierarchicalHistogram(TREE, ROWS), Flat(TREE, 5, ROWS), AdaptiveGrid(TREE, ROWS)),
     *(Hierarchical(TREE, 5, ROWS), BestLevel(TREE, 5, ROWS), Geometric(TREE, 5, ROWS), CountMin(TREE, bounding=ROWS)),
 ]
 

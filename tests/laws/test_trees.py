@@ -12,7 +12,7 @@ from hazemap.errors import InputError, TableError
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.district_layers import DistrictLayer
-from hazemap.spatial.district_quadtree import DistrictSquares
+from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
@@ -116,13 +116,13 @@ DISTRICTS = {
     "one district": (Districts.of(layer([shapely.box(179, -18, 180, -16)])), EAST),
 }
 DISTRICT_SQUARES = {
-    "country": (DistrictSquares(DISTRICTS["country"][0], Quadtree.world(15)), EQUATOR),
-    "city": (DistrictSquares(DISTRICTS["city"][0], Quadtree.around(CITY, 9)), CITY),
-    "no squares": (DistrictSquares(DISTRICTS["one layer"][0], Quadtree.world(0)), ARCTIC),
+    "country": (DistrictQuadtree(DISTRICTS["country"][0], Quadtree.world(15)), EQUATOR),
+    "city": (DistrictQuadtree(DISTRICTS["city"][0], Quadtree.around(CITY, 9)), CITY),
+    "no squares": (DistrictQuadtree(DISTRICTS["one layer"][0], Quadtree.world(0)), ARCTIC),
 }
 
 
-def cut_districts(district_squares: DistrictSquares, dynamic: int, times: int) -> SubdividedDistricts:
+def cut_districts(district_squares: DistrictQuadtree, dynamic: int, times: int) -> SubdividedDistricts:
     """Some districts of every level made dynamic, and cut here and there."""
     rng, tree, districts = (
         np.random.default_rng(times),
@@ -337,7 +337,7 @@ def test_areas_are_positive_and_outlines_valid_and_on_the_map(tree: Tree, box: B
     for cells in walks(tree, seed, count=5)[:8]:
         areas, outlines = tree.area(cells), tree.outlines(cells)
         assert areas.shape == outlines.shape == cells.shape
-        if isinstance(tree, DistrictSquares | SubdividedDistricts):  # a rectangle may lie beside its district
+        if isinstance(tree, DistrictQuadtree | SubdividedDistricts):  # a rectangle may lie beside its district
             assert np.array_equal(areas == 0, shapely.is_empty(outlines))
             areas, outlines = areas[areas > 0], outlines[areas > 0]
         assert (areas > 0).all()

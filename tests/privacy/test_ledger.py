@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hazemap.errors import CapExceeded, InputError, LedgerError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_records import Amount
+from hazemap.privacy.ledger_records import PrivacyAmount
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import A_PERSON, Statement
 from hazemap.tables.contribution_bounding import AtMostRows
@@ -69,7 +69,7 @@ def test_ten_tenths_fill_a_cap_of_one_exactly_and_an_eleventh_is_refused(ledger:
 def test_a_charge_of_the_whole_cap_is_allowed(ledger: Ledger) -> None:
     ledger.cap("nyc", PureDP("1/3"))
     ledger.charge("nyc", PureDP("1/3"), "everything", PEOPLE)
-    assert ledger.datasets()[0].remaining == Amount("ε", Fraction(0))
+    assert ledger.datasets()[0].remaining == PrivacyAmount("ε", Fraction(0))
 
 
 def test_a_charge_a_hair_above_the_cap_is_refused(ledger: Ledger) -> None:
@@ -112,7 +112,7 @@ def test_under_a_cap_in_rho_a_pure_epsilon_costs_half_its_square(ledger: Ledger)
     with pytest.raises(CapExceeded, match=r"asks for ρ = 0\.5: ask for at most ρ = 0\.25, or"):
         ledger.charge("nyc", ZCDP("0.5"), "more", PEOPLE)
     ledger.charge("nyc", ZCDP("0.25"), "the rest", PEOPLE)
-    assert ledger.datasets()[0].remaining == Amount("ρ", Fraction(0))
+    assert ledger.datasets()[0].remaining == PrivacyAmount("ρ", Fraction(0))
 
 
 def test_the_same_epsilon_and_delta_fill_their_own_cap(ledger: Ledger) -> None:
@@ -127,7 +127,7 @@ def test_shares_of_an_epsilon_and_delta_fill_it_exactly(ledger: Ledger) -> None:
     ledger.cap("nyc", cap)
     for _ in range(7):
         ledger.charge("nyc", cap.part(Fraction(1, 7)), "a seventh", PEOPLE)
-    assert ledger.datasets()[0].remaining == Amount("ρ", Fraction(0))
+    assert ledger.datasets()[0].remaining == PrivacyAmount("ρ", Fraction(0))
 
 
 def test_without_a_cap_everything_is_charged_and_pure_epsilons_add(ledger: Ledger) -> None:
@@ -135,14 +135,14 @@ def test_without_a_cap_everything_is_charged_and_pure_epsilons_add(ledger: Ledge
     ledger.charge("nyc", PureDP("0.5"), "second", PEOPLE)
     [status] = ledger.datasets()
     assert (status.cap, status.remaining, status.charges) == (None, None, 2)
-    assert status.spent == Amount("ε", Fraction(7, 2))
+    assert status.spent == PrivacyAmount("ε", Fraction(7, 2))
 
 
 def test_without_a_cap_mixed_charges_add_in_rho(ledger: Ledger) -> None:
     ledger.charge("nyc", PureDP(2), "pure", PEOPLE)
     ledger.charge("nyc", ZCDP("0.5"), "concentrated", PEOPLE)
     ledger.charge("nyc", ApproxDP(1, 1e-6), "approximate", PEOPLE)
-    assert ledger.datasets()[0].spent == Amount("ρ", Fraction(5, 2) + ApproxDP(1, 1e-6).rho)
+    assert ledger.datasets()[0].spent == PrivacyAmount("ρ", Fraction(5, 2) + ApproxDP(1, 1e-6).rho)
 
 
 def test_a_data_set_that_has_paid_in_rho_takes_no_cap_in_pure_epsilon(ledger: Ledger) -> None:
@@ -154,16 +154,16 @@ def test_a_data_set_that_has_paid_in_rho_takes_no_cap_in_pure_epsilon(ledger: Le
 
 def test_pure_charges_can_be_capped_in_rho_and_in_epsilon_again(ledger: Ledger) -> None:
     ledger.charge("nyc", PureDP(1), "pure", PEOPLE)
-    assert ledger.cap("nyc", ZCDP(1)).remaining == Amount("ρ", Fraction(1, 2))
-    assert ledger.cap("nyc", PureDP(3)).remaining == Amount("ε", Fraction(2))
+    assert ledger.cap("nyc", ZCDP(1)).remaining == PrivacyAmount("ρ", Fraction(1, 2))
+    assert ledger.cap("nyc", PureDP(3)).remaining == PrivacyAmount("ε", Fraction(2))
 
 
 def test_a_cap_below_what_is_spent_leaves_nothing_and_a_higher_one_leaves_the_rest(ledger: Ledger) -> None:
     ledger.charge("nyc", PureDP(2), "early", PEOPLE)
-    assert ledger.cap("nyc", PureDP(1)).remaining == Amount("ε", Fraction(0))
+    assert ledger.cap("nyc", PureDP(1)).remaining == PrivacyAmount("ε", Fraction(0))
     with pytest.raises(CapExceeded, match=r"spent ε = 2"):
         ledger.charge("nyc", PureDP("0.001"), "late", PEOPLE)
-    assert ledger.cap("nyc", PureDP(3)).remaining == Amount("ε", Fraction(1))
+    assert ledger.cap("nyc", PureDP(3)).remaining == PrivacyAmount("ε", Fraction(1))
 
 
 def test_one_data_set_does_not_pay_for_another(ledger: Ledger) -> None:
@@ -348,7 +348,7 @@ def test_threads_share_a_ledger(ledger: Ledger) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert ledger.datasets()[0].remaining == Amount("ε", Fraction(0))
+    assert ledger.datasets()[0].remaining == PrivacyAmount("ε", Fraction(0))
 
 
 def test_a_check_refuses_what_a_charge_would_and_pays_nothing(tmp_path):

@@ -10,7 +10,7 @@ from tests.privacy.older_ledger import old, statement
 from hazemap.errors import CapExceeded, LedgerError, OtherUnit
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_records import Amount, ProtectedUnit
+from hazemap.privacy.ledger_records import PrivacyAmount, ProtectedUnit
 from hazemap.privacy.privacy_unit import DEVICE, ROW, TEXT, VALUES_ONLY, Unit
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
 
@@ -76,13 +76,13 @@ def test_a_values_cap_in_pure_epsilon_beside_a_map_in_rho_has_nothing_left_and_c
     assert pages(ledger)["nyc", "values-only"] == (PureDP(5), 1)  # each page is shown, and those of others
     ledger.protect("nyc", ProtectedUnit("person", "user"))
     status = ledger.status("nyc", VALUES_ONLY)
-    assert (status.spent, status.remaining) == (Amount("ρ", Fraction(9, 10)), Amount("ε", Fraction(0)))
+    assert (status.spent, status.remaining) == (PrivacyAmount("ρ", Fraction(9, 10)), PrivacyAmount("ε", Fraction(0)))
     for unit in (USERS, VALUES):
         with pytest.raises(CapExceeded, match=r"has ε = 0 left .*imply no finite pure ε; give it a cap in ρ"):
             ledger.charge("nyc", PureDP("0.001"), "a map", unit)
     ledger.cap("nyc", ZCDP(1), model=VALUES_ONLY)
     ledger.charge("nyc", ZCDP("0.1"), "values", VALUES)
-    assert ledger.status("nyc", VALUES_ONLY).remaining == Amount("ρ", Fraction(0))
+    assert ledger.status("nyc", VALUES_ONLY).remaining == PrivacyAmount("ρ", Fraction(0))
 
 
 def test_who_charges_persons_next_is_asked_by_which_column_they_were_told_apart(tmp_path: Path) -> None:

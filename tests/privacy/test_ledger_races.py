@@ -16,7 +16,7 @@ from tests.privacy.older_ledger import old
 from hazemap.errors import CapExceeded
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
-from hazemap.privacy.ledger_records import Amount
+from hazemap.privacy.ledger_records import PrivacyAmount
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import A_PERSON, Statement
 from hazemap.tables.contribution_bounding import AtMostRows
@@ -58,7 +58,7 @@ def test_of_two_processes_that_race_for_the_last_epsilon_exactly_one_gets_it(tmp
         racer.join()
     assert sorted(first + second) == list(range(RACES))
     assert len(first) * len(second) > 0  # both ran: neither merely came second to every race
-    assert {(status.spent, status.charges) for status in ledger.datasets()} == {(Amount("ε", Fraction(1)), 1)}
+    assert {(status.spent, status.charges) for status in ledger.datasets()} == {(PrivacyAmount("ε", Fraction(1)), 1)}
 
 
 VALUES = Unit.person("user", "text", model="values-only")
@@ -91,7 +91,7 @@ def test_of_a_charge_of_each_model_that_race_for_the_last_of_the_values_one_gets
         racer.join()
     assert first + second == RACES // 10
     pages = [status for status in ledger.datasets() if status.model == "values-only"]
-    assert {status.spent for status in pages} == {Amount("ε", Fraction(1))} and len(pages) == RACES // 10
+    assert {status.spent for status in pages} == {PrivacyAmount("ε", Fraction(1))} and len(pages) == RACES // 10
 
 
 def _payer(path: Path, start, results) -> None:
@@ -120,7 +120,7 @@ def test_eight_processes_fill_a_cap_to_the_last_seventh_and_no_further(tmp_path:
         for payer in payers:
             payer.join()
         [status] = book.datasets()
-        assert (status.spent, status.charges) == (Amount("ε", Fraction(expected, 7)), expected)
+        assert (status.spent, status.charges) == (PrivacyAmount("ε", Fraction(expected, 7)), expected)
         assert len({record.charge.id for record in book.history()}) == expected
 
 

@@ -10,6 +10,7 @@ from hazemap.algorithms import (
     HB,
     Adaptive,
     AdaptiveGrid,
+    AdaptiveHierarchicalHistogram,
     BestLevel,
     CountMin,
     DensePyramid,
@@ -19,7 +20,6 @@ from hazemap.algorithms import (
     Hierarchical,
     KDTree,
     LaplaceClip,
-    PrefixTree,
     PrivateBoundingBox,
     Privlet,
     PrivTree,
@@ -68,8 +68,8 @@ METHODS = {
     "dense pyramid": DensePyramid(SQUARES, OneVote(outside=Outside.PEOPLE)),
     "laplace, clipped": LaplaceClip(SQUARES, 5, KEPT),
     "top of the cells": TopCells(HEXAGONS, 2, kept=Fraction(1, 10)),
-    "prefix tree": PrefixTree(SQUARES, KEPT, c0=Fraction(1, 2)),
-    "last round of a prefix tree": PrefixTree(HEXAGONS, reading=Reading.UNBIASED, c0=Fraction(1, 2)),
+    "prefix tree": AdaptiveHierarchicalHistogram(SQUARES, KEPT, c0=Fraction(1, 2)),
+    "last round of a prefix tree": AdaptiveHierarchicalHistogram(HEXAGONS, reading=Reading.UNBIASED, c0=Fraction(1, 2)),
 }
 
 

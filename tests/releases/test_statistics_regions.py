@@ -5,7 +5,7 @@ import pytest
 
 from hazemap.algorithms import CellStatistics
 from hazemap.cells import Leaves
-from hazemap.encoders import PublicLocationValues
+from hazemap.encoders import KnownCountValues
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
@@ -162,7 +162,7 @@ def test_with_public_places_a_region_knows_its_people_and_leaves_out_where_nothi
     people, weight = np.full(tree.places, 50), np.full(tree.places, 40)
     people[2:8:2], weight[2:8:2], weight[1::2] = 9, 0, 0
     rule = OwnMeans(2, scale=KnownCountEncoding(tree.value_encoding).l1)
-    asked = PublicLocationValues(tree, rule, people, weight, most=2, squares=2)
+    asked = KnownCountValues(tree, rule, people, weight, most=2, squares=2)
     rng, unit, held = np.random.default_rng(3), asked.unit, []
     for _ in range(200):
         sums = 40 * 0.25 + 4 * rng.laplace(0, 0.5**0.5, len(asked.told))

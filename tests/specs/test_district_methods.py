@@ -11,7 +11,7 @@ import pytest
 import shapely
 from typer.testing import CliRunner
 
-from hazemap.algorithms import Adaptive, Flat, Geometric, Hierarchical, National
+from hazemap.algorithms import Adaptive, Flat, Geometric, Hierarchical, TreesWithinDistricts
 from hazemap.cli.main import app
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.ledger import Ledger
@@ -70,7 +70,7 @@ def test_methods_are_made_over_the_districts_of_the_files(folder):
     assert (found["flat"].level, found["flat:1"].level) == (2, 1)
     assert isinstance(method_from_name("adaptive", cells(FILES), None, RULE), Adaptive)
     national = method_from_name("national", cells(FILES.replace(":", "@12:", 1)), None, RULE)
-    assert isinstance(national, National)
+    assert isinstance(national, TreesWithinDistricts)
     assert national.tree.square.depth == 12
     assert method_from_name("national:5000", cells(FILES), None, RULE).dynamic_below == 5000
     assert reach(national) == reach(found["flat"]) == Box(0, 0, 4, 2)

@@ -11,6 +11,7 @@ from hazemap.algorithms import (
     HB,
     Adaptive,
     AdaptiveGrid,
+    AdaptiveHierarchicalHistogram,
     CountMin,
     DensePyramid,
     FittedLevel,
@@ -18,7 +19,6 @@ from hazemap.algorithms import (
     Geometric,
     Hierarchical,
     LaplaceClip,
-    PrefixTree,
     PrivateBoundingBox,
     Privlet,
     PublishedPyramid,
@@ -40,7 +40,12 @@ PARIS = Box(2.2, 48.8, 2.5, 48.9)
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        *(("adaptive", Adaptive), ("fitted-level", FittedLevel), ("prefix", PrefixTree), ("flat:5", Flat)),
+        *(
+            ("adaptive", Adaptive),
+            ("fitted-level", FittedLevel),
+            ("prefix", AdaptiveHierarchicalHistogram),
+            ("flat:5", Flat),
+        ),
         *(("adaptive-grid", AdaptiveGrid), ("uniform-grid", UniformGrid), ("sketch", CountMin)),
         *(("hierarchical:5", Hierarchical), ("geometric:5", Geometric), ("laplace-clip:5", LaplaceClip)),
         *(("pyramid", Pyramid), ("pyramid:20", Pyramid), ("pyramid-published:20", PublishedPyramid)),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hazemap.engines.single_cell_table import Samples
+from hazemap.engines.single_cell_table import SingleCellSamples
 from hazemap.errors import InputError, TableError
 from hazemap.tables.sample_grouping import BestFit, Filling, SampleCounts, WrapAround
 from hazemap.values.quantizer import Quantizer
@@ -63,7 +63,7 @@ def test_means_of_arrays_are_those_of_a_slow_twin(some, most, rule, filling, cha
     person = np.repeat(np.arange(some.people) * 7 - 50, some.counts)
     order = np.array(chance.sample(range(len(person)), len(person)))
     person, value = person[order], order % 11
-    table, arrays = Samples(person, value), rule(most, filling).arrays(some)
+    table, arrays = SingleCellSamples(person, value), rule(most, filling).arrays(some)
     readings = QUANTIZER.read(value)
     own = [readings[person == code].tolist() for code in np.unique(person)]
     rounded = [int(np.floor(np.mean(numbers) + 0.5)) for numbers in own]
@@ -80,8 +80,8 @@ def test_means_of_arrays_are_those_of_a_slow_twin(some, most, rule, filling, cha
 
 def test_codes_of_people_may_be_any_whole_numbers():
     near, wild = np.array([5, 3, 5, 9]), np.array([5, -(2**62), 5, 2**62])
-    assert Samples(near, np.zeros(4)).people.tolist() == [1, 0, 1, 2]
-    assert Samples(wild, np.zeros(4)).people.tolist() == [1, 0, 1, 2]
+    assert SingleCellSamples(near, np.zeros(4)).people.tolist() == [1, 0, 1, 2]
+    assert SingleCellSamples(wild, np.zeros(4)).people.tolist() == [1, 0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_codes_of_people_may_be_any_whole_numbers():
 )
 def test_tables_without_rows_people_or_values_are_refused(person, value):
     with pytest.raises(TableError):
-        Samples(np.array(person), np.array(value))
+        SingleCellSamples(np.array(person), np.array(value))
 
 
 @pytest.mark.parametrize("rule", [BestFit, WrapAround])
@@ -111,13 +111,13 @@ def test_grouping_is_linear_in_people_and_rows():
     counts = np.minimum(chance.geometric(1 / 79, 217_000), 417)
     person = chance.permutation(np.repeat(np.arange(len(counts)), counts))
     value = chance.normal(20, 10, len(person))
-    Samples(np.array([1, 2]), np.zeros(2)).array_means(BestFit(1), Quantizer(0, 65))  # compiles
+    SingleCellSamples(np.array([1, 2]), np.zeros(2)).array_means(BestFit(1), Quantizer(0, 65))  # compiles
     took = []
     for part in (100, 10, 1):
         some = person < len(counts) // part
         rows, values = person[some], value[some]
         begin = time.process_time()
-        Samples(rows, values).array_means(BestFit(114), Quantizer(0, 65))
+        SingleCellSamples(rows, values).array_means(BestFit(114), Quantizer(0, 65))
         took.append((time.process_time() - begin) / len(rows))
     assert took[-1] * len(person) < 4  # seconds: twice the goal, for machines that are busy
     assert took[-1] < 10 * took[1] + 1e-8

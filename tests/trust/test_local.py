@@ -10,7 +10,7 @@ from math import exp, log, sqrt
 import numpy as np
 import pytest
 
-from hazemap.algorithms import Adaptive, AdaptiveGrid, Flat, Hierarchical, PrefixTree, UniformGrid
+from hazemap.algorithms import Adaptive, AdaptiveGrid, AdaptiveHierarchicalHistogram, Flat, Hierarchical, UniformGrid
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts, QuantileScores
 from hazemap.engines.memory import MemoryTable
@@ -143,7 +143,7 @@ def test_prices_are_what_answers_cost(randomiser):
         Flat(TREE, 3),
         UniformGrid(TREE),
         Adaptive(TREE),
-        PrefixTree(TREE, people=30_000),
+        AdaptiveHierarchicalHistogram(TREE, people=30_000),
         AdaptiveGrid(TREE, people=30_000),
     ],
     ids=lambda m: type(m).__name__,

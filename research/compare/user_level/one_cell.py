@@ -7,7 +7,7 @@ from hashlib import sha256
 import numpy as np
 
 from hazemap.arrays import Floats, Ints
-from hazemap.engines.single_cell_table import Samples
+from hazemap.engines.single_cell_table import SingleCellSamples
 from hazemap.planning.synthetic_city import normal
 from hazemap.privacy.random_stream import Stream
 from hazemap.tables.sample_grouping import SampleCounts
@@ -33,9 +33,9 @@ class OneCell:
     origin: str = ""
 
     @cached_property
-    def table(self) -> Samples:
+    def table(self) -> SingleCellSamples:
         """What a curator holds."""
-        return Samples(self.person, self.value)
+        return SingleCellSamples(self.person, self.value)
 
     @cached_property
     def mean(self) -> float:

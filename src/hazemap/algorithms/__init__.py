@@ -10,7 +10,7 @@ from hazemap.algorithms.partition_selection import PartitionSelection
 from hazemap.algorithms.private_bounding_box import LocateBox, PrivateBoundingBox
 from hazemap.algorithms.private_value_bounds import PrivateValueBounds
 from hazemap.algorithms.proportion import Proportion
-from hazemap.algorithms.published.adaptive_hierarchical_histogram import PrefixTree
+from hazemap.algorithms.published.adaptive_hierarchical_histogram import AdaptiveHierarchicalHistogram
 from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
 from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, Hierarchical
 from hazemap.algorithms.published.htf import HTF
@@ -21,7 +21,7 @@ from hazemap.algorithms.published.thresholded_histograms import LaplaceClip, Top
 from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
 from hazemap.algorithms.single_level import BestLevel, FittedLevel, Flat
 from hazemap.algorithms.sparse_emd_pyramid import Pyramid
-from hazemap.algorithms.trees_within_districts import National
+from hazemap.algorithms.trees_within_districts import TreesWithinDistricts
 from hazemap.algorithms.two_stage_statistics import PrivateBoxStatistics, TwoStageStatistics
 
 METHODS: tuple[type, ...] = (
@@ -47,6 +47,7 @@ __all__ = [
     "OF_VALUES",
     "Adaptive",
     "AdaptiveGrid",
+    "AdaptiveHierarchicalHistogram",
     "BestLevel",
     "CellStatistics",
     "CountMin",
@@ -60,9 +61,7 @@ __all__ = [
     "LaplaceClip",
     "LocateBox",
     "NamedMethod",
-    "National",
     "PartitionSelection",
-    "PrefixTree",
     "PrivTree",
     "PrivateBoundingBox",
     "PrivateBoxStatistics",
@@ -73,6 +72,7 @@ __all__ = [
     "PublishedPyramid",
     "Pyramid",
     "TopCells",
+    "TreesWithinDistricts",
     "TwoStageStatistics",
     "UniformGrid",
 ]

@@ -12,9 +12,9 @@ from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Cells, Leaves, Partition, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate import Consistent, Measurement, consistent, measurements, read, roughness
+from hazemap.estimate import ConsistentEstimate, Measurement, consistent, measurements, read, roughness
 from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 TO_THE_TOP = 64
@@ -120,7 +120,7 @@ class Adaptive:
 
     def _above(self, cells: Leaves, levels: int) -> Partition:
         """The cells this many levels up: above several roots there is everything."""
-        return WholeTree(self.tree) if levels > self.tree.depth and len(self.tree.root) > 1 else cells.above(levels)
+        return WholeDomain(self.tree) if levels > self.tree.depth and len(self.tree.root) > 1 else cells.above(levels)
 
     def _last(self, fullness: float, asked: list[Measurement], cells: Leaves, noise: float) -> float:
         """How full the last cells are, in standard errors: `contrast` by the roughness of cells well above the noise.
@@ -145,7 +145,7 @@ class Adaptive:
             )
         return self.most_numbers
 
-    def _cut(self, known: Consistent, fullness: float, left: float, later: int) -> Leaves:
+    def _cut(self, known: ConsistentEstimate, fullness: float, left: float, later: int) -> Leaves:
         """The next cells: as full as wanted, or fuller, so that numbers are left for the `later` rounds.
 
         Rounds are to grow threefold: the next one gets 1/(1 + 3 + … + 3^later) of what is left, and never so much
@@ -183,7 +183,7 @@ def coarsest(tree: Tree, cells: int) -> Leaves:
     return grid
 
 
-def cut(known: Consistent, fullness: float) -> Leaves:
+def cut(known: ConsistentEstimate, fullness: float) -> Leaves:
     """Each cell replaced by its descendants k levels down, k so that one of them holds about `fullness`."""
     tree, places = known.leaves.tree, known.leaves.cells != NOWHERE
     todo: Cells = known.leaves.cells[places]

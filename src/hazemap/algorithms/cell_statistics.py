@@ -10,7 +10,7 @@ import numpy as np
 from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Values
-from hazemap.encoders.known_count_values import PublicLocationValues
+from hazemap.encoders.known_count_values import KnownCountValues
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
 from hazemap.noisy_queries import Prices, Query, Rounds
 from hazemap.spatial.bounding_box import WORLD
@@ -92,7 +92,7 @@ class PublicLocationStatistics:
     (`algorithms.contribution_selection.best_selection`). Numbers of people are exact and cost nothing.
     """
 
-    asked: PublicLocationValues
+    asked: KnownCountValues
     route: str
     disclosure: ClassVar[Disclosure] = Disclosure((Learned.ONLY_VALUES,))
 

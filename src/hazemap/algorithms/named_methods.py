@@ -13,7 +13,7 @@ from hazemap.algorithms.count_min_tree import CountMin
 from hazemap.algorithms.dense_emd_pyramid import DensePyramid
 from hazemap.algorithms.htf_plus import HTFPlus
 from hazemap.algorithms.private_bounding_box import MethodOfBox
-from hazemap.algorithms.published.adaptive_hierarchical_histogram import PrefixTree
+from hazemap.algorithms.published.adaptive_hierarchical_histogram import AdaptiveHierarchicalHistogram
 from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
 from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, Hierarchical
 from hazemap.algorithms.published.htf import HTF
@@ -24,7 +24,7 @@ from hazemap.algorithms.published.thresholded_histograms import LaplaceClip, Top
 from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
 from hazemap.algorithms.single_level import FittedLevel, Flat
 from hazemap.algorithms.sparse_emd_pyramid import Pyramid
-from hazemap.algorithms.trees_within_districts import National
+from hazemap.algorithms.trees_within_districts import TreesWithinDistricts
 from hazemap.cellmap import Reading
 from hazemap.errors import InputError
 
@@ -117,7 +117,7 @@ BUILT_IN: dict[str, NamedMethod] = {
         NamedMethod("privtree", PrivTree),
         NamedMethod("htf", partial(HTF, reading=Reading.UNBIASED), cells=SQUARES, types=(HTF,)),
         NamedMethod("htf+", HTFPlus, cells=SQUARES),
-        NamedMethod("prefix", PrefixTree),
+        NamedMethod("prefix", AdaptiveHierarchicalHistogram),
         NamedMethod("total", partial(Flat, level=0), types=(Flat,)),
         NamedMethod("sketch", CountMin),
         NamedMethod("pyramid", Pyramid, parameter=CELLS),
@@ -132,7 +132,7 @@ BUILT_IN: dict[str, NamedMethod] = {
         _levelled("singular", Flat),
         _levelled("laplace-clip", LaplaceClip),
         NamedMethod("top", TopCells, levelled=True, parameter=PERCENT),
-        NamedMethod("national", National, parameter=PEOPLE, cells=(CellKind.DISTRICT_SQUARES,)),
+        NamedMethod("national", TreesWithinDistricts, parameter=PEOPLE, cells=(CellKind.DISTRICT_SQUARES,)),
     )
 }
 """hazemap's own methods."""

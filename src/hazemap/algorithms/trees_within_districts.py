@@ -15,7 +15,7 @@ from hazemap.cells import MOST_CELLS, Cells, Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
-from hazemap.spatial.district_quadtree import DistrictSquares
+from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.subdivided_districts import SubdividedDistricts
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
@@ -31,7 +31,7 @@ class DistrictPlan:
 
 
 @dataclass(frozen=True)
-class National:
+class TreesWithinDistricts:
     """Districts level by level; below `dynamic_below` people a tree of even density (Shaham et al. 2022, section 6).
 
     Level i of n_i districts has the share ε_i ∝ n_i^(1/3) (their equation 38), which minimises the variance of all
@@ -50,7 +50,7 @@ class National:
     Only a curator can answer, unless `turns` is 0: then cells are halved.
     """
 
-    tree: DistrictSquares
+    tree: DistrictQuadtree
     bounding: Bounding = AtMostRows(1)
     dynamic_below: int = 1_000_000
     deciding: Fraction = Fraction(1, 10)
@@ -66,7 +66,7 @@ class National:
             raise InputError(
                 "a national map decides with a part of each level's budget, above none and below all of it"
             )
-        if not isinstance(self.tree, DistrictSquares):
+        if not isinstance(self.tree, DistrictQuadtree):
             raise InputError("a national map is made of districts: choose districts as cells")
         self._grower()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hazemap.audit.evidence.noise_independence import Copies
 from hazemap.audit.findings import AuditFinding, Test, judge
-from hazemap.audit.subprocess_runs import Laboratory, RunOrder, RunOutcome
+from hazemap.audit.subprocess_runs import RunOrder, RunOutcome, SubprocessRuns
 from hazemap.audit.trial_types import AuditTrial
 from hazemap.errors import InputError
 
@@ -76,7 +76,7 @@ def audit(
     runs = sum(order.runs for each in orders for order in each)
     published, copies = dict[str, int](), Copies()
     done, doubtful = 0, list[tuple[AuditTrial, list[RunOutcome], list[RunOrder]]]()
-    with Laboratory(plant, processes) as laboratory:
+    with SubprocessRuns(plant, processes) as laboratory:
         outcomes = laboratory.run([order for each in orders for order in each])
         for trial, own in zip(trials, orders, strict=True):
             say(str(trial.setting), done / max(runs, 1))

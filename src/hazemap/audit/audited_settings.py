@@ -36,10 +36,10 @@ TRUSTS = (CURATOR, SECURE_SUM, LOCAL)
 
 
 @dataclass(frozen=True)
-class Setting:
+class AuditedSetting:
     """One row of an audit, in the words of `hazemap release`.
 
-    >>> print(Setting("flat:5", "rows:3"))
+    >>> print(AuditedSetting("flat:5", "rows:3"))
     flat:5, rows:3, curator, ε = 1
     """
 

@@ -7,11 +7,11 @@ from math import log, sqrt
 
 import numpy as np
 
-from hazemap.audit.audited_settings import Setting
+from hazemap.audit.audited_settings import AuditedSetting
 from hazemap.audit.confidence_bounds import Claim, at_least, at_most
 from hazemap.audit.evidence.distinguishing_events import Facts, certain, confirmed
 from hazemap.audit.findings import LawTest, LossTest, Test
-from hazemap.audit.random_canaries import Kind
+from hazemap.audit.random_canaries import CanaryKind
 from hazemap.audit.subprocess_runs import RunOrder, RunOutcome
 from hazemap.audit.synthetic_people import HEADER, Square, row
 from hazemap.audit.trial_types import AuditTrial
@@ -21,7 +21,7 @@ TINY, REFUSED = "1/1000", 20
 
 
 @dataclass(frozen=True)
-class OfSingleLine(AuditTrial):
+class CsvLineTrial(AuditTrial):
     """Two files that differ in the lines of one person, who stand first, in the middle or last; few runs of each.
 
     The people around write their lines in all the ways that CSV has, so that a file read in another way counts them in
@@ -31,8 +31,8 @@ class OfSingleLine(AuditTrial):
     """
 
     square: Square
-    setting: Setting
-    kind: Kind
+    setting: AuditedSetting
+    kind: CanaryKind
     where: str
     late: bool = False
     runs: int = 4

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hazemap import codec
-from hazemap.audit.audited_settings import SECURE_SUM, Setting
+from hazemap.audit.audited_settings import SECURE_SUM, AuditedSetting
 from hazemap.audit.observed_output import Observation
 from hazemap.audit.synthetic_people import File
 from hazemap.engines.memory import MemoryTable
@@ -25,7 +25,7 @@ DROPOUT = Fraction(1, 2)
 """So much of a shard may be missing, where people drop out at all; and half of it has to bring all of the noise."""
 
 
-def answered(setting: Setting, source: str, people: int) -> tuple[str, list[float]]:
+def answered(setting: AuditedSetting, source: str, people: int) -> tuple[str, list[float]]:
     """The transcript of a run among the people of a file, and the map's numbers.
 
     All stand in one shard; nobody cheats, and nobody drops out unless the setting says so. Under local privacy `people`
@@ -42,7 +42,7 @@ def answered(setting: Setting, source: str, people: int) -> tuple[str, list[floa
     return codec.dumps(done.transcript), np.asarray(done.value.values).tolist()
 
 
-def followed(setting: Setting, people: int, seen: Observation) -> bool:
+def followed(setting: AuditedSetting, people: int, seen: Observation) -> bool:
     """Whether all questions and the map's numbers follow from the answers, without a table."""
     nobody = File(()).table
     trust: Trust = LocalReports(nobody, people)
@@ -64,11 +64,11 @@ def _of_devices(source: str) -> MemoryTable:
     return MemoryTable(np.arange(len(rows)), columns)
 
 
-def _cohort(setting: Setting, people: int) -> Cohort:
+def _cohort(setting: AuditedSetting, people: int) -> Cohort:
     return Cohort(people, people, DROPOUT if setting.dropping else Fraction(0), Fraction(0))
 
 
-def _algorithm(setting: Setting) -> Any:
+def _algorithm(setting: AuditedSetting) -> Any:
     """The method, with the parameters for devices where they sum."""
     return among_devices(setting.algorithm, 1 << 16) if setting.trust == SECURE_SUM else setting.algorithm
 

@@ -111,7 +111,7 @@ REMOVED = "removed"
 
 
 @dataclass(frozen=True)
-class Charged:
+class ObservedCharge:
     """A row of the ledger, read from its file: who paid how much, and whether a release is noted for it."""
 
     dataset: str
@@ -120,7 +120,7 @@ class Charged:
     released: bool
 
 
-def charges(ledger: Path) -> list[Charged]:
+def charges(ledger: Path) -> list[ObservedCharge]:
     """Every charge in a ledger's database, oldest first; none where there is no database."""
     if not ledger.exists():
         return []
@@ -129,7 +129,7 @@ def charges(ledger: Path) -> list[Charged]:
         if "charges" not in tables:
             return []
         rows = db.execute("SELECT dataset, price, state FROM charges ORDER BY id").fetchall()
-    return [Charged(dataset, *_price(json.loads(price)), state == "released") for dataset, price, state in rows]
+    return [ObservedCharge(dataset, *_price(json.loads(price)), state == "released") for dataset, price, state in rows]
 
 
 def _price(data: Any) -> tuple[str, Fraction]:

@@ -1,7 +1,7 @@
 """Sabotaged builds: each breaks the running package in one way that has happened somewhere, to test an audit with.
 
 A planted fault is a context manager that is only ever entered in a process of its own
-(`audit.subprocess_runs.Laboratory`). Its docstring says what it breaks and who is exposed by it.
+(`audit.subprocess_runs.SubprocessRuns`). Its docstring says what it breaks and who is exposed by it.
 """
 
 import os

@@ -13,7 +13,7 @@ from hazemap.audit.synthetic_people import HEADER, CsvLine, Square, row
 
 
 @dataclass(frozen=True)
-class Kind:
+class CanaryKind:
     """What the lines of a canary look like: bytes from its number, longitude, latitude and the number of rows.
 
     `partner` writes the id of the partner from the number. `only` names the bounding rule that it is for, if one.
@@ -49,55 +49,55 @@ def _number(number: int) -> str:
     return str(number + 1000)
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind("plain rows", lambda n, lon, lat, most: _plain(f"c{n}", lon, lat, rows=3 * most)),
-    Kind("one plain row", lambda n, lon, lat, _: _plain(f"c{n}", lon, lat)),
-    Kind("an id with a zero before it", _as("0{}"), str),
-    Kind("an id as a floating number", _as("{}.0"), str),
-    Kind("an id with a space before it", _as(" {}"), str),
-    Kind("an id with a space behind it", _as("{} "), str),
-    Kind("an id with a plus sign", _as("+{}"), str),
-    Kind("an id with an exponent", _as("{}e0"), str),
-    Kind("an id in capitals", _as("P{}"), lambda n: f"p{n}"),
-    Kind("an id in other letters of the same look", _as("é{}".replace("é", "e\u0301")), lambda n: f"é{n}"),
-    Kind("an id with digits of another script", _as("\uff11{}"), lambda n: f"1{n}"),
-    Kind("an id that is longer", _as("p{}" + "x" * 40), lambda n: f"p{n}" + "x" * 39),
-    Kind("an id of 2⁵³ and one more", lambda n, lon, lat, _: _plain(str(2**53 + 2 * n + 1), lon, lat, rows=40),
+KINDS: tuple[CanaryKind, ...] = (
+    CanaryKind("plain rows", lambda n, lon, lat, most: _plain(f"c{n}", lon, lat, rows=3 * most)),
+    CanaryKind("one plain row", lambda n, lon, lat, _: _plain(f"c{n}", lon, lat)),
+    CanaryKind("an id with a zero before it", _as("0{}"), str),
+    CanaryKind("an id as a floating number", _as("{}.0"), str),
+    CanaryKind("an id with a space before it", _as(" {}"), str),
+    CanaryKind("an id with a space behind it", _as("{} "), str),
+    CanaryKind("an id with a plus sign", _as("+{}"), str),
+    CanaryKind("an id with an exponent", _as("{}e0"), str),
+    CanaryKind("an id in capitals", _as("P{}"), lambda n: f"p{n}"),
+    CanaryKind("an id in other letters of the same look", _as("é{}".replace("é", "e\u0301")), lambda n: f"é{n}"),
+    CanaryKind("an id with digits of another script", _as("\uff11{}"), lambda n: f"1{n}"),
+    CanaryKind("an id that is longer", _as("p{}" + "x" * 40), lambda n: f"p{n}" + "x" * 39),
+    CanaryKind("an id of 2⁵³ and one more", lambda n, lon, lat, _: _plain(str(2**53 + 2 * n + 1), lon, lat, rows=40),
          lambda n: str(2**53 + 2 * n)),
-    Kind("an id in apostrophes", _as("'{}'"), str),
-    Kind("a quote that is not closed, in the note", _before(b'c#,@,1,2026-03-01T08:00:00,"hi\n')),
-    Kind("a quote that is not closed, in the id", _before(b'"c#,@,1,2026-03-01T08:00:00,\n')),
-    Kind("a quote inside a field", _before(b'c#,@,1,2026-03-01T08:00:00,h"i\n')),
-    Kind("a quoted note", _before(b'c#,@,1,2026-03-01T08:00:00,"hi, you"\n')),
-    Kind("a quoted line break", _before(b'c#,@,1,2026-03-01T08:00:00,"hi\nyou"\n')),
-    Kind("letters behind a quote", _before(b'c#,@,1,2026-03-01T08:00:00,"hi"x\n')),
-    Kind("backslash and quote", _before(b'c#,@,1,2026-03-01T08:00:00,"hi\\"\n')),
-    Kind("two apostrophes", _before(b"c#,@,1,2026-03-01T08:00:00,''\n")),
-    Kind("an apostrophe that is not closed", _before(b"c#,@,1,2026-03-01T08:00:00,'hi\n")),
-    Kind("too many fields", _before(b"c#,@,1,2026-03-01T08:00:00,,,,,\n")),
-    Kind("too few fields", _before(b"c#,@\n")),
-    Kind("one field", _before(b"c#\n")),
-    Kind("an empty line", _before(b"\n")),
-    Kind("a comment", _before(b"# c#,@\n")),
-    Kind("semicolons", _before(b"c#;13.1;52.1;1;2026;x;y\n")),
-    Kind("tabs", _before(b"c#\t13.1\t52.1\t1\t2026\tx\n")),
-    Kind("a byte 0", _before(b"c#,@,1,\x00,\x00\n")),
-    Kind("bytes that are no UTF-8", _before(b"c#,@,1,2026-03-01T08:00:00,\xff\xfe\xe9\n")),
-    Kind("a carriage return alone", _before(b"c#,@,1,2026-03-01T08:00:00,a\rb\n")),
-    Kind("a carriage return at the end", _before(b"c#,@,1,2026-03-01T08:00:00,a\r\n")),
-    Kind("a byte order mark", _before(b"\xef\xbb\xbfc#,@,1,2026-03-01T08:00:00,\n", plain=False)),
-    Kind("no id", _before(b",@,1,2026-03-01T08:00:00,\n" * 5)),
-    Kind("coordinates that are none", _before(b"c#,NaN,inf,1,2026,\nc#,,,1,,\nc#,1e999,-,1,,\n")),
-    Kind("coordinates outside the Earth", _before(b"c#,400,95,1,2026,\nc#,-999,-999,1,,\n")),
-    Kind("coordinates elsewhere", _before(b"c#,-70,-33,1,2026,\nc#,52.1,13.1,1,,\n" * 3)),
-    Kind("times that are none", _before(b"c#,@,1,yesterday,\nc#,@,1,9999999999999999,\n")),
-    Kind("weights that are none", _before(b"c#,@,NaN,,\nc#,@,-5,,\nc#,@,,,\nc#,@,x,,\n"), only="one vote"),
-    Kind("huge weights", _before(b"c#,@,1e308,,\nc#,@,inf,,\nc#,@,9e15,,\n" * 3), only="one vote"),
+    CanaryKind("an id in apostrophes", _as("'{}'"), str),
+    CanaryKind("a quote that is not closed, in the note", _before(b'c#,@,1,2026-03-01T08:00:00,"hi\n')),
+    CanaryKind("a quote that is not closed, in the id", _before(b'"c#,@,1,2026-03-01T08:00:00,\n')),
+    CanaryKind("a quote inside a field", _before(b'c#,@,1,2026-03-01T08:00:00,h"i\n')),
+    CanaryKind("a quoted note", _before(b'c#,@,1,2026-03-01T08:00:00,"hi, you"\n')),
+    CanaryKind("a quoted line break", _before(b'c#,@,1,2026-03-01T08:00:00,"hi\nyou"\n')),
+    CanaryKind("letters behind a quote", _before(b'c#,@,1,2026-03-01T08:00:00,"hi"x\n')),
+    CanaryKind("backslash and quote", _before(b'c#,@,1,2026-03-01T08:00:00,"hi\\"\n')),
+    CanaryKind("two apostrophes", _before(b"c#,@,1,2026-03-01T08:00:00,''\n")),
+    CanaryKind("an apostrophe that is not closed", _before(b"c#,@,1,2026-03-01T08:00:00,'hi\n")),
+    CanaryKind("too many fields", _before(b"c#,@,1,2026-03-01T08:00:00,,,,,\n")),
+    CanaryKind("too few fields", _before(b"c#,@\n")),
+    CanaryKind("one field", _before(b"c#\n")),
+    CanaryKind("an empty line", _before(b"\n")),
+    CanaryKind("a comment", _before(b"# c#,@\n")),
+    CanaryKind("semicolons", _before(b"c#;13.1;52.1;1;2026;x;y\n")),
+    CanaryKind("tabs", _before(b"c#\t13.1\t52.1\t1\t2026\tx\n")),
+    CanaryKind("a byte 0", _before(b"c#,@,1,\x00,\x00\n")),
+    CanaryKind("bytes that are no UTF-8", _before(b"c#,@,1,2026-03-01T08:00:00,\xff\xfe\xe9\n")),
+    CanaryKind("a carriage return alone", _before(b"c#,@,1,2026-03-01T08:00:00,a\rb\n")),
+    CanaryKind("a carriage return at the end", _before(b"c#,@,1,2026-03-01T08:00:00,a\r\n")),
+    CanaryKind("a byte order mark", _before(b"\xef\xbb\xbfc#,@,1,2026-03-01T08:00:00,\n", plain=False)),
+    CanaryKind("no id", _before(b",@,1,2026-03-01T08:00:00,\n" * 5)),
+    CanaryKind("coordinates that are none", _before(b"c#,NaN,inf,1,2026,\nc#,,,1,,\nc#,1e999,-,1,,\n")),
+    CanaryKind("coordinates outside the Earth", _before(b"c#,400,95,1,2026,\nc#,-999,-999,1,,\n")),
+    CanaryKind("coordinates elsewhere", _before(b"c#,-70,-33,1,2026,\nc#,52.1,13.1,1,,\n" * 3)),
+    CanaryKind("times that are none", _before(b"c#,@,1,yesterday,\nc#,@,1,9999999999999999,\n")),
+    CanaryKind("weights that are none", _before(b"c#,@,NaN,,\nc#,@,-5,,\nc#,@,,,\nc#,@,x,,\n"), only="one vote"),
+    CanaryKind("huge weights", _before(b"c#,@,1e308,,\nc#,@,inf,,\nc#,@,9e15,,\n" * 3), only="one vote"),
 )  # fmt: skip
 """What canaries are made to look like. Partners come first in the file, or right after, in turn."""
 
 OTHERS = (
-    Kind("plain rows among decimal ids", lambda n, lon, lat, most: _plain(f"{n}", lon, lat, rows=3 * most),
+    CanaryKind("plain rows among decimal ids", lambda n, lon, lat, most: _plain(f"{n}", lon, lat, rows=3 * most),
          lambda n: f"{n}.5"),
 )  # fmt: skip
 
@@ -107,7 +107,7 @@ class CanaryCrowd:
     """Canaries of one kind: `own[i]` and `partners[i]` are their places, positions in the order of the square."""
 
     square: Square
-    kind: Kind
+    kind: CanaryKind
     most: int
     spread: bool = False
 

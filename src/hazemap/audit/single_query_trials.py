@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hazemap import codec
-from hazemap.audit.audited_settings import LOCAL, Setting
+from hazemap.audit.audited_settings import LOCAL, AuditedSetting
 from hazemap.audit.evidence.distinguishing_events import distinguished
 from hazemap.audit.evidence.ledger_and_transcript import prices
 from hazemap.audit.findings import LossTest, Test
@@ -27,10 +27,10 @@ _WIDTH = 16
 
 
 @dataclass(frozen=True)
-class OfQuestion(AuditTrial):
+class SingleQueryTrial(AuditTrial):
     """The first question of its kind that a method asks, on a few people and one more."""
 
-    setting: Setting
+    setting: AuditedSetting
     times: int
     crowd: int = 0
 

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from hazemap import codec
-from hazemap.audit.audited_settings import CURATOR, DISTRICTS, LOCAL, Setting
-from hazemap.audit.observed_output import REMOVED, Charged, Observation, charges, left_behind, of_file
+from hazemap.audit.audited_settings import CURATOR, DISTRICTS, LOCAL, AuditedSetting
+from hazemap.audit.observed_output import REMOVED, Observation, ObservedCharge, charges, left_behind, of_file
 from hazemap.audit.synthetic_people import BOX, quarters
 from hazemap.audit.table_formats import written
 from hazemap.errors import HazemapError
@@ -32,7 +32,7 @@ class RunOrder:
     that is `alone` runs in a process that begins and ends with it.
     """
 
-    setting: Setting
+    setting: AuditedSetting
     content: bytes
     runs: int
     people: int = 0
@@ -47,11 +47,11 @@ class RunOutcome:
 
     order: RunOrder
     observations: tuple[Observation, ...]
-    charges: tuple[Charged, ...]
+    charges: tuple[ObservedCharge, ...]
 
 
 @dataclass
-class Laboratory(AbstractContextManager["Laboratory"]):
+class SubprocessRuns(AbstractContextManager["SubprocessRuns"]):
     """Processes that run orders, one plant (a sabotage of the package) or none in each.
 
     Folders are made in memory where the system has some (/dev/shm), and removed with everything in them.
@@ -62,7 +62,7 @@ class Laboratory(AbstractContextManager["Laboratory"]):
     _pool: Any = field(default=None, init=False, repr=False)
     _folder: Path = field(default=Path(), init=False, repr=False)
 
-    def __enter__(self) -> "Laboratory":
+    def __enter__(self) -> "SubprocessRuns":
         """Start the processes: about two seconds."""
         memory = Path("/dev/shm")  # noqa: S108 - a folder in memory, where there is one
         self._folder = Path(tempfile.mkdtemp(prefix="hazemap-audit-", dir=memory if memory.is_dir() else None))
@@ -194,7 +194,7 @@ def _seen(order: RunOrder, folder: Path, raw: list[Any]) -> RunOutcome:
     return RunOutcome(order, tuple(seen), tuple(paid))
 
 
-def _asked(setting: Setting, source: str, question: str, times: int) -> str:
+def _asked(setting: AuditedSetting, source: str, question: str, times: int) -> str:
     """The answers to one question, as the codec's text."""
     from hazemap.readers.open_table import open_table
     from hazemap.trust.curator import Curator

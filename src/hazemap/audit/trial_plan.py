@@ -10,15 +10,22 @@ from hazemap.audit.audited_settings import (
     LOCAL,
     SECURE_SUM,
     STATISTICS,
-    Setting,
+    AuditedSetting,
     most_rows,
 )
-from hazemap.audit.csv_line_trials import OfSingleLine
+from hazemap.audit.csv_line_trials import CsvLineTrial
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
-from hazemap.audit.single_query_trials import QUESTIONS, OfQuestion
+from hazemap.audit.single_query_trials import QUESTIONS, SingleQueryTrial
 from hazemap.audit.synthetic_people import BOX, Square, alone, among_absent, outside, standard, values
 from hazemap.audit.table_formats import CSV, FORMS
-from hazemap.audit.trial_types import AuditTrial, OfBeginnings, OfCap, OfCrowd, OfMovement, OfNeighbours
+from hazemap.audit.trial_types import (
+    AuditTrial,
+    CanaryTrial,
+    LedgerCapTrial,
+    NeighbouringTablesTrial,
+    NoiseIndependenceTrial,
+    SensitivityTrial,
+)
 from hazemap.noisy_queries import Growth
 
 DEPTH = 5
@@ -54,55 +61,55 @@ REPORTS = 25
 """So many reports of one person take about as long as one release."""
 
 
-def square(setting: Setting) -> Square:
+def square(setting: AuditedSetting) -> Square:
     """The places of a setting: those of its quadtree."""
     name, _, depth = setting.cells.partition(":")
     box = setting.box or BOX
     return Square(int(depth), box) if name == "quadtree" and depth else Square(DEPTH, box)
 
 
-def of_setting(setting: Setting, runs: int) -> list[AuditTrial]:
+def of_setting(setting: AuditedSetting, runs: int) -> list[AuditTrial]:
     """Everything that is tried with one setting: `runs` on either side of each pair of neighbours."""
     places, most = square(setting), most_rows(setting.bounding)
     if setting.method == f"{STATISTICS}:values-only":
-        return [OfNeighbours(setting, values(places), runs)]
+        return [NeighbouringTablesTrial(setting, values(places), runs)]
     pairs = standard(places, setting.bounding, most)
     if setting.trust == LOCAL:
-        return [OfNeighbours(setting, alone(places), REPORTS * runs)]
-    trials: list[AuditTrial] = [OfNeighbours(setting, pair, runs) for pair in pairs]
+        return [NeighbouringTablesTrial(setting, alone(places), REPORTS * runs)]
+    trials: list[AuditTrial] = [NeighbouringTablesTrial(setting, pair, runs) for pair in pairs]
     trials += of_movement(setting, max(2, runs // 2))
     if setting.method in CANARIES and setting.trust == CURATOR and setting.claim.measure == "ε":
         crowd = CanaryCrowd(
             places, KINDS[0 if setting.people_have_ids else 1], most, setting.bounding.startswith("cells")
         )
-        trials.append(OfCrowd(crowd, setting, max(4, runs // 5)))
+        trials.append(CanaryTrial(crowd, setting, max(4, runs // 5)))
     return trials
 
 
-def of_movement(setting: Setting, runs: int) -> list[AuditTrial]:
+def of_movement(setting: AuditedSetting, runs: int) -> list[AuditTrial]:
     """How far people move numbers: where sums are asked for, and the same whoever's cells are drawn."""
     drawn = setting.bounding.startswith("cells") and setting.method not in CANARIES
-    return [] if drawn or setting.trust == LOCAL else [OfMovement(square(setting), setting, runs)]
+    return [] if drawn or setting.trust == LOCAL else [SensitivityTrial(square(setting), setting, runs)]
 
 
 def of_files(releases: int = 6) -> list[AuditTrial]:
     """What lines of a file may do, whatever the method: all kinds of lines, alone and in crowds."""
-    plain, votes = Setting("flat:5"), Setting("flat:5", "one vote")
+    plain, votes = AuditedSetting("flat:5"), AuditedSetting("flat:5", "one vote")
     trials: list[AuditTrial] = []
     for kind in KINDS:
         setting = votes if kind.only == "one vote" else plain
-        trials.append(OfCrowd(CanaryCrowd(Square(DEPTH), kind, 1), setting, releases))
-        trials.append(OfSingleLine(Square(DEPTH), setting, kind, "first"))
+        trials.append(CanaryTrial(CanaryCrowd(Square(DEPTH), kind, 1), setting, releases))
+        trials.append(CsvLineTrial(Square(DEPTH), setting, kind, "first"))
         if "quote" in kind.name or "bytes" in kind.name or "fields" in kind.name:
-            trials.append(OfSingleLine(Square(DEPTH), setting, kind, "last"))
-            trials.append(OfSingleLine(Square(DEPTH), setting, kind, "in the middle", late=True, runs=2))
+            trials.append(CsvLineTrial(Square(DEPTH), setting, kind, "last"))
+            trials.append(CsvLineTrial(Square(DEPTH), setting, kind, "in the middle", late=True, runs=2))
     return trials
 
 
 def of_questions(times: int) -> list[AuditTrial]:
     """Every kind of question that is no sum, asked by itself."""
     return [
-        OfQuestion(Setting(method, cells="quadtree:2"), times, crowd)
+        SingleQueryTrial(AuditedSetting(method, cells="quadtree:2"), times, crowd)
         for method, kind in QUESTIONS.items()
         for crowd in (CROWDS if kind is Growth else (0,))
     ]
@@ -112,8 +119,8 @@ def of_numbers(runs: int) -> list[AuditTrial]:
     """What finite numbers may do: noise so wide that floats of 16 or of 32 bits would show."""
     trials: list[AuditTrial] = []
     for epsilon in ("1/4096", "1/268435456"):
-        setting = Setting("flat:5", epsilon=epsilon)
-        trials.append(OfNeighbours(setting, standard(square(setting), setting.bounding, 1)[0], runs))
+        setting = AuditedSetting("flat:5", epsilon=epsilon)
+        trials.append(NeighbouringTablesTrial(setting, standard(square(setting), setting.bounding, 1)[0], runs))
     return trials
 
 
@@ -125,19 +132,19 @@ def of_width(runs: int = 12) -> list[AuditTrial]:
     """Whether noise is as wide as it has to be, to a few parts of a hundred: hundreds of thousands of numbers."""
     cells = f"quadtree:{FINE}"
     settings = [
-        Setting(f"flat:{FINE}", cells=cells),
-        Setting(f"flat:{FINE}", epsilon=None, rho="0.5", cells=cells),
-        Setting(f"flat:{FINE}", delta="1e-6", cells=cells),
+        AuditedSetting(f"flat:{FINE}", cells=cells),
+        AuditedSetting(f"flat:{FINE}", epsilon=None, rho="0.5", cells=cells),
+        AuditedSetting(f"flat:{FINE}", delta="1e-6", cells=cells),
     ]
-    return [OfNeighbours(each, standard(square(each), each.bounding, 1)[0], runs) for each in settings]
+    return [NeighbouringTablesTrial(each, standard(square(each), each.bounding, 1)[0], runs) for each in settings]
 
 
 def of_sources(runs: int = 4) -> list[AuditTrial]:
     """How far people move numbers whose rows stand in other files than one of CSV, or on the edges of cells."""
     trials: list[AuditTrial] = [
-        OfMovement(Square(DEPTH), Setting("flat:5", form=form), runs) for form in FORMS if form != CSV
+        SensitivityTrial(Square(DEPTH), AuditedSetting("flat:5", form=form), runs) for form in FORMS if form != CSV
     ]
-    trials.append(OfMovement(Square(DEPTH, corners=True), Setting("flat:5"), runs))
+    trials.append(SensitivityTrial(Square(DEPTH, corners=True), AuditedSetting("flat:5"), runs))
     return trials
 
 
@@ -154,24 +161,27 @@ def of_values(runs: int = 4) -> list[AuditTrial]:
     """Statistics of all kinds: at a small ε, where what is exact shows; and how far people move counters."""
     trials: list[AuditTrial] = []
     for method in ALL_STATISTICS:
-        trials += of_setting(Setting(method, epsilon="1" if "values-only" in method else "0.1"), 10)[:1]
+        trials += of_setting(AuditedSetting(method, epsilon="1" if "values-only" in method else "0.1"), 10)[:1]
         if "values-only" not in method:
-            trials += of_movement(Setting(method), runs)
+            trials += of_movement(AuditedSetting(method), runs)
     return trials
 
 
 def of_devices() -> list[AuditTrial]:
     """What only devices do: some drop out of a secure sum; a report is randomised by one person alone."""
-    dropping = Setting("flat:5", trust=SECURE_SUM, dropping="7/20")
-    report = Setting("flat:2", trust=LOCAL, cells="quadtree:2")
-    return [OfNeighbours(dropping, among_absent(Square(DEPTH)), 12), OfQuestion(report, 8000)]
+    dropping = AuditedSetting("flat:5", trust=SECURE_SUM, dropping="7/20")
+    report = AuditedSetting("flat:2", trust=LOCAL, cells="quadtree:2")
+    return [NeighbouringTablesTrial(dropping, among_absent(Square(DEPTH)), 12), SingleQueryTrial(report, 8000)]
 
 
-def elsewhere() -> list[Setting]:
+def elsewhere() -> list[AuditedSetting]:
     """Methods over hexagons, one of them no hexagon, and over districts."""
-    found = [Setting(method, cells="h3:5-8") for method in ("auto", "fitted-level", "flat:8", "hierarchical:8")]
-    found += [Setting("flat:5", cells="h3:3-5", box=PENTAGON), Setting("adaptive", cells="h3:3-6", box=PENTAGON)]
-    return found + [Setting(method, cells=DISTRICTS, box=None) for method in ("national:20", "adaptive", "flat")]
+    found = [AuditedSetting(method, cells="h3:5-8") for method in ("auto", "fitted-level", "flat:8", "hierarchical:8")]
+    found += [
+        AuditedSetting("flat:5", cells="h3:3-5", box=PENTAGON),
+        AuditedSetting("adaptive", cells="h3:3-6", box=PENTAGON),
+    ]
+    return found + [AuditedSetting(method, cells=DISTRICTS, box=None) for method in ("national:20", "adaptive", "flat")]
 
 
 def short() -> list[AuditTrial]:
@@ -181,26 +191,29 @@ def short() -> list[AuditTrial]:
     """
     trials: list[AuditTrial] = []
     for number, method in enumerate(METHODS):
-        trials += of_setting(Setting(method, RULES[number % len(RULES)], epsilon="0.1"), 10)[:1]
+        trials += of_setting(AuditedSetting(method, RULES[number % len(RULES)], epsilon="0.1"), 10)[:1]
     for rule in RULES:
-        trials += of_setting(Setting("flat:5", rule), 12)
-        trials += of_setting(Setting("auto", rule), 8)[:1]
-    trials += of_setting(Setting(STATISTICS), 10)[:1]
-    trials += of_setting(Setting("auto", "one row", box=None, cells="quadtree", epsilon="0.1"), 8)[:1]
-    trials += [OfNeighbours(Setting("auto", rule, epsilon="0.1"), outside(Square(DEPTH)), 10) for rule in RULES]
-    for method, rule in (("auto", "rows:3"), ("flat:5", "rows:3")):
-        trials += of_setting(Setting(method, rule, epsilon=None, rho="0.5"), 12)[:1]
-    for rule in RULES:
-        trials += of_movement(Setting("auto", rule), 3)
+        trials += of_setting(AuditedSetting("flat:5", rule), 12)
+        trials += of_setting(AuditedSetting("auto", rule), 8)[:1]
+    trials += of_setting(AuditedSetting(STATISTICS), 10)[:1]
+    trials += of_setting(AuditedSetting("auto", "one row", box=None, cells="quadtree", epsilon="0.1"), 8)[:1]
     trials += [
-        *of_movement(Setting("flat:5", "rows:3", epsilon=None, rho="0.5"), 6),
+        NeighbouringTablesTrial(AuditedSetting("auto", rule, epsilon="0.1"), outside(Square(DEPTH)), 10)
+        for rule in RULES
     ]
-    trials += of_movement(Setting("flat:5", trust=SECURE_SUM), 6)
-    trials += of_setting(Setting("flat:5", trust=SECURE_SUM), 12)[:1]
-    trials += of_setting(Setting("auto", trust=SECURE_SUM), 8)[:1]
-    trials += of_setting(Setting("flat:3", trust=LOCAL, cells="quadtree:3"), 40)
-    trials.append(OfCap(Setting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
-    trials.append(OfBeginnings(Setting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
+    for method, rule in (("auto", "rows:3"), ("flat:5", "rows:3")):
+        trials += of_setting(AuditedSetting(method, rule, epsilon=None, rho="0.5"), 12)[:1]
+    for rule in RULES:
+        trials += of_movement(AuditedSetting("auto", rule), 3)
+    trials += [
+        *of_movement(AuditedSetting("flat:5", "rows:3", epsilon=None, rho="0.5"), 6),
+    ]
+    trials += of_movement(AuditedSetting("flat:5", trust=SECURE_SUM), 6)
+    trials += of_setting(AuditedSetting("flat:5", trust=SECURE_SUM), 12)[:1]
+    trials += of_setting(AuditedSetting("auto", trust=SECURE_SUM), 8)[:1]
+    trials += of_setting(AuditedSetting("flat:3", trust=LOCAL, cells="quadtree:3"), 40)
+    trials.append(LedgerCapTrial(AuditedSetting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
+    trials.append(NoiseIndependenceTrial(AuditedSetting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
     trials += [*of_width(), *of_sources(), *of_places(), *of_values(), *of_devices()]
     return [*trials, *of_questions(1500), *of_numbers(4), *of_files(4)]
 
@@ -216,5 +229,5 @@ def thorough(
                 if trust == SECURE_SUM and method not in SUMS_ONLY:
                     continue
                 cells = "quadtree:3" if trust == LOCAL else f"quadtree:{DEPTH}"
-                trials += of_setting(Setting(method, rule, trust, epsilon, rho, cells), runs)
+                trials += of_setting(AuditedSetting(method, rule, trust, epsilon, rho, cells), runs)
     return trials

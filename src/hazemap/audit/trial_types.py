@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hazemap.audit.audited_settings import CURATOR, LOCAL, SECURE_SUM, Setting, most_rows
+from hazemap.audit.audited_settings import CURATOR, LOCAL, SECURE_SUM, AuditedSetting, most_rows
 from hazemap.audit.device_runs import followed
 from hazemap.audit.evidence import noise_independence as noise
 from hazemap.audit.evidence.canary_guessing import Guesses
 from hazemap.audit.evidence.distinguishing_events import Facts, certain, confirmed, distinguished, facts
-from hazemap.audit.evidence.empirical_sensitivity import Movement
+from hazemap.audit.evidence.empirical_sensitivity import ObservedMovement
 from hazemap.audit.evidence.ledger_and_transcript import REPLAYED, Replays, Shares, of_ledger
 from hazemap.audit.evidence.noise_residuals import Residual, Sums, residuals
 from hazemap.audit.evidence.privacy_loss_of_noise import Laws
@@ -36,7 +36,7 @@ MOST_PLACES = 3
 class AuditTrial(ABC):
     """Something to run, and to judge; `setting` is what is tried."""
 
-    setting: Setting
+    setting: AuditedSetting
 
     @abstractmethod
     def orders(self) -> list[RunOrder]:
@@ -53,10 +53,10 @@ class AuditTrial(ABC):
 
 
 @dataclass(frozen=True)
-class OfNeighbours(AuditTrial):
+class NeighbouringTablesTrial(AuditTrial):
     """Many runs on two neighbours: the law of the noise, anything that tells them apart, the accounts."""
 
-    setting: Setting
+    setting: AuditedSetting
     neighbours: NeighbouringTables
     runs: int
 
@@ -115,11 +115,11 @@ class OfNeighbours(AuditTrial):
 
 
 @dataclass(frozen=True)
-class OfCrowd(AuditTrial):
+class CanaryTrial(AuditTrial):
     """A few releases of many canaries of one kind, each there by a coin."""
 
     crowd: CanaryCrowd
-    setting: Setting
+    setting: AuditedSetting
     releases: int
     coins: list[np.ndarray] = field(default_factory=list, compare=False)
 
@@ -143,10 +143,10 @@ class OfCrowd(AuditTrial):
 
 
 @dataclass(frozen=True)
-class OfCap(AuditTrial):
+class LedgerCapTrial(AuditTrial):
     """A data set whose cap is for two releases is asked for four."""
 
-    setting: Setting
+    setting: AuditedSetting
     neighbours: NeighbouringTables
 
     def orders(self) -> list[RunOrder]:
@@ -157,13 +157,13 @@ class OfCap(AuditTrial):
 
 
 @dataclass(frozen=True)
-class OfBeginnings(AuditTrial):
+class NoiseIndependenceTrial(AuditTrial):
     """One release each of several processes that begin for it: their noise must differ, as that of all answers.
 
     Noise is compared over the whole audit (`evidence.noise_independence.Copies`).
     """
 
-    setting: Setting
+    setting: AuditedSetting
     neighbours: NeighbouringTables
     processes: int = 2
 
@@ -173,7 +173,7 @@ class OfBeginnings(AuditTrial):
 
 
 @dataclass(frozen=True)
-class OfMovement(AuditTrial):
+class SensitivityTrial(AuditTrial):
     """A few releases with a person in every place, and as many of a file with one person alone.
 
     Each brings four times the rows that a rule leaves, or rows in three times as many cells; large weights; and writes
@@ -181,7 +181,7 @@ class OfMovement(AuditTrial):
     """
 
     square: Square
-    setting: Setting
+    setting: AuditedSetting
     runs: int
 
     @property
@@ -225,7 +225,7 @@ class OfMovement(AuditTrial):
     def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:
         """How far they move numbers, and what that gives away."""
         there, gone = self.files()
-        found = Movement(self.setting.claim, self.people, Sums(there.table, gone.table))
+        found = ObservedMovement(self.setting.claim, self.people, Sums(there.table, gone.table))
         for number, outcome in enumerate(outcomes):
             for seen in outcome.observations:
                 found.add(seen, number < len(outcomes) // 2)
@@ -242,7 +242,7 @@ def _told(outcomes: Sequence[RunOutcome]) -> tuple[list[Facts], list[Facts]]:
     return one, other
 
 
-def _failures(setting: Setting, outcomes: Sequence[RunOutcome]) -> Iterator[Test]:
+def _failures(setting: AuditedSetting, outcomes: Sequence[RunOutcome]) -> Iterator[Test]:
     """Whether runs end in errors that are no refusals in words: what is not hazemap's own may say anything."""
     every = (seen.error for outcome in outcomes for seen in outcome.observations)
     errors = [error for error in every if "no error of hazemap's" in error]

@@ -10,7 +10,7 @@ from hazemap.errors import InputError
 
 if TYPE_CHECKING:
     from hazemap.privacy.budget import Budget
-    from hazemap.privacy.ledger_records import Change, LedgerBalance, LedgerCharge, ProtectedUnit
+    from hazemap.privacy.ledger_records import LedgerBalance, LedgerChange, LedgerCharge, ProtectedUnit
 
 app = typer.Typer(
     name="ledger",
@@ -185,7 +185,7 @@ def _charge(record: "LedgerCharge", running: dict[int, bool]) -> dict[str, Any]:
     }
 
 
-def _change(change: "Change") -> dict[str, Any]:
+def _change(change: "LedgerChange") -> dict[str, Any]:
     return {
         "dataset": change.dataset,
         "changed": "protects" if change.model is None else "cap",

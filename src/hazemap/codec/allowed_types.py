@@ -11,8 +11,8 @@ from hazemap.encoders import (
     Counts,
     Encoder,
     HaarWavelet,
+    KnownCountValues,
     MedianSplitScores,
-    PublicLocationValues,
     QuantileScores,
     SplitCosts,
     Values,
@@ -21,13 +21,13 @@ from hazemap.noisy_queries import Answer, Choice, Growth, Measure, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
-from hazemap.spatial.district_quadtree import DistrictSquares
+from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.subdivided_districts import SubdividedDistricts
 from hazemap.spatial.two_level_grid import TwoLevelGrid
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
 from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
 from hazemap.values.binary_attribute_tree import AttributeCells, BinaryAttribute
@@ -43,7 +43,7 @@ TREES: tuple[type, ...] = (
         TwoLevelGrid,
         BinaryPartition,
         Districts,
-        DistrictSquares,
+        DistrictQuadtree,
         SubdividedDistricts,
         BinaryAttribute,
         CellTimeSlots,
@@ -51,14 +51,14 @@ TREES: tuple[type, ...] = (
         RowsWithValues,
     ),
 )
-PARTITIONS: tuple[type, ...] = (Leaves, WholeTree, AttributeCells, Log2Bins, HistogramBins)
+PARTITIONS: tuple[type, ...] = (Leaves, WholeDomain, AttributeCells, Log2Bins, HistogramBins)
 ENCODERS: tuple[type, ...] = (
     Counts,
     Concatenation,
     CountMinSketch,
     HaarWavelet,
     Values,
-    PublicLocationValues,
+    KnownCountValues,
     CellPresence,
 )
 
@@ -77,6 +77,8 @@ UNIONS: Mapping[type, tuple[type, ...]] = {Tree: TREES, Partition: PARTITIONS, E
 """What may stand where a field is annotated with a protocol. For a protocol of methods it is those of `known`."""
 
 WRITTEN: Mapping[str, str] = {
+    "AdaptiveHierarchicalHistogram": "PrefixTree",
+    "TreesWithinDistricts": "National",
     "AttributeCells": "Sides",
     "BinaryAttribute": "Marked",
     "BinaryPartition": "Cuts",
@@ -85,7 +87,7 @@ WRITTEN: Mapping[str, str] = {
     "CellTimeSlots": "Measured",
     "Concatenation": "Stack",
     "CountMinSketch": "Sketch",
-    "DistrictSquares": "Parcels",
+    "DistrictQuadtree": "Parcels",
     "FloatGrid": "Magnitudes",
     "HaarWavelet": "Wavelet",
     "HistogramBins": "Stretches",
@@ -97,7 +99,7 @@ WRITTEN: Mapping[str, str] = {
     "PrivateBoxStatistics": "FoundValues",
     "PrivateValueBounds": "FoundBounds",
     "PublicLocationStatistics": "ValuesOnly",
-    "PublicLocationValues": "KeptValues",
+    "KnownCountValues": "KeptValues",
     "QuantileScores": "Quantiles",
     "RowsWithValues": "Valued",
     "SplitCosts": "CutCosts",
@@ -105,7 +107,7 @@ WRITTEN: Mapping[str, str] = {
     "TwoLevelGrid": "Grids",
     "TwoStageStatistics": "PreparedValues",
     "ValueEncoding": "Gauge",
-    "WholeTree": "Everything",
+    "WholeDomain": "Everything",
 }
 """Types whose name in texts is older than the one in the code, so that old texts are read and digests stay."""
 

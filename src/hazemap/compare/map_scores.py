@@ -9,7 +9,7 @@ from hazemap.arrays import Floats
 from hazemap.compare import density_metrics as densities
 from hazemap.compare.earth_movers_distance import emd
 from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.range_query_error import WORKLOADS, Rectangles, relative_errors, sums, workloads
+from hazemap.compare.range_query_error import WORKLOADS, QueryRectangles, relative_errors, sums, workloads
 
 VERSION = 1
 """Raised whenever a score means something else than before: what was measured before is measured again."""
@@ -46,14 +46,14 @@ class Scorer:
     truth: GroundTruthMap
 
     @cached_property
-    def asked(self) -> dict[str, Rectangles]:
+    def asked(self) -> dict[str, QueryRectangles]:
         """The range queries, by workload."""
         return workloads(WORKLOAD, self.truth.counts.shape)
 
     @cached_property
-    def _together(self) -> Rectangles:
+    def _together(self) -> QueryRectangles:
         """All workloads one after the other, so that a picture is summed up once."""
-        return Rectangles(*(np.concatenate(parts) for parts in zip(*self.asked.values(), strict=True)))
+        return QueryRectangles(*(np.concatenate(parts) for parts in zip(*self.asked.values(), strict=True)))
 
     @cached_property
     def _exact(self) -> Floats:

@@ -9,7 +9,7 @@ from hazemap.compare.figures import Draw, against_epsilon, ranking
 from hazemap.compare.result_tables import Table, hindsight
 from hazemap.compare.results import Results
 from hazemap.compare.trial_key import Trial
-from hazemap.compare.trial_settings import Everyone, Named, Setting
+from hazemap.compare.trial_settings import Everyone, Named, TrialSetting
 from hazemap.errors import InputError
 
 
@@ -34,10 +34,10 @@ class Preset:
     epsilons: tuple[str, ...]
     repetitions: int
     scores: tuple[str, ...]
-    settings: tuple[Setting, ...] = (Everyone(),)
+    settings: tuple[TrialSetting, ...] = (Everyone(),)
     figures: tuple[tuple[str, Draw], ...] = ()
     note: str = ""
-    pairs: tuple[tuple[str, Setting], ...] = ()
+    pairs: tuple[tuple[str, TrialSetting], ...] = ()
     more: tuple["Preset", ...] = ()
     title: str = ""
     noun: str = "map"
@@ -45,7 +45,7 @@ class Preset:
     verdicts: tuple[Callable[[Results], Table | None], ...] = (hindsight,)
 
     @property
-    def cases(self) -> tuple[tuple[str, Setting], ...]:
+    def cases(self) -> tuple[tuple[str, TrialSetting], ...]:
         """Maps with their settings: all of each, unless only some `pairs` of them belong together."""
         return self.pairs or tuple((place, setting) for place in self.maps for setting in self.settings)
 

@@ -21,10 +21,10 @@ SMOOTHING = 20.0
 """People: the error of a count below it is divided by it, lest empty rectangles weigh without bound."""
 
 
-class Rectangles(NamedTuple):
+class QueryRectangles(NamedTuple):
     """Rows north ≤ r < south and columns west ≤ c < east of a grid, int64[n] each; none is empty.
 
-    >>> one = Rectangles(*np.array([[0], [2], [1], [3]]))
+    >>> one = QueryRectangles(*np.array([[0], [2], [1], [3]]))
     >>> sums(np.arange(9).reshape(3, 3), one)
     array([12.])
     """
@@ -35,7 +35,7 @@ class Rectangles(NamedTuple):
     east: Ints
 
 
-def rectangles(seed: bytes, shape: tuple[int, int], number: int = 2000, area: float | None = None) -> Rectangles:
+def rectangles(seed: bytes, shape: tuple[int, int], number: int = 2000, area: float | None = None) -> QueryRectangles:
     """A workload for a grid of `shape` pixels, the same for the same seed.
 
     Centres are uniform on the map. Without an `area`, height and width are uniform up to those of the map, each
@@ -51,22 +51,22 @@ def rectangles(seed: bytes, shape: tuple[int, int], number: int = 2000, area: fl
     return laid(luck[:2], luck[2:] if area is None else np.full((2, number), np.sqrt(area)), shape)
 
 
-def workloads(seed: bytes, shape: tuple[int, int], number: int = 2000) -> dict[str, Rectangles]:
+def workloads(seed: bytes, shape: tuple[int, int], number: int = 2000) -> dict[str, QueryRectangles]:
     """All of `WORKLOADS` for a grid, by name."""
     return {name: rectangles(name.encode() + b" " + seed, shape, number, area) for name, area in WORKLOADS.items()}
 
 
-def laid(centres: Floats, sizes: Floats, shape: tuple[int, int]) -> Rectangles:
+def laid(centres: Floats, sizes: Floats, shape: tuple[int, int]) -> QueryRectangles:
     """The pixels that rectangles touch: float64[2, n] of centres and of sizes, rows first, as parts of the map."""
     sides = []
     for centre, size, pixels in zip(centres, sizes, shape, strict=True):
         start = np.clip(np.floor(centre * pixels - size * pixels / 2), 0, pixels - 1).astype(np.int64)
         end = np.clip(np.ceil(centre * pixels + size * pixels / 2), 1, pixels).astype(np.int64)
         sides += [start, np.maximum(end, start + 1)]
-    return Rectangles(*sides)
+    return QueryRectangles(*sides)
 
 
-def sums(numbers: ArrayLike, asked: Rectangles) -> Floats:
+def sums(numbers: ArrayLike, asked: QueryRectangles) -> Floats:
     """What a grid holds in each rectangle, float64[n]: O(pixels + n), by cumulative sums (exact for whole numbers)."""
     grid = np.asarray(numbers)
     if grid.ndim != 2:
@@ -94,7 +94,7 @@ def relative_errors(exact: ArrayLike, found: ArrayLike, smoothing: float = SMOOT
     return np.asarray(np.abs(found - exact) / np.maximum(exact, smoothing))
 
 
-def mre(true: ArrayLike, estimate: ArrayLike, asked: Rectangles, smoothing: float = SMOOTHING) -> float:
+def mre(true: ArrayLike, estimate: ArrayLike, asked: QueryRectangles, smoothing: float = SMOOTHING) -> float:
     """Mean relative error of the counts in rectangles, as a fraction (times 100 for the per cent of most papers).
 
     Both maps are counts of people, not densities, and an estimate may be negative.

@@ -14,7 +14,7 @@ from pathlib import Path
 from hazemap import __version__
 from hazemap.codec import dumps, to_json
 from hazemap.compare.map_scores import VERSION, WORKLOAD
-from hazemap.compare.trial_settings import Named, Place, Row, Setting
+from hazemap.compare.trial_settings import Named, Place, Row, TrialSetting
 from hazemap.errors import InputError
 
 
@@ -27,7 +27,7 @@ class Trial:
 
     place: str
     method: Named
-    setting: Setting
+    setting: TrialSetting
     epsilon: str
     repetition: int
 

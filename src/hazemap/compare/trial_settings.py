@@ -84,7 +84,7 @@ class Named(Protocol):
         ...
 
 
-class Setting(Protocol):
+class TrialSetting(Protocol):
     """A frozen dataclass of plain data: two trials with equal settings are measured in the same way.
 
     A setting is for some kinds of places and of methods; a trial of others is refused before anything is measured.

@@ -16,7 +16,7 @@ from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.trust.device_tasks import Task
 from hazemap.values.binary_attribute_tree import AttributeCells, BinaryAttribute
@@ -80,7 +80,7 @@ def _parts(encoder: Encoder) -> Iterator[_Part]:
             yield _Part(_smallest_at(encoder.tree, encoder.level), encoder.tree, encoder.bounding)
         case Counts(cells=Leaves() as leaves):
             yield _Part(_smallest(leaves), _known(leaves.tree), encoder.bounding)
-        case Counts(cells=WholeTree(tree=tree)):
+        case Counts(cells=WholeDomain(tree=tree)):
             yield _Part(float(_known(tree).area(tree.root).sum()), tree, encoder.bounding)
         case Counts(cells=AttributeCells() as sides):
             yield _Part(_smallest(sides.cells), sides.tree, encoder.bounding)

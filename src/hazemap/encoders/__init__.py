@@ -6,7 +6,7 @@ from hazemap.encoders.concatenation import Concatenation
 from hazemap.encoders.count_min_sketch import CountMinSketch
 from hazemap.encoders.encoder import Encoder, Entries, total
 from hazemap.encoders.haar_wavelet import HaarWavelet
-from hazemap.encoders.known_count_values import PublicLocationValues
+from hazemap.encoders.known_count_values import KnownCountValues
 from hazemap.encoders.split_scores import MedianSplitScores, QuantileScores, SplitCosts
 
 __all__ = [
@@ -17,8 +17,8 @@ __all__ = [
     "Encoder",
     "Entries",
     "HaarWavelet",
+    "KnownCountValues",
     "MedianSplitScores",
-    "PublicLocationValues",
     "QuantileScores",
     "SplitCosts",
     "Values",

@@ -18,7 +18,7 @@ from hazemap.values.value_encoding import KnownCountEncoding
 
 
 @dataclass(frozen=True, eq=False)
-class PublicLocationValues(EqualByFields):
+class KnownCountValues(EqualByFields):
     """The counters of a known-count encoding in every published place, those with a weight above 0, in the order of
     `tree`.
 
@@ -39,7 +39,7 @@ class PublicLocationValues(EqualByFields):
     >>> tree = CellTimeSlots(Leaves.at_level(Quadtree.world(depth=1), 1), Always(), value_encoding)
     >>> people, weight = np.array([9, 0, 8, 1]), np.array([7, 0, 8, 0])
     >>> rule = OwnMeans(2, scale=KnownCountEncoding(value_encoding).l1)
-    >>> asked = PublicLocationValues(tree, rule, people, weight, most=2, squares=2)
+    >>> asked = KnownCountValues(tree, rule, people, weight, most=2, squares=2)
     >>> asked.size, asked.sensitivity.l1 == 2 * 2**20, asked.sensitivity.l2_squared == 2 * 2**40
     (4, True, True)
     """

@@ -12,7 +12,7 @@ import numpy as np
 from hazemap.arrays import Ints
 from hazemap.encoders.encoder import Entries
 from hazemap.engines.memory import MemoryTable
-from hazemap.engines.single_cell_table import Samples
+from hazemap.engines.single_cell_table import SingleCellSamples
 from hazemap.errors import InputError, TableError
 from hazemap.tables.contribution_bounding import Sensitivity
 from hazemap.tables.sample_grouping import Grouping, SampleCounts
@@ -20,9 +20,9 @@ from hazemap.tables.votes import VotesTable
 from hazemap.values.quantizer import Quantizer
 
 
-def samples(table: VotesTable) -> Samples:
+def samples(table: VotesTable) -> SingleCellSamples:
     """The table, if it has values of people; `TableError` if it only has places."""
-    if not isinstance(table, Samples):
+    if not isinstance(table, SingleCellSamples):
         raise TableError("this question is about values: it needs a table of samples, hazemap.tables.Samples")
     return table
 

@@ -21,14 +21,14 @@ _SPARSE = 8  # codes of people are looked up in a list if their range is at most
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class SingleCellSamples:
     """Values (speeds of one hexagon and hour) with the code of the person each is of; a row each, in the table's order.
 
     Methods of one cell (`hazemap.algorithms.published.user_level_means`) ask it for sums and choices under the VALUES
     ONLY model; `votes` answers whatever counts people in intervals of the value (`values.interval_tree`) under the
     usual one.
 
-    >>> table = Samples(np.array([7, 8, 7]), np.array([20.0, 31.0, 22.0]))
+    >>> table = SingleCellSamples(np.array([7, 8, 7]), np.array([20.0, 31.0, 22.0]))
     >>> table.contributions.counts, table.means(Quantizer(0, 65, steps=65))
     (array([2, 1]), array([21, 31]))
     """

@@ -10,12 +10,12 @@ from hazemap.estimate.postprocess import read
 from hazemap.estimate.shrinkage import shrunk
 from hazemap.estimate.smooth_disaggregation import inside, shown
 from hazemap.estimate.transcript_measurements import measurements
-from hazemap.estimate.tree_least_squares import Consistent, Measurement, consistent
+from hazemap.estimate.tree_least_squares import ConsistentEstimate, Measurement, consistent
 from hazemap.estimate.wavelet_reconstruction import read_wavelet, wavelet_of
 from hazemap.noisy_queries import Answer, Question
 
 __all__ = [
-    "Consistent",
+    "ConsistentEstimate",
     "Measurement",
     "Reading",
     "consistent",

@@ -39,7 +39,7 @@ UNSEEN = 0.5
 """People whom noise may hide from a best guess, in variances of a cell's number."""
 
 
-class PlacedPeople(NamedTuple):
+class RegionUncertainty(NamedTuple):
     """How far the number of people in a region may be from the guess: its standard deviation if the region is anywhere,
     and the ends of an interval, relative to it.
     """
@@ -66,7 +66,7 @@ def placed(
     confidence: float,
     whole: tuple[float, float] = (inf, inf),
     stddev: float | Floats = 0.0,
-) -> PlacedPeople:
+) -> RegionUncertainty:
     """The doubt about cut cells and noise together; float64[cut cells] in: f, n and D. O(MOST · STEPS).
 
     `whole` is how many people are in cells that are wholly inside and outside, so how likely it is that a region was
@@ -81,7 +81,7 @@ def placed(
     variance = people**2 * clumped * part * (1 - part)
     alone, guess = float(variance.sum()) ** 0.5, float((part * people).sum())
     if noise.stddev == 0 == alone:
-        return PlacedPeople(0.0, 0.0, 0.0)
+        return RegionUncertainty(0.0, 0.0, 0.0)
     ends = list[float]()
     for inside, share, others in ((False, 1 - part, whole[1]), (True, part, whole[0])):
         chosen = share * people / (2 * max(others + float((share * people).sum()), 1e-300))
@@ -92,7 +92,7 @@ def placed(
         louder = Spread(float(np.hypot(noise.stddev, more**0.5)), noise.kurtosis)
         ends.append(_ends(part, people, clumped, louder, confidence, chosen, doubt, inside=inside)[inside])
     low, high = ends
-    return PlacedPeople(alone, min(low - guess, 0.0), max(high - guess, 0.0))
+    return RegionUncertainty(alone, min(low - guess, 0.0), max(high - guess, 0.0))
 
 
 def _ends(

@@ -30,7 +30,7 @@ BY_AREA = 0.1
 """The part of a prediction that does not look around."""
 
 
-class Parts(NamedTuple):
+class LevelParts(NamedTuple):
     """The parts of all cells of a level: what was measured, what was predicted, the error of what was measured."""
 
     generation: TreeLevel
@@ -48,7 +48,7 @@ def likely(asked: Sequence[Measurement], cells: Leaves, total: float) -> Floats:
 
     weights = START
 
-    def judge(parts: Parts) -> Floats:
+    def judge(parts: LevelParts) -> Floats:
         nonlocal weights
         found, common = posterior(parts.measured, parts.predicted, parts.stddev, weights, SCALES, WIDTHS)
         weights = (START + common) / 2
@@ -65,7 +65,7 @@ def roughness(asked: Sequence[Measurement], cells: Leaves, low: float, high: flo
     """
     seen = list[Floats]()
 
-    def judge(parts: Parts) -> Floats:
+    def judge(parts: LevelParts) -> Floats:
         own = parts.generation.leaf >= 0
         seen.append(np.stack([parts.predicted, (parts.measured - parts.predicted) ** 2 - parts.stddev**2])[:, own])
         return np.maximum(parts.measured, 0)
@@ -81,7 +81,9 @@ def roughness(asked: Sequence[Measurement], cells: Leaves, low: float, high: flo
 FEW = 8  # cells that tell too little about roughness
 
 
-def _walk(asked: Sequence[Measurement], cells: Leaves, total: float | None, judge: Callable[[Parts], Floats]) -> Floats:
+def _walk(
+    asked: Sequence[Measurement], cells: Leaves, total: float | None, judge: Callable[[LevelParts], Floats]
+) -> Floats:
     """Everything shared out from the top down, by the judgement of all parts of each level."""
     generations = TreeLevels(cells)
     guess = consistent([*generations.unknown, *asked], cells, total)
@@ -99,7 +101,7 @@ def _walk(asked: Sequence[Measurement], cells: Leaves, total: float | None, judg
         measured = numbers + guess.given[at] * (upper - upper_numbers)[above]
         stddev = np.sqrt(guess.below[at] * np.maximum(1 - guess.given[at], LEAST))
         predicted = _predicted(generations, level, upper, upper_area, density)
-        found = judge(Parts(here, measured, np.maximum(predicted, LEAST * stddev), stddev))
+        found = judge(LevelParts(here, measured, np.maximum(predicted, LEAST * stddev), stddev))
         found = _shared(found, here.area, above, upper)
         own = here.leaf >= 0
         values[here.leaf[own]] = found[own]

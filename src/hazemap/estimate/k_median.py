@@ -26,7 +26,7 @@ _ENOUGH = 1e-9
 """A gain that is a smaller part of the cost is none."""
 
 
-class Chosen(NamedTuple):
+class KMedianCentres(NamedTuple):
     """Centres, float64[k, 3]; which of them is nearest to each point, and its distance."""
 
     centres: Floats
@@ -34,7 +34,7 @@ class Chosen(NamedTuple):
     distance: Floats
 
 
-def k_median(points: Floats, weights: Floats, k: int) -> Chosen:
+def k_median(points: Floats, weights: Floats, k: int) -> KMedianCentres:
     """At most k centres for points of weights above 0: O(n (k + log n)), O(POINTS² k) an exchange, MIDDLES · k a round.
 
     >>> there = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])
@@ -119,16 +119,16 @@ def _gathered(points: Floats, weights: Floats, most: int) -> tuple[Floats, Float
     return _onto(np.column_stack(middles)), np.bincount(member, weights).astype(np.float64)
 
 
-def _assigned(points: Floats, centres: Floats) -> Chosen:
+def _assigned(points: Floats, centres: Floats) -> KMedianCentres:
     nearest, distance = np.zeros(len(points), dtype=np.int64), np.full(len(points), np.inf)
     for i, centre in enumerate(centres):
         angle = apart(points, centre[None])[:, 0]
         nearest[angle < distance] = i
         distance = np.minimum(distance, angle)
-    return Chosen(centres, nearest, distance)
+    return KMedianCentres(centres, nearest, distance)
 
 
-def _medians(points: Floats, weights: Floats, found: Chosen) -> Floats:
+def _medians(points: Floats, weights: Floats, found: KMedianCentres) -> Floats:
     """One step of each centre toward the median of its points (Weiszfeld 1937, on the sphere; Vardi and Zhang 2000)."""
     k, own = len(found.centres), found.centres[found.nearest]
     cosine = np.cos(found.distance)

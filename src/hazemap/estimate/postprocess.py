@@ -34,7 +34,7 @@ from hazemap.estimate.shrinkage import drawn_together, shrunk
 from hazemap.estimate.transcript_measurements import measurements, with_sampling
 from hazemap.estimate.tree_least_squares import Measurement, consistent
 from hazemap.noisy_queries import Answer, Question
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 
 
 def read(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, reading: Reading) -> CellMap:
@@ -70,7 +70,7 @@ def _fixed(asked: list[Measurement], cells: Leaves) -> list[Measurement]:
     wanted = np.sort(cells.cells)
     found, latest = [], -1  # the turn after which no cell was decided; no answer decides whether `NOWHERE` is one
     for turn, part in reversed(list(enumerate(asked))):
-        if isinstance(part.cells, WholeTree):
+        if isinstance(part.cells, WholeDomain):
             continue
         place = np.searchsorted(wanted, part.cells.cells)
         own = np.append(wanted, NOWHERE)[place] == part.cells.cells

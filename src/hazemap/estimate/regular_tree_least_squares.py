@@ -17,7 +17,7 @@ from hazemap.arrays import Floats
 from hazemap.cellmap import Spread
 from hazemap.cells import Leaves
 from hazemap.estimate.tree_least_squares import Measurement
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 
 
 class CountedLevel(NamedTuple):
@@ -28,7 +28,7 @@ class CountedLevel(NamedTuple):
     kurtosis: float
 
 
-class Weights(NamedTuple):
+class LevelWeights(NamedTuple):
     """What least squares make of a level."""
 
     own: float  # ω
@@ -43,7 +43,7 @@ class RegularTreeEstimate:
 
     leaves: Leaves
     levels: tuple[CountedLevel, ...]
-    weights: tuple[Weights, ...]
+    weights: tuple[LevelWeights, ...]
     wholes: tuple[Floats, ...]  # ẑ
 
     @property
@@ -99,7 +99,7 @@ def levels(
 
     `total` is the number of everything, where that is to be kept.
     """
-    if any(isinstance(part.cells, WholeTree) for part in measurements):
+    if any(isinstance(part.cells, WholeDomain) for part in measurements):
         return None
     parts = sorted(measurements, key=lambda part: part.cells.size)
     begin, end = leaves.tree.span(leaves.tree.root)
@@ -144,11 +144,11 @@ def _solved(leaves: Leaves, every: tuple[CountedLevel, ...]) -> RegularTreeEstim
         own.append(weight)
         below.append(weight * coarse.measured if weight else spread)
         upward.append(weight * coarse.numbers + (1 - weight) * sums[-1] if weight else sums[-1])
-    wholes, weights = [upward[-1]], [Weights(own[-1], 0.0, below[-1], below[-1])]
+    wholes, weights = [upward[-1]], [LevelWeights(own[-1], 0.0, below[-1], below[-1])]
     for z, total, ours, under in zip(upward[-2::-1], sums[::-1], own[-2::-1], below[-2::-1], strict=True):
         given = len(total) / len(z) if under > 0 else 0.0
         left = given * (wholes[-1] - total)
         wholes.append((_rows(z, len(total)) + left[:, None]).ravel())
         variance = under * (1 - given) + given**2 * weights[-1].variance
-        weights.append(Weights(ours, given, under, variance))
+        weights.append(LevelWeights(ours, given, under, variance))
     return RegularTreeEstimate(leaves, every, tuple(weights), tuple(wholes))

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from hazemap.arrays import Floats
 from hazemap.cells import NOWHERE, Cells, Leaves
-from hazemap.estimate.tree_least_squares import Consistent
+from hazemap.estimate.tree_least_squares import ConsistentEstimate
 from hazemap.jit import once_compiled
 
 
-def shrunk(estimate: Consistent) -> Floats:
+def shrunk(estimate: ConsistentEstimate) -> Floats:
     """The cells' numbers after top-down shrinkage, family by family (James and Stein 1961; METHODS.md 1).
 
     A child's number becomes  area share · parent + max(0, 1 − noise/observed) · deviation: its deviation is
@@ -55,7 +55,7 @@ _SLIVER = 1e-6  # parts of an area below this are rounding
 
 
 @runtime_checkable
-class Adjoining(Protocol):
+class AdjacentCells(Protocol):
     """A tree that knows which cells touch each other."""
 
     def neighbours(self, cells: Cells) -> Cells:
@@ -75,7 +75,7 @@ def drawn_together(cells: Leaves, numbers: Floats, variances: Floats, values: Fl
     O(cells · log cells); the guess itself where a tree does not know who touches whom.
     """
     tree, places = cells.tree, cells.cells != NOWHERE
-    if not isinstance(tree, Adjoining) or not places.any():
+    if not isinstance(tree, AdjacentCells) or not places.any():
         return values
     around = tree.neighbours(cells.cells[places])
     there = around != NOWHERE

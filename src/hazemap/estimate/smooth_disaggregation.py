@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Noise, Reading, Spread
 from hazemap.cells import MOST_CELLS, NOWHERE, Cells, Leaves, Tree
-from hazemap.estimate.shrinkage import Adjoining
+from hazemap.estimate.shrinkage import AdjacentCells
 from hazemap.estimate.tree_levels import TreeLevel, TreeLevels
 
 SHOWS = 0.25
@@ -33,7 +33,7 @@ class Disaggregation(NamedTuple):
     values: Floats
 
 
-class _Touching(Tree, Adjoining, Protocol):
+class _Touching(Tree, AdjacentCells, Protocol):
     """A tree that knows which cells touch each other."""
 
 
@@ -64,7 +64,7 @@ def inside(cells: Leaves, values: Floats, stddev: Floats) -> Disaggregation:
     """
     tree = cells.tree
     nowhere = np.flatnonzero(cells.cells == NOWHERE)
-    if cells.nested or not isinstance(tree, Adjoining) or len(nowhere) == cells.size:
+    if cells.nested or not isinstance(tree, AdjacentCells) or len(nowhere) == cells.size:
         return Disaggregation(cells, np.arange(cells.size), values)
     generations, known, drawn = TreeLevels(cells).levels, _Known(cast(_Touching, tree)), _NONE
     found = [_Some(cells.cells[nowhere], values[nowhere], cells.areas[nowhere], nowhere)]

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from hazemap.cells import Growing, Leaves, Tree
 from hazemap.encoders import Concatenation, Counts, Encoder
-from hazemap.estimate.tree_least_squares import Consistent, Measurement, MeasurementSample
+from hazemap.estimate.tree_least_squares import ConsistentEstimate, Measurement, MeasurementSample
 from hazemap.noisy_queries import Answer, Query, Question
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 
 LEAST_VARIANCE = 1e-9
 """People²: a smaller variance is taken for this one. Doubles cannot weigh surer numbers against others."""
@@ -38,7 +38,7 @@ def measurements(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -
             continue
         for counts, start, weight in parts(question.encoder):
             asked = counts.cells
-            if isinstance(asked, Leaves | WholeTree) and _same(asked.tree, cells.tree):
+            if isinstance(asked, Leaves | WholeDomain) and _same(asked.tree, cells.tree):
                 unit, own = weight * counts.bounding.unit, slice(start, start + counts.size)
                 numbers = answer.sums[own] / unit
                 variance = np.maximum((answer.stddev / unit) ** 2, LEAST_VARIANCE)
@@ -54,11 +54,11 @@ def _same(asked: Tree, now: Tree) -> bool:
     return asked == now or (isinstance(now, Growing) and now.extends(asked))
 
 
-def _now(asked: Leaves | WholeTree, tree: Tree) -> Leaves | WholeTree:
+def _now(asked: Leaves | WholeDomain, tree: Tree) -> Leaves | WholeDomain:
     """The same cells in the tree as it is now."""
     if asked.tree == tree:
         return asked
-    return Leaves(tree, asked.cells) if isinstance(asked, Leaves) else WholeTree(tree)
+    return Leaves(tree, asked.cells) if isinstance(asked, Leaves) else WholeDomain(tree)
 
 
 def _reference(found: Sequence[tuple[Measurement, int | None, float]], cells: Leaves) -> int | None:
@@ -93,7 +93,7 @@ def parts(encoder: Encoder, start: int = 0, weight: int = 1) -> Iterator[Measure
             start += part.size
 
 
-def with_sampling(measurements: Sequence[Measurement], guess: Consistent) -> list[Measurement]:
+def with_sampling(measurements: Sequence[Measurement], guess: ConsistentEstimate) -> list[Measurement]:
     """The same measurements, each variance raised by what a sample errs as a picture of everybody.
 
     Of n people drawn, each adds x to a region's number, 0 ≤ x ≤ m, with mean c/n and variance at most c/n · (m − c/n):

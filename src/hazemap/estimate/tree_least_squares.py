@@ -27,7 +27,7 @@ from hazemap.cells import Leaves
 from hazemap.errors import InputError
 from hazemap.estimate.region_forest import Forest, forest
 from hazemap.jit import fitting
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 
 
 class MeasurementSample(NamedTuple):
@@ -44,7 +44,7 @@ class MeasurementSample(NamedTuple):
 class Measurement(NamedTuple):
     """Unbiased numbers of the cells of a partition, their variances and excess kurtosis; float64[size]."""
 
-    cells: Leaves | WholeTree
+    cells: Leaves | WholeDomain
     numbers: Floats
     variances: Floats
     kurtosis: float
@@ -53,7 +53,7 @@ class Measurement(NamedTuple):
     @property
     def leaves(self) -> Leaves:
         """Its cells; `InputError` for a number of everything."""
-        if isinstance(self.cells, WholeTree):
+        if isinstance(self.cells, WholeDomain):
             raise InputError("a number of everything tells no cells apart")
         return self.cells
 
@@ -69,7 +69,7 @@ class Regions(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Consistent:
+class ConsistentEstimate:
     """An estimate of every region that is linear in the measurements and adds up."""
 
     leaves: Leaves
@@ -100,7 +100,7 @@ class Consistent:
         return Spread(variance**0.5, fourth / variance**2 if variance else 0.0)
 
 
-def consistent(measurements: Sequence[Measurement], leaves: Leaves, total: float | None = None) -> Consistent:
+def consistent(measurements: Sequence[Measurement], leaves: Leaves, total: float | None = None) -> ConsistentEstimate:
     """Exact least squares from measurements, oldest first, for the cells of `leaves`.
 
     `total` is the number of everything, where that is to be kept. `InputError` if nothing is known of some cells.
@@ -112,7 +112,7 @@ def consistent(measurements: Sequence[Measurement], leaves: Leaves, total: float
         parts.append(Measurement(leaves, np.zeros(leaves.size), np.full(leaves.size, np.inf), 0.0))
     woods = forest([part.leaves for part in parts])
     sizes = [*(part.cells.size for part in parts), 1]
-    everything = _everything([part for part in measurements if isinstance(part.cells, WholeTree)], total)
+    everything = _everything([part for part in measurements if isinstance(part.cells, WholeDomain)], total)
     numbers = np.concatenate([*(part.numbers for part in parts), [everything.number]])[woods.row]
     measured = np.concatenate([*(part.variances for part in parts), [everything.variance]])[woods.row]
     turn = np.repeat(np.arange(len(sizes), dtype=np.int16), sizes)[woods.row]
@@ -126,7 +126,7 @@ def consistent(measurements: Sequence[Measurement], leaves: Leaves, total: float
     if not np.isfinite(variance[at]).all():
         raise InputError("some cells of the result were never asked for, so nothing is known of them")
     kurtosis = np.array([*(part.kurtosis for part in parts), everything.kurtosis])
-    return Consistent(leaves, Regions(woods, measured, kurtosis, turn, at), own, given, below, whole, variance)
+    return ConsistentEstimate(leaves, Regions(woods, measured, kurtosis, turn, at), own, given, below, whole, variance)
 
 
 class _One(NamedTuple):

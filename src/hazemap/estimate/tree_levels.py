@@ -8,7 +8,7 @@ import numpy as np
 
 from hazemap.arrays import Floats, Ints
 from hazemap.cells import NOWHERE, Cells, Leaves, distinct
-from hazemap.estimate.shrinkage import Adjoining
+from hazemap.estimate.shrinkage import AdjacentCells
 from hazemap.estimate.tree_least_squares import Measurement
 
 
@@ -75,7 +75,7 @@ class TreeLevels:
         None at all where the tree does not know who touches whom. O(cells · log cells).
         """
         tree, here = self.leaves.tree, self.levels[level]
-        if level == 0 or not isinstance(tree, Adjoining):
+        if level == 0 or not isinstance(tree, AdjacentCells):
             return np.empty((len(here.cells), 0), dtype=np.int64)
         beside = tree.neighbours(here.cells)
         found = np.full(beside.shape, -1)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Floats, Ints
 from hazemap.cells import Leaves
 from hazemap.encoders.cell_values import Values
-from hazemap.encoders.known_count_values import PublicLocationValues
+from hazemap.encoders.known_count_values import KnownCountValues
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import checked_confidence, reach
 from hazemap.estimate.mean_and_quantile_intervals import (
@@ -223,19 +223,19 @@ class KnownPeople:
     >>> from hazemap.tables.contribution_bounding import OwnMeans
     >>> one = CellTimeSlots(Leaves.at_level(Quadtree.world(depth=0), 0), Always(), ValueEncoding(0, 60))
     >>> rule, people = OwnMeans(1, scale=1 << 20), np.array([120])
-    >>> asked = PublicLocationValues(one, rule, people, np.array([100]), most=1, squares=1)
+    >>> asked = KnownCountValues(one, rule, people, np.array([100]), most=1, squares=1)
     >>> found = KnownPeople.of(asked, Answer(np.array([25 << 20]), np.array([2.0**20]), kurtosis=0.0))
     >>> found.means().value, found.means().low.round(2), found.people
     (array([15.]), array([13.82]), array([120.]))
     """
 
-    asked: PublicLocationValues
+    asked: KnownCountValues
     counters: Floats
     stddev: float
     kurtosis: float
 
     @classmethod
-    def of(cls, asked: PublicLocationValues, answer: Answer) -> "KnownPeople":
+    def of(cls, asked: KnownCountValues, answer: Answer) -> "KnownPeople":
         """From the question and its answer."""
         counters = answer.sums.reshape(-1, asked.known_encoding.size).astype(np.float64)
         return cls(asked, counters, float(answer.stddev.max()), answer.kurtosis)

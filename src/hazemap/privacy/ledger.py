@@ -38,7 +38,7 @@ from hazemap.privacy.ledger_balance import (
     unsettled,
 )
 from hazemap.privacy.ledger_file import RESTORE, SUFFIX, LedgerFile
-from hazemap.privacy.ledger_records import Change, Charge, LedgerBalance, LedgerCharge, ProtectedUnit
+from hazemap.privacy.ledger_records import Charge, LedgerBalance, LedgerChange, LedgerCharge, ProtectedUnit
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
 from hazemap.privacy.statement import Statement, budget_to_json
 
@@ -250,7 +250,7 @@ class Ledger:
             )
             return [_record(row) for row in rows if name in {None, row[1]}]
 
-    def changes(self, dataset: str | None = None) -> list[Change]:
+    def changes(self, dataset: str | None = None) -> list[LedgerChange]:
         """Every change of a cap or of whom a data set protects, the oldest first."""
         with self.file.reading() as db:
             name = self._known(db, dataset)
@@ -331,13 +331,13 @@ def _record(row: tuple[Any, ...]) -> LedgerCharge:
     return LedgerCharge(charge, state == "released", statement, file, run)
 
 
-def _change(row: tuple[Any, ...]) -> Change:
+def _change(row: tuple[Any, ...]) -> LedgerChange:
     dataset, model, old, new, time, who, why = row
     read = read_protected if model is None else _read_cap
     changed = read(new)
     if changed is None:
         raise LedgerError(f"the ledger does not say what was changed of {dataset!r}")
-    return Change(dataset, model, read(old), changed, time, who, why)
+    return LedgerChange(dataset, model, read(old), changed, time, who, why)
 
 
 def _read_cap(text: str | None) -> Budget | None:

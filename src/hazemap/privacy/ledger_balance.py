@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from hazemap.errors import CapExceeded, CodecError, LedgerError, OtherUnit
 from hazemap.privacy.budget import ZCDP, Budget, PureDP
 from hazemap.privacy.ledger_file import RESTORE
-from hazemap.privacy.ledger_records import Amount, LedgerBalance, ProtectedUnit, decimal
+from hazemap.privacy.ledger_records import LedgerBalance, PrivacyAmount, ProtectedUnit, decimal
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
 from hazemap.privacy.statement import budget_from_json
 
@@ -90,19 +90,19 @@ def page_status(db: sqlite3.Connection, name: str, model: Model) -> LedgerBalanc
     cap = None if text is None else read_budget(text)
     paid = counted(db, name, model)
     own = _charged(db, name, model)
-    limit: Amount | None = None
+    limit: PrivacyAmount | None = None
     if isinstance(cap, PureDP) and pure(own) and not pure(paid):
         # of schema 1, where charges of the full model did not count here: no ε bounds what was paid
-        spent = Amount("ρ", sum((rho for _, rho in paid), Fraction(0)))
-        nothing = Amount("ε", Fraction(0))
+        spent = PrivacyAmount("ρ", sum((rho for _, rho in paid), Fraction(0)))
+        nothing = PrivacyAmount("ε", Fraction(0))
         return LedgerBalance(name, model, read_protected(protects), cap, spent, nothing, len(own), created)
     if isinstance(cap, PureDP):
-        limit = Amount("ε", cap.epsilon)
+        limit = PrivacyAmount("ε", cap.epsilon)
     elif cap is not None:
-        limit = Amount("ρ", _rho(rho))
+        limit = PrivacyAmount("ρ", _rho(rho))
     measure = limit.measure if limit else "ε" if pure(paid) else "ρ"
-    spent = Amount(measure, sum((_cost(price, rho, measure) for price, rho in paid), Fraction(0)))
-    remaining = Amount(measure, max(limit.value - spent.value, Fraction(0))) if limit else None
+    spent = PrivacyAmount(measure, sum((_cost(price, rho, measure) for price, rho in paid), Fraction(0)))
+    remaining = PrivacyAmount(measure, max(limit.value - spent.value, Fraction(0))) if limit else None
     return LedgerBalance(name, model, read_protected(protects), cap, spent, remaining, len(own), created)
 
 
@@ -184,7 +184,7 @@ def _check_page(status: LedgerBalance, price: Budget, model: Model) -> None:
             "ask for pure ε, or give the data set a cap in ρ or in (ε, δ) if the people's agreement allows it"
         )
     here = price if model == status.model else for_a_replacement(price)
-    cost = Amount(left.measure, _cost(here, here.rho, left.measure))
+    cost = PrivacyAmount(left.measure, _cost(here, here.rho, left.measure))
     if cost.value <= left.value:
         return
     asked = str(price)
@@ -196,15 +196,15 @@ def _check_page(status: LedgerBalance, price: Budget, model: Model) -> None:
     raise CapExceeded(f"{has}; this release asks for {asked}: {ask}raise the cap with {command}")
 
 
-def _most(left: Amount, price: Budget, converted: bool) -> Amount:
+def _most(left: PrivacyAmount, price: Budget, converted: bool) -> PrivacyAmount:
     """What could be asked for instead, in the measure of what was asked for."""
     if left.measure == "ε":
-        return Amount("ε", left.value / 2 if converted else left.value)
+        return PrivacyAmount("ε", left.value / 2 if converted else left.value)
     rho = left.value / 4 if converted else left.value
     if not isinstance(price, PureDP):
-        return Amount("ρ", rho)
+        return PrivacyAmount("ρ", rho)
     with localcontext(prec=30):
-        return Amount("ε", Fraction((2 * decimal(rho)).sqrt()))
+        return PrivacyAmount("ε", Fraction((2 * decimal(rho)).sqrt()))
 
 
 def _cost(price: Budget, rho: Fraction, measure: Literal["ε", "ρ"]) -> Fraction:

@@ -13,10 +13,10 @@ from hazemap.privacy.statement import Statement
 
 
 @dataclass(frozen=True)
-class Amount:
+class PrivacyAmount:
     """So much privacy, or none: ε's of pure differential privacy, or ρ's of zero-concentrated.
 
-    >>> str(Amount("ε", Fraction(0)))
+    >>> str(PrivacyAmount("ε", Fraction(0)))
     'ε = 0'
     """
 
@@ -160,8 +160,8 @@ class LedgerBalance:
     model: Model
     protects: ProtectedUnit | None
     cap: Budget | None
-    spent: Amount
-    remaining: Amount | None
+    spent: PrivacyAmount
+    remaining: PrivacyAmount | None
     charges: int
     created: str
 
@@ -172,7 +172,7 @@ class LedgerBalance:
 
 
 @dataclass(frozen=True)
-class Change:
+class LedgerChange:
     """What a steward changed: a page's cap, or (with no model) whom a data set protects; who it was, when and why."""
 
     dataset: str

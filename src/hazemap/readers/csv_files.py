@@ -16,7 +16,7 @@ from hazemap.readers.csv_decoding import utf8_chunks
 from hazemap.readers.csv_dialect import CsvDialect
 
 if TYPE_CHECKING:
-    from hazemap.readers.csv_parser import Fields
+    from hazemap.readers.csv_parser import ParsedFields
 import re
 from collections import Counter
 
@@ -96,14 +96,14 @@ def _after(chunks: Iterator[Bytes], size: int) -> Iterator[Bytes]:
         size = max(0, size - len(chunk))
 
 
-def _read_lines(block: Bytes, delimiter: int, places: NDArray[np.int64], made: Callable[["Fields"], Any]) -> Any:
+def _read_lines(block: Bytes, delimiter: int, places: NDArray[np.int64], made: Callable[["ParsedFields"], Any]) -> Any:
     """A block cut at newlines, which end records, so that any thread may read any block."""
     from hazemap.readers.csv_parser import read_fields
 
     return made(read_fields(block, delimiter, places, False, True))
 
 
-def _over_lines(chunks: Iterator[Bytes], delimiter: int, places: NDArray[np.int64]) -> Iterator["Fields"]:
+def _over_lines(chunks: Iterator[Bytes], delimiter: int, places: NDArray[np.int64]) -> Iterator["ParsedFields"]:
     """Block after block: where a record ends depends on the quotes before it."""
     from hazemap.readers.csv_parser import read_fields
 
@@ -159,7 +159,7 @@ def _last_newline(chunk: Bytes) -> int:
 
 
 def _batch(
-    fields: "Fields", columns: Sequence[str], texts: Sequence[str], names: Mapping[str, str], decimal: str
+    fields: "ParsedFields", columns: Sequence[str], texts: Sequence[str], names: Mapping[str, str], decimal: str
 ) -> Any:
     """The rows of a block as an Arrow record batch."""
     import pyarrow

@@ -26,7 +26,7 @@ NEWLINE, RETURN, QUOTE, BLANK = 10, 13, 34, 32
 _HIGH, _NUL, _NEWLINE, _QUOTE, _DELIMITER = 1, 2, 3, 4, 5
 
 
-class Fields(NamedTuple):
+class ParsedFields(NamedTuple):
     """The columns of a block: field i of column c is `letters[c, ends[c, i]:ends[c, i + 1]]`.
 
     `consumed` bytes of the block were read; `skipping` says that it ended within a record that is too long, so that
@@ -42,7 +42,7 @@ class Fields(NamedTuple):
 
 def read_fields(
     block: NDArray[np.uint8], delimiter: int, wanted: NDArray[np.int64], multiline: bool, last: bool
-) -> Fields:
+) -> ParsedFields:
     """The wanted columns of the records that end in a block of UTF-8; O(bytes), at most three looks at each.
 
     `wanted` holds for each column of the header its place among the columns to read, or -1. A record that the block
@@ -54,7 +54,7 @@ def read_fields(
     kinds = np.where(np.arange(256) < 128, 0, _HIGH).astype(np.uint8)
     kinds[[0, NEWLINE, QUOTE, delimiter]] = _NUL, _NEWLINE, _QUOTE, _DELIMITER
     read = _read(block, delimiter, wanted, np.flatnonzero(wanted >= 0), multiline, last, LONGEST, kinds, letters, ends)
-    return Fields(letters, ends, *read)
+    return ParsedFields(letters, ends, *read)
 
 
 @compiled

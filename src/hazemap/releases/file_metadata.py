@@ -21,7 +21,7 @@ from hazemap import codec
 from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Noise, Reading, Spread
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
-from hazemap.encoders import PublicLocationValues, Values
+from hazemap.encoders import KnownCountValues, Values
 from hazemap.errors import CodecError, FileError, HazemapError, PlugInError, TranscriptMismatch
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
 from hazemap.noisy_queries import Query
@@ -161,7 +161,7 @@ def statistics_contents(label: dict[str, Any], packed: str) -> StatisticsContent
 def _measured(transcript: Transcript) -> Measurements | KnownPeople:
     """What the last answer says: the question before it names cells, slots and value encoding."""
     question, answer = transcript[-1]
-    if isinstance(question, Query) and isinstance(question.encoder, PublicLocationValues):
+    if isinstance(question, Query) and isinstance(question.encoder, KnownCountValues):
         return KnownPeople.of(question.encoder, answer)
     if not isinstance(question, Query) or not isinstance(question.encoder, Values):
         raise FileError("the last question of this file is not about values")

@@ -21,7 +21,7 @@ _ONE, _PATHS = np.uint64(1), (np.uint64(1) << PATH_BITS) - np.uint64(1)
 
 
 @dataclass(frozen=True)
-class DistrictSquares:
+class DistrictQuadtree:
     """Districts whose leaves are cut further by the squares of a quadtree: a base cell is a square in a leaf.
 
     A district square is its district's number with that of the square in place of the 1: district << 44 | square. So
@@ -32,7 +32,7 @@ class DistrictSquares:
     >>> import geopandas, shapely
     >>> halves = [shapely.box(0, 0, 1, 1), shapely.box(1, 0, 2, 1)]
     >>> states = geopandas.GeoDataFrame({"name": ["West", "East"]}, geometry=halves, crs="EPSG:4326")
-    >>> tree = DistrictSquares(Districts.of(states), Quadtree.world(depth=6))
+    >>> tree = DistrictQuadtree(Districts.of(states), Quadtree.world(depth=6))
     >>> tree.names(tree.cell_at({"lon": np.array([0.5, 1.5]), "lat": np.array([0.5, 0.5])}, tree.depth))
     ['West > 122222', 'East > 122222']
     """

@@ -13,7 +13,7 @@ from hazemap.errors import InputError
 from hazemap.field_types import check_fields, own_array
 from hazemap.spatial.binary_partition import DEEPEST, BinaryPartition, path_length
 from hazemap.spatial.district_layers import BETWEEN
-from hazemap.spatial.district_quadtree import DistrictSquares
+from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.districts import PATH_BITS
 from hazemap.spatial.rectangle_tree import Rectangles, bounds
 
@@ -34,14 +34,14 @@ class SubdividedDistricts:
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> halves = [shapely.box(0, 0, 1, 1), shapely.box(1, 0, 2, 1)]
     >>> states = geopandas.GeoDataFrame({"name": ["West", "East"]}, geometry=halves, crs="EPSG:4326")
-    >>> tree = SubdividedDistricts.uncut(DistrictSquares(Districts.of(states), Quadtree.world(depth=12)))
+    >>> tree = SubdividedDistricts.uncut(DistrictQuadtree(Districts.of(states), Quadtree.world(depth=12)))
     >>> east = tree.base.districts.named(["East"])
     >>> cut = tree.turned(east).cut(east, np.array([1]), np.array([2045]))
     >>> cut.names(cut.children(cut.children(cut.root)))
     ['West > 0', 'East > 0', 'East > 1']
     """
 
-    base: DistrictSquares
+    base: DistrictQuadtree
     dynamic: Cells
     cuts: BinaryPartition | None
 
@@ -74,7 +74,7 @@ class SubdividedDistricts:
         return hash((self.base, self.dynamic.tobytes(), self.cuts))
 
     @classmethod
-    def uncut(cls, district_squares: DistrictSquares) -> "SubdividedDistricts":
+    def uncut(cls, district_squares: DistrictQuadtree) -> "SubdividedDistricts":
         """The districts, none of them dynamic."""
         return cls(district_squares, np.zeros(0, dtype=np.uint64), None)
 

@@ -9,7 +9,7 @@ from hazemap.cells import NOWHERE, Cells, Tree
 
 
 @dataclass(frozen=True)
-class WholeTree:
+class WholeDomain:
     """All cells of a tree together, as one number: what a tree with several roots has above them.
 
     Rows in `NOWHERE` are not among it.
@@ -17,7 +17,7 @@ class WholeTree:
     >>> from hazemap.spatial.bounding_box import Box
     >>> from hazemap.spatial.h3_hexagons import Hexagons
     >>> tree = Hexagons(Box(2.2, 48.8, 2.5, 48.9), 6, 8)
-    >>> len(tree.root), WholeTree(tree).total(tree.children(tree.root)[:3], np.array([5, 2, 1]))
+    >>> len(tree.root), WholeDomain(tree).total(tree.children(tree.root)[:3], np.array([5, 2, 1]))
     (19, array([8]))
     """
 

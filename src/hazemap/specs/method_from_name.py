@@ -15,7 +15,7 @@ from hazemap.encoders import Encoder
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.district_layers import DistrictLayer
-from hazemap.spatial.district_quadtree import DistrictSquares
+from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import REACH, Hexagons
 from hazemap.spatial.quadtree import Quadtree
@@ -85,7 +85,7 @@ def _over_districts(
             raise InputError(f"{cells} have levels 0 (all of them) to {tree.depth}; found {level}")
         options["level"] = level
     if CellKind.DISTRICT_SQUARES in named.cells:
-        return named.build(DistrictSquares(tree, Quadtree.world(cells.squares)), **options)
+        return named.build(DistrictQuadtree(tree, Quadtree.world(cells.squares)), **options)
     return named.build(tree, **options)
 
 
@@ -136,7 +136,7 @@ def around(tree: Tree) -> Box | None:
     """A box that holds every cell of a tree; none for trees that are no squares, hexagons or districts."""
     if isinstance(tree, Quadtree):
         return Box(*(float(edge[0]) for edge in tree.bounds(tree.root)))
-    if isinstance(tree, Districts | DistrictSquares):
+    if isinstance(tree, Districts | DistrictQuadtree):
         districts = tree if isinstance(tree, Districts) else tree.districts
         return Box(*districts.bounds(districts.root)[0].tolist())
     if not isinstance(tree, Hexagons):

@@ -8,7 +8,7 @@ import numpy as np
 from hazemap.algorithms import PublicLocationStatistics
 from hazemap.algorithms.contribution_selection import ContributionSelection, NoiseScale, best_selection
 from hazemap.algorithms.two_stage_statistics import TwoStageStatistics
-from hazemap.encoders import PublicLocationValues
+from hazemap.encoders import KnownCountValues
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.privacy.budget import PureDP
@@ -83,7 +83,7 @@ class PublicLocationSpec:
         pairs, records = table.pairs(self.places), self.full.inner.bounding.records
         best = best_selection(pairs.whereabouts, records, self._noise_scale, self.full.max_cells_per_person)
         rule = OwnMeans(best.places, records, scale=KnownCountEncoding(self.value_encoding).l1)
-        asked = PublicLocationValues(pairs.tree, rule, pairs.whereabouts.people, best.weight, best.most, best.squares)
+        asked = KnownCountValues(pairs.tree, rule, pairs.whereabouts.people, best.weight, best.most, best.squares)
         return PublicLocationStatistics(asked, self._route(best)), SelectedPersonCellValues(pairs, best.kept, records)
 
     @property

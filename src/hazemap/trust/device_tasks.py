@@ -16,7 +16,7 @@ from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
-from hazemap.spatial.whole_domain import WholeTree
+from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.values.binary_attribute_tree import AttributeCells
@@ -90,7 +90,7 @@ def askable(encoder: object) -> bool:
     if not isinstance(encoder.bounding, AtMostRows | AtMostCells | OneVote):
         return False
     return isinstance(encoder, CountMinSketch | HaarWavelet) or isinstance(
-        encoder.cells, Leaves | WholeTree | AttributeCells
+        encoder.cells, Leaves | WholeDomain | AttributeCells
     )
 
 

@@ -18,7 +18,7 @@ from hazemap.algorithms.published.user_level_means import (
     worst_case_error,
     worst_case_length,
 )
-from hazemap.engines.single_cell_table import Samples
+from hazemap.engines.single_cell_table import SingleCellSamples
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
@@ -37,10 +37,10 @@ def buses():
     chance = np.random.default_rng(8)
     number = np.minimum(chance.geometric(1 / 80, 200), 400)
     own = np.repeat(chance.normal(21, 3, 200), number)
-    return Samples(np.repeat(np.arange(200), number), own + chance.normal(0, 9, len(own)))
+    return SingleCellSamples(np.repeat(np.arange(200), number), own + chance.normal(0, 9, len(own)))
 
 
-def methods(table: Samples):
+def methods(table: SingleCellSamples):
     some = table.contributions
     rules = [BestFit(60), WrapAround(60), BestFit(60, Filling.MEANS), WrapAround(60, Filling.MEANS)]
     grouped = [method(QUANTIZER, some, rule) for method in (ArrayAveraging, LevyMean, QuantileMean) for rule in rules]

@@ -17,7 +17,7 @@ from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 
 @dataclass(frozen=True)
-class PrefixTree:
+class AdaptiveHierarchicalHistogram:
     """Split what stands out of the noise, collapse what drowns in it, spend no more than a round needs.
 
     * eq. 7: a round wants noise of σ_t = c₀/2 · n/k, n people over k cells; eq. 8 and 9: it spends what that costs
@@ -32,7 +32,7 @@ class PrefixTree:
     is the unbiased reading; the others combine all rounds for the picture.
 
     >>> from hazemap.spatial.quadtree import Quadtree
-    >>> PrefixTree(Quadtree.world(depth=10)).c0
+    >>> AdaptiveHierarchicalHistogram(Quadtree.world(depth=10)).c0
     Fraction(1, 10)
     """
 

@@ -55,7 +55,7 @@ class _Law:
 
 
 @dataclass
-class Movement:
+class ObservedMovement:
     """What was seen of `people` more people, in runs with them and without."""
 
     claim: Claim

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hazemap.audit.audited_settings import Setting
+from hazemap.audit.audited_settings import AuditedSetting
 from hazemap.audit.evidence.noise_residuals import Residual
 from hazemap.audit.findings import Fact, Test
 from hazemap.audit.observed_output import Observation
@@ -52,7 +52,7 @@ def of_ledger(outcome: RunOutcome) -> Iterator[Test]:
 class Replays:
     """Whether questions and numbers follow from the answers in the file, by the code of the judge and without rows."""
 
-    setting: Setting
+    setting: AuditedSetting
     made: int = 0
     failed: list[str] = field(default_factory=list)
 
@@ -75,7 +75,7 @@ class Replays:
         yield Fact("all follows from answers", str(self.setting), bool(self.failed), self.made, note)
 
 
-def prices(setting: Setting) -> Prices:
+def prices(setting: AuditedSetting) -> Prices:
     """What a curator's answers cost: public."""
     return Curator(File(()).table).prices(setting.budget)
 
