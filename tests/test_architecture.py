@@ -27,6 +27,7 @@ FLOORS = [
     "codec",
     "query_session",
     "estimate | protocols",
+    "recipes",
     "algorithms | statement_builder | trust",
     "draw",
     "releases",

@@ -1,0 +1,130 @@
+"""The query of a recipe: one SELECT in SQL with typed parameters, as a text that can be looked at before it runs."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+from unicodedata import category, is_normalized
+
+from hazemap.errors import InputError
+from hazemap.field_types import check_fields
+
+LONGEST_SQL, LONGEST_VALUE, MOST_PARAMETERS = 16_384, 1_024, 32
+"""Bytes of a query and of a text that it is handed; how many parameters it has."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
+      | (?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\])
+      | (?P<word>[^\W\d][\w$]*)
+      | (?P<parameter>[:@$?][\w$:]*)
+      | (?P<number>[0-9][\w.]*|\.[0-9][\w.]*)
+      | (?P<sign>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+Value = int | float | str
+"""What a parameter may be; a device's events hold the same, or nothing."""
+
+
+def check_name(name: str, what: str) -> str:
+    """A name of ours, lower-case and in ASCII, as SQL and TOML take it unquoted; `InputError` for another text."""
+    if type(name) is not str or not _NAME.fullmatch(name):
+        raise InputError(f"{what} is lower-case letters, digits and _ (63 at most, a letter first); found {name!r:.80}")
+    return name
+
+
+def check_text(text: str, what: str, longest: int) -> str:
+    """A text that is printable, in Unicode's normal form C and no longer than so many bytes in UTF-8."""
+    if type(text) is not str:
+        raise InputError(f"{what} is a text; found a {type(text).__name__}")
+    if len(text) > longest or len(text.encode(errors="replace")) > longest:
+        raise InputError(f"{what} has at most {longest:,} bytes")
+    if any(category(letter) in ("Cc", "Cs", "Cf", "Co", "Cn", "Zl", "Zp") for letter in text if letter not in "\n\t"):
+        raise InputError(f"{what} holds a character that cannot be printed: write it without")
+    if not is_normalized("NFC", text):
+        raise InputError(f"{what} is not in Unicode's normal form C: two texts that look alike would differ")
+    return text
+
+
+def check_value(value: Value, what: str) -> Value:
+    """A number that SQLite holds exactly, or a short text."""
+    if type(value) is int and -(1 << 63) <= value < 1 << 63:
+        return value
+    if type(value) is float and isfinite(value):
+        return value
+    if type(value) is str:
+        return check_text(value, what, LONGEST_VALUE)
+    raise InputError(f"{what} is a whole number of 64 bits, a finite number or a text; found a {type(value).__name__}")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A value that a query is handed under a name: `:name` in its text. It is bound, never pasted into the text."""
+
+    name: str
+    value: Value
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "the name of a parameter")
+        check_value(self.value, f"the parameter {self.name}")
+
+
+@dataclass(frozen=True)
+class SqlQuery:
+    """One SELECT over streams of events, with the values of its parameters.
+
+    Only its shape is checked here: what it reads, `device.query_sandbox` asks SQLite.
+
+    >>> SqlQuery("SELECT age FROM profile WHERE age >= :least", (Parameter("least", 18),)).named
+    ('least',)
+    """
+
+    text: str
+    parameters: tuple[Parameter, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_text(self.text, "a query", LONGEST_SQL)
+        if len(self.parameters) > MOST_PARAMETERS:
+            raise InputError(f"a query has at most {MOST_PARAMETERS} parameters; this one has {len(self.parameters)}")
+        names = [each.name for each in self.parameters]
+        check_shape(self.text, names)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The names of its parameters, in the order in which they are handed."""
+        return tuple(each.name for each in self.parameters)
+
+
+def check_shape(text: str, names: "list[str]") -> None:
+    """`InputError` unless a text is one SELECT, without comments, that uses exactly these parameters."""
+    if len(set(names)) != len(names):
+        raise InputError("a query hands each parameter over once; two have the same name")
+    words = list(tokens(text))
+    if not words or words[0][1].lower() not in ("select", "with"):
+        raise InputError("a query begins with SELECT or WITH")
+    if any(kind == "comment" for kind, _ in words):
+        raise InputError("a query holds no comments: what is read is what runs")
+    if ";" in (word for kind, word in words if kind == "sign"):
+        raise InputError("a query is one statement, without a semicolon")
+    used = {word for kind, word in words if kind == "parameter"}
+    if used != {f":{name}" for name in names}:
+        raise InputError(
+            f"a query uses its parameters as :name; it uses {', '.join(sorted(used)) or 'none'} and is handed "
+            f"{', '.join(f':{name}' for name in names) or 'none'}"
+        )
+
+
+def tokens(text: str) -> Iterator[tuple[str, str]]:
+    """The tokens of SQL as (kind, text): comment, text (quoted by anything), word, parameter, number, sign.
+
+    >>> list(tokens("SELECT 'a;' --b"))
+    [('word', 'SELECT'), ('text', "'a;'"), ('comment', '--b')]
+    """
+    for found in _TOKEN.finditer(text):
+        kind, word = str(found.lastgroup), found[0]
+        if kind != "space":
+            yield kind, word
+        elif word[0] in "-/":
+            yield "comment", word
