@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import logging
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
@@ -78,7 +78,7 @@ def work(room, position=0):
         "stage": asked.stage,
         "task": asked.task,
         "message": base64.b64encode(asked.message).decode(),
-        "until": datetime.fromtimestamp(asked.until, UTC).isoformat(),
+        "until": (datetime.now(UTC) + timedelta(days=1)).isoformat(),
     }
     return answer(200, content=json.dumps(fields).encode())
 

@@ -196,3 +196,17 @@ def test_forgetting_everything_removes_every_file(path):
 def test_two_processes_that_make_one_store_agree_on_its_key(path):
     with EncryptedStore.opened(path, create=True) as one, EncryptedStore.opened(path, create=True) as other:
         assert other.unseal("log", 1, 1, one.seal("log", 1, 1, b"word")) == b"word"
+
+
+def test_a_store_of_version_1_gets_what_version_2_added_and_keeps_what_it_has(path):
+    with EncryptedStore.opened(path, create=True) as store:
+        [device] = enrolment.add(store)
+        Rows(store, device).add(PersonRows.of([LON], [LAT], time=0.0), None)
+        for table in ("campaigns", "events", "policies", "reports"):
+            store.read(f"DROP TABLE {table}")
+        store.read("PRAGMA user_version = 1")
+    for _ in range(2):
+        with EncryptedStore.opened(path) as store:
+            assert store.read("PRAGMA user_version") == [(2,)]
+            assert store.read("SELECT * FROM campaigns") == []
+            assert len(Rows(store, device)) == 1

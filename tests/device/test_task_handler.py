@@ -14,6 +14,7 @@ from hazemap.device import row_store as rows
 from hazemap.device.activity_log import ActivityLog
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.privacy_account import PrivacyAccount
+from hazemap.device.task_handler import CLOCKS
 from hazemap.encoders import Concatenation, Counts, HaarWavelet
 from hazemap.encoders.encoder import Entries
 from hazemap.noisy_queries import Query
@@ -82,8 +83,8 @@ def test_the_same_message_again_gets_the_same_bytes_and_no_second_charge(store):
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_a_round_begun_again_passes_the_campaigns_budget_only_where_the_server_is_believed(store, mode):
-    """A lying server may have opened both vectors: then both count toward what the campaign said it would cost."""
+def test_every_vector_that_was_sent_counts_toward_what_the_campaign_said_it_would_cost(store, mode):
+    """Round 1 could be asked five times of a device that believed its server: nobody else knows what was opened."""
     rich = replace(FEW, campaign=Fraction(10), period=Fraction(10))
     first, *_ = settle(store, 20)
     for nonce in (b"1" * 32, b"2" * 32):
@@ -96,12 +97,51 @@ def test_a_round_begun_again_passes_the_campaigns_budget_only_where_the_server_i
                 room.turn(position)
             room.server.advance()
         room.turn(0)
-    spent = sum(charge.epsilon for charge in PrivacyAccount(store, first).charges())
-    if mode is Mode.SEMI_HONEST:
-        assert spent == Fraction(6, 5)
-    else:
-        assert spent == Fraction(3, 5)
-        assert "but this campaign said it would cost 1 in all" in ActivityLog(store, first).lines()[-1].outcome
+    assert sum(charge.epsilon for charge in PrivacyAccount(store, first).charges()) == Fraction(3, 5)
+    assert "but this campaign said it would cost 1 in all" in ActivityLog(store, first).lines()[-1].outcome
+
+
+@pytest.mark.parametrize(
+    ("what", "changes"),
+    [
+        ("its budget", {"budget": PureDP(2)}),
+        ("its purpose", {"purpose": "advertising"}),
+        ("its cohort, or the mode of its protocol", {"mode": Mode.MALICIOUS}),
+        ("its cohort, or the mode of its protocol", {"people": 21}),
+    ],
+)
+def test_a_campaign_is_held_to_what_it_said_first(store, what, changes):
+    """It said 0.2 and was paid 0.5, because every task was believed anew."""
+    [first, *_] = settle(store, 20)
+    rich = replace(FEW, campaign=Fraction(10), period=Fraction(10))
+    Room(store, task(), policy=rich).turn(0)
+    other = Room(store, replace(task(**changes), round=2), policy=rich, nonce=b"2" * 32)
+    assert f"has changed {what} since this device first agreed" in other.turn(0).refusal
+    assert Room(store, replace(task(), round=2), policy=rich, nonce=b"3" * 32).turn(0).reply
+    assert Room(store, replace(task(**changes), campaign="new"), policy=rich, nonce=b"4" * 32).turn(0).reply
+    assert PrivacyAccount(store, first).charges() == []
+
+
+def test_a_campaign_that_was_refused_has_said_nothing_yet(store):
+    settle(store, 20)
+    assert Room(store, task(), policy=replace(FEW, people=1_000)).turn(0).refusal
+    assert Room(store, replace(task(), purpose="another"), nonce=b"2" * 32).turn(0).reply
+
+
+def test_work_whose_time_is_over_is_refused_at_any_stage(store):
+    [first, *_] = settle(store, 20)
+    room = Room(store, task())
+    over, edge = (NOW.timestamp() - CLOCKS - seconds for seconds in (1, 0))
+    late = room.answering(1).answer(replace(room.work(1), until=over), NOW)
+    assert late.reply is None and "time for this answer is over" in late.refusal
+    assert room.answering(2).answer(replace(room.work(2), until=float("nan")), NOW).reply is None
+    assert room.answering(0).answer(replace(room.work(0), until=edge), NOW).reply
+    room.turn(0)
+    for position in range(3, 20):
+        room.turn(position)
+    room.server.advance()
+    assert room.answering(0).answer(replace(room.work(0), until=over), NOW).refusal
+    assert PrivacyAccount(store, first).charges() == []
 
 
 def test_a_second_session_of_the_same_round_is_charged_again_if_a_vector_was_sent(store):
@@ -134,11 +174,10 @@ def test_a_campaign_is_refused_where_its_budget_or_the_devices_is_spent(store):
     other.turn(0)
     assert other.told == {0: "this device has nothing left to spend on this round"}, "what others were told is private"
     assert "0.8 was spent in 30 days" in ActivityLog(store, first).lines()[-1].outcome
-    promised = task(share=Fraction(1), budget=PureDP("0.1"), round=2)
-    room = Room(store, promised, nonce=b"5" * 32)
+    room = Room(store, replace(asked, round=2), policy=replace(FEW, campaign=Fraction(9)), nonce=b"5" * 32)
     room.turn(0)
     assert (
-        "the others cost 0.4, but this campaign said it would cost 0.1" in ActivityLog(store, first).lines()[-1].outcome
+        "0.8 is spent, but this campaign said it would cost 1 in all" in ActivityLog(store, first).lines()[-1].outcome
     )
 
 

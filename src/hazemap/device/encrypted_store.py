@@ -1,10 +1,10 @@
-"""The one file of a device, or of many: rows, identity, sessions, account and log, sealed with AES-256-GCM.
+"""The one file of a device, or of many: rows, events, identity, sessions, account and log, sealed with AES-256-GCM.
 
-In clear are numbers only: of a device, a sequence number, how many stages of a session were answered, the day on
-which rows expire. Everything else is sealed under a key of the device's own (HKDF of the store's key), bound by
-its associated data to its table, device, number and day, so that nothing can be moved to another place unseen.
-Nonces are random, 96 bits: a device may seal 2³² records before two could meet with probability 2⁻³² (NIST SP
-800-38D §8.3), a session has six.
+In clear are numbers only: of a device, a sequence number, how many stages of a session were answered, the day of
+events, the day on which rows and events expire, the version of a policy. Everything else is sealed under a key of the
+device's own (HKDF of the store's key), bound by its associated data to its table, device, number and day, so that
+nothing can be moved to another place unseen. Nonces are random, 96 bits: a device may seal 2³² records before two could
+meet with probability 2⁻³² (NIST SP 800-38D §8.3), a session has six.
 
 What is deleted is overwritten in the file (secure_delete), and the journal beside it is emptied every hour at least. A
 disk, a backup or a copy may hold it longer, sealed. A transaction is on the disk when it ends, or was never there.
@@ -31,7 +31,7 @@ from hazemap.errors import FileError, HazemapError, InputError
 from hazemap.protocols.secure_aggregation.key_agreement import expand
 
 _APPLICATION = 0x485A4456  # "HZDV", in SQLite's header
-_SCHEMA = 1
+_SCHEMA = 2
 _TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL)",
     "CREATE TABLE devices (device INTEGER PRIMARY KEY AUTOINCREMENT, sealed BLOB NOT NULL)",
@@ -45,9 +45,22 @@ _TABLES = (
     """CREATE TABLE log (device INTEGER NOT NULL, sequence INTEGER NOT NULL, sealed BLOB NOT NULL,
         PRIMARY KEY (device, sequence))""",
     f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_SCHEMA}",
 )
 """A session's `sealed` is NULL once it is over: its keys are gone, its tag stays for good."""
+
+_SECOND = (
+    """CREATE TABLE campaigns (device INTEGER NOT NULL, tag BLOB NOT NULL, sealed BLOB NOT NULL,
+        PRIMARY KEY (device, tag))""",
+    """CREATE TABLE events (device INTEGER NOT NULL, stream BLOB NOT NULL, sequence INTEGER NOT NULL,
+        day INTEGER NOT NULL, expires INTEGER NOT NULL, sealed BLOB NOT NULL,
+        PRIMARY KEY (device, stream, sequence))""",
+    "CREATE INDEX events_by_expiry ON events (expires)",
+    "CREATE TABLE policies (version INTEGER PRIMARY KEY NOT NULL, sealed BLOB NOT NULL)",
+    """CREATE TABLE reports (device INTEGER NOT NULL, tag BLOB NOT NULL, sealed BLOB NOT NULL,
+        PRIMARY KEY (device, tag))""",
+    f"PRAGMA user_version = {_SCHEMA}",
+)
+"""What version 2 added. A store of version 1 gets it when it is opened, and keeps all it has."""
 
 _CHECK = b"hazemap device store 1"
 _NONCE = 12
@@ -229,7 +242,12 @@ def _recognised(path: Path, database: sqlite3.Connection, secret: Secret) -> byt
         key = _made(path, database, secret)
         database.execute("COMMIT")
         return key
-    database.execute("ROLLBACK")
+    if (application, version) == (_APPLICATION, 1):
+        _extend(database)
+        database.execute("COMMIT")
+        version = _SCHEMA
+    else:
+        database.execute("ROLLBACK")
     if application != _APPLICATION:
         raise FileError(f"{path} is a database, but not a device's: choose another file")
     if version != _SCHEMA:
@@ -246,11 +264,17 @@ def _recognised(path: Path, database: sqlite3.Connection, secret: Secret) -> byt
     return key
 
 
+def _extend(database: sqlite3.Connection) -> None:
+    for statement in _SECOND:
+        database.execute(statement)
+
+
 def _made(path: Path, database: sqlite3.Connection, secret: Secret) -> bytes:
     salt, nonce = os.urandom(16), os.urandom(_NONCE)
     key = secret.opened(path, salt, new=True)
     for statement in _TABLES:
         database.execute(statement)
+    _extend(database)
     check = nonce + AESGCM(key).encrypt(nonce, sha256(salt).digest(), _CHECK)
     about = (("origin", secret.origin.value), ("salt", salt), ("check", check))
     database.executemany("INSERT INTO about VALUES (?, ?)", about)

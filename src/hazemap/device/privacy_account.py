@@ -7,9 +7,8 @@ masked vector costs nothing, for nothing of it could have been opened. One that 
 round in a new session is paid again: nobody can know that the first vector was not opened.
 
 Pure ε's add (Dwork et al. 2006). The policy's caps are over all that was charged, whatever a server says became of
-it. A campaign is also held to its own word, the budget of its task. A server that follows the protocol never opens a
-session that it begins again, so there such a round counts once; one that may break the rules could have opened every
-vector it was sent, so under the malicious mode all of them count, and what a statement promises holds against it.
+it. A campaign is also held to its own word, the budget that it said first (`campaign_terms`): every vector that was
+sent counts toward it, in both modes, because nobody but the server knows which of them were opened.
 """
 
 import json
@@ -19,7 +18,6 @@ from fractions import Fraction
 
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import EncryptedStore, Write
-from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.trust.device_tasks import Task
 
 
@@ -62,10 +60,9 @@ class PrivacyAccount:
                 f"this round costs ε = {shown(price)} and {shown(campaign)} is spent, but one campaign may cost"
                 f" {shown(policy.campaign)} in all"
             )
-        others = campaign if task.cohort.mode is Mode.MALICIOUS else _rounds(charges, task)
-        if others + price > task.budget.epsilon:
+        if campaign + price > task.budget.epsilon:
             return (
-                f"this round costs ε = {shown(price)} and the others cost {shown(others)}, but this campaign said it"
+                f"this round costs ε = {shown(price)} and {shown(campaign)} is spent, but this campaign said it"
                 f" would cost {shown(task.budget.epsilon)} in all"
             )
         period = spent(charges, since=now - timedelta(days=policy.days))
@@ -96,15 +93,6 @@ def spent(charges: list[DeviceCharge], campaign: str | None = None, since: datet
     """
     chosen = (c for c in charges if campaign in (None, c.campaign) and (since is None or c.time > since))
     return sum((c.epsilon for c in chosen), Fraction(0))
-
-
-def _rounds(charges: list[DeviceCharge], task: Task) -> Fraction:
-    """What the other rounds of a campaign cost by its own account: a round that was begun again counts once."""
-    rounds: dict[int, Fraction] = {}
-    for charge in charges:
-        if charge.campaign == task.campaign and charge.round != task.round:
-            rounds[charge.round] = max(charge.epsilon, rounds.get(charge.round, Fraction(0)))
-    return sum(rounds.values(), Fraction(0))
 
 
 def shown(epsilon: Fraction) -> str:

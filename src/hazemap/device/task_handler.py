@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hazemap.codec import MESSAGE, Limits, loads, parsed
 from hazemap.device.activity_log import ActivityLog, LogEntry
+from hazemap.device.campaign_terms import CampaignTerms
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.enrolment import Enrolment
@@ -85,6 +86,9 @@ def task_of(text: str) -> Task:
 
 logger = logging.getLogger("hazemap.device")
 
+CLOCKS = 120
+"""Seconds by which the clocks of a device and its server may differ."""
+
 GRACE = 86_400
 """Seconds after its end for which a session is kept open, in case its server was started again."""
 
@@ -135,16 +139,18 @@ class Answering:
     ) -> None:
         self.store, self.device, self.policy, self.stream = store, device, policy, stream
         self._identity, self._sampling = Identity.from_bytes(enrolment.identity), enrolment.sampling
-        self._sessions, self._log, self._account = (
+        self._sessions, self._log, self._account, self._terms = (
             Sessions(store, device),
             ActivityLog(store, device),
             PrivacyAccount(store, device),
+            CampaignTerms(store, device),
         )
 
     def answer(self, work: ServerTask, now: datetime) -> Step:
         """The next step of a session; a refusal is a step too, and the end of the session."""
         record = self._sessions.find(work.session)
         try:
+            _in_time(work, now)
             return self._first(work, now) if record is None else self._next(work, record, now)
         except FileError:
             raise  # the store's trouble is not the server's
@@ -185,7 +191,7 @@ class Answering:
         task, terms = task_of(work.task), Invitation.decode(work.message).terms
         if terms.session != work.session:
             raise Refused("the session is not the one that its terms name")
-        reason = _judged(self.policy, task, terms)
+        reason = _judged(self.policy, task, terms) or self._terms.refusal(task)
         if reason:
             raise Refused(reason)
         self._can_pay(task, now)
@@ -203,7 +209,8 @@ class Answering:
         record = Record(number, 1, work.task, work.ends(now.timestamp()) + GRACE, saved[-1])
         line = said.line.sending(len(reply)).ended(SENT[Stage.KEYS])
         logger.info("device %d answers round %d of %s", self.device, task.round, task.campaign)
-        return Step((self._sessions.written(work.session, record), self._log.added(number, line)), reply)
+        kept = self._sessions.written(work.session, record), self._log.added(number, line)
+        return Step((*self._terms.agreed(task), *kept), reply)
 
     def _next(self, work: ServerTask, record: Record, now: datetime) -> Step:
         task, said, saved = task_of(record.task), _Said(self._line(record)), list[bytes]()
@@ -271,6 +278,14 @@ class Answering:
 
     def _line(self, record: Record) -> LogEntry:
         return self._log.line(record.number)
+
+
+def _in_time(work: ServerTask, now: datetime) -> None:
+    late = now.timestamp() - work.until
+    if not late <= CLOCKS:
+        raise Refused(
+            "the time for this answer is over: if it should not be, the device's clock or the server's is wrong"
+        )
 
 
 @lru_cache(maxsize=64)

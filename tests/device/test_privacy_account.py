@@ -1,0 +1,60 @@
+"""What a device has paid: which charges count, and until which second."""
+
+from dataclasses import replace
+from datetime import timedelta
+from fractions import Fraction
+
+import pytest
+
+from hazemap.device import enrolment
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.privacy_account import PrivacyAccount
+from hazemap.privacy.budget import PureDP
+
+from .room import FEW, NOW, task
+
+DAYS = 30
+TIGHT = replace(FEW, campaign=Fraction(10), period=Fraction(1), days=DAYS)
+
+
+@pytest.fixture
+def account(tmp_path):
+    with EncryptedStore.opened(tmp_path / "devices.sqlite", create=True) as store:
+        [device] = enrolment.add(store)
+        yield PrivacyAccount(store, device)
+
+
+def paid(account, at, **changes):
+    asked = task(share=Fraction(1, 10), budget=PureDP(10), **changes)
+    assert account.store.commit([[account.charge(asked, bytes(32), at)]]) == [None]
+
+
+def refusal(account, at, share=Fraction(1, 20)):
+    return account.refusal(replace(task(share=share, budget=PureDP(10)), campaign="another"), TIGHT, at)
+
+
+def test_a_charge_counts_for_the_whole_period_and_no_second_longer(account):
+    paid(account, NOW)
+    assert "1 was spent in 30 days" in refusal(account, NOW + timedelta(days=DAYS, seconds=-1))
+    assert refusal(account, NOW + timedelta(days=DAYS)) is None
+
+
+def test_a_charge_dated_in_the_future_counts_for_the_clock_was_set_back(account):
+    paid(account, NOW + timedelta(days=400))
+    assert "1 was spent in 30 days" in refusal(account, NOW)
+
+
+def test_a_campaign_pays_for_each_round_and_again_for_a_cheaper_one_of_the_same_number(account):
+    paid(account, NOW)
+    cheaper = task(share=Fraction(1, 100), budget=PureDP(10))
+    assert account.store.commit([[account.charge(cheaper, b"2" * 32, NOW)]]) == [None]
+    rich = replace(TIGHT, period=Fraction(100), campaign=Fraction(100))
+    assert account.refusal(task(share=Fraction(89, 100), budget=PureDP(10)), rich, NOW) is None
+    assert "1.1 is spent" in account.refusal(task(share=Fraction(90, 100), budget=PureDP(10)), rich, NOW)
+    assert "1.1 is spent" in account.refusal(task(share=Fraction(1, 100), budget=PureDP("1.1")), rich, NOW)
+
+
+def test_what_a_campaign_was_paid_before_the_period_still_counts_toward_its_own_word(account):
+    paid(account, NOW - timedelta(days=1_000))
+    rich = replace(TIGHT, campaign=Fraction(10))
+    assert account.refusal(task(share=Fraction(1), budget=PureDP("0.5")), rich, NOW)
