@@ -25,7 +25,7 @@ FLOORS = [
     "privacy",
     "algorithm_disclosure | noisy_queries",
     "codec",
-    "query_session",
+    "algorithm_session",
     "estimate | protocols",
     "recipes",
     "algorithms | statement_builder | trust",

@@ -10,6 +10,7 @@ from tests.every_method import LEVELLED, WHOLE
 
 import hazemap
 from hazemap.algorithm_disclosure import Disclosure, Learned
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import METHODS as CLASSES
 from hazemap.algorithms import OF_VALUES, Adaptive, AdaptiveGrid, KDTree, LocateBox, PrivateBoundingBox
 from hazemap.cells import NOWHERE, Leaves
@@ -23,7 +24,6 @@ from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON
 from hazemap.privacy.statement_facts import Randomness
-from hazemap.query_session import Unrecorded, run
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.privacy_statement import prices, statement
 from hazemap.spatial.bounding_box import Box

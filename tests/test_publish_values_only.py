@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import PublicLocationStatistics
 from hazemap.errors import CapExceeded, HazemapError, InputError, TableError
 from hazemap.estimate.value_estimates import KnownPeople
@@ -16,7 +17,6 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement_facts import UNSAID
 from hazemap.publish import stats
-from hazemap.query_session import Unrecorded, run
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Statistics
 from hazemap.specs.parsing import budget as parsed_budget

@@ -15,7 +15,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from hazemap.audit import trial_plan as plan
+from hazemap.audit import planned_trials as plan
 from hazemap.audit.audit import audit
 from hazemap.audit.audited_settings import ALL_STATISTICS, CURATOR, LOCAL, SECURE_SUM, STATISTICS, AuditedSetting
 from hazemap.audit.csv_line_trials import CsvLineTrial

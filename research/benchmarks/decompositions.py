@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import AdaptiveGrid, KDTree, PrivTree
 from hazemap.cellmap import Reading
 from hazemap.privacy.budget import PureDP
-from hazemap.query_session import Unrecorded, run
 from hazemap.tables.contribution_bounding import RowIsPerson
 from hazemap.trust.curator import Curator
 from research.benchmarks.city import TREE, picture, shared, table, truth

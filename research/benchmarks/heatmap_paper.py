@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from hazemap.algorithm_session import Transcript, Unrecorded, run
 from hazemap.algorithms import (
     Adaptive,
     AdaptiveGrid,
@@ -36,7 +37,6 @@ from hazemap.estimate import measurements
 from hazemap.noisy_queries import Answer, Query, Trust
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.query_session import Transcript, Unrecorded, run
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, OneVote, RowIsPerson
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator

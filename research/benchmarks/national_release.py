@@ -25,6 +25,7 @@ import geopandas
 import numpy as np
 import shapely
 
+from hazemap.algorithm_session import Session, Unrecorded, run
 from hazemap.algorithms import TreesWithinDistricts
 from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE
@@ -33,13 +34,12 @@ from hazemap.compare.range_query_error import rectangles, sums
 from hazemap.noisy_queries import Measure
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.statement import A_PERSON, Statement
-from hazemap.query_session import Session, Unrecorded, run
 from hazemap.releases import Release
 from hazemap.releases.cell_geometry import equal_area
 from hazemap.spatial.district_layers import DistrictLayer
-from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
 from hazemap.spatial.rectangle_tree import bounds
 from hazemap.specs.parsing import SQUARES
 from hazemap.tables.contribution_bounding import AtMostRows

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, DensePyramid, LaplaceClip, PublishedPyramid, Pyramid, TopCells
 from hazemap.compare import density, emd
 from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.compare.map_to_pixels import painted
 from hazemap.privacy.budget import PureDP
-from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.trust.curator import Curator

@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import shapely
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive
 from hazemap.algorithms.private_bounding_box import over
 from hazemap.cells import NOWHERE
@@ -31,7 +32,6 @@ from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON, A_ROW, Statement
-from hazemap.query_session import Unrecorded, run
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Release
 from hazemap.releases.region_weights import weights

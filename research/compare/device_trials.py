@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hazemap.algorithm_session import Transcript
 from hazemap.algorithms import Adaptive
 from hazemap.compare.compared_methods import Method
 from hazemap.compare.ground_truth_maps import GroundTruthMap
@@ -15,7 +16,6 @@ from hazemap.compare.trial_settings import Row, scorer, timed
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.query_session import Transcript
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation

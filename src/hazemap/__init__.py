@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from hazemap.algorithm_session import Session, Unrecorded, replay, run, run_async
     from hazemap.algorithms import (
         HB,
         HTF,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from hazemap.privacy.privacy_unit import Unit
     from hazemap.privacy.statement import Statement
     from hazemap.publish import release, run_release, run_stats, stats
-    from hazemap.query_session import Session, Unrecorded, replay, run, run_async
     from hazemap.readers.csv_dialect import CsvDialect
     from hazemap.readers.open_table import open_table
     from hazemap.releases import Estimate, Release, Statistics
@@ -62,10 +62,10 @@ if TYPE_CHECKING:
     from hazemap.spatial.binary_partition import BinaryPartition
     from hazemap.spatial.bounding_box import Box
     from hazemap.spatial.district_layers import DistrictLayer
-    from hazemap.spatial.district_quadtree import DistrictQuadtree
     from hazemap.spatial.districts import Districts
     from hazemap.spatial.h3_hexagons import Hexagons
     from hazemap.spatial.quadtree import Quadtree
+    from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
     from hazemap.spatial.two_level_grid import TwoLevelGrid
     from hazemap.specs.release_spec import ReleaseSpec
     from hazemap.specs.statistics_spec import StatisticsSpec
@@ -176,11 +176,11 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "readers.csv_dialect": ("CsvDialect",),
     "readers.open_table": ("open_table",),
     "releases": ("Estimate", "Release", "Statistics"),
-    "query_session": ("Session", "Unrecorded", "replay", "run", "run_async"),
+    "algorithm_session": ("Session", "Unrecorded", "replay", "run", "run_async"),
     "spatial.binary_partition": ("BinaryPartition",),
     "spatial.bounding_box": ("Box",),
     "spatial.district_layers": ("DistrictLayer",),
-    "spatial.district_quadtree": ("DistrictQuadtree",),
+    "spatial.quadtree_clipped_to_districts": ("DistrictQuadtree",),
     "spatial.districts": ("Districts",),
     "spatial.h3_hexagons": ("Hexagons",),
     "spatial.quadtree": ("Quadtree",),

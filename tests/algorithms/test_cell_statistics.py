@@ -5,13 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import CellStatistics, PrivateBoxStatistics
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
 from hazemap.estimate.value_estimates import Measurements
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Unrecorded, replay, run
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

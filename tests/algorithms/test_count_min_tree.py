@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import CountMin
 from hazemap.cells import NOWHERE
 from hazemap.encoders import CountMinSketch, Counts
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
-from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

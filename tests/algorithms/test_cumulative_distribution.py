@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms.cumulative_distribution import CumulativeTree, Distribution, best_branchings, expected_error
 from hazemap.engines.single_cell_table import SingleCellSamples
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Unrecorded, run
 from hazemap.trust.curator import Curator
 from hazemap.values.interval_tree import IntervalTree
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import (
     Adaptive,
     AdaptiveHierarchicalHistogram,
@@ -22,7 +23,6 @@ from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent
 from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
-from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

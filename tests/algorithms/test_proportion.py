@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap import codec
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Proportion
 from hazemap.algorithms.proportion import Narrow, Proportions, Significant
 from hazemap.cells import NOWHERE, Leaves
@@ -16,7 +17,6 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, TableError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Unrecorded, run
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
@@ -26,7 +26,7 @@ from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
 from hazemap.trust.device_tasks import askable
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
-from hazemap.values.binary_attribute_tree import AttributeCells, BinaryAttribute
+from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
 
 BOX = Box(13.0, 52.3, 13.8, 52.7)
 TREE = Quadtree.around(BOX, 7)

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import BestLevel, Hierarchical
 from hazemap.algorithms.single_level import evidence
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.estimate import Measurement
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Unrecorded, run
 from hazemap.tables.contribution_bounding import AtMostRows, Outside
 from hazemap.trust.curator import Curator
 

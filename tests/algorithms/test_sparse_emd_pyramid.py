@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import PublishedPyramid, Pyramid
 from hazemap.algorithms.sparse_emd_pyramid import share
 from hazemap.cells import NOWHERE, Leaves
@@ -14,7 +15,6 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -8,6 +8,7 @@ import pytest
 import shapely
 
 from hazemap import codec
+from hazemap.algorithm_session import Result, Unrecorded, replay, run
 from hazemap.algorithms import METHODS
 from hazemap.algorithms.trees_within_districts import TreesWithinDistricts
 from hazemap.cells import NOWHERE, Leaves
@@ -17,11 +18,10 @@ from hazemap.noisy_queries import Measure, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.parallel_composition import ParallelComposition
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Result, Unrecorded, replay, run
 from hazemap.spatial.district_layers import DistrictLayer
-from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
 from hazemap.spatial.subdivided_districts import SubdividedDistricts
 from hazemap.tables.contribution_bounding import AtMostRows, Outside
 from hazemap.trust.curator import Curator
@@ -168,7 +168,7 @@ def test_a_national_map_is_made_again_from_its_answers(district_squares, table):
     assert again == method
     stored = codec.loads(text)
     trust = Curator(table)
-    from hazemap.query_session import Exchange
+    from hazemap.algorithm_session import Exchange
 
     repeated = replay(again, trust.prices(PureDP(1)), PureDP(1), tuple(Exchange(*pair) for pair in stored))
     assert repeated.value.cells == result.value.cells

@@ -10,7 +10,7 @@ the sniffed dialect the error is only counted: found in 9 of 9 audits with a six
 
 import pytest
 
-from hazemap.audit import trial_plan as plan
+from hazemap.audit import planned_trials as plan
 from hazemap.audit.audit import audit
 from hazemap.audit.audited_settings import AuditedSetting
 from hazemap.audit.csv_line_trials import CsvLineTrial

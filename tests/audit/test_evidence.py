@@ -11,8 +11,8 @@ from hazemap.audit.confidence_bounds import Claim
 from hazemap.audit.evidence import noise_independence as noise
 from hazemap.audit.evidence.canary_guessing import Guesses
 from hazemap.audit.evidence.distinguishing_events import distinguished
+from hazemap.audit.evidence.empirical_privacy_loss import Laws
 from hazemap.audit.evidence.noise_residuals import Residual
-from hazemap.audit.evidence.privacy_loss_of_noise import Laws
 from hazemap.audit.observed_output import Observation
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
 from hazemap.audit.synthetic_people import HEADER, Square, row, standard
@@ -69,7 +69,7 @@ def test_noise_that_is_a_little_too_narrow_is_found_by_many_numbers():
 
 
 def test_a_divergence_is_bounded_from_below():
-    from hazemap.audit.evidence.privacy_loss_of_noise import best_tilt, divergence
+    from hazemap.audit.evidence.empirical_privacy_loss import best_tilt, divergence
 
     rng = np.random.default_rng(SEED)
     for apart in (0.2, 1.0, 2.0):
@@ -110,6 +110,7 @@ def test_values_that_never_occur_are_found_wherever_they_are():
 
 def test_how_far_people_move_numbers_is_measured_and_not_believed():
     from hazemap import AtMostRows, Quadtree
+    from hazemap.algorithm_session import Exchange
     from hazemap.audit.audited_settings import AuditedSetting
     from hazemap.audit.evidence.empirical_sensitivity import ObservedMovement
     from hazemap.audit.evidence.noise_residuals import Sums
@@ -117,7 +118,6 @@ def test_how_far_people_move_numbers_is_measured_and_not_believed():
     from hazemap.audit.trial_types import SensitivityTrial
     from hazemap.encoders import Counts
     from hazemap.noisy_queries import Answer, Query
-    from hazemap.query_session import Exchange
     from hazemap.spatial.bounding_box import Box
 
     trial = SensitivityTrial(square := Square(5), AuditedSetting("flat:5", "rows:3"), 6)
@@ -171,10 +171,10 @@ def test_independent_noise_passes_and_noise_that_is_used_again_does_not():
 
 def test_answers_of_other_files_with_the_same_noise_are_found():
     from hazemap import AtMostRows
+    from hazemap.algorithm_session import Exchange
     from hazemap.audit.evidence.noise_independence import Copies
     from hazemap.encoders import Counts
     from hazemap.noisy_queries import Answer, Query
-    from hazemap.query_session import Exchange
 
     rng, query = np.random.default_rng(SEED), Query(Counts(Square(5).leaves, AtMostRows(1)), share=1)
 

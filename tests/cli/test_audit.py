@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from hazemap.audit import trial_plan as plan
+from hazemap.audit import planned_trials as plan
 from hazemap.audit.planted_faults import PLANTS, planted
 
 

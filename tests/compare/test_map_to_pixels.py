@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import AdaptiveGrid
 from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE, Leaves
@@ -12,7 +13,6 @@ from hazemap.compare.ground_truth_maps import GroundTruthMap, middles
 from hazemap.compare.map_to_pixels import owners, painted
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.tables.contribution_bounding import RowIsPerson

@@ -16,7 +16,7 @@ from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, OneVote, RowIsPerson
 from hazemap.trust.device_tasks import parameters_for
-from hazemap.values.binary_attribute_tree import AttributeCells, BinaryAttribute
+from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
 from hazemap.values.rows_with_values import RowsWithValues
 
 from .room import FEW, TREE, task

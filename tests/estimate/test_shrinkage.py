@@ -8,7 +8,7 @@ from hazemap.estimate.shrinkage import _held, drawn_together
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.values.binary_attribute_tree import BinaryAttribute
+from hazemap.values.boolean_attribute import BinaryAttribute
 
 TREE = Quadtree(0.5, 0.5, 2.0**-12, 5)  # so small that all pixels have nearly one area
 

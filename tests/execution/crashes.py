@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from hazemap.errors import HazemapError
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_file import LedgerFile
-from hazemap.query_session import Session
+from hazemap.algorithm_session import Session
 from hazemap.trust.curator import Curator
 
 {sabotage}

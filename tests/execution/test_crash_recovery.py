@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hazemap
+from hazemap.algorithm_session import Session
 from hazemap.cli.main import main
 from hazemap.errors import CapExceeded, FileError, HazemapWarning, InputError
 from hazemap.execution import run as opening
@@ -25,7 +26,6 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.statement import Statement
 from hazemap.publish import release, run_release, stats
-from hazemap.query_session import Session
 from hazemap.releases import Release, Statistics
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.table_spec import TableSpec

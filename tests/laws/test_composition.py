@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import shapely
 
+from hazemap.algorithm_session import Session, Unrecorded
 from hazemap.cells import NOWHERE, Cells, Leaves, Redrawn, Tree
 from hazemap.encoders import Concatenation, Counts, MedianSplitScores, QuantileScores, SplitCosts
 from hazemap.engines.memory import MemoryTable
@@ -24,19 +25,18 @@ from hazemap.errors import BudgetExceeded
 from hazemap.noisy_queries import Answer, Choice, Growth, Measure, Query, Question
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.parallel_composition import ParallelComposition, Steps
-from hazemap.query_session import Session, Unrecorded
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.district_layers import DistrictLayer
-from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
 from hazemap.spatial.subdivided_districts import SubdividedDistricts
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson
-from hazemap.values.binary_attribute_tree import AttributeCells, BinaryAttribute
+from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
 from hazemap.values.histogram_bins import FloatGrid
 from hazemap.values.interval_tree import IntervalTree
 

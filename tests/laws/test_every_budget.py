@@ -12,13 +12,13 @@ import pytest
 import shapely
 from tests.every_method import LEVELLED, WHOLE
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapError, Unanswerable
 from hazemap.noisy_queries import Answer, Question
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.mechanisms import refuse_too_wide
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.specs.method_from_name import method_from_name
 from hazemap.specs.parsing import bounding, refuse_absurd

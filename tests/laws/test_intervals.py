@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import (
     Adaptive,
     AdaptiveGrid,
@@ -21,7 +22,6 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.estimate import consistent, measurements
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Unrecorded, run
 from hazemap.releases.estimates import estimate
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import RowIsPerson

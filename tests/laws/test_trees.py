@@ -12,10 +12,10 @@ from hazemap.errors import InputError, TableError
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import WORLD, Box
 from hazemap.spatial.district_layers import DistrictLayer
-from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
 from hazemap.spatial.subdivided_districts import SubdividedDistricts
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 

@@ -14,7 +14,7 @@ PARTS = (
     "tables",
     "engines",
     "readers",
-    "query_session.py",
+    "algorithm_session.py",
     "statement_builder.py",
 )
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hazemap.algorithm_session import Exchange
 from hazemap.algorithms import Flat
 from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE, Leaves
@@ -14,7 +15,6 @@ from hazemap.estimate import from_transcript
 from hazemap.noisy_queries import Answer, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.statement import A_PERSON, Statement
-from hazemap.query_session import Exchange
 from hazemap.releases import Release
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import (
     HB,
     Adaptive,
@@ -31,7 +32,6 @@ from hazemap.algorithms import (
 from hazemap.cellmap import Reading
 from hazemap.engines.memory import MemoryTable
 from hazemap.privacy.budget import PureDP
-from hazemap.query_session import Unrecorded, run
 from hazemap.releases import Release
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Pyramid
 from hazemap.cellmap import CellMap
 from hazemap.cells import NOWHERE, Leaves
@@ -10,7 +11,6 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Unrecorded, run
 from hazemap.releases import Release
 from hazemap.releases.k_median_centres import FINE, RADIUS, Centres
 from hazemap.spatial.quadtree import Quadtree

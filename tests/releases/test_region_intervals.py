@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import shapely
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, CountMin, Flat
 from hazemap.engines.memory import MemoryTable
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Unrecorded, run
 from hazemap.releases import Release
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree

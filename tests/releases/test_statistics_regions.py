@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import CellStatistics
 from hazemap.cells import Leaves
 from hazemap.encoders import KnownCountValues
@@ -13,7 +14,6 @@ from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement import A_PERSON, Statement
-from hazemap.query_session import Unrecorded, run
 from hazemap.releases import Statistics
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons

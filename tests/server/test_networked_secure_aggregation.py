@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from hazemap.algorithm_session import Unrecorded, run_async
 from hazemap.algorithms import FittedLevel
 from hazemap.errors import Unanswerable
 from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import ZCDP, PureDP
-from hazemap.query_session import Unrecorded, run_async
 from hazemap.server.networked_secure_aggregation import DeviceTrustModel
 from hazemap.server.store import Write
 

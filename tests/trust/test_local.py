@@ -10,6 +10,7 @@ from math import exp, log, sqrt
 import numpy as np
 import pytest
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, AdaptiveGrid, AdaptiveHierarchicalHistogram, Flat, Hierarchical, UniformGrid
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts, QuantileScores
@@ -18,7 +19,6 @@ from hazemap.errors import InputError, Unanswerable
 from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
 from hazemap.trust.local import Asymmetric, LocalPrices, LocalReports, Symmetric

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Flat
 from hazemap.cells import Leaves
 from hazemap.encoders import Concatenation, Counts
@@ -19,7 +20,6 @@ from hazemap.errors import InputError, NotOpened, Unanswerable
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote
 from hazemap.trust.cohort_assumptions import Cohort, Sampling

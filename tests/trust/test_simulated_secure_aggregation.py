@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, hypergeom
 
+from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import Adaptive
 from hazemap.cells import Leaves
 from hazemap.encoders import Concatenation, Counts, QuantileScores
@@ -15,7 +16,6 @@ from hazemap.errors import HazemapWarning, InputError, NotOpened, Unanswerable
 from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.query_session import Unrecorded, replay, run
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
 from hazemap.tables.votes import Votes

@@ -18,9 +18,9 @@ from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
 from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, Hierarchical
 from hazemap.algorithms.published.htf import HTF
 from hazemap.algorithms.published.kd_tree import KDTree
+from hazemap.algorithms.published.laplace_histograms import LaplaceClip, TopCells
 from hazemap.algorithms.published.privlet import Privlet
 from hazemap.algorithms.published.privtree import PrivTree
-from hazemap.algorithms.published.thresholded_histograms import LaplaceClip, TopCells
 from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
 from hazemap.algorithms.single_level import FittedLevel, Flat
 from hazemap.algorithms.sparse_emd_pyramid import Pyramid

@@ -18,7 +18,7 @@ from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import checked_confidence
 from hazemap.noisy_queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
-from hazemap.values.binary_attribute_tree import AttributeCells
+from hazemap.values.boolean_attribute import AttributeCells
 
 
 @dataclass(frozen=True, eq=False)

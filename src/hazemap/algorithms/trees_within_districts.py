@@ -15,7 +15,7 @@ from hazemap.cells import MOST_CELLS, Cells, Leaves
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
-from hazemap.spatial.district_quadtree import DistrictQuadtree
+from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
 from hazemap.spatial.subdivided_districts import SubdividedDistricts
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 

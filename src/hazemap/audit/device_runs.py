@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from hazemap import codec
+from hazemap.algorithm_session import Exchange, Unrecorded, replay, run
 from hazemap.audit.audited_settings import SECURE_SUM, AuditedSetting
 from hazemap.audit.observed_output import Observation
 from hazemap.audit.synthetic_people import File
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapError
 from hazemap.noisy_queries import Trust
-from hazemap.query_session import Exchange, Unrecorded, replay, run
 from hazemap.readers.open_table import open_table
 from hazemap.specs.method_from_name import among_devices
 from hazemap.trust.cohort_assumptions import Cohort

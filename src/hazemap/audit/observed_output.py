@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hazemap.algorithm_session import Transcript
 from hazemap.arrays import Floats
 from hazemap.errors import HazemapError
-from hazemap.query_session import Transcript
 from hazemap.releases import Release, Statistics
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hazemap.algorithm_session import Session
 from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.cells import Leaves
 from hazemap.engines.duckdb import EngineTable
@@ -27,7 +28,6 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers import discrete_gaussian, discrete_laplace
-from hazemap.query_session import Session
 from hazemap.readers import open_table as sources
 from hazemap.readers.file_formats import open_files
 from hazemap.tables.contribution_bounding import AtMostRows, Sensitivity

@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import Any
 
 from hazemap import codec
+from hazemap.algorithm_session import Exchange
 from hazemap.audit.audited_settings import CURATOR, DISTRICTS, LOCAL, AuditedSetting
 from hazemap.audit.observed_output import REMOVED, Observation, ObservedCharge, charges, left_behind, of_file
 from hazemap.audit.synthetic_people import BOX, quarters
 from hazemap.audit.table_formats import written
 from hazemap.errors import HazemapError
-from hazemap.query_session import Exchange
 
 DATASET = "audited"
 

@@ -11,10 +11,10 @@ from hazemap.audit.device_runs import followed
 from hazemap.audit.evidence import noise_independence as noise
 from hazemap.audit.evidence.canary_guessing import Guesses
 from hazemap.audit.evidence.distinguishing_events import Facts, certain, confirmed, distinguished, facts
+from hazemap.audit.evidence.empirical_privacy_loss import Laws
 from hazemap.audit.evidence.empirical_sensitivity import ObservedMovement
 from hazemap.audit.evidence.ledger_and_transcript import REPLAYED, Replays, Shares, of_ledger
 from hazemap.audit.evidence.noise_residuals import Residual, Sums, residuals
-from hazemap.audit.evidence.privacy_loss_of_noise import Laws
 from hazemap.audit.findings import Fact, LawTest, LossTest, Test
 from hazemap.audit.random_canaries import CanaryCrowd
 from hazemap.audit.subprocess_runs import RunOrder, RunOutcome

@@ -106,7 +106,7 @@ def _trials(
     files: bool,
     short: bool,
 ) -> "list[AuditTrial]":
-    from hazemap.audit import trial_plan as plan
+    from hazemap.audit import planned_trials as plan
     from hazemap.audit.audited_settings import CURATOR, TRUSTS
 
     if epsilon is not None and rho is not None:

@@ -21,16 +21,16 @@ from hazemap.noisy_queries import Answer, Choice, Growth, Measure, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
-from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
 from hazemap.spatial.subdivided_districts import SubdividedDistricts
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
 from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
-from hazemap.values.binary_attribute_tree import AttributeCells, BinaryAttribute
+from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
 from hazemap.values.cell_slot_counters import CellTimeSlots
 from hazemap.values.histogram_bins import FloatGrid, HistogramBins, Log2Bins
 from hazemap.values.rows_with_values import RowsWithValues

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
+from hazemap.algorithm_session import Result, Unrecorded, run
 from hazemap.cellmap import CellMap
 from hazemap.compare.compared_methods import Method
 from hazemap.compare.ground_truth_maps import GroundTruthMap
@@ -12,7 +13,6 @@ from hazemap.compare.map_scores import Scorer, seen_at
 from hazemap.compare.map_to_pixels import painted
 from hazemap.noisy_queries import Trust
 from hazemap.privacy.budget import PureDP
-from hazemap.query_session import Result, Unrecorded, run
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson
 from hazemap.trust.curator import Curator
 

@@ -19,7 +19,7 @@ from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.trust.device_tasks import Task
-from hazemap.values.binary_attribute_tree import AttributeCells, BinaryAttribute
+from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
 
 MOST_LOOKED_AT = 1 << 12
 

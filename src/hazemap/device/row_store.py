@@ -21,7 +21,7 @@ NEVER = 1 << 40
 class PersonRows:
     """Where one person was: seconds since 1970 (UTC), degrees, how much each row weighs, and its mark. All float64.
 
-    A mark is 1 for yes and 0 for no (see `values.binary_attribute_tree.BinaryAttribute`), NaN where a row has none.
+    A mark is 1 for yes and 0 for no (see `values.boolean_attribute.BinaryAttribute`), NaN where a row has none.
 
     >>> PersonRows.of([2.35], [48.85], time=0).weight
     array([1.])

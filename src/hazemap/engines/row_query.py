@@ -14,7 +14,7 @@ from hazemap.engines.table_source import FED, Feed
 from hazemap.errors import TableError
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.contribution_bounding import Bounding, OneVote, Outside, RowIsPerson
-from hazemap.values.binary_attribute_tree import MARK
+from hazemap.values.boolean_attribute import MARK
 
 
 @dataclass(frozen=True)

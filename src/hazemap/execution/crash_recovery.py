@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hazemap.algorithm_session import Session
 from hazemap.codec import digest
 from hazemap.errors import FileError, HazemapError, InputError, LedgerError, TranscriptMismatch
 from hazemap.execution.journal import Journal, RunningJournal, discard
@@ -20,7 +21,6 @@ from hazemap.privacy.ledger import Ledger, LedgerAccount
 from hazemap.privacy.ledger_records import LedgerCharge
 from hazemap.privacy.privacy_unit import VALUES_ONLY
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Session
 from hazemap.releases import Release, Statistics
 from hazemap.releases.file_metadata import pack
 from hazemap.specs.statistics_spec import StatisticsSpec

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hazemap import codec
+from hazemap.algorithm_session import Result
 from hazemap.algorithms import METHODS, OF_VALUES, PublicLocationStatistics
 from hazemap.algorithms.plug_ins import plug_in_type
 from hazemap.algorithms.private_bounding_box import MethodOfBox, PrivateBoundingBox
@@ -15,7 +16,6 @@ from hazemap.errors import CodecError, HazemapError, InputError
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import Randomness, StatementFacts
-from hazemap.query_session import Result
 from hazemap.releases import Release, Statistics
 from hazemap.specs.parsing import DistrictFiles, HexagonList, cells_of_values
 from hazemap.specs.release_spec import ReleaseSpec

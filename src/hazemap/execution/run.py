@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hazemap import __version__
+from hazemap.algorithm_session import Result, Session, Unrecorded
 from hazemap.engines.duckdb import EngineTable
 from hazemap.errors import FileError, HazemapError, HazemapWarning, LedgerError
 from hazemap.execution.journal import Journal, check
@@ -28,7 +29,6 @@ from hazemap.privacy.ledger import Ledger, LedgerAccount
 from hazemap.privacy.privacy_unit import FULL, ROW, VALUES_ONLY, Model, Unit
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement_facts import Randomness
-from hazemap.query_session import Result, Session, Unrecorded
 from hazemap.readers.file_formats import files_of
 from hazemap.readers.open_table import open_table
 from hazemap.releases import Release, Statistics

@@ -10,6 +10,7 @@ from typing import Unpack
 
 import numpy as np
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, FittedLevel, PrivateBoundingBox
 from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.cells import Leaves, Tree
@@ -21,7 +22,6 @@ from hazemap.planning.synthetic_city import PlotLevel, SyntheticTable, median, m
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import Noise, noise_for
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

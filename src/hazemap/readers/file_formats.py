@@ -18,8 +18,8 @@ from hazemap.errors import FileError, TableError
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.csv_files import CsvFiles
 from hazemap.readers.geojson_points import GEOJSON, open_geojson
+from hazemap.readers.geopackage_points import VECTORS, layer_of, open_layer
 from hazemap.readers.value_coercion import is_checked, sound
-from hazemap.readers.vector_files import VECTORS, layer_of, open_layer
 
 PARQUET = (".parquet", ".pq", ".parq", ".geoparquet")
 CSV = tuple(kind + packed for kind in (".csv", ".tsv", ".txt") for packed in ("", ".gz", ".zst"))

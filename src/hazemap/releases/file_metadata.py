@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hazemap import codec
+from hazemap.algorithm_session import Exchange, Transcript
 from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Noise, Reading, Spread
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
@@ -26,7 +27,6 @@ from hazemap.errors import CodecError, FileError, HazemapError, PlugInError, Tra
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
 from hazemap.noisy_queries import Query
 from hazemap.privacy.statement import Statement
-from hazemap.query_session import Exchange, Transcript
 
 if TYPE_CHECKING:
     from hazemap.releases.base_release import BaseRelease

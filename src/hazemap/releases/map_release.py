@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap import codec
+from hazemap.algorithm_session import Transcript
 from hazemap.arrays import Floats, Ints
 from hazemap.cellmap import CellMap, Independent, Reading
 from hazemap.cells import Leaves
@@ -17,7 +18,6 @@ from hazemap.estimate.empirical_bayes import BY_AREA
 from hazemap.estimate.overdispersion import Overdispersion
 from hazemap.estimate.smooth_disaggregation import EvenDisaggregation, finer
 from hazemap.privacy.statement import Statement
-from hazemap.query_session import Transcript
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
 from hazemap.releases.cell_geometry import CellGeometry, name_column
 from hazemap.releases.estimates import Estimate, PeopleOutside, after_choosing, bounds, estimate, estimate_cut

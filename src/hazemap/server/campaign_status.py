@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hazemap import __version__
+from hazemap.algorithm_session import Exchange
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
 from hazemap.codec import loads, to_json
@@ -14,7 +15,6 @@ from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
 from hazemap.noisy_queries import Answer, Query
-from hazemap.query_session import Exchange
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.secure_sum_plan import Summary
 from hazemap.server.shard import Shard

@@ -5,6 +5,7 @@ import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hazemap.algorithm_session import Exchange, Session
 from hazemap.cellmap import CellMap
 from hazemap.codec import loads
 from hazemap.errors import HazemapError, InputError, LedgerError, StoreError
@@ -13,7 +14,6 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_records import LedgerCharge
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.statement import Statement
-from hazemap.query_session import Exchange, Session
 from hazemap.releases import Release
 from hazemap.server.networked_secure_aggregation import DeviceTrustModel
 from hazemap.server.privacy_statement import statement

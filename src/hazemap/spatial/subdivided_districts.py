@@ -13,8 +13,8 @@ from hazemap.errors import InputError
 from hazemap.field_types import check_fields, own_array
 from hazemap.spatial.binary_partition import DEEPEST, BinaryPartition, path_length
 from hazemap.spatial.district_layers import BETWEEN
-from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.districts import PATH_BITS
+from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
 from hazemap.spatial.rectangle_tree import Rectangles, bounds
 
 _ONE, _PATHS = np.uint64(1), (np.uint64(1) << PATH_BITS) - np.uint64(1)

@@ -15,10 +15,10 @@ from hazemap.encoders import Encoder
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.district_layers import DistrictLayer
-from hazemap.spatial.district_quadtree import DistrictQuadtree
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import REACH, Hexagons
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells, refuse
 from hazemap.tables.contribution_bounding import Bounding
 

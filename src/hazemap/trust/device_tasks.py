@@ -19,7 +19,7 @@ from hazemap.protocols.secure_aggregation.session_parameters import Mode, Sessio
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
-from hazemap.values.binary_attribute_tree import AttributeCells
+from hazemap.values.boolean_attribute import AttributeCells
 from hazemap.values.cell_slot_counters import CellTimeSlots
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.algorithms.conftest import PEOPLE, TREE
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import HB, Flat, Geometric, Hierarchical
 from hazemap.algorithms.published.hierarchical_histogram import rectangle_variance
 from hazemap.cellmap import Reading
@@ -16,7 +17,6 @@ from hazemap.encoders import Concatenation
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent
 from hazemap.privacy.budget import PureDP
-from hazemap.query_session import Unrecorded, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

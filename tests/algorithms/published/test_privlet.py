@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from tests.algorithms.conftest import TREE
 
+from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import Flat, Privlet
 from hazemap.cellmap import Reading
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
-from hazemap.query_session import Unrecorded, replay, run
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.tables.contribution_bounding import AtMostRows, Outside

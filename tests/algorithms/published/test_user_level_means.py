@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms.published.user_level_means import (
     ArrayAveraging,
     BalancedMean,
@@ -22,7 +23,6 @@ from hazemap.engines.single_cell_table import SingleCellSamples
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
-from hazemap.query_session import Unrecorded, run
 from hazemap.tables.sample_grouping import BestFit, Filling, SampleCounts, WrapAround
 from hazemap.trust.curator import Curator
 from hazemap.values.quantizer import Quantizer

@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hazemap.algorithm_session import Exchange, Session, Unrecorded, replay, run, run_async
 from hazemap.algorithms import Adaptive, AdaptiveHierarchicalHistogram, FittedLevel, Flat
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts, QuantileScores
 from hazemap.errors import BudgetExceeded, CapExceeded, InputError, TranscriptMismatch, Unanswerable
 from hazemap.noisy_queries import Answer, Choice, Query
 from hazemap.privacy.budget import PureDP
-from hazemap.query_session import Exchange, Session, Unrecorded, replay, run, run_async
 from hazemap.spatial.quadtree import Quadtree
 
 TREE = Quadtree.world(depth=6)
