@@ -4,8 +4,7 @@ Streams are fixed; statistical tests reject what is right with probability below
 """
 
 from fractions import Fraction
-from itertools import product
-from math import exp, log, sqrt
+from math import exp, sqrt
 
 import numpy as np
 import pytest
@@ -18,10 +17,11 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
 from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import ZCDP, PureDP
+from hazemap.privacy.local_randomisers import Asymmetric, Symmetric
 from hazemap.privacy.random_stream import Stream
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
-from hazemap.trust.local import Asymmetric, LocalPrices, LocalReports, Symmetric
+from hazemap.trust.local import LocalPrices, LocalReports
 
 TREE = Quadtree(0.25, 0.25, 0.25, 6)
 BOTH = pytest.mark.parametrize("randomiser", [Symmetric, Asymmetric])
@@ -33,63 +33,6 @@ def table(people: int, seed: int = 3) -> MemoryTable:
     west, south, east, north = (float(edge[0]) for edge in TREE.bounds(TREE.root))
     lon, lat = rng.beta(2, 5, people), rng.beta(4, 3, people)
     return MemoryTable(np.arange(people), {"lon": west + (east - west) * lon, "lat": south + (north - south) * lat})
-
-
-def likelihoods(randomiser, size: int, place: int | None) -> dict[tuple[int, ...], float]:
-    """The probability of every report, from its definition."""
-    q = 1 / (exp(float(randomiser.epsilon)) + 1)
-    kept = 1 - q if isinstance(randomiser, Symmetric) else 0.5
-    one = [kept if i == place else q for i in range(size)]
-    return {
-        bits: float(np.prod([p if bit else 1 - p for bit, p in zip(bits, one, strict=True)]))
-        for bits in product((0, 1), repeat=size)
-    }
-
-
-def distance(one: dict, other: dict) -> float:
-    """How far two laws of reports can be told apart: the ε of pure differential privacy."""
-    return max(abs(log(one[bits] / other[bits])) for bits in one)
-
-
-@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(4)])
-def test_the_budget_is_exactly_what_reports_can_be_told_apart_by(epsilon):
-    removed = distance(likelihoods(Symmetric(epsilon), 3, 0), likelihoods(Symmetric(epsilon), 3, None))
-    replaced = distance(likelihoods(Asymmetric(epsilon), 3, 0), likelihoods(Asymmetric(epsilon), 3, 2))
-    assert removed == pytest.approx(float(epsilon)) == pytest.approx(replaced)
-    doubled = distance(likelihoods(Symmetric(epsilon), 3, 0), likelihoods(Symmetric(epsilon), 3, 2))
-    assert doubled == pytest.approx(2 * float(epsilon))
-
-
-@pytest.mark.slow
-@BOTH
-@pytest.mark.parametrize("place", [None, 0, 2])
-def test_a_report_has_the_law_that_its_definition_says(randomiser, place):
-    """20,000 reports of 3 bits: chi-square of 7 degrees of freedom below 44 (by chance beyond in 1 of 4 million)."""
-    chosen, stream = randomiser(Fraction(3, 2)), Stream.fixed(b"reports")
-    wanted = likelihoods(chosen, 3, place)
-    reports = np.array([chosen.report(stream, place, 3) for _ in range(20_000)])
-    found = np.bincount(reports @ np.array([4, 2, 1]), minlength=8)
-    expected = np.array([wanted[bits] for bits in product((0, 1), repeat=3)]) * len(reports)
-    assert ((found - expected) ** 2 / expected).sum() < 44
-    other = likelihoods(randomiser(Fraction(7, 4)), 3, place)  # the twin: another ε
-    wrong = np.array([other[bits] for bits in product((0, 1), repeat=3)]) * len(reports)
-    assert ((found - wrong) ** 2 / wrong).sum() > 44
-
-
-@pytest.mark.slow
-@BOTH
-def test_sums_drawn_at_once_have_the_law_of_summed_reports(randomiser):
-    """Mean and variance of 3 cells over 1,500 draws of each, within 6 standard errors."""
-    chosen, counts, people = randomiser(Fraction(1)), np.array([12, 0, 5]), 20
-    places = [0] * 12 + [2] * 5 + [None] * 3
-    stream = Stream.fixed(b"sums")
-    at_once = np.array([chosen.sums(stream, counts, people) for _ in range(1_500)])
-    one_by_one = np.array(
-        [np.sum([chosen.report(stream, place, 3) for place in places], axis=0, dtype=int) for _ in range(1_500)]
-    )
-    error = np.sqrt((at_once.var(axis=0) + one_by_one.var(axis=0)) / 1_500)
-    assert (np.abs(at_once.mean(axis=0) - one_by_one.mean(axis=0)) < 6 * error).all()
-    assert np.allclose(at_once.var(axis=0), one_by_one.var(axis=0), rtol=6 * sqrt(4 / 1_500))
 
 
 @pytest.mark.slow
@@ -179,49 +122,6 @@ def test_levels_in_one_vector_are_refused():
         LocalReports(table(50), 50).prices(ZCDP(1))
     with pytest.raises(InputError, match="1 person or more"):
         LocalReports(table(50), 0)
-
-
-@BOTH
-@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(2)])
-def test_every_bit_of_a_report_has_the_chance_that_its_definition_says(randomiser, epsilon):
-    """Ones among 2¹⁷ zeros, and 4,000 reports of a single 1, within 5 standard errors; not of a tenth more ε."""
-    stream = Stream.fixed(b"bits")
-    chosen, size = randomiser(epsilon), 1 << 17
-    q, other = (1 / (exp(float(each)) + 1) for each in (epsilon, epsilon * 11 / 10))
-    ones = int(chosen.report(stream, None, size).sum())
-    assert abs(ones - q * size) < 5 * sqrt(size * q * (1 - q)) < abs(ones - other * size)
-    kept = sum(int(chosen.report(stream, 0, 1)[0]) for _ in range(4_000))
-    part = 1 - q if randomiser is Symmetric else 0.5
-    assert abs(kept - part * 4_000) < 5 * sqrt(4_000 * part * (1 - part))
-    whole = chosen.report(stream, 17, 40)
-    assert whole.shape == (40,) and whole.dtype == np.uint8 and set(whole.tolist()) <= {0, 1}
-
-
-@BOTH
-def test_sums_drawn_at_once_have_the_chances_of_single_reports(randomiser):
-    """Means and variances over 40,000 cells of three kinds, within 5 standard errors."""
-    chosen, people, cells = randomiser(Fraction(1)), 9, 40_000
-    q = 1 / (exp(1) + 1)
-    kept = 1 - q if randomiser is Symmetric else 0.5
-    for count in (0, 4, 9):
-        sums = chosen.sums(Stream.fixed(b"at once"), np.full(cells, count), people)
-        mean, variance = count * kept + (people - count) * q, count * kept * (1 - kept) + (people - count) * q * (1 - q)
-        assert abs(sums.mean() - mean) < 5 * sqrt(variance / cells)
-        assert abs(sums.var() / variance - 1) < 5 * sqrt(2 / cells)
-
-
-@BOTH
-@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)])
-def test_numbers_are_unbiased_and_vary_as_their_definition_says(randomiser, epsilon):
-    """Without a draw: the mean and the variance of what is sent, from its chances, put through `unbiased`."""
-    chosen, people, counts = randomiser(epsilon), 20, np.array([0, 1, 7, 20])
-    q = 1 / (exp(float(epsilon)) + 1)
-    kept = 1 - q if randomiser is Symmetric else 0.5
-    mean = counts * kept + (people - counts) * q
-    variance = counts * kept * (1 - kept) + (people - counts) * q * (1 - q)
-    slope = chosen.unbiased(np.array([1]), people)[0] - chosen.unbiased(np.array([0]), people)[0]
-    assert np.allclose(chosen.unbiased(mean, people), counts)
-    assert np.allclose(chosen.variance(people, counts.astype(float)), slope**2 * variance)
 
 
 def test_a_round_of_reports_costs_each_person_what_its_share_buys():

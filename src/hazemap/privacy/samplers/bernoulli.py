@@ -8,6 +8,7 @@ read on average, and as many as it takes: nothing is cut off. The digits are cer
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,16 @@ Lanes = NDArray[np.uint64]  # 64 draws a word, one in each bit
 
 _DENSE = 8  # after this many digits 3 words of 4 have no undecided lane left
 _KNOWN = 64  # digits certified at first
+
+
+class Digits(Protocol):
+    """A coin whose probability of heads is known by its binary digits."""
+
+    def digits(self, n: int) -> int:
+        """⌊p · 2ⁿ⌋."""
+        ...
+
+    def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -126,7 +137,7 @@ def spread(lanes: Lanes) -> NDArray[np.uint8]:
 _CHUNK = 1 << 18  # words at a time: 6 MB of temporary memory
 
 
-def binomial(stream: Stream, coin: Coin, trials: NDArray[np.int64]) -> NDArray[np.int64]:
+def binomial(stream: Stream, coin: Digits, trials: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each entry the number of heads in that many tosses of the coin; exact. O(Σ trials/32) words in all.
 
     Coins are not tossed one by one. Of k people who have only tossed heads, Bin(k, ½) go on after each toss, which is
