@@ -184,9 +184,9 @@ def test_nowhere_owns_the_rows_that_lie_in_no_cell() -> None:
 
 
 def test_repeated_foreign_or_stacked_of_cells_are_refused() -> None:
-    with pytest.raises(InputError, match="without repetition"):
+    with pytest.raises(InputError, match="distinct cells"):
         Leaves(QUADTREE, np.array([4, 4], dtype=np.uint64))
-    with pytest.raises(InputError, match="flat"):
+    with pytest.raises(InputError, match="one-dimensional"):
         Leaves(QUADTREE, np.array([[4, 5]], dtype=np.uint64))
     for foreign in (4**5, 2**63):
         with pytest.raises(InputError, match="levels 0 to 4"):

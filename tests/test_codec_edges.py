@@ -37,7 +37,7 @@ def test_tuples_of_stated_items_are_nested_no_deeper_than_the_limit():
     "fields", [[], ["int64"], ["int64", [1], 2], "ab", {"int64": [1], "b": 2}, 7, None, ["int64", 1]]
 )
 def test_an_array_is_a_type_and_a_list_and_nothing_else(fields):
-    with pytest.raises(CodecError, match="an array is its type and its numbers"):
+    with pytest.raises(CodecError, match="an array must be a type and its numbers"):
         from_json({"array": fields})
     assert from_json({"array": ["int64", [1, 2]]}).tolist() == [1, 2]
 
@@ -53,7 +53,7 @@ def test_what_comes_again_is_the_thing_that_came_before_named_by_its_number():
     found = from_json([one, other, {"again": 1}, {"again": 0}], known=(Large,))
     assert found == (Large(3), Large(4), Large(4), Large(3)) and found[2] is found[1] and found[3] is found[0]
     for number in (2, -1, True, 0.0, "0", None, [0]):
-        with pytest.raises(CodecError, match="named by its number"):
+        with pytest.raises(CodecError, match="a repeated item must be given by the number of an earlier"):
             from_json([one, other, {"again": number}], known=(Large,))
 
 

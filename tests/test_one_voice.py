@@ -154,7 +154,7 @@ def test_a_box_is_not_both_declared_and_found():
     promise = Promise("x", A_PERSON, "one", PureDP(1), ONE, "curator", (), "x")
     with pytest.raises(InputError, match="declared or found"):
         stated(promise, LocateBox().disclosure, box=BOX)
-    with pytest.raises(InputError, match="nothing of what was not"):
+    with pytest.raises(InputError, match="a statement must list everything that was learned exactly"):
         stated(promise, LocateBox().disclosure, details={Learned.BOUNDS: "x"})
 
 

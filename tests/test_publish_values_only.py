@@ -226,7 +226,7 @@ def test_the_charge_comes_before_the_answer_and_stands(ledger, monkeypatch):
     [
         ({"model": "values"}, InputError, "a model of privacy is one of: full, values-only"),
         ({"low": None}, InputError, "cannot be read from the data"),
-        ({"low": 70}, InputError, "the lower one first"),
+        ({"low": 70}, InputError, "below the upper one"),
         ({"select": True}, InputError, "leave --select out"),
         ({"low": None, "bounds": "private"}, InputError, "bounds are declared"),
         ({"quantiles": (0.0,)}, InputError, "ranks between 0 and 1"),
@@ -234,7 +234,7 @@ def test_the_charge_comes_before_the_answer_and_stands(ledger, monkeypatch):
         ({"cells": "quadtree:6"}, InputError, "cut from a declared box"),
         ({"max_cells_per_person": 0}, InputError, "at least 1"),
         ({"epsilon": 1e-4}, InputError, "no place can be published.*nothing was paid"),
-        ({"box": "0,0,1,1"}, InputError, "no row lies in a cell"),
+        ({"box": "0,0,1,1"}, InputError, "no row has a value inside a cell and a slot: check the box"),
         ({"memory_limit": 1 << 16}, TableError, "needs more memory than its limit"),
         ({"output": "speed.tif"}, InputError, "a .tif holds"),
     ],

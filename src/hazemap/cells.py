@@ -193,7 +193,7 @@ class Leaves:
         ours = isinstance(given, np.ndarray) and given.dtype == np.uint64 and given.base is None
         cells = given if ours and not given.flags.writeable else np.array(given, dtype=np.uint64)
         if cells.ndim != 1 or not (_ascends(cells) or len(distinct(cells)) == len(cells)):
-            raise InputError("the cells of a partition must be a flat array without repetition")
+            raise InputError("the cells of a partition must be a one-dimensional array of distinct cells")
         cells.setflags(write=False)
         object.__setattr__(self, "cells", cells)
         real = self.levels[cells != NOWHERE] if NOWHERE in cells else self.levels
@@ -222,7 +222,7 @@ class Leaves:
     def at_level(cls, tree: Tree, level: int) -> "Leaves":
         """All cells of one level: a regular grid."""
         if not 0 <= level <= tree.depth:
-            raise InputError(f"the tree has levels 0 to {tree.depth}, not {level}")
+            raise InputError(f"this tree has levels 0 to {tree.depth}, not {level}")
         cells = tree.root.copy()
         for _ in range(level):
             cells = tree.children(cells)

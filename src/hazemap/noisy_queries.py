@@ -35,7 +35,7 @@ def _check(question: Any) -> None:
     """Make a question's share exact; `InputError` for a share outside ]0, 1] and for a field of another type."""
     share = exact(question.share, "a share")
     if not 0 < share <= 1:
-        raise InputError(f"a share of the budget lies above 0 and at most at 1, not at {float(share):g}")
+        raise InputError(f"a share of the budget must be above 0 and at most 1, not {float(share):g}")
     object.__setattr__(question, "share", share)
     check_fields(question)
 
@@ -143,7 +143,9 @@ class Growth:
     def __post_init__(self) -> None:
         _check(self)
         if self.tree.depth < 1 or self.fan < 2 or isinstance(self.tree, Growing):
-            raise InputError("a tree that is grown has cells of its own: one depth of them or more, cut in 2 or more")
+            raise InputError(
+                "a tree to grow needs cells of its own, at least one level of them, each cut in at least 2"
+            )
 
     @property
     def size(self) -> None:

@@ -48,9 +48,9 @@ def stated(
     """
     words = dict(details or {})
     if box is not None and Learned.BOX in disclosure.learned:
-        raise InputError("a box is declared or found, and not both")
+        raise InputError("a box is either declared or found, not both")
     if len(set(disclosure.learned)) < len(disclosure.learned) or words.keys() - set(disclosure.learned):
-        raise InputError("a statement says once what was learned, and nothing of what was not")
+        raise InputError("a statement must list everything that was learned exactly once, and nothing else")
     declared = [f"the box {box}, as declared"] if box is not None else []
     said = circumstances.randomness
     return Statement(

@@ -92,7 +92,7 @@ def test_the_chosen_tree_has_less_error_than_a_binary_and_a_flat_one(speeds, bin
 def test_quantiles_are_read_off_between_edges():
     found = Distribution(np.array([0.0, 1, 2, 3, 4]), np.array([0.0, 0.5, 0.5, 1.0]))
     assert [found.quantile(rank) for rank in (0, 0.25, 0.5, 0.75, 1)] == [0, 1.5, 2, 3.5, 4]
-    with pytest.raises(InputError, match="part of 1"):
+    with pytest.raises(InputError, match="rank must be between 0 and 1"):
         found.quantile(1.5)
 
 

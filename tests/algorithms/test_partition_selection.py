@@ -155,5 +155,5 @@ def test_a_box_is_found_before_cells_are_selected_in_it():
 
 def test_selections_that_cannot_be_are_refused():
     for wrong in ({"share": Fraction(0)}, {"share": Fraction(1)}, {"most": 0}, {"down": 0}):
-        with pytest.raises(InputError, match="selected"):
+        with pytest.raises(InputError, match="selecting cells"):
             PartitionSelection(**wrong)

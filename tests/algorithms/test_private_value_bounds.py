@@ -158,7 +158,7 @@ def test_shares_that_cannot_be_are_refused():
     for wrong in ({"shares": ()}, {"shares": (Fraction(1),)}, {"beyond": Fraction(1, 2)}):
         with pytest.raises(InputError):
             PrivateValueBounds(FloatGrid(), **wrong)
-    with pytest.raises(InputError, match="there is nothing to be found first"):
+    with pytest.raises(InputError, match="there is nothing to find in a first stage: use"):
         TwoStageStatistics(CellStatistics(SQUARE, 1, Always(), ValueEncoding(0, 1), OwnMeans(1)))
 
 

@@ -157,7 +157,7 @@ def test_a_marked_query_travels():
 
 
 def test_rows_that_lie_nowhere_have_no_proportion():
-    with pytest.raises(InputError, match="nowhere"):
+    with pytest.raises(InputError, match="outside the map"):
         Proportion(TREE, AtMostRows(1, outside=Outside.PEOPLE))
 
 

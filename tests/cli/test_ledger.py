@@ -30,9 +30,9 @@ def test_the_list_and_the_history_show_what_was_paid(release, hazemap):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (("cap", "a"), "a budget is epsilon"),
+        (("cap", "a"), "give epsilon, epsilon and delta, or rho alone; found"),
         (("cap", "a", "0"), "above 0"),
-        (("cap", "a", "1", "--rho", "1"), "given: epsilon, rho"),
+        (("cap", "a", "1", "--rho", "1"), "found epsilon, rho"),
         (("history", "nobody"), "knows no data set 'nobody'"),
     ],
 )
@@ -82,4 +82,4 @@ def test_a_steward_says_whom_a_data_set_protects(hazemap):
     assert hazemap("ledger", "cap", "oslo", "1", "--devices", "--json").json["protects"] == {"kind": "device"}
     assert "nobody yet" in hazemap("ledger", "cap", "bergen", "1").out + hazemap("ledger", "list").out
     assert "one of --person" in hazemap("ledger", "unit", "nyc").err
-    assert "one kind of people" in hazemap("ledger", "unit", "nyc", "--rows", "--devices").err
+    assert "one kind of unit" in hazemap("ledger", "unit", "nyc", "--rows", "--devices").err

@@ -35,7 +35,7 @@ def test_a_plan_is_made_of_a_release_s_specification_and_writes_one(hazemap, vis
     assert done.json["levels"] == hazemap(*GOOD, "--json").json["levels"]
     assert hazemap("release", "visits.parquet", "--spec", "map.toml", "-o", "map.parquet").code == 0
     without = hazemap("plan", "--people", "50000", "--epsilon", "1")
-    assert without.code == 2 and "a plan is for a box" in without.err
+    assert without.code == 2 and "a plan needs a box" in without.err
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,9 @@ def test_a_cap_is_said_and_kept(hazemap, visits, tmp_path):
         (("--person", "who"), 2, "the person was said to be in column 'who'; found only person, lon, lat"),
         (("--epsilon", "-1"), 2, "epsilon must be above 0, not -1"),
         (("--epsilon", "1e400x"), 2, "epsilon must be a finite number"),
-        (("--rho", "1"), 2, "a budget is epsilon, epsilon with delta, or rho alone; given: epsilon, rho"),
+        (("--rho", "1"), 2, "give epsilon, epsilon and delta, or rho alone; found epsilon, rho"),
         (("--box=52.4,13.2,52.6,13.6", "--lon", "lat", "--lat", "lon"), 0, ""),
-        (("--box=1,2,3",), 2, "a box is four numbers, west,south,east,north; found '1,2,3'"),
+        (("--box=1,2,3",), 2, "a box must be four numbers, west,south,east,north; found '1,2,3'"),
         (("--box=13.2,152.4,13.6,152.6",), 2, "are longitude and latitude swapped?"),
         (("--cells", "hexagons"), 2, "quadtree, quadtree:DEPTH, h3:COARSEST-FINEST, districts:FILE"),
         (("--method", "best"), 2, "; found 'best'"),
@@ -113,7 +113,7 @@ def test_errors_are_json_for_machines(hazemap, visits):
     assert refused.json == {"error": {"type": "InputError", "message": "epsilon must be above 0, not -1"}}
     which = hazemap("release", "--json")
     assert (which.code, which.json["error"]["type"]) == (2, "InputError")
-    assert "which table?" in which.json["error"]["message"]
+    assert "name a table: a file, a folder or a pattern in quotes, or a" in which.json["error"]["message"]
     usage = hazemap("release", "--magic", "--json")
     assert usage.code == 2
     assert usage.json["error"]["type"] == "UsageError"
@@ -121,7 +121,7 @@ def test_errors_are_json_for_machines(hazemap, visits):
 
 def test_a_specification_is_written_kept_and_run_and_options_beside_it_count(hazemap, visits, tmp_path):
     wrote = hazemap(*GOOD, "--rho", "0.1", "--method", "flat:4", "--write-spec", "map.toml")
-    assert wrote.code == 2 and "given: epsilon, rho" in wrote.err
+    assert wrote.code == 2 and "found epsilon, rho" in wrote.err
     wrote = hazemap(*GOOD, "--method", "flat:4", "--outside", "drop", "--write-spec", "map.toml")
     assert (wrote.code, wrote.out) == (0, "map.toml: the specification; nothing was read or charged\n")
     assert not (tmp_path / "new.parquet").exists() and hazemap("ledger", "list", "--json").json["datasets"] == []

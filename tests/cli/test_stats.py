@@ -125,7 +125,7 @@ def test_too_small_a_budget_says_that_there_are_too_few(hazemap, rides, monkeypa
     ("wrong", "words"),
     [
         (("--value", "pace"), "the value of a row was said to be in column 'pace'"),
-        (("--low", "70"), "the lower one first"),
+        (("--low", "70"), "below the upper one"),
         (("--cells", "h3:5-7"), "hexagons of one resolution: say h3:7"),
         (("--cells", "quadtree"), "cut from a declared box, so many times"),
         (("--slots", "sometimes"), "a way to cut time is one of"),
@@ -134,11 +134,14 @@ def test_too_small_a_budget_says_that_there_are_too_few(hazemap, rides, monkeypa
             ("--slots", "hour", "--since", "2023-11-01", "--until", "2024-11-01", "--cells", "h3:10"),
             "choose coarser cells",
         ),
-        (("--slots", "clock:6:00,25:00"), "rising times"),
-        (("--slots", "hour-of-day", "--time-zone", "Berlin"), "a time zone is a name such as Europe/Berlin"),
+        (("--slots", "clock:6:00,25:00"), "increasing times"),
+        (
+            ("--slots", "hour-of-day", "--time-zone", "Berlin"),
+            "a time zone must be a name such as Europe/Berlin or UTC",
+        ),
         (("--slots", "hour-of-day", "--time", "speed"), "the time must be dates or timestamps"),
         (("--quantiles", "0.5,x"), "quantiles are numbers between 0 and 1"),
-        (("--quantiles", "50"), "quantiles have ranks between 0 and 1"),
+        (("--quantiles", "50"), "quantiles must be distinct ranks between 0 and 1, such as"),
         (("--max-cells-per-person", "0"), "must be at least 1"),
         (("--epsilon", "1e-9"), "lower --max-cells-per-person"),
         (("--epsilon", "0"), "epsilon must be above 0"),
@@ -211,8 +214,8 @@ def test_a_histogram_of_one_place_is_asked_for_and_drawn(made, hazemap, tmp_path
     assert "part below" in hazemap("ask", *here, "--histogram").out
     assert hazemap("show", *here, "-o", "bins.svg").out == "bins.svg\n"
     assert "Differentially private per person" in (tmp_path / "bins.svg").read_text()
-    assert "one --cell in one --slot" in hazemap("ask", *here[:3], "--histogram").err
-    assert "of one --cell in one --slot" in hazemap("show", "speed.parquet", "--slot", "0").err
+    assert "one --cell and one --slot" in hazemap("ask", *here[:3], "--histogram").err
+    assert "one --cell and one --slot, and no --statistic" in hazemap("show", "speed.parquet", "--slot", "0").err
     plain = hazemap(*GOOD, *WHERE, "-o", "plain.parquet")
     assert plain.code == 0
     assert "the value encoding has no bins" in hazemap("ask", "plain.parquet", *here[1:], "--histogram").err

@@ -72,4 +72,4 @@ def test_every_mistake_is_one_readable_line_and_costs_nothing(wrong, words, haze
 
 def test_a_file_has_to_be_named_unless_it_is_a_plan(hazemap, rides):
     done = hazemap(*ASKED, "--low", "0", "--high", "65")
-    assert done.code == 2 and "where shall the statistics go?" in done.err
+    assert done.code == 2 and "name a file for the statistics: -o speed.parquet; or use" in done.err

@@ -55,7 +55,7 @@ def test_a_release_says_its_model_its_route_and_who_paid_and_is_asked_shown_and_
         (("--epsilon", "0.0001"), 2, "no place can be published"),
         (("--select",), 2, "leave --select out"),
         (("--plan",), 2, "a plan is made of the full model"),
-        (("--high", "-1"), 2, "the lower one first"),
+        (("--high", "-1"), 2, "below the upper one"),
         (("--cells", "quadtree:5"), 2, "cut from a declared box"),
         (("--max-cells-per-person", "0"), 2, "must be at least 1"),
     ],

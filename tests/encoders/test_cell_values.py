@@ -190,7 +190,7 @@ def test_what_does_not_fit_together_is_refused():
     value_encoding = ValueEncoding(0, 60)
     tree = CellTimeSlots(CELLS, Always(), value_encoding)
     rows = table([(1, 0.1, 5.0, 0.0)])
-    with pytest.raises(InputError, match="as its value encoding says"):
+    with pytest.raises(InputError, match="a record must have as many parts as its value encoding"):
         Values(tree, OwnMeans(1, scale=7))
     for source in (rows, engine(rows)):
         with pytest.raises(InputError, match="CellTimeSlots"):

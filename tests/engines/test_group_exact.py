@@ -214,7 +214,7 @@ def test_names_are_numbered_as_they_are_met_though_their_seeds_are_the_same(own)
         assert ids.used == 110 * len(left) + sum(map(len, left)) and ids.count == len(left)
         some = np.array([at for at, name in enumerate(NAMES) if name in left])
         assert ids.enter(batch, some).tolist() == numbered([NAMES[at] for at in some]) and ids.count == len(left)
-    with pytest.raises(TypeError, match="with their texts"):
+    with pytest.raises(TypeError, match="text ids need their texts"):
         NamedPeople().enter(batch._replace(texts=None), rows)
 
 

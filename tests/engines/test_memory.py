@@ -43,9 +43,9 @@ def test_no_rows_give_no_votes():
     [
         ([1.5], {"lon": [1.0], "lat": [1.0]}, "whole numbers"),
         ([1], {"lon": [1.0]}, "lon and lat"),
-        ([1], {"lon": [1.0, 2.0], "lat": [1.0]}, "one value a row"),
+        ([1], {"lon": [1.0, 2.0], "lat": [1.0]}, "every column needs one value per row"),
         ([1], {"lon": [1.0], "lat": [1.0], "weight": [1.0, 2.0]}, "'weight'"),
-        ([[1]], {"lon": [[1.0]], "lat": [[1.0]]}, "flat"),
+        ([[1]], {"lon": [[1.0]], "lat": [[1.0]]}, "one-dimensional"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(person, columns, says):

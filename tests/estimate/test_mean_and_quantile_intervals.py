@@ -201,5 +201,5 @@ def test_a_mean_stays_within_the_bounds_and_its_interval_shows_how_wide_the_nois
 
 
 def test_a_rank_that_is_none_is_refused():
-    with pytest.raises(InputError, match="rank between 0 and 1"):
+    with pytest.raises(InputError, match="the rank of a quantile must be between 0 and 1, such as"):
         quantiles_known(np.ones((1, 4)), 1.0, np.full(1, 4.0), (1.0, 0.0), 0.95)

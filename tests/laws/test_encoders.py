@@ -231,7 +231,7 @@ def test_no_person_moves_the_score_of_a_quantile_by_more(rule, rank, table):
 def test_a_stack_has_a_whole_weight_above_zero_for_each_part(weights):
     """With a weight of 0 or less the noise would be for less than a person moves."""
     counts = Counts(leaves(QUADTREE)["root"], AtMostRows(3))
-    with pytest.raises(InputError, match="a whole weight above 0 for each"):
+    with pytest.raises(InputError, match="a concatenation needs at least one part, and a positive"):
         Concatenation((counts, counts), weights)
     with pytest.raises(InputError, match="at least one part"):
         Concatenation((), ())

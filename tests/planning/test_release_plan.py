@@ -85,7 +85,7 @@ def test_hexagons_are_planned_by_resolution():
     [
         ({"people": 3}, "100 to"),
         ({"people": 10**12}, "100 to"),
-        ({"epsilon": None}, "a budget is"),
+        ({"epsilon": None}, "rho alone"),
         ({"cells": "h3"}, "one of"),
         ({"bounding": "some"}, "one of"),
     ],

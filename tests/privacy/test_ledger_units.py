@@ -330,7 +330,7 @@ def test_json_that_says_of_nobody_that_they_are_protected_is_refused(wrong: obje
     "more", [{}, {"id_column": ""}, {"id_column": "u", "x": "y"}, {"id_column": "u", "read_as": ""}]
 )
 def test_what_is_said_of_a_column_of_ids_has_its_fields_and_no_others(more: dict[str, str]) -> None:
-    words = "an object with a kind" if "x" in more else "says of nobody"
+    words = "an object with a kind" if "x" in more else "this JSON does not say whom a data set protects"
     if more.get("read_as") == "":
         assert ProtectedUnit.from_json({"kind": "person", **more}).read_as == ""
     else:

@@ -183,11 +183,11 @@ def test_noise_without_width_and_sums_that_nobody_moves_are_refused():
         DiscreteLaplace(Fraction(0))
     with pytest.raises(InputError, match="variance of noise"):
         DiscreteGaussian(Fraction(-1))
-    with pytest.raises(InputError, match="by 1 or more"):
+    with pytest.raises(InputError, match="a person must be able to move a sum by at least 1, not by"):
         noise_for(PureDP(1), Sensitivity(0, 0))
     for strange in (Sensitivity(0, 1), Sensitivity(1, 0), Sensitivity(-1, 1)):
         for budget in (PureDP(1), ZCDP(1)):
-            with pytest.raises(InputError, match="by 1 or more"):
+            with pytest.raises(InputError, match="a person must be able to move a sum by at least 1, not by"):
                 noise_for(budget, strange)
 
 

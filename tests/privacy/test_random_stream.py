@@ -116,7 +116,7 @@ def test_a_stream_cannot_be_copied(again):
 
 
 def test_a_negative_number_of_words_is_refused():
-    with pytest.raises(InputError, match="0 words or more, not -1"):
+    with pytest.raises(InputError, match="negative number of words: -1"):
         Stream.from_os().words(-1)
 
 

@@ -322,11 +322,11 @@ def test_a_time_that_is_none_is_refused():
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("none.parquet", None, "no file is called or fits"),
+        ("none.parquet", None, "no file has the name or pattern"),
         ("empty.parquet", b"", "is empty"),
         ("empty.csv", b"", "is empty"),
         ("wrong.parquet", b"PAR1 is not enough, really", "not a Parquet file"),
-        ("rows.xlsx", b"PK", "of no kind that is known by its name"),
+        ("rows.xlsx", b"PK", "has a name of no known kind"),
         ("no-header.csv", b"7,13.3,52.5\n8,13.4,52.6\n", "first line .* is data"),
         ("picture.csv", bytes(range(256)) * 50, None),
     ],
@@ -341,7 +341,7 @@ def test_files_that_do_not_serve_are_refused(tmp_path, name, content, says):
 
 def test_a_folder_without_tables_and_one_with_two_kinds_are_refused(tmp_path):
     (tmp_path / "notes.md").write_text("nothing")
-    with pytest.raises(FileError, match="no Parquet or CSV"):
+    with pytest.raises(FileError, match="holds no Parquet, CSV or point file"):
         open_table(tmp_path)
     parquet.write_table(SMALL, tmp_path / "a.parquet")
     csv.write_csv(SMALL, tmp_path / "a.csv")

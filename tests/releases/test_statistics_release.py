@@ -211,7 +211,7 @@ def test_a_raster_has_a_band_for_every_slot_and_the_number_of_a_cell_in_all_its_
 def test_rasters_and_columns_that_cannot_be_are_refused(made, release, tmp_path):
     with pytest.raises(FileError, match=r"one of the columns value, stddev.*found 'people'"):
         made.export(tmp_path / "speed.tif", column="people")
-    with pytest.raises(FileError, match="a pixel of statistics lies in one cell"):
+    with pytest.raises(FileError, match="a pixel of statistics must lie in one cell: choose smaller"):
         made.export(tmp_path / "speed.tif", pixel=1e5)
     with pytest.raises(FileError, match=r"only a \.tif holds one column"):
         made.export(tmp_path / "speed.csv", column="value")

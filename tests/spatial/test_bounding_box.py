@@ -20,7 +20,7 @@ def test_a_box_is_written_with_every_digit_it_has() -> None:
 
 @pytest.mark.parametrize("text", ["", "1,2,3", "1,2,3,4,5", "a,b,c,d", "0,0,nan,1", "1,0,1,1", "0,1,1,0", "0,0,190,1"])
 def test_what_is_no_box_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="a box is"):
+    with pytest.raises(InputError, match="a box "):
         Box.parse(text)
 
 
@@ -53,7 +53,7 @@ def test_coordinates_are_found_or_refused() -> None:
     assert masked.data[1] == 2
     with pytest.raises(TableError, match="lon, lat"):
         coordinates({"longitude": np.zeros(1)})
-    with pytest.raises(TableError, match="flat"):
+    with pytest.raises(TableError, match="one-dimensional"):
         coordinates({"lon": np.zeros((2, 2)), "lat": np.zeros((2, 2))})
     with pytest.raises(TableError, match="numbers"):
         coordinates({"lon": np.array(["a"]), "lat": np.zeros(1)})

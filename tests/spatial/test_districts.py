@@ -127,7 +127,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest_one(tree):
 def test_numbers_that_are_no_districts_are_known_as_such(tree):
     numbers = np.array([0, 1, 2 << 44, (2 << 44) | 2, 99 << 44 | 1, 2**64 - 1], dtype=np.uint64)
     assert (tree.level(numbers) == -1).all()
-    with pytest.raises(InputError, match="found other numbers"):
+    with pytest.raises(InputError, match="not districts of this tree"):
         tree.names(numbers)
 
 
@@ -179,9 +179,9 @@ REFUSED = {
         [geopandas.GeoDataFrame({"name": ["A", "A"]}, geometry=[BOX, shapely.box(5, 5, 6, 6)], crs="EPSG:4326")],
         "two districts are called 'A'",
     ),
-    "empty": ([layer({})], "has no districts in it: it is empty"),
-    "nothing": ([], "one layer of polygons or more; found none"),
-    "point": ([layer({"A": shapely.Point(1, 1)})], "a district is a polygon; in .*, 'A' is Point"),
+    "empty": ([layer({})], "contains no districts"),
+    "nothing": ([], "districts need at least one layer of polygons; found none"),
+    "point": ([layer({"A": shapely.Point(1, 1)})], "a district must be a polygon; in .*, 'A' is Point"),
     "no shape": ([layer({"A": shapely.Polygon()})], "'A' is nothing"),
     "metres": ([layer({"A": shapely.box(0, 0, 4e5, 5e6)}, crs=None)], "has no CRS.*give it its CRS"),
     "poles": ([layer({"A": shapely.box(0, 80, 1, 95)})], "'A' in .* lies beyond ±90"),
@@ -223,20 +223,20 @@ def test_files_that_are_missing_or_foreign_are_refused(tmp_path):
     with pytest.raises(FileError, match="could not be read as districts"):
         Districts.of(tmp_path / "states.geojson")
     (tmp_path / "states.csv").write_text("name\nA\n")
-    with pytest.raises(FileError, match="has no shapes in it"):
+    with pytest.raises(FileError, match="contains no shapes: districts must be polygons, as in"):
         Districts.of(tmp_path / "states.csv")
 
 
 def test_impossible_trees_are_refused(tree):
     levels = np.array(tree.levels)
-    with pytest.raises(InputError, match="each before those in it"):
+    with pytest.raises(InputError, match="each district must stand before those inside it"):
         Districts(tree.labels, levels[::-1], tree.shapes)
     with pytest.raises(InputError, match="with a name, a level and a polygon"):
         Districts(tree.labels[1:], levels[1:], tree.shapes)
     for place in (-1, 3):  # the only child of the only child of Far; the only child of North
         other = levels.copy()
         other[place] -= 1
-        with pytest.raises(InputError, match="all as deep as the deepest one"):
+        with pytest.raises(InputError, match="each district must stand before those inside it, and all"):
             Districts(tree.labels, other, tree.shapes)
     with pytest.raises(InputError, match="damaged"):
         Districts(tree.labels, levels, tree.shapes[:-9])

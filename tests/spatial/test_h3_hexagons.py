@@ -190,7 +190,7 @@ def test_names_of_other_resolutions_places_or_kinds_are_refused() -> None:
         with pytest.raises(InputError, match=f"found '{wrong}'"):
             tree.named([good, wrong])
     for wrong in (good.upper(), "0x" + good, good + "\n", good[:-1]):
-        with pytest.raises(InputError, match="15 hexadecimal digits"):
+        with pytest.raises(InputError, match="15 lower-case hexadecimal digits"):
             tree.named([wrong])
 
 

@@ -107,7 +107,7 @@ def test_a_square_that_cannot_be_is_refused() -> None:
         with pytest.raises(InputError, match=f"0 to 24; found {depth}"):
             Quadtree.world(depth)
     for left, top, side in [(-0.1, 0, 0.5), (0, 0.6, 0.5), (0, 0, 0), (0, 0, 1.1), (math.nan, 0, 1)]:
-        with pytest.raises(InputError, match="lies in the world"):
+        with pytest.raises(InputError, match="must lie in the world"):
             Quadtree(left, top, side, 3)
     with pytest.raises(InputError, match="use a smaller depth"):
         Quadtree.around(Box(0, 0, 1e-6, 1e-6), 24)

@@ -61,5 +61,5 @@ def test_a_budget_is_what_its_digits_say():
     "numbers", [(None, None, None), (1, None, 1), (None, 1e-6, None), (None, 1e-6, 1), (1, 1e-6, 1)]
 )
 def test_a_budget_in_two_currencies_is_refused(numbers):
-    with pytest.raises(InputError, match="a budget is epsilon, epsilon with delta, or rho alone"):
+    with pytest.raises(InputError, match="give epsilon, epsilon and delta, or rho alone; found"):
         budget(*numbers)

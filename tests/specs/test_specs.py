@@ -228,9 +228,9 @@ def test_toml_says_what_was_meant_whatever_the_texts_hold(document):
         ({"epsilon": "1", "cells": {"h3": 7}}, "cells of a specification is a text, a number"),
         ({"epsilon": "1e999999999"}, "a finite number of at most"),
         ({"epsilon": "1", "outside": "elsewhere"}, "people, drop or count"),
-        ({"epsilon": "1", "source": ""}, "source is a text that is not empty"),
-        ({}, "a budget is epsilon"),
-        ([1], "names with a value each"),
+        ({"epsilon": "1", "source": ""}, "source must be non-empty text"),
+        ({}, "give epsilon, epsilon and delta, or rho alone; found"),
+        ([1], "a specification must be a table of names and values"),
     ],
 )
 def test_a_document_of_another_shape_is_refused_in_words(wrong, words):

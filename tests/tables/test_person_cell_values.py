@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_said_with_what_to_do():
 
 def test_a_table_without_a_row_in_any_place_is_refused():
     for source in (table([(1, 7.0, 1.0, 0.0)]), engine(table([(1, 7.0, 1.0, 0.0)]))):
-        with pytest.raises(InputError, match="no row lies in a cell and a slot"):
+        with pytest.raises(InputError, match="no row has a value inside a cell and a slot: check the box"):
             source.pairs(EVERY[0])
 
 
@@ -122,5 +122,5 @@ def test_pairs_answer_nothing_else():
     pairs = table([certain]).pairs(EVERY[0])
     asked = CellTimeSlots(Leaves.at_level(SQUARE, 2), Always(), ValueEncoding(0, 60))
     for each in (pairs, SelectedPersonCellValues(pairs, np.ones(1, dtype=bool), 1)):
-        with pytest.raises(TableError, match="no question"):
+        with pytest.raises(TableError, match="cannot answer questions"):
             each.votes(asked, OwnMeans(1))

@@ -99,7 +99,7 @@ def test_cells_with_a_value_are_those_of_the_other_tree():
 
 def test_what_is_no_partition_of_a_line_is_refused():
     for starts in ((), (2,), (1, 1), (1, LINE.size + 1)):
-        with pytest.raises(InputError, match="rising cells"):
+        with pytest.raises(InputError, match="bins must begin at increasing cells, the first at 1 and"):
             HistogramBins(LINE, starts)
     for wrong in (LINE.children, LINE.parent, LINE.outlines):
         with pytest.raises(InputError):

@@ -25,7 +25,7 @@ def test_infinite_values_are_clipped_and_nan_is_refused():
 
 @pytest.mark.parametrize("ends", [(1, 1), (2, 1), (0, np.inf), (np.nan, 1)])
 def test_a_quantizer_needs_two_ends_in_order(ends):
-    with pytest.raises(InputError, match="two numbers"):
+    with pytest.raises(InputError, match="below the upper one"):
         Quantizer(*ends)
 
 

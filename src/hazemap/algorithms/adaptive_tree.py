@@ -81,12 +81,13 @@ class Adaptive:
         shares = (*self.deciding, *(share for _, share in self.coarser), self.share)
         if len(self.deciding) != len(self.fullness) or min(shares) <= 0:
             raise InputError(
-                "an adaptive tree has one fullness for each deciding share, and shares that add up to less than 1"
+                "an adaptive tree needs one fullness for each deciding share, and "
+                "deciding shares that add up to less than 1"
             )
         if self.contrast is not None and self.contrast <= 0:
-            raise InputError("cells of an adaptive tree are as full as `contrast` says, which is positive, or None")
+            raise InputError("`contrast` must be positive, or None")
         if self.prior and (self.prior.tree != self.tree or self.prior.nested):
-            raise InputError("a prior is made of cells of the same tree, none inside another")
+            raise InputError("the cells of a prior must belong to the same tree, and none may lie inside another")
 
     @property
     def share(self) -> Fraction:

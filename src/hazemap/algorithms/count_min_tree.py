@@ -51,7 +51,10 @@ class CountMin:
 
     def __post_init__(self) -> None:
         if not 0 < self.deciding < 1 or self.fullness < 1:
-            raise InputError("sketches decide with a part of the budget between 0 and 1, and cells hold something")
+            raise InputError(
+                "the part of the budget that sketches decide with must be between 0 and "
+                "1, and a cell must hold somebody"
+            )
 
     @property
     def question(self) -> Query:
@@ -106,7 +109,7 @@ def _numbers(part: Encoder, sums: NDArray[np.int64], cells: Cells, stddev: float
         return np.median(sketched(part, sums, cells), axis=0), spread / sqrt(part.rows)
     if isinstance(part, Counts) and isinstance(part.cells, Leaves):
         return sums[positions(cells, part.cells.cells)] / part.bounding.unit, stddev
-    raise InputError(f"a level is counted or sketched, not {type(part).__name__}")
+    raise InputError(f"a level is either counted or sketched, not {type(part).__name__}")
 
 
 def sketched(sketch: CountMinSketch, sums: NDArray[np.int64], cells: Cells) -> Floats:

@@ -83,7 +83,9 @@ def with_nowhere(cells: Leaves, bounding: Bounding) -> Leaves:
 def grids_up(tree: Tree, level: int, number: int, bounding: Bounding) -> tuple[Leaves, ...]:
     """The cells of a level and of the levels above it, `number` levels in all, the finest first."""
     if not 0 < number <= level + 1 <= tree.depth + 1:
-        raise InputError(f"levels that are asked together end at 1 to {tree.depth} in this tree, not at {level}")
+        raise InputError(
+            f"levels that are asked together must end at level 1 to {tree.depth} in this tree, not at {level}"
+        )
     finest = with_nowhere(Leaves.at_level(tree, level), bounding)
     return (finest, *(Leaves.at_level(tree, level - up) for up in range(1, number)))
 

@@ -30,7 +30,7 @@ class Distribution:
     def quantile(self, rank: float) -> float:
         """The value below which a part `rank` lies, as if values were spread evenly inside a bin."""
         if not 0 <= rank <= 1:
-            raise InputError(f"a rank is a part of 1, not {rank}")
+            raise InputError(f"a rank must be between 0 and 1, not {rank}")
         at = int(np.searchsorted(self.parts, rank, side="left"))  # the first bin at the end of which there is as much
         if at == len(self.parts):
             return float(self.edges[-1])
@@ -86,7 +86,7 @@ def best_branchings(bins: int) -> tuple[int, ...]:
     ((10, 10, 10), (22, 22, 21), (2,))
     """
     if bins < 1:
-        raise InputError(f"a distribution has 1 bin or more, not {bins}")
+        raise InputError(f"a distribution needs at least 1 bin, not {bins}")
     heights = range(1, max(bins.bit_length(), 1) + 1)
     return min((_evenly(bins, height) for height in heights), key=lambda found: (expected_error(found), len(found)))
 

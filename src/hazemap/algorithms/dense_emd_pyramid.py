@@ -46,7 +46,7 @@ class DensePyramid:
 
     def __post_init__(self) -> None:
         if not 0 < self.share_of_number < 1 or (self.people is not None and self.people < 1) or self.people_a_cell < 1:
-            raise InputError("a dense pyramid needs 1 person or more, or a part of the budget that buys their number")
+            raise InputError("a dense pyramid needs at least 1 person, or a part of the budget to count people with")
 
     @property
     def disclosure(self) -> Disclosure:

@@ -54,9 +54,13 @@ class HTFPlus:
     def __post_init__(self) -> None:
         shares = (self.share_of_number, self.share_of_cuts, *(share for _, share in self.deciding))
         if min(shares) <= 0 or sum(shares, Fraction(0)) >= 1:
-            raise InputError("the number of people, counts that decide and cuts get parts of the budget, not all of it")
+            raise InputError(
+                "the total, the deciding counts and the cuts must leave a part of the budget for the final counts"
+            )
         if self.people_a_cell < 1 or self.fullness < 0 or self.deeper < 0 or not self.deciding:
-            raise InputError("a tree of even density counts one level or more, and cells hold people")
+            raise InputError(
+                "a homogeneous tree must count at least one level, and a cell must hold at least one person"
+            )
         square_of(self.tree, "a tree of even density")
         self._grower()
 

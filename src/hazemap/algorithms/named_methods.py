@@ -81,7 +81,7 @@ class NamedMethod:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9+-]*", self.name):
             raise InputError(
-                f"a method's name is made of a-z, 0-9, + and -, and begins with a letter; found {self.name!r}"
+                f"a method's name may contain a-z, 0-9, + and -, and must begin with a letter; found {self.name!r}"
             )
         if not self.types and isinstance(self.build, type):
             object.__setattr__(self, "types", (self.build,))

@@ -52,7 +52,10 @@ class PartitionSelection:
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1 or self.most < 1 or self.down < 1:
-            raise InputError("cells are selected with a share of the budget, by 1 vote a person or more, in steps")
+            raise InputError(
+                "selecting cells needs a positive share of the budget, at least 1 vote "
+                "per person, and at least one step"
+            )
 
     def steps(self, level: int, first: int) -> int:
         """How many questions are asked, from level `first` down."""

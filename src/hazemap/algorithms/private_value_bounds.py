@@ -66,9 +66,12 @@ class PrivateValueBounds:
 
     def __post_init__(self) -> None:
         if not self.shares or min(self.shares) <= 0 or sum(self.shares) >= 1 or not 0 < self.beyond < Fraction(1, 2):
-            raise InputError("bounds are found with shares above 0 that add up to less than 1, and leave out few")
+            raise InputError(
+                "the shares that find bounds must be positive and add up to less than 1, and "
+                "the part of people left out must be small"
+            )
         if self.low is not None and self.high is not None:
-            raise InputError("both bounds are declared, so there is none to be found")
+            raise InputError("both bounds are declared, so there is nothing left to find")
 
     def rounds(self, prices: Prices) -> Rounds[ValueBounds]:  # noqa: ARG002 - every step takes a third of a share
         """One query for the octaves, perhaps a second; one or two for bins between them."""
@@ -84,7 +87,7 @@ class PrivateValueBounds:
         except StopIteration as end:
             found: ValueBounds = end.value
             return found
-        raise InputError("bounds were not found in this run: some of its answers are missing")
+        raise InputError("this run did not find the bounds: some of its answers are missing")
 
     def _steps(self) -> Rounds[ValueBounds]:
         spent, beyond = Fraction(0), float(self.beyond)

@@ -137,9 +137,9 @@ class Proportion:
 
     def __post_init__(self) -> None:
         if not self.deciding or min(self.deciding) <= 0 or sum(self.deciding) >= 1:
-            raise InputError("proportions are decided on with shares above 0 that add up to less than 1")
+            raise InputError("the shares that decide on proportions must be positive and add up to less than 1")
         if self.bounding.outside.asked:
-            raise InputError("proportions are of rows in cells: drop the rows that lie nowhere")
+            raise InputError("proportions count rows inside cells: drop the rows that lie outside the map")
 
     def rounds(self, prices: Prices) -> Rounds[Proportions]:
         """One query for each deciding share, then one for the cells."""

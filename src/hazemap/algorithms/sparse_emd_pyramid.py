@@ -57,7 +57,7 @@ class Pyramid:
 
     def __post_init__(self) -> None:
         if (self.kept is not None and self.kept < 1) or self.above < 0:
-            raise InputError("a pyramid cuts one cell a level or more, and those 0 or more standard errors above 0")
+            raise InputError("a pyramid must cut at least one cell per level, and its threshold cannot be negative")
 
     @property
     def first(self) -> int:

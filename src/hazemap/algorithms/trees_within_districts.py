@@ -63,11 +63,9 @@ class TreesWithinDistricts:
 
     def __post_init__(self) -> None:
         if not 0 < self.deciding < 1 or not 0 <= self.share_a_level < 1 or min(self.people_a_cell, self.stop_at) < 1:
-            raise InputError(
-                "a national map decides with a part of each level's budget, above none and below all of it"
-            )
+            raise InputError("the part of each level's budget that decides must be above 0 and below 1")
         if not isinstance(self.tree, DistrictQuadtree):
-            raise InputError("a national map is made of districts: choose districts as cells")
+            raise InputError("this method needs districts: choose districts as cells")
         self._grower()
 
     @property

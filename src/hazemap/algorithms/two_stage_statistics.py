@@ -43,7 +43,7 @@ class TwoStageStatistics:
 
     def __post_init__(self) -> None:
         if self.bounds is None and self.selection is None:
-            raise InputError("there is nothing to be found first: ask for the values of the cells (CellStatistics)")
+            raise InputError("there is nothing to find in a first stage: use CellStatistics")
 
     @property
     def tree(self) -> Tree:
@@ -117,9 +117,9 @@ class PrivateBoxStatistics:
 
     def __post_init__(self) -> None:
         if not self.shares or min(self.shares) <= 0 or sum(self.shares) >= 1:
-            raise InputError("a box is found with shares above 0 that add up to less than 1")
+            raise InputError("the shares that find a box must be positive and add up to less than 1")
         if not isinstance(self.method.tree, Hexagons):
-            raise InputError("only for hexagons a box is found: squares are cut from a declared box")
+            raise InputError("a box can be found for hexagons only: squares are cut from a declared box")
 
     @property
     def disclosure(self) -> Disclosure:

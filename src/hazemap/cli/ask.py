@@ -91,7 +91,7 @@ def _histogram(made: "Statistics", cells: list[str] | None, slot: str | None, co
     from rich.table import Table
 
     if cells is None or len(cells) != 1 or slot is None:
-        raise InputError("a histogram is of one --cell in one --slot")
+        raise InputError("a histogram needs one --cell and one --slot")
     found = made.histogram(cells[0], slot)
     frame = found.to_dataframe(confidence)
     table = Table("from", "to", "people", "±", f"{100 * confidence:g} % interval", "part below", box=None)

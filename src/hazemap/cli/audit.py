@@ -57,7 +57,7 @@ def audit(
 
     trials = _trials(method, bounding, trust, epsilon, rho, releases, files, short or bool(planted and not method))
     if output and output.suffix not in (".md", ".html"):
-        raise InputError(f"the page of an audit is a .md or a .html; found {output.name!r}")
+        raise InputError(f"an audit report must be a .md or .html file; found {output.name!r}")
     from hazemap.audit.audit import audit as audited
 
     with progress() as say:
@@ -85,7 +85,7 @@ def _end(reports: "list[Report]") -> None:
     if missed:
         raise HazemapError(f"not found: {', '.join(map(str, missed))}; more releases may find it")
     if any(report.broken and not report.plant for report in reports):
-        raise HazemapError("what is stated does not hold; see what is listed above")
+        raise HazemapError("the privacy statement does not hold; see the list above")
 
 
 def _plants(planted: list[str] | None) -> list[str | None]:
@@ -110,7 +110,7 @@ def _trials(
     from hazemap.audit.audited_settings import CURATOR, TRUSTS
 
     if epsilon is not None and rho is not None:
-        raise InputError("the price is in ε or in ρ: give one of them")
+        raise InputError("give either ε or ρ, not both")
     if short:
         return plan.short()
     chosen = plan.METHODS if methods and ALL in methods else tuple(methods or ["auto"])

@@ -195,7 +195,7 @@ def release(
     from hazemap.releases.estimates import PeopleOutside
 
     if output.suffix.lower() != ".parquet":
-        raise FileError(f"the release of a campaign is a .parquet; found {output.name!r}")
+        raise FileError(f"a campaign's release must be a .parquet file; found {output.name!r}")
     for file in (output, picture):
         if file is not None and file.exists() and not force:
             raise FileError(f"{file} is there already: choose another name, or allow it to be replaced with --force")

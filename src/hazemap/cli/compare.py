@@ -114,7 +114,9 @@ def _changed(
 def _own(text: str) -> tuple[str, Path]:
     name, _, file = text.partition("=")
     if not name.isidentifier() and not name.replace("-", "_").isidentifier():
-        raise InputError(f"a map of your own is NAME=FILE, the name of letters, digits and hyphens; found {text!r}")
+        raise InputError(
+            f"write a map of your own as NAME=FILE, with letters, digits and hyphens in the name; found {text!r}"
+        )
     return name, Path(file)
 
 

@@ -186,7 +186,7 @@ def run(
 
     part = exact(drop, "--drop")
     if not 0 <= part <= 1:
-        raise InputError(f"--drop is a part of the devices, 0 to 1; found {drop}")
+        raise InputError(f"--drop is a fraction of the devices, from 0 to 1; found {drop}")
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.WARNING)
     logging.getLogger("hazemap.device").setLevel(logging.ERROR if many else logging.INFO)
     with ExitStack() as stack:

@@ -82,7 +82,7 @@ def unit(
     """Say whom a data set protects: before its first charge, or if an older hazemap did not note it."""
     whom = _protected(person, rows, devices)
     if whom is None:
-        raise InputError("whom does the data set protect? Say one of --person COLUMN, --rows and --devices")
+        raise InputError("say whom the data set protects, with one of --person COLUMN, --rows and --devices")
     book = ledger_at(ledger)
     book.protect(dataset, whom, why=why)
     deliver({"dataset": dataset, "protects": whom.to_json()}, as_json, f"{dataset}: protects {whom}")
@@ -127,7 +127,7 @@ def _protected(person: str | None, rows: bool, devices: bool) -> "ProtectedUnit 
     from hazemap.privacy.ledger_records import ProtectedUnit
 
     if (person is not None) + rows + devices > 1:
-        raise InputError("a data set protects one kind of people: say one of --person COLUMN, --rows and --devices")
+        raise InputError("a data set protects one kind of unit: give one of --person COLUMN, --rows and --devices")
     if person is not None:
         return ProtectedUnit("person", person)
     return ProtectedUnit("row") if rows else ProtectedUnit("device") if devices else None

@@ -45,7 +45,7 @@ def recover(
     that was being answered in the instant of the crash is paid again.
     """
     if everything and (charge is not None or output is not None):
-        raise InputError("either one charge, perhaps with -o, or --all")
+        raise InputError("give either one charge (and -o if you like) or --all")
     book = ledger_at(ledger)
     if charge is None and not everything:
         return show(book, as_json)

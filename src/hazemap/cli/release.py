@@ -42,7 +42,7 @@ def release(
     if write_spec is not None:
         return written(order, write_spec, as_json)
     if order.output is None:
-        raise InputError("where shall the map go? Name a file: -o map.parquet")
+        raise InputError("name a file for the map: -o map.parquet")
     book, file = ledger_at(ledger), Path(order.output)
     with progress() as tell:
         made = run_release(order, ledger=book, memory_limit=None if memory is None else memory << 20, progress=tell)

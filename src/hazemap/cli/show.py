@@ -68,7 +68,7 @@ def show(
     if not isinstance(release, Statistics) and (cell, slot, statistic) != (None, None, None):
         raise InputError(f"{file} is a map: --cell, --slot and --statistic are for statistics of a value")
     if slot is not None and (cell is None or statistic is not None):
-        raise InputError("a histogram is of one --cell in one --slot, and of no --statistic")
+        raise InputError("a histogram needs one --cell and one --slot, and no --statistic")
     with progress() as tell:
         tell("drawing", None)
         from hazemap.draw import MapExtent, MapPanel, save, shown_part

@@ -99,7 +99,7 @@ def specified(
             document.pop(other, None)
     document |= {name: _ranks(value) if kind.NAMES[name].kind is list else value for name, value in given.items()}
     if table and "source" not in document:
-        raise InputError("which table? Name its file, a folder or a pattern in quotes; or a --spec that does")
+        raise InputError("name a table: a file, a folder or a pattern in quotes, or a --spec that names one")
     return kind.from_json(document)
 
 

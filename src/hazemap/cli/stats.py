@@ -52,7 +52,7 @@ def stats(
             )
         return show_plan_of_statistics(as_json, order)
     if order.output is None:
-        raise InputError("where shall the statistics go? Name a file: -o speed.parquet; or ask for a --plan first")
+        raise InputError("name a file for the statistics: -o speed.parquet; or use --plan first")
     from hazemap.publish import run_stats
 
     book = ledger_at(ledger)

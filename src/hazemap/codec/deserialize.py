@@ -91,7 +91,7 @@ class _Reader:
         except Exception as error:  # whatever a class says of fields that it was not made for
             raise CodecError(f"this JSON is not one of hazemap's: {type(error).__name__}") from error
         if self.literals not in (None, self.met):
-            raise CodecError("an array of this JSON holds something else than numbers")
+            raise CodecError("an array in this JSON holds something other than numbers")
         return found
 
     def read(self, data: Any, kind: FieldType, where: str, depth: int) -> Any:
@@ -122,7 +122,7 @@ class _Reader:
 
     def _object(self, data: dict[str, Any], kind: FieldType, where: str, depth: int) -> Any:
         if len(data) != 1:
-            raise CodecError("an object names one type; this one has none, or several")
+            raise CodecError("each object must name exactly one type")
         [(name, fields)] = data.items()
         if name == "array":
             return self._array(fields, kind, where)
@@ -173,7 +173,7 @@ class _Reader:
 
     def _again(self, number: Any) -> Any:
         if type(number) is not int or not 0 <= number < len(self.once):
-            raise CodecError("what comes again is named by its number, and has come before")
+            raise CodecError("a repeated item must be given by the number of an earlier one")
         return self.once[number]
 
     def _fraction(self, text: Any) -> Fraction:
@@ -184,12 +184,12 @@ class _Reader:
             raise CodecError(f"a fraction has at most {limit} digits above and below")
         found = Fraction(int(match[1]), int(match[2] or 1))
         if str(found) != text:
-            raise CodecError("a fraction is written in its lowest terms")
+            raise CodecError("a fraction must be in lowest terms")
         return found
 
     def _array(self, fields: Any, kind: FieldType, where: str) -> NDArray[Any]:
         if not isinstance(fields, list) or len(fields) != 2 or not isinstance(fields[1], list):
-            raise CodecError("an array is its type and its numbers")
+            raise CodecError("an array must be a type and its numbers")
         name, values = fields
         if not isinstance(name, str) or name not in _CODES:
             raise CodecError(f"arrays hold one of {sorted(_CODES)}, not {name!r:.40}")
@@ -199,7 +199,7 @@ class _Reader:
         while values and isinstance(values[0], list):
             widths = {len(row) if isinstance(row, list) else -1 for row in values}
             if len(widths) != 1 or len(shape) == 3:
-                raise CodecError("an array has rows of one length, in three dimensions at most")
+                raise CodecError("the rows of an array must have equal length, in at most three dimensions")
             shape.append(widths.pop())
             values = list(chain.from_iterable(values))
         try:

@@ -52,7 +52,7 @@ def parsed(text: str | bytes, limits: Limits) -> Any:
 def counted(text: str | bytes, limits: Limits) -> tuple[Any, int]:
     """As `parsed`, with how many `true`, `false` and `null` the text holds."""
     if len(text) > limits.length:
-        raise CodecError(f"this text is longer than {limits.length:,} bytes")
+        raise CodecError(f"this JSON is longer than {limits.length:,} bytes")
     try:
         content = text.encode() if isinstance(text, str) else text
         scan = _Scan(limits)
@@ -76,7 +76,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(name: str) -> Any:
-    raise CodecError(f"{name} is no number of JSON")
+    raise CodecError(f"{name} is not a JSON number")
 
 
 class _Scan:

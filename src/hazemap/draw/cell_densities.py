@@ -40,7 +40,7 @@ class DensitySurface:
         """From the released numbers alone."""
         places, leaves = cellmap.places, cellmap.cells
         if not places.any():
-            raise InputError("a picture needs cells that are places; this cell map has none")
+            raise InputError("a picture needs cells that are places on Earth; this cell map has none")
         if not np.isfinite(cellmap.values[places]).all():
             raise InputError("a picture needs finite numbers; this cell map holds others")
         cells, owned = leaves.cells[places], leaves.areas[places]

@@ -64,9 +64,9 @@ def draw_plan(
     `chosen` is the side in metres that would be used, marked on the first curve. `width` is in inches.
     """
     if not 1 <= len(curves) <= len(LINES):
-        raise InputError(f"a chart shows 1 to {len(LINES)} curves; found {len(curves)}")
+        raise InputError(f"a chart can show 1 to {len(LINES)} curves; found {len(curves)}")
     if chosen is not None and not chosen > 0:
-        raise InputError(f"the chosen cell size is in metres and positive; found {chosen}")
+        raise InputError(f"the chosen cell size must be a positive number of metres; found {chosen}")
     left, right, above, below = MARGIN + 0.45, MARGIN + 0.85, 0.46, 0.48
     across = width - left - right
     page = FigureLayout.ruled(width, above + HEIGHT * across + below, title, caption)

@@ -152,7 +152,7 @@ def encode(figure: "Figure", suffix: str = ".png") -> bytes:
     elif suffix == ".pdf":
         metadata = {"Title": title, "Subject": caption, "Creator": "hazemap", "CreationDate": None}
     else:
-        raise InputError(f"a picture is a file that ends in {', '.join(SUFFIXES)}; found {suffix!r}")
+        raise InputError(f"a picture's file name must end in {', '.join(SUFFIXES)}; found {suffix!r}")
     content = io.BytesIO()
     figure.savefig(
         content,

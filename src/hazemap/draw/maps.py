@@ -125,7 +125,7 @@ def draw_side_by_side(
     that it takes part in. Otherwise `draw_map`.
     """
     if not 1 <= len(maps) <= MOST_PANELS:
-        raise InputError(f"a comparison shows 1 to {MOST_PANELS} cell maps; found {len(maps)}")
+        raise InputError(f"a comparison can show 1 to {MOST_PANELS} cell maps; found {len(maps)}")
     _check(width, cell_lines)
     surfaces, fines = zip(*(_surfaces(cellmap) for _, cellmap in maps), strict=True)
     view = reduce(Viewport.joined, (surface.framed(frame, box) for surface in surfaces)).shaped()
@@ -170,7 +170,7 @@ def _check(width: float, cell_lines: float | None) -> None:
             f"a picture is {NARROWEST_PAGE:g} to {WIDEST_PAGE:g} inches wide (of {DPI} pixels each); found {width}"
         )
     if cell_lines is not None and not 0 <= cell_lines <= 1:
-        raise InputError(f"the opacity of cell lines is 0 (none) to 1; found {cell_lines}")
+        raise InputError(f"the opacity of cell lines must be from 0 (none) to 1; found {cell_lines}")
 
 
 def _fill_densities(

@@ -43,7 +43,7 @@ def lines_in(outlines: "Path | str | GeoDataFrame", view: Viewport) -> list[NDAr
                     lines.append(np.stack(sheet(points[:, 0] + turn, points[:, 1]), axis=1))
     if not lines:
         warnings.warn(
-            "no line of the outlines lies in the picture; check that they are of this place",
+            "no line of the outlines lies in the picture; check that they show this area",
             HazemapWarning,
             stacklevel=3,
         )

@@ -41,7 +41,7 @@ class Values:
         check_fields(self)
         if self.bounding.scale != self.tree.value_encoding.scale:
             raise InputError(
-                "a record has as many parts as its value encoding says: give the rule scale=value_encoding.scale"
+                "a record must have as many parts as its value encoding: give the rule scale=value_encoding.scale"
             )
 
     @property

@@ -33,11 +33,11 @@ class Concatenation:
     def __post_init__(self) -> None:
         whole = all(type(weight) is int for weight in self.weights)
         if not self.parts or len(self.parts) != len(self.weights) or not whole or min(self.weights) < 1:
-            raise InputError("a stack needs at least one part, and a whole weight above 0 for each")
+            raise InputError("a concatenation needs at least one part, and a positive whole weight for each")
         if len(self.parts) > MOST_PARTS:
-            raise InputError(f"a stack has at most {MOST_PARTS:,} parts")
+            raise InputError(f"a concatenation has at most {MOST_PARTS:,} parts")
         if max(self.weights) > HEAVIEST:
-            raise InputError(f"the weights of a stack are at most {HEAVIEST:,}: sums must fit 64 bits")
+            raise InputError(f"the weights of a concatenation are at most {HEAVIEST:,}: sums must fit 64 bits")
         check_fields(self)
 
     @property

@@ -40,9 +40,9 @@ class CountMinSketch:
     def __post_init__(self) -> None:
         check_fields(self)
         if not 0 <= self.level <= self.tree.depth:
-            raise InputError(f"the tree has levels 0 to {self.tree.depth}, not {self.level}")
+            raise InputError(f"this tree has levels 0 to {self.tree.depth}, not {self.level}")
         if self.width < 2 or not 1 <= self.rows <= 64:
-            raise InputError(f"a sketch has 1 to 64 rows of 2 buckets or more, not {self.rows} of {self.width}")
+            raise InputError(f"a sketch needs 1 to 64 rows of at least 2 buckets, not {self.rows} of {self.width}")
 
     @property
     def size(self) -> int:

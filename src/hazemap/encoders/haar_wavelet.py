@@ -43,10 +43,10 @@ class HaarWavelet:
     def __post_init__(self) -> None:
         check_fields(self)
         if not isinstance(self.tree, Quadtree):
-            raise InputError("a wavelet has rows and columns: choose quadtree cells")
+            raise InputError("a wavelet needs rows and columns: choose quadtree cells")
         if not 1 <= self.level <= min(self.tree.depth, LARGEST_GRID):
             raise InputError(
-                f"a wavelet is of level 1 to {min(self.tree.depth, LARGEST_GRID)} of its tree, not of {self.level}"
+                f"a wavelet needs level 1 to {min(self.tree.depth, LARGEST_GRID)} of its tree, not of {self.level}"
             )
 
     @property

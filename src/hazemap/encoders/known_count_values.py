@@ -56,16 +56,16 @@ class KnownCountValues(EqualByFields):
         for name in ("people", "weight"):
             own_array(self, name, np.int64)
         if self.people.shape != (self.tree.places,) or self.weight.shape != self.people.shape:
-            raise InputError("every place has a number of people and a weight")
+            raise InputError("every place needs a number of people and a weight")
         if self.bounding.scale != self.known_encoding.l1:
             raise InputError(
-                "a person moves a place by what its known-count encoding says: give the rule scale=known_encoding.l1"
+                "a record must have as many parts as its known-count encoding: give the rule scale=known_encoding.l1"
             )
         cap = self.bounding.cells * self.bounding.records
         if not 1 <= self.most <= cap or not self.most <= self.squares <= self.most * self.bounding.records:
             raise InputError("what somebody weighs in all places is at least 1 and at most places times records")
         if self.weight.min() < 0 or not self.weight.any():
-            raise InputError("in some place somebody counts")
+            raise InputError("somebody must count in at least one place")
 
     @property
     def known_encoding(self) -> KnownCountEncoding:

@@ -43,7 +43,7 @@ class ValueSums:
 
     def __post_init__(self) -> None:
         if self.most < 1:
-            raise InputError(f"of each person 1 value or more is added up, not {self.most}")
+            raise InputError(f"at least 1 value per person must be added up, not {self.most}")
 
     @property
     def size(self) -> int:
@@ -107,7 +107,9 @@ class ArrayMeans(_OfArrays):
 
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= self.quantizer.steps:
-            raise InputError(f"means are clipped to readings between 0 and {self.quantizer.steps}, the lower one first")
+            raise InputError(
+                f"means must be clipped to readings between 0 and {self.quantizer.steps}, the lower one first"
+            )
 
     @property
     def size(self) -> int:
@@ -150,7 +152,7 @@ class ArrayQuantiles(_OfArrays):
 
     def __post_init__(self) -> None:
         if not self.ranks or not all(0 <= rank <= 1 for rank in self.ranks):
-            raise InputError("ranks are parts of 1, such as 1/10 and 9/10")
+            raise InputError("ranks must be between 0 and 1, such as 1/10 and 9/10")
 
     @property
     def choices(self) -> int:
@@ -189,7 +191,7 @@ class ArrayBins(_OfArrays):
 
     def __post_init__(self) -> None:
         if not 1 <= self.width <= self.quantizer.steps:
-            raise InputError(f"bins are 1 to {self.quantizer.steps} readings wide, not {self.width}")
+            raise InputError(f"bins must be 1 to {self.quantizer.steps} readings wide, not {self.width}")
 
     @property
     def number(self) -> int:
@@ -233,7 +235,7 @@ class RobustMeanScores:
 
     def __post_init__(self) -> None:
         if self.most < 1 or not 1 <= self.reach <= self.quantizer.steps:
-            raise InputError(f"a weight is 1 or more and a reach 1 to {self.quantizer.steps} readings")
+            raise InputError(f"a weight must be at least 1 and a reach 1 to {self.quantizer.steps} readings")
 
     def sensitivity(self, rank: Fraction) -> int:  # noqa: ARG002 - of the one rank
         """How far one person's values can move a score."""

@@ -76,16 +76,16 @@ class SplitCosts(_CellSplits):
         own_array(self, "lines", np.int64)
         axis, lines = self.axis, self.lines
         if not isinstance(self.cells.tree, Cuttable):
-            raise InputError("lines are drawn through the cells of a tree that can be cut; found another tree")
+            raise InputError("split scores need a tree whose cells can be cut; found another tree")
         if not self.cells.size or NOWHERE in self.cells.cells or self.cells.nested:
-            raise InputError("cells that are to be cut are places, none inside another")
+            raise InputError("cells to cut must be places, none inside another")
         if axis.shape != (self.cells.size,) or not np.isin(axis, (0, 1)).all():
-            raise InputError("each cell is cut across (0) or down (1)")
+            raise InputError("each cell must be cut across (0) or down (1)")
         if lines.ndim != 2 or len(lines) != self.cells.size or not lines.size:
-            raise InputError(f"each cell has equally many lines to be cut on; found {lines.shape}")
+            raise InputError(f"each cell needs the same number of candidate lines; found {lines.shape}")
         low, high = self._along
         if (lines <= low[:, None]).any() or (lines >= high[:, None]).any():
-            raise InputError("the lines that a cell may be cut on lie inside it")
+            raise InputError("the candidate lines of a cell must lie inside it")
 
     @property
     def size(self) -> int:
@@ -218,11 +218,13 @@ class MedianSplitScores(_CellSplits):
         check_fields(self)
         own_array(self, "axis", np.int8)
         if not isinstance(self.cells.tree, BinaryPartition) or len(self.cells.tree.frames) != 1:
-            raise InputError("lines are drawn through the cells of a tree of cuts with one frame")
+            raise InputError("split scores need a tree of cuts with one frame")
         if self.axis.shape != (self.cells.size,) or not np.isin(self.axis, (ACROSS, DOWN)).all() or self.lines < 2:
-            raise InputError("each cell is cut across (0) or down (1), into one of 2 parts of it or more and the rest")
+            raise InputError(
+                "each cell must be cut across (0) or down (1), into one of 2 parts of it or more and the rest"
+            )
         if not self.cells.size or NOWHERE in self.cells.cells or self.cells.nested or self._edges[1].min() < 2:
-            raise InputError("cells that are cut lie beside each other, and have two pixels or more in that direction")
+            raise InputError("cells to cut must be adjacent, and at least two pixels wide in that direction")
 
     @property
     def choices(self) -> int:
@@ -314,7 +316,7 @@ class QuantileScores:
     def __post_init__(self) -> None:
         check_fields(self)
         if not self.ranks or not all(0 <= rank <= 1 for rank in self.ranks):
-            raise InputError("ranks are parts of 1, such as 1/2 for the median")
+            raise InputError("ranks must be between 0 and 1, such as 1/2 for the median")
 
     @property
     def choices(self) -> int:

@@ -54,7 +54,8 @@ class MemoryTable:
         person = np.asarray(self.person)
         if person.ndim != 1 or person.dtype.kind not in "iu":
             raise TableError(
-                f"codes of people are a flat array of whole numbers; found {person.dtype}, {person.ndim}-d"
+                "codes of people must be a one-dimensional array of whole numbers; "
+                f"found {person.dtype}, {person.ndim}-d"
             )
         object.__setattr__(self, "person", person.astype(np.int64, copy=False))
         columns = {name: np.asarray(column) for name, column in self.columns.items()}
@@ -64,7 +65,7 @@ class MemoryTable:
                 raise TableError(f"a table needs the columns lon and lat; found {', '.join(sorted(columns)) or 'none'}")
         for name, column in columns.items():
             if column.shape != person.shape:
-                raise TableError(f"every column needs one value a row; {name!r} has another length than the people")
+                raise TableError(f"every column needs one value per row; {name!r} has another length than the people")
 
     def of(self, person: int) -> "MemoryTable":
         """The table of one person: the same codes and key, so the same draws."""

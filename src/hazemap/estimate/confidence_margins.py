@@ -28,7 +28,7 @@ FAR = np.concatenate([np.arange(0, 6, 0.05), np.arange(6, 30, 0.25)])
 def checked_confidence(confidence: float) -> None:
     """`InputError` for one that is no probability between 0 and 1."""
     if not 0 < confidence < 1:
-        raise InputError(f"a confidence lies between 0 and 1, such as 0.95; found {confidence:g}")
+        raise InputError(f"a confidence level must be between 0 and 1, such as 0.95; found {confidence:g}")
 
 
 def reach(confidence: float, kurtosis: Floats | float, *, at_most: bool = False) -> Floats:

@@ -132,7 +132,7 @@ def quantiles_known(bins: Floats, rank: float, people: Floats, noise: Noise, con
 def _excess(counters: Floats, rank: float, people: Floats) -> Floats:
     """How many more than a part `rank` of the people lie below each edge, float64[places, K + 1]."""
     if not 0 < rank < 1:
-        raise InputError(f"a quantile has a rank between 0 and 1, such as 0.5; found {rank:g}")
+        raise InputError(f"the rank of a quantile must be between 0 and 1, such as 0.5; found {rank:g}")
     excess = np.zeros((len(counters), counters.shape[1] + 1))
     np.cumsum(counters, axis=1, out=excess[:, 1:])
     excess -= rank * people[:, None]

@@ -35,9 +35,11 @@ def nearest(parent: NDArray[np.int64], numbers: Floats, weights: Floats) -> Floa
     parent, wanted, weight = np.asarray(parent, np.int64), floats(numbers), floats(weights)
     n = len(parent)
     if not parent.shape == wanted.shape == weight.shape == (n,):
-        raise InputError("a tree has one parent, one number and one weight for each node")
+        raise InputError("a tree needs one parent, one number and one weight for each node")
     if (np.diff(parent) < 0).any() or (parent >= np.arange(n)).any() or (n and parent[0] < -1):
-        raise InputError("parents stand before their children and siblings together: list the nodes level by level")
+        raise InputError(
+            "parents must come before their children, and siblings must be together: list the nodes level by level"
+        )
     check_numbers(weight, wanted)
     roots = int(np.searchsorted(parent, 0))
     number = np.bincount(parent[roots:], minlength=n)
@@ -49,7 +51,7 @@ def nearest(parent: NDArray[np.int64], numbers: Floats, weights: Floats) -> Floa
 def check_numbers(weights: Floats, *numbers: Floats) -> None:
     """`InputError` for numbers that are not finite, and for weights below 0."""
     if not (all(np.isfinite(each).all() for each in (weights, *numbers)) and (weights >= 0).all()):
-        raise InputError("numbers and weights are finite, and weights are 0 or more")
+        raise InputError("numbers and weights must be finite, and no weight may be negative")
 
 
 def floats(numbers: Sequence[float] | Floats) -> Floats:

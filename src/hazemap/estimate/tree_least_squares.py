@@ -54,7 +54,7 @@ class Measurement(NamedTuple):
     def leaves(self) -> Leaves:
         """Its cells; `InputError` for a number of everything."""
         if isinstance(self.cells, WholeDomain):
-            raise InputError("a number of everything tells no cells apart")
+            raise InputError("a total cannot tell cells apart")
         return self.cells
 
 

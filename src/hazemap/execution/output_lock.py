@@ -111,7 +111,7 @@ def _refuse_unwritable_names(path: Path) -> None:
     try:
         name, whole = goal.name.encode(), str(goal).encode()
     except UnicodeEncodeError:
-        raise FileError(f"{str(path)!r} holds bytes that are no text: choose another name") from None
+        raise FileError(f"{str(path)!r} is not valid text: choose another name") from None
     if len(name) + LONGER > LONGEST_NAME or len(whole) + LONGER > LONGEST_PATH:
         raise FileError(f"the name of {path.name[:60]}… is too long to be written: choose a shorter one")
 

@@ -86,7 +86,7 @@ class Publication:
                     continue  # of the same types as a small one, and seconds of work
                 text = codec.dumps(thing)
                 if codec.dumps(codec.loads(text, known, plug_ins=plug_in_type)) != text:
-                    raise CodecError("it is another thing when it is read")
+                    raise CodecError("it is something else when it is read back")
             except HazemapError as error:
                 raise InputError(
                     f"a release of this {type(thing).__name__} could be written but never opened again ({error}), so "

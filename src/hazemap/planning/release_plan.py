@@ -117,11 +117,11 @@ def planned(spec: ReleaseSpec, people: int) -> Plan:
     """
     frame, kind, money = spec.box, spec.cells, spec.budget
     if not FEWEST <= people <= MOST:
-        raise InputError(f"a plan is for {FEWEST:,} to {MOST:,} people; found {people:,}")
+        raise InputError(f"a plan needs {FEWEST:,} to {MOST:,} people; found {people:,}")
     if isinstance(kind, DistrictFiles):
-        raise InputError("a plan is for squares or hexagons: districts are as large as they are")
+        raise InputError("a plan needs squares or hexagons: nobody chooses how large districts are")
     if frame is None:
-        raise InputError("a plan is for a box: declare one, west,south,east,north (--box, box)")
+        raise InputError("a plan needs a box: declare one, west,south,east,north (--box, box)")
     rule = replace(spec.bounding, outside=Outside.DROP)
     trial = SyntheticTable.of(domain(kind, frame), frame, people)
     trust = Curator(trial, Stream.fixed(b"the noise of a plan"))
@@ -195,4 +195,4 @@ def _asked(question: Question) -> Leaves:
         cells = question.encoder.cells
         if isinstance(cells, Leaves):
             return cells
-    raise InputError(f"a uniform grid asks for counts of cells, not for {type(question).__name__}")
+    raise InputError(f"a uniform grid needs counts of cells, not {type(question).__name__}")

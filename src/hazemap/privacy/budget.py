@@ -31,7 +31,7 @@ def exact(number: Number, what: str = "the number") -> Fraction:
     """
     try:
         if isinstance(number, bool):
-            raise ValueError("true and false are no numbers")
+            raise ValueError("true and false are not numbers")
         return Fraction(number if isinstance(number, int | Fraction) else _short(str(number)))
     except (ValueError, ZeroDivisionError):
         raise InputError(f"{what} must be a finite number, not {number!r:.60}") from None

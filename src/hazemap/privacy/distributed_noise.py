@@ -42,9 +42,9 @@ class DistributedNoise:
     def __post_init__(self) -> None:
         check_fields(self)
         if not 0 < self.scale <= LARGEST_SCALE:
-            raise InputError(f"noise needs a scale above 0 and at most 2^50, not {shown(self.scale)}")
+            raise InputError(f"the scale of noise must be above 0 and at most 2^50, not {shown(self.scale)}")
         if not 1 <= self.parties < 1 << 40:
-            raise InputError(f"noise is made by 1 to 2^40 people together, not by {self.parties}")
+            raise InputError(f"noise needs 1 to 2^40 people, not {self.parties}")
 
     def share(self, stream: Stream, size: int) -> NDArray[np.int64]:
         """One person's share for `size` sums: exact. Touches only the places that are not 0: 0.1 ms for 65,536."""
@@ -75,12 +75,12 @@ class DistributedNoise:
         if type(most) is not int or type(size) is not int or type(people) is not int:
             raise InputError("a modulus is for whole numbers of people, sums and votes")
         if most < 0 or size < 1:
-            raise InputError(f"a modulus is for 1 sum or more of numbers from 0 on, not {size} of at most {most}")
+            raise InputError(f"a modulus needs at least 1 sum of non-negative numbers, not {size} of at most {most}")
         return _bits(self.scale, self._shape(people), people * most, size)
 
     def _shape(self, people: int) -> Fraction:
         if people < 1:
-            raise InputError(f"noise is made by 1 person or more, not by {people}")
+            raise InputError(f"noise needs at least 1 person, not {people}")
         return Fraction(people, self.parties)
 
 

@@ -121,7 +121,7 @@ class Ledger:
         the journal of the run that pays.
         """
         if not isinstance(unit, Unit):
-            raise InputError(f"a charge says whose privacy it is about: a Unit, not {unit!r:.80}")
+            raise InputError(f"a charge needs a Unit that says whose privacy it is about, not {unit!r:.80}")
         name, time, line = _name(dataset), _now(), _one_line(what)
         row = (name, unit.model, _json(unit.to_json()), _json(budget_to_json(price)), str(price.rho), time, line, run)
         with self.file.writing() as db:

@@ -111,7 +111,7 @@ class ProtectedUnit:
         try:
             return cls(**data)
         except (InputError, TypeError) as error:
-            raise CodecError(f"this JSON says of nobody that a data set protects them: {error}") from error
+            raise CodecError(f"this JSON does not say whom a data set protects: {error}") from error
 
 
 @dataclass(frozen=True)

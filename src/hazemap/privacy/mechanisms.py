@@ -132,7 +132,7 @@ def noise_for(budget: Budget, sensitivity: Sensitivity) -> Noise:
     DiscreteLaplace(scale=Fraction(4, 1))
     """
     if sensitivity.l1 < 1 or sensitivity.l2_squared < 1:
-        raise InputError(f"noise is for sums that a person can move by 1 or more, not by {sensitivity}")
+        raise InputError(f"a person must be able to move a sum by at least 1, not by {sensitivity}")
     if isinstance(budget, PureDP):
         return DiscreteLaplace(sensitivity.l1 / budget.epsilon)
     return DiscreteGaussian(sensitivity.l2_squared / (2 * budget.rho))
@@ -152,7 +152,7 @@ def refuse_too_wide(budget: Budget, sensitivity: Sensitivity) -> None:
     """
     if not noise_for(budget.part(SMALLEST_PART), sensitivity).fits:
         raise InputError(
-            f"{budget} is so little, and a person may move sums by {sensitivity.l1:,}, that noise would not fit 64 "
+            f"{budget} is so small, and a person may move sums by {sensitivity.l1:,}, that noise would not fit 64 "
             "bits: spend more, or count less per person (--bounding)"
         )
 

@@ -84,7 +84,7 @@ class Unit:
         if not isinstance(self.read_as, str) or not 0 < len(self.read_as) <= _LONGEST:
             raise InputError("how a column of ids is read is said in words, such as 'whole numbers' or 'text'")
         if type(self.guessed) is not bool:
-            raise InputError("whether a column of ids was guessed is true or false")
+            raise InputError("whether a column of ids was guessed must be true or false")
 
     @classmethod
     def person(cls, id_column: str, read_as: str, guessed: bool = False, model: Model = FULL) -> "Unit":

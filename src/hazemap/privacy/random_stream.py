@@ -59,7 +59,7 @@ class Stream:
     def words(self, n: int) -> NDArray[np.uint64]:
         """The next n words, uniform on 0 … 2⁶⁴ − 1; nobody else gets them."""
         if n < 0:
-            raise InputError(f"a stream gives 0 words or more, not {n}")
+            raise InputError(f"a stream cannot give a negative number of words: {n}")
         words = np.empty(n, dtype="<u8")
         view = words.view(np.uint8).data
         keystream = self._own()

@@ -50,12 +50,12 @@ class CsvDialect:
             object.__setattr__(self, "delimiter", sign)
         plain = "".join(letter for letter in self.encoding.casefold() if letter.isalnum())
         if plain not in _SPELLINGS:
-            raise InputError(f"--encoding is one of {', '.join(ENCODINGS)}; found {self.encoding!r}")
+            raise InputError(f"--encoding must be one of {', '.join(ENCODINGS)}; found {self.encoding!r}")
         object.__setattr__(self, "encoding", _SPELLINGS[plain])
         if self.decimal not in {".", ","}:
-            raise InputError(f"--decimal is a point or a comma; found {self.decimal!r}")
+            raise InputError(f"--decimal must be a point or a comma; found {self.decimal!r}")
         if not isinstance(self.multiline, bool):
-            raise InputError(f"multiline is yes or no; found {self.multiline!r}")
+            raise InputError(f"multiline must be yes or no; found {self.multiline!r}")
 
     @property
     def assumptions(self) -> tuple[str, ...]:

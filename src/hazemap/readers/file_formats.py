@@ -41,8 +41,7 @@ def open_files(
     if "" in kinds:
         endings = "; ".join(f"{kind}: {', '.join(ends)}" for kind, ends in ENDINGS.items())
         raise FileError(
-            f"{name} is of no kind that is known by its name ({endings}); open it with pandas or geopandas and pass the"
-            " data frame"
+            f"{name} has a name of no known kind ({endings}); open it with pandas or geopandas and pass the data frame"
         )
     empty = [file for file in files if Path(file).stat().st_size == 0]
     if empty:
@@ -71,11 +70,11 @@ def files_of(source: str) -> list[str]:
             if file.is_file() and _kind(str(file)) and not re.search(r"(^|/)[._]", str(file.relative_to(path)))
         ]
         if not files:
-            raise FileError(f"the folder {name} holds no Parquet or CSV file, nor one of points")
+            raise FileError(f"the folder {name} holds no Parquet, CSV or point file")
         return files
     files = sorted(file for file in glob.glob(name, recursive=True) if Path(file).is_file())  # noqa: PTH207 - any pattern
     if not files:
-        raise FileError(f"no file is called or fits {name}")
+        raise FileError(f"no file has the name or pattern {name}")
     return files
 
 

@@ -70,9 +70,9 @@ def open_table(
     limit = MEMORY_LIMIT if memory_limit is None else memory_limit
     workers = _processors() if threads is None else threads
     if limit < LEAST_MEMORY:
-        raise InputError(f"the memory limit is at least {LEAST_MEMORY} bytes; found {limit}")
+        raise InputError(f"the memory limit must be at least {LEAST_MEMORY} bytes; found {limit}")
     if workers < 1:
-        raise InputError(f"at least one thread has to work; found {workers}")
+        raise InputError(f"give at least one thread; found {workers}")
     connection = DuckDBConnection(max(limit, LEAST_FOR_DUCKDB), workers)
     layout = layout_of(
         source_of(connection, source, dialect, named_columns(person, lon, lat, time, value, mark, measured)),
@@ -196,7 +196,7 @@ def _points(part: SourcePart, geometry: Geometry | None, columns: tuple[str, str
     if geometry is not None:
         return _reprojected(_encoded(part, geometry), geometry.crs)
     if columns is None:
-        raise TypeError("points are a geometry or two columns")
+        raise TypeError("points must be a geometry or two columns")
     return TwoColumns((_number(part, LON, columns[0]), _number(part, LAT, columns[1])))
 
 
@@ -251,5 +251,5 @@ def _utc(text: datetime | str) -> datetime:
     try:
         moment = text if isinstance(text, datetime) else datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"a time is written as 2024-05-31 or 2024-05-31T18:00:00+02:00; found {text!r}") from None
+        raise InputError(f"write a time as 2024-05-31 or 2024-05-31T18:00:00+02:00; found {text!r}") from None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

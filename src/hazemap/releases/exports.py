@@ -42,7 +42,7 @@ def export(release: "BaseRelease", path: Path, pixel: float | None, column: str 
     if column is not None:
         raise FileError(f"only a .tif holds one column; {suffix or 'this file'} holds them all")
     if suffix not in writers:
-        raise FileError(f"an export ends in {', '.join(writers)} or .tif; found {str(path)!r}")
+        raise FileError(f"the name of an export must end in {', '.join(writers)} or .tif; found {str(path)!r}")
     return writers[suffix](release, path)
 
 

@@ -246,7 +246,7 @@ class Digest:
         said = label.pop("digest")
         self.add(_canonical(label).encode())
         if said != self._sum.hexdigest():
-            raise ValueError("its content is not what its digest was made of")
+            raise ValueError("its content does not match its digest")
 
 
 @contextmanager

@@ -252,12 +252,12 @@ def _window(release: "BaseRelease", pixel: float | None, spread: bool) -> tuple[
         what = "hexagons" if isinstance(tree, Hexagons) else "cells of this kind"
         raise FileError(f"{what} have no pixels: export them as .gpkg, .geojson or .pmtiles, or save .parquet")
     if pixel is not None and not pixel > 0:
-        raise FileError(f"the side of a pixel is above 0 metres; found {pixel:g}")
+        raise FileError(f"the side of a pixel must be above 0 metres; found {pixel:g}")
     level = int(leaves.levels.max())
     if pixel is not None:
         level = min(max(math.ceil(math.log2(EQUATOR * tree.side / pixel) - 1e-9), 0), tree.depth)
     if not spread and level < leaves.levels.max():
-        raise FileError("a pixel of statistics lies in one cell: ask for smaller pixels, or leave --pixel out")
+        raise FileError("a pixel of statistics must lie in one cell: choose smaller pixels, or leave --pixel out")
     coarse = leaves.cells[places]
     above = np.maximum(leaves.levels[places] - level, 0).astype(np.uint64)
     window = Window.around(tree, np.unique(coarse >> (above + above)), level)

@@ -42,10 +42,10 @@ def centres(release: "Release", k: int) -> Centres:
     from hazemap.estimate.k_median import k_median
 
     if k < 1:
-        raise InputError(f"ask for 1 centre or more, not {k}")
+        raise InputError(f"ask for at least 1 centre, not {k}")
     points, weights = _spread(release.ground, np.maximum(release.map.values, 0))
     if not len(points):
-        raise InputError("the picture of this map is empty, so there is nobody to be near to")
+        raise InputError("this map shows nobody, so no centre can be near to anybody")
     found = k_median(points, weights, k)
     count, ways = (
         np.bincount(found.nearest, each, len(found.centres)).astype(np.float64)

@@ -72,14 +72,18 @@ class BinaryPartition(PixelTree):
             own_array(self, name, kind)
         pixels = 1 << self.base.depth
         if self.frames.ndim != 2 or self.frames.shape[1:] != (4,) or not 0 < len(self.frames) < 1 << 19:
-            raise InputError(f"frames are west, north, east and south of 1 to 524,287 roots; found {self.frames.shape}")
+            raise InputError(
+                f"frames must be west, north, east and south of 1 to 524,287 roots; found {self.frames.shape}"
+            )
         west, north, east, south = self.frames.T
         if not ((west >= 0) & (north >= 0) & (west < east) & (north < south) & (east <= pixels)).all():
-            raise InputError(f"the frames of a tree of cuts lie in the {pixels} × {pixels} pixels of its square")
+            raise InputError(f"the frames of a tree of cuts must lie in the {pixels} × {pixels} pixels of its square")
         if south.max() > pixels or not self.cells.shape == self.axis.shape == self.at.shape == (len(self.cells),):
-            raise InputError("every cut of a tree has a cell, an axis and a place; every frame lies in the square")
+            raise InputError("every cut needs a cell, an axis and a place, and every frame must lie in the square")
         if (self.cells[1:] <= self.cells[:-1]).any() or not np.isin(self.axis, (ACROSS, DOWN)).all():
-            raise InputError("cells that are cut ascend, none twice, and each is cut across (0) or down (1)")
+            raise InputError(
+                "cells to cut must be distinct and in ascending order, and each must be cut across (0) or down (1)"
+            )
         _ = self.nodes
 
     def __eq__(self, other: object) -> bool:
@@ -148,7 +152,7 @@ class BinaryPartition(PixelTree):
         cells = np.sort(np.concatenate([self.root, halves]))
         cut = np.searchsorted(cells, self.cells)
         if (cells[np.minimum(cut, len(cells) - 1)] != self.cells).any():
-            raise InputError("only roots and halves of a tree of cuts can be cut; found cuts of other numbers")
+            raise InputError("some of the numbers to cut are not cells of this tree")
         if len(self.cells) and path_length(cells).max() > DEEPEST:
             raise InputError(f"a tree of cuts has at most {DEEPEST} levels; cut it less often")
         child, axis, at = np.full(len(cells), -1), np.zeros(len(cells), np.int8), np.zeros(len(cells), np.int64)
@@ -157,7 +161,7 @@ class BinaryPartition(PixelTree):
         lines = np.zeros((4, len(cells)), dtype=np.int64)
         lines[:, np.searchsorted(cells, self.root)] = self.frames.T
         if not rectangles_of(np.arange(len(cells)), child, axis, at, *lines):
-            raise InputError("every cut of a tree lies inside the cell that it cuts")
+            raise InputError("every cut must lie inside the cell that it cuts")
         return Nodes(cells, child, axis, at, Rectangles(*lines))
 
     @cached_property
@@ -249,7 +253,7 @@ class BinaryPartition(PixelTree):
         """The way from the root, 0 and 1; with several frames, the number of the frame and a point before it."""
         cells = np.asarray(cells, dtype=np.uint64)
         if (self.level(cells) < 0).any():
-            raise InputError("only cells of this tree have names; found other numbers")
+            raise InputError("some of these numbers are not cells of this tree")
         ways = [bin(path)[3:] or "root" for path in (cells & _PATHS).tolist()]
         if len(self.frames) == 1:
             return ways

@@ -41,7 +41,7 @@ class Box:
         try:
             west, south, east, north = (float(part) for part in text.split(","))
         except ValueError:
-            raise InputError(f"a box is four numbers, west,south,east,north; found {text!r}") from None
+            raise InputError(f"a box must be four numbers, west,south,east,north; found {text!r}") from None
         return cls(west, south, east, north)
 
     def holds(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -87,7 +87,7 @@ def coordinates(columns: Columns) -> tuple[NDArray[np.float64], NDArray[np.float
         lon, lat = (np.ma.asarray(columns[name]).astype(np.float64, copy=False) for name in ("lon", "lat"))
     except (TypeError, ValueError):
         kinds = " and ".join(str(np.asarray(columns[name]).dtype) for name in ("lon", "lat"))
-        raise TableError(f"lon and lat hold numbers in degrees; found columns of {kinds}") from None
+        raise TableError(f"lon and lat must be numbers in degrees; found columns of {kinds}") from None
     if lon.ndim != 1 or lon.shape != lat.shape:
-        raise TableError(f"lon and lat must be flat and of one length; found {lon.shape} and {lat.shape}")
+        raise TableError(f"lon and lat must be one-dimensional and equally long; found {lon.shape} and {lat.shape}")
     return np.ascontiguousarray(np.ma.filled(lon, np.nan)), np.ascontiguousarray(np.ma.filled(lat, np.nan))

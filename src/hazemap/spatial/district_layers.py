@@ -68,7 +68,7 @@ class DistrictLayer:
         """Its districts; `FileError` for what cannot be read, `InputError` for what cannot be districts."""
         frame = self._frame()
         if not len(frame):
-            raise InputError(f"{self.title} has no districts in it: it is empty")
+            raise InputError(f"{self.title} contains no districts")
         columns = {str(name): _texts(frame[name].tolist()) for name in frame.columns if name != frame.geometry.name}
         names = self._names(columns)
         if self.parent is not None and self.parent not in columns:
@@ -85,7 +85,7 @@ class DistrictLayer:
         if isinstance(self.source, geopandas.GeoDataFrame):
             return self.source
         if not isinstance(self.source, str | os.PathLike):
-            raise InputError(f"districts come from a file or a GeoDataFrame; found a {type(self.source).__name__}")
+            raise InputError(f"districts must come from a file or a GeoDataFrame; found a {type(self.source).__name__}")
         path = Path(self.source)
         if not path.is_file():
             raise FileError(f"there is no file of districts {str(path)!r}")
@@ -94,7 +94,7 @@ class DistrictLayer:
         except Exception as error:  # GDAL's drivers raise what they like
             raise FileError(f"{path} could not be read as districts: {error}") from error
         if not isinstance(frame, geopandas.GeoDataFrame):
-            raise FileError(f"{path} has no shapes in it: districts are polygons, as in GeoJSON or GPKG")
+            raise FileError(f"{path} contains no shapes: districts must be polygons, as in GeoJSON or GPKG")
         return frame
 
     def _names(self, columns: Mapping[str, list[str]]) -> list[str]:
@@ -110,7 +110,7 @@ class DistrictLayer:
         if not alike and len(columns) == 1:
             alike = list(columns)
         if len(alike) != 1:
-            raise InputError(f"which column of {self.title} holds the names? Found {', '.join(columns) or 'none'}")
+            raise InputError(f"say which column of {self.title} holds the names? Found {', '.join(columns) or 'none'}")
         return columns[alike[0]]
 
 
@@ -156,7 +156,7 @@ def _fit(shapes: Shapes, names: Sequence[str], title: str) -> Shapes:
     for shape, name in zip(shapes, names, strict=True):
         kind = "nothing" if shape is None or shape.is_empty else shape.geom_type
         if kind not in ("Polygon", "MultiPolygon"):
-            raise InputError(f"a district is a polygon; in {title}, {name!r} is {kind}")
+            raise InputError(f"a district must be a polygon; in {title}, {name!r} is {kind}")
     fit: Shapes = shapely.force_2d(shapes)
     broken = np.flatnonzero(~shapely.is_valid(fit))
     mended = shapely.make_valid(fit[broken], method="structure", keep_collapsed=False)
@@ -189,7 +189,7 @@ def nested(layers: Sequence[Named], whole: str) -> Nested:
     import shapely
 
     if not layers:
-        raise InputError("districts are made of one layer of polygons or more; found none")
+        raise InputError("districts need at least one layer of polygons; found none")
     for layer in layers:
         _apart(layer)
     starts = np.cumsum([1, *(len(layer.names) for layer in layers)])  # of each layer, among all with the root before
@@ -285,7 +285,7 @@ def _apart(layer: Named) -> None:
         worst = int(np.argmax(part))
         names = [layer.names[place[worst]] for place in (first, second)]
         raise InputError(
-            f"the districts of a layer do not overlap; in {layer.title}, {names[0]!r} and {names[1]!r} share "
+            f"the districts of a layer must not overlap; in {layer.title}, {names[0]!r} and {names[1]!r} share "
             f"{100 * part[worst]:.3g} % of the smaller one"
         )
 

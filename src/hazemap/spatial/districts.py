@@ -63,16 +63,16 @@ class Districts:
         levels, count = self.levels, len(self.labels)
         if levels.shape != (count,) or not 2 <= count <= MOST_DISTRICTS or len(self._shapes) != count:
             raise InputError(
-                f"districts are 1 to {MOST_DISTRICTS - 1:,} below a root, each with a name, a level and a polygon; "
+                f"there must be 1 to {MOST_DISTRICTS - 1:,} below a root, each with a name, a level and a polygon; "
                 f"found {count - 1:,} with {levels.size - 1:,} levels and {len(self._shapes) - 1:,} polygons"
             )
         steps = np.diff(levels)
         leaves = levels[np.append(steps <= 0, True)]
         if levels[0] != 0 or levels[1:].min() < 1 or steps.max() > 1 or (leaves < self.depth).any():
-            raise InputError("districts stand each before those in it, all as deep as the deepest one")
+            raise InputError("each district must stand before those inside it, and all branches must be equally deep")
         odd = [label for label in self.labels if not label.strip() or BETWEEN.strip() in label]
         if odd:
-            raise InputError(f"the name of a district is a text without {BETWEEN.strip()!r}; found {odd[0]!r}")
+            raise InputError(f"the name of a district must be text without {BETWEEN.strip()!r}; found {odd[0]!r}")
         if len(self._place) < count:
             seen: set[str] = set()
             twice = next(path for path in self._paths if path in seen or seen.add(path))  # type: ignore[func-returns-value]
@@ -246,7 +246,7 @@ class Districts:
     def _at(self, cells: Cells) -> NDArray[np.int64]:
         """The place of each in the order."""
         if (self.level(cells) < 0).any():
-            raise InputError("only districts of this tree have places in it; found other numbers")
+            raise InputError("some of these numbers are not districts of this tree")
         return (np.asarray(cells, dtype=np.uint64) >> PATH_BITS).astype(np.int64) - 1
 
     @cached_property

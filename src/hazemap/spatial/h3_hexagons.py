@@ -48,7 +48,7 @@ class Hexagons:
         check_fields(self)
         if not 0 <= self.coarsest <= self.finest <= FINEST:
             raise InputError(
-                f"H3 resolutions are 0 to {FINEST}, the coarsest before the finest;"
+                f"H3 resolutions must be 0 to {FINEST}, the coarsest before the finest;"
                 f" found {self.coarsest} and {self.finest}"
             )
         roots = cells_about(self.box, self.coarsest)
@@ -172,7 +172,7 @@ class Hexagons:
 
         for name in names:
             if not re.fullmatch("[0-9a-f]{15}", name):
-                raise InputError(f"an H3 cell is 15 hexadecimal digits in lower case; found {name!r}")
+                raise InputError(f"an H3 cell must be 15 lower-case hexadecimal digits; found {name!r}")
         cells = np.array([int(name, 16) for name in names], dtype=np.uint64)
         valid = np.asarray(cells_valid(cells, booleanarray=True), dtype=bool)
         resolution = _resolution(cells)

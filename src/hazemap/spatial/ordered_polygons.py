@@ -146,11 +146,11 @@ def unpack(text: str) -> Shapes:
         unpacker = lzma.LZMADecompressor()
         wkb = unpacker.decompress(base64.b64decode(content, validate=True), int(length) + 1)
         if len(wkb) != int(length) or not unpacker.eof:
-            raise ValueError("another length than it says")
+            raise ValueError("a length other than it declares")
         whole = shapely.from_wkb(wkb)
         shapes = np.asarray(shapely.get_parts(whole))
         if shapely.get_type_id(whole) != 7 or not np.isin(shapely.get_type_id(shapes), (3, 6)).all():
-            raise ValueError("something else than a collection of polygons")
+            raise ValueError("not a collection of polygons")
         if not (shapely.is_valid(shapes).all() and np.isfinite(shapely.get_coordinates(shapes)).all()):
             raise ValueError("rings that cross")
     except (ValueError, TypeError, lzma.LZMAError, shapely.errors.ShapelyError) as error:

@@ -45,16 +45,16 @@ class Quadtree:
     def __post_init__(self) -> None:
         check_fields(self)
         if not 0 <= self.depth <= DEEPEST:
-            raise InputError(f"the depth of a quadtree is 0 to {DEEPEST}; found {self.depth}")
+            raise InputError(f"the depth of a quadtree must be 0 to {DEEPEST}; found {self.depth}")
         inside = self.left >= 0 and self.top >= 0 and self.side > 0
         if not (inside and self.left + self.side <= 1 and self.top + self.side <= 1):
             raise InputError(
-                "the square of a quadtree lies in the world, 0 <= left, top and left + side, top + side <= 1;"
+                "the square of a quadtree must lie in the world, 0 <= left, top and left + side, top + side <= 1;"
                 f" found {self.left}, {self.top}, {self.side}"
             )
         if self.side / 2**self.depth < FINEST_SIDE:
             raise InputError(
-                f"depth {self.depth} cuts a square of side {self.side:g} finer than a few micrometres;"
+                f"depth {self.depth} would cut a square of side {self.side:g} finer than a few micrometres;"
                 " use a smaller depth"
             )
 
@@ -67,7 +67,7 @@ class Quadtree:
     def around(cls, box: Box, depth: int) -> "Quadtree":
         """The smallest square (to 1 cm) that holds the box, centred on it or shifted into the world."""
         if box.south >= MERCATOR_LATITUDE or box.north <= -MERCATOR_LATITUDE:
-            raise InputError(f"Web Mercator ends at ±{MERCATOR_LATITUDE:.2f} degrees; found the box {box}")
+            raise InputError(f"Web Mercator reaches only ±{MERCATOR_LATITUDE:.2f} degrees; found the box {box}")
         spread = [0.5 + degrees / 360 for degrees in (box.west, box.east)]
         fall = [
             0.5 - math.asinh(math.tan(math.radians(degrees))) / (2 * math.pi)

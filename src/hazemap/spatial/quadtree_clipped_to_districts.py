@@ -43,7 +43,7 @@ class DistrictQuadtree:
     def __post_init__(self) -> None:
         check_fields(self)
         if not 0 <= self.square.depth <= DEEPEST:
-            raise InputError(f"districts are cut by at most {DEEPEST} levels of squares; found {self.square.depth}")
+            raise InputError(f"districts can be cut by at most {DEEPEST} levels of squares; found {self.square.depth}")
 
     @property
     def depth(self) -> int:
@@ -95,7 +95,7 @@ class DistrictQuadtree:
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """The cell of each row; `NOWHERE` in no district, outside the square, or for NaN."""
         if not 0 <= level <= self.depth:
-            raise InputError(f"these district squares have levels 0 to {self.depth}; found {level}")
+            raise InputError(f"this tree has levels 0 to {self.depth}; found {level}")
         depth = self.districts.depth
         district = self.districts.cell_at(columns, min(level, depth))
         square = self.square.cell_at(columns, max(level - depth, 0))
@@ -125,7 +125,7 @@ class DistrictQuadtree:
         """The path to the district, then the digits of the square."""
         cells = np.asarray(cells, dtype=np.uint64)
         if (self.level(cells) < 0).any():
-            raise InputError("only cells of this tree have names; found other numbers")
+            raise InputError("some of these numbers are not cells of this tree")
         paths, digits = self.districts.names(_district(cells)), self.square.names(cells & _PATHS)
         return [path if inner == "root" else path + BETWEEN + inner for path, inner in zip(paths, digits, strict=True)]
 
@@ -137,7 +137,7 @@ class DistrictQuadtree:
         cells: Cells = district | self.square.named([digits for _, digits in parts])
         if (self.level(cells) < 0).any():
             found = names[int(np.argmax(self.level(cells) < 0))]
-            raise InputError(f"only the finest districts are cut into squares; found {found!r}")
+            raise InputError(f"only the finest districts can be cut into squares; found {found!r}")
         return cells
 
     def pixels(self, base: Cells) -> tuple[Ints, Ints]:

@@ -53,13 +53,11 @@ class SubdividedDistricts:
         dynamic = self.dynamic
         frames = 0 if self.cuts is None else len(self.cuts.frames)
         if (self.cuts is not None and self.cuts.base != self.base.square) or frames != len(dynamic):
-            raise InputError(
-                "cuts of districts have one frame for each dynamic district, in the district squares' own square"
-            )
+            raise InputError("there must be one frame for each dynamic district, inside the root square")
         if (self.base.districts.level(dynamic) < 0).any():
-            raise InputError("only districts of this tree can be cut; found other numbers")
+            raise InputError("some of these numbers are not districts of this tree")
         if (dynamic[1:] <= self._last[:-1]).any():
-            raise InputError("districts that are cut ascend, and none lies inside another")
+            raise InputError("districts to cut must be in ascending order, and none may lie inside another")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SubdividedDistricts):
@@ -290,7 +288,7 @@ class SubdividedDistricts:
         """The path to the district, then the way from its root, 0 and 1."""
         cells = np.asarray(cells, dtype=np.uint64)
         if (self.level(cells) < 0).any():
-            raise InputError("only cells of this tree have names; found other numbers")
+            raise InputError("some of these numbers are not cells of this tree")
         paths = self.base.districts.names((cells & ~_PATHS) | _ONE)
         ways = [bin(path)[3:] for path in (cells & _PATHS).tolist()]
         return [path + BETWEEN + way if way else path for path, way in zip(paths, ways, strict=True)]
@@ -305,7 +303,7 @@ class SubdividedDistricts:
             numbers.append((cell & ~_PATHS) | np.uint64(int("1" + way, 2)))
         cells = np.array(numbers, dtype=np.uint64)
         if len(cells) and (strange := self.level(cells) < 0).any():
-            raise InputError(f"this district is not cut so; found {names[int(np.argmax(strange))]!r}")
+            raise InputError(f"this district has no such cut; found {names[int(np.argmax(strange))]!r}")
         return cells
 
     def place(self, name: str) -> tuple[Any, Cells] | None:
@@ -321,7 +319,7 @@ class SubdividedDistricts:
     @property
     def _forest(self) -> BinaryPartition:
         if self.cuts is None:
-            raise InputError("none of these districts is dynamic, so none is cut into rectangles")
+            raise InputError("none of these districts is dynamic, so none can be cut into rectangles")
         return self.cuts
 
     @cached_property
@@ -345,7 +343,7 @@ class SubdividedDistricts:
         district = (np.asarray(cells, dtype=np.uint64) & ~_PATHS) | _ONE
         frame = np.searchsorted(self.dynamic, district)
         if not _among(district, self.dynamic).all():
-            raise InputError("only dynamic districts are cut into rectangles; found cells of others")
+            raise InputError("only dynamic districts can be cut into rectangles; found cells of others")
         return frame.astype(np.uint64) << PATH_BITS | np.asarray(cells, dtype=np.uint64) & _PATHS
 
     def _outer(self, cells: Cells) -> Cells:

@@ -42,11 +42,11 @@ class TwoLevelGrid(EqualByFields, PixelTree):
         second, blocks, pixels = self.second, self.first * self.first, 1 << self.base.depth
         if self.first < 1 or second.shape != (blocks,) or second.min() < 1:
             raise InputError(
-                f"a grid of grids has a whole number above 0 for each of its blocks; found {second.shape} numbers "
+                f"a two-level grid needs a positive whole number for each block; found {second.shape} numbers "
                 f"for {blocks} blocks"
             )
         if second.max() > MOST_CELLS or float((second.astype(float) ** 2).sum()) > MOST_CELLS:
-            raise InputError(f"a grid of grids has at most {MOST_CELLS:,} cells; cut it less finely")
+            raise InputError(f"a two-level grid has at most {MOST_CELLS:,} cells; cut it less finely")
         if int(second.max()) > pixels // self.first:
             raise InputError(
                 f"a square of {pixels} × {pixels} base cells has no {self.first} × {int(second.max())} parts: cut it "
@@ -114,7 +114,7 @@ class TwoLevelGrid(EqualByFields, PixelTree):
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """The cell of each row at this level; `NOWHERE` outside the root, or for NaN."""
         if not 0 <= level <= 2:
-            raise InputError(f"a grid of grids has levels 0 to 2; found {level}")
+            raise InputError(f"a two-level grid has levels 0 to 2; found {level}")
         found = self.positions(self.base.cell_at(columns, self.base.depth))
         cells = np.append(self.leaves, NOWHERE)[found]
         for _ in range(2 - level):
@@ -136,7 +136,7 @@ class TwoLevelGrid(EqualByFields, PixelTree):
         """`root`, column-row of a block, or column-row of the block and column-row in it."""
         level = self.level(cells)
         if ((level < 0) | (level > 2)).any():
-            raise InputError("only the root, blocks and parts have names; found other numbers")
+            raise InputError("some of these numbers are not cells of this grid")
         block = self._block(cells)
         inner = np.where(level == 2, _whole(cells) - self._start[block], 0)
         row, column = np.divmod(block, self.first)

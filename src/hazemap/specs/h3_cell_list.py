@@ -18,7 +18,7 @@ def listed(path: Path) -> tuple[str, ...]:
     """
     names = sorted({name.lower() for name in (_parquet(path) if path.suffix.lower() == ".parquet" else _text(path))})
     if not names:
-        raise InputError(f"{path} lists no cells: a name of an H3 cell in each line, such as 871f18b24ffffff")
+        raise InputError(f"{path} lists no cells: write one H3 cell per line, such as 871f18b24ffffff")
     for name in names:
         if not re.fullmatch("8[0-9a-f]{14}", name):
             raise InputError(f"{path} lists {name!r}; an H3 cell has 15 hexadecimal digits, such as 871f18b24ffffff")

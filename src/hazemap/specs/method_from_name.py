@@ -40,7 +40,7 @@ def method_from_name(
     finest of `cells`.
     """
     if isinstance(cells, DistrictFiles) and box is not None:
-        raise InputError("districts say themselves where the map is: leave the box out")
+        raise InputError("districts already say where the map is: leave the box out")
     named, argument = _understood(method, cells)
     options: dict[str, Any] = {"bounding": rule}
     if named.parameter not in (None, LEVEL) and argument:
@@ -160,7 +160,7 @@ def _level(named: NamedMethod, level: int | None, cells: QuadtreeCells | Hexagon
     if level is None:
         spelled = f"{name}:LEVEL" if named.parameter == LEVEL else "quadtree:LEVEL"
         raise InputError(
-            f"how fine shall a {name} map be? {spelled} cuts the box LEVEL times in each direction in half; "
+            f"say how fine the {name} map be? {spelled} cuts the box LEVEL times in each direction in half; "
             "`hazemap plan` recommends a level, and the method fitted-level finds one by itself"
         )
     if 4**level > MOST_CELLS or (cells.depth is not None and level > cells.depth):

@@ -46,7 +46,7 @@ def budget(epsilon: Number | None, delta: Number | None, rho: Number | None) -> 
     if rho is None and epsilon is not None:
         return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
     given = ", ".join(name for name, number in named.items() if number is not None)
-    raise InputError(f"a budget is epsilon, epsilon with delta, or rho alone; given: {given or 'none of them'}")
+    raise InputError(f"give epsilon, epsilon and delta, or rho alone; found {given or 'none of them'}")
 
 
 def refuse_absurd(budget: Budget) -> None:
@@ -59,9 +59,9 @@ def refuse_absurd(budget: Budget) -> None:
     if any(max(number.numerator, number.denominator) >= 10**_DIGITS for number in numbers):
         raise InputError(f"a budget has at most {_DIGITS} digits above and below its fraction's bar: round it")
     if squared < LEAST_EPSILON**2:
-        raise InputError(f"{budget} is so little that the noise would drown everybody alive: ask for {_range()}")
+        raise InputError(f"{budget} is so small that the noise would exceed the world's population: ask for {_range()}")
     if squared > LARGEST_EPSILON**2:
-        raise InputError(f"{budget} protects nobody: ask for {_range()}")
+        raise InputError(f"{budget} is so large that it protects nobody: ask for {_range()}")
 
 
 def warning_about(budget: Budget) -> str | None:

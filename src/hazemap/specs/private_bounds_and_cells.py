@@ -42,8 +42,9 @@ class ValuePreparation:
             refuse("a way to find bounds", f"{PRIVATE} (or none: declare low and high)", bounds)
         if bounds and low is not None and high is not None:
             raise InputError(
-                "both bounds are declared, so there is none to be found: leave out --bounds private (bounds), or --low "
-                "or --high (low, high); one that is declared is kept, and the other one is found"
+                "both bounds are declared, so there is nothing left to find: leave out "
+                "--bounds private (bounds), or --low "
+                "or --high (low, high); a declared bound is kept, and the other is found"
             )
         return cls(bounds is not None, select)
 

@@ -65,7 +65,7 @@ class ReleaseSpec(Specification):
         refuse_too_wide(self.budget, self.bounding.sensitivity)
         if isinstance(self.bounding, RowIsPerson) and self.table.person is not None:
             raise InputError(
-                f"each row is a person of its own, and the column {self.table.person!r} names the person: it can only "
+                f"either every row is a person, or the column {self.table.person!r} names the person: it can only "
                 "be one of them"
             )
         if self.value is not None and not isinstance(self.bounding, OneVote):

@@ -122,7 +122,7 @@ def to_toml(document: Mapping[str, Value]) -> str:
 def from_toml(text: str) -> dict[str, Value]:
     """What `to_toml` wrote, or somebody by hand."""
     if len(text) > LONGEST:
-        raise InputError(f"a specification has at most {LONGEST:,} characters; this has {len(text):,}")
+        raise InputError(f"a specification may have at most {LONGEST:,} characters; this has {len(text):,}")
     try:
         return checked(tomllib.loads(text))
     except (ValueError, RecursionError) as error:  # of TOML itself, and of numbers with thousands of digits
@@ -132,10 +132,10 @@ def from_toml(text: str) -> dict[str, Value]:
 def checked(data: object) -> dict[str, Value]:
     """A flat document of names and plain values; `InputError` for anything else."""
     if not isinstance(data, Mapping):
-        raise InputError("a specification has names with a value each")
+        raise InputError("a specification must be a table of names and values")
     for name, value in data.items():
         if not isinstance(name, str):
-            raise InputError("the names of a specification are texts")
+            raise InputError("the names in a specification must be text")
         items = value if isinstance(value, list) else [value]
         numbers = isinstance(value, list)
         for item in items:
@@ -196,7 +196,7 @@ def _written(name: str, value: Value) -> str:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise InputError(f"{name} holds bytes that are no text, which TOML cannot hold: rename the file") from None
+            raise InputError(f"{name} is not valid text, and TOML cannot hold it: rename the file") from None
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list):
         return "[" + ", ".join(repr(item) for item in value) + "]"

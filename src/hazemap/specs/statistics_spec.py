@@ -129,7 +129,7 @@ class StatisticsSpec(Specification):
         values_only(self.model)
         ranks = self.quantiles
         if not all(isinstance(rank, float) and 0 < rank < 1 for rank in ranks) or len(set(ranks)) < len(ranks):
-            raise InputError(f"quantiles have ranks between 0 and 1, none twice, such as 0.1,0.5,0.9; found {ranks}")
+            raise InputError(f"quantiles must be distinct ranks between 0 and 1, such as 0.1,0.5,0.9; found {ranks}")
         _ = self.finding, self.timeslots, self.algorithm
 
     @cached_property
@@ -175,7 +175,7 @@ class StatisticsSpec(Specification):
     def read(cls, given: dict[str, Any]) -> dict[str, Any]:
         """The fields that only statistics have, understood where they are texts."""
         if "value" not in given:
-            raise InputError("statistics are of a value: name its column")
+            raise InputError("statistics need a value: name its column")
         if isinstance(given.get("cells"), str):
             given["cells"] = cells_of_values(given["cells"])
         return given | {"quantiles": tuple(float(rank) for rank in given.get("quantiles", ()))}
@@ -293,7 +293,7 @@ def _method(
 
     if isinstance(cells, DistrictFiles):
         if box is not None:
-            raise InputError("districts say themselves where the map is: leave the box out")
+            raise InputError("districts already say where the map is: leave the box out")
         districts = opened_districts(cells)
         return found(CellStatistics(districts, districts.depth, slots, value_encoding, rule))
     if isinstance(cells, QuadtreeCells):
@@ -305,7 +305,7 @@ def _method(
         return found(CellStatistics(domain(cells, box), cells.depth, slots, value_encoding, rule))
     if isinstance(cells, HexagonList):
         if box is not None:
-            raise InputError("a list of hexagons says itself where the map is: leave the box out")
+            raise InputError("a list of hexagons already says where the map is: leave the box out")
         names = listed(Path(cells.file))
         return found(
             CellStatistics(

@@ -39,9 +39,9 @@ class TableSpec:
         for name in COLUMNS:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
-                raise InputError(f"{name} is a text that is not empty; found {type(value).__name__}")
+                raise InputError(f"{name} must be non-empty text; found {type(value).__name__}")
         if not isinstance(self.dialect, CsvDialect):
-            raise InputError(f"the dialect of a table is a CsvDialect; found {type(self.dialect).__name__}")
+            raise InputError(f"the dialect of a table must be a CsvDialect; found {type(self.dialect).__name__}")
 
     @classmethod
     def taken(cls, source: str | None, given: dict[str, Any]) -> "TableSpec":

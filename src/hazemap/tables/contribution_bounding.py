@@ -190,7 +190,7 @@ class OneVote(_Rule):
         super().__post_init__()
         _at_least_one(self.scale, "the number of micro-votes a person")
         if self.scale > 1 << 16:
-            raise InputError(f"at most 65536 micro-votes a person, not {self.scale}: sums must fit 64 bits")
+            raise InputError(f"a person can have at most 65536 micro-votes, not {self.scale}: sums must fit 64 bits")
 
     @property
     def largest(self) -> int:
@@ -256,9 +256,11 @@ class OwnMeans(_Rule):
         _at_least_one(self.records, "the number of records that a person counts for")
         _at_least_one(self.scale, "the number of micro-votes a record")
         if self.outside.asked:
-            raise InputError("values are measured in cells: rows outside them are dropped")
+            raise InputError("values are measured inside cells, so rows outside must be dropped")
         if max(self.cells, self.records) > 1 << 16 or self.largest > 1 << 50:
-            raise InputError("a person counts in 65536 cells at most, for 65536 records at most: sums must fit 64 bits")
+            raise InputError(
+                "a person can count in at most 65536 cells, with at most 65536 records: sums must fit 64 bits"
+            )
 
     @property
     def largest(self) -> int:

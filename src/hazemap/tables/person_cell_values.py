@@ -68,7 +68,9 @@ class PersonCellValues:
 
     def votes(self, tree: Tree, bounding: Bounding) -> Votes:
         """`TableError`: these pairs answer for values whose numbers of people are public, and for nothing else."""
-        raise TableError(f"pairs of people and places answer no question about {type(tree).__name__} under {bounding}")
+        raise TableError(
+            f"a table of people and places cannot answer questions about {type(tree).__name__} under {bounding}"
+        )
 
 
 @dataclass(frozen=True, eq=False)

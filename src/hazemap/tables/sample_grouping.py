@@ -100,7 +100,7 @@ class _Arrays:
 
     def __post_init__(self) -> None:
         if self.most < 1:
-            raise InputError(f"an array holds 1 sample or more, not {self.most}")
+            raise InputError(f"an array must hold at least 1 sample, not {self.most}")
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Clock:
         clocks(self.zone)
         rising = all(a < b for a, b in pairwise(self.edges))
         if not self.edges or not rising or not self.edges[0] >= 0 or not self.edges[-1] < DAY:
-            raise InputError("parts of a day begin at rising times between 00:00 and 23:59")
+            raise InputError("parts of a day must begin at increasing times between 00:00 and 23:59")
 
     @classmethod
     def hours(cls, zone: str) -> "Clock":
@@ -139,7 +139,7 @@ class Spans:
         check_fields(self)
         clocks(self.zone)
         if not all(a < b for a, b in pairwise(self.edges)) or not 2 <= len(self.edges) <= MOST_SLOTS + 1:
-            raise InputError(f"stretches of time have 2 to {MOST_SLOTS + 1:,} rising times, found {len(self.edges):,}")
+            raise InputError(f"time intervals need 2 to {MOST_SLOTS + 1:,} increasing times; found {len(self.edges):,}")
 
     @classmethod
     def every(cls, seconds: int, zone: str, since: str, until: str) -> "Spans":
@@ -202,7 +202,7 @@ def clocks(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InputError(f"a time zone is a name such as Europe/Berlin or UTC; found {name!r}") from None
+        raise InputError(f"a time zone must be a name such as Europe/Berlin or UTC; found {name!r}") from None
 
 
 def local(name: str, moments: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -232,7 +232,7 @@ def moment(name: str, text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"a time is written as 2024-05-31 or 2024-05-31T18:00:00+02:00; found {text!r}") from None
+        raise InputError(f"write a time as 2024-05-31 or 2024-05-31T18:00:00+02:00; found {text!r}") from None
     return (found if found.tzinfo else found.replace(tzinfo=clocks(name))).astimezone(UTC)
 
 

@@ -50,7 +50,7 @@ class BinaryAttribute:
         if not base.any():
             return self.tree.children(inner) << _TWO
         if not base.all():
-            raise InputError("the children of base cells and of other cells are asked for apart")
+            raise InputError("ask for the children of base cells and of other cells separately")
         sides: Cells = ((inner << _TWO)[:, None] | np.array([2, 3], dtype=np.uint64)).ravel()
         return sides
 
@@ -102,7 +102,7 @@ class BinaryAttribute:
         """The cells with these names."""
         parts = [name.partition(" ") for name in names]
         if any(side not in ("", "no", "yes") or bool(space) != bool(side) for _, space, side in parts):
-            raise InputError("a cell with a mark is the name of a cell, perhaps with ' no' or ' yes' behind it")
+            raise InputError("write a marked cell as the name of a cell, followed by ' no' or ' yes' if you like")
         inner = self.tree.named([name for name, _, _ in parts])
         return inner << _TWO | np.array([{"": 0, "no": 2, "yes": 3}[side] for *_, side in parts], dtype=np.uint64)
 
@@ -124,7 +124,7 @@ class AttributeCells:
     def __post_init__(self) -> None:
         check_fields(self)
         if (self.cells.cells == NOWHERE).any():
-            raise InputError("rows that lie nowhere have no side: leave NOWHERE out of the cells")
+            raise InputError("rows outside the map are neither marked nor unmarked: leave NOWHERE out of the cells")
 
     @property
     def tree(self) -> BinaryAttribute:

@@ -45,7 +45,7 @@ class CellTimeSlots(OneLevelTree):
     def __post_init__(self) -> None:
         check_fields(self)
         if (self.cells.cells == NOWHERE).any() or not self.cells.size:
-            raise InputError("values are measured in one cell or more, and not in NOWHERE")
+            raise InputError("values need at least one cell, and NOWHERE is not one")
         if self.size > MOST_PLACES:
             raise InputError(
                 f"{self.cells.size:,} cells × {len(self.slots.names):,} slots × {self.value_encoding.size} counters "
@@ -138,7 +138,5 @@ class ObservedCellSlots:
     def occupied(self, cells: Cells) -> CellTimeSlots:
         """The places of the cells in which rows were found, in ascending order."""
         if not len(cells):
-            raise InputError(
-                "no row lies in a cell and a slot, with a value: look at the box, the times and the column"
-            )
+            raise InputError("no row has a value inside a cell and a slot: check the box, the times and the column")
         return CellTimeSlots(Leaves(self.tree, cells), self.slots, self.value_encoding)

@@ -51,7 +51,7 @@ class OneLevelTree(ABC):
 
     def children(self, cells: Cells) -> Cells:
         """`InputError`: they are not cut any further."""
-        raise InputError(f"{self.what} is not cut any further; found {len(cells)} to cut")
+        raise InputError(f"{self.what} cannot be cut any further; found {len(cells)} to cut")
 
     def parent(self, cells: Cells) -> Cells:
         """`InputError`: they are the root."""
@@ -104,7 +104,7 @@ class FloatGrid(OneLevelTree):
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """The cell of each row's value: O(rows)."""
         if level != 0:
-            raise InputError(f"a line of numbers has level 0, not {level}")
+            raise InputError(f"numeric bins have level 0, not {level}")
         value, _, known = values_and_slots(columns, self.slots)
         if self.box is not None:
             known &= self.box.holds(*coordinates(columns))
@@ -131,7 +131,7 @@ class FloatGrid(OneLevelTree):
 
     def outlines(self, cells: Cells) -> NDArray[Any]:
         """`InputError`: numbers are no places."""
-        raise InputError(f"{len(cells)} parts of a line of numbers cannot be drawn on a map: they are no places")
+        raise InputError(f"{len(cells)} numeric bins cannot be drawn on a map: they are not places")
 
     def names(self, cells: Cells) -> list[str]:
         """From where each is."""
@@ -163,7 +163,7 @@ class HistogramBins:
         object.__setattr__(self, "starts", tuple(int(start) for start in self.starts))
         rising = all(a < b for a, b in pairwise(self.starts))
         if not self.starts or self.starts[0] != 1 or not rising or self.starts[-1] > self.tree.size:
-            raise InputError(f"bins begin at rising cells, the first at 1 and none above {self.tree.size:,}")
+            raise InputError(f"bins must begin at increasing cells, the first at 1 and none above {self.tree.size:,}")
 
     @classmethod
     def between(cls, tree: FloatGrid, low: float, high: float, bins: int) -> "HistogramBins":

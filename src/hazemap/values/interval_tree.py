@@ -41,9 +41,9 @@ class IntervalTree:
     def __post_init__(self) -> None:
         object.__setattr__(self, "branchings", tuple(int(number) for number in self.branchings))
         if not (isfinite(self.low) and isfinite(self.high) and self.low < self.high):
-            raise InputError(f"values lie between two numbers, the lower one first, not {self.low} and {self.high}")
+            raise InputError(f"the lower bound of values must be below the upper one; found {self.low} and {self.high}")
         if not 1 <= self.bins <= MOST_BINS or not self.branchings or min(self.branchings) < 1:
-            raise InputError(f"a tree of intervals has 1 to {MOST_BINS} bins, and branchings of 1 or more")
+            raise InputError(f"an interval tree has 1 to {MOST_BINS} bins, and branching factors of at least 1")
         if not self.bins <= prod(self.branchings) < 1 << 47:
             raise InputError(f"the branchings {self.branchings} do not reach {self.bins} bins")
 
@@ -71,7 +71,7 @@ class IntervalTree:
         """The intervals that each is cut into, in order."""
         level, index = self._taken_apart(cells)
         if len(cells) and level.max() >= self.depth:
-            raise InputError("bins are not cut any further")
+            raise InputError("bins cannot be cut any further")
         parts = np.array(self.branchings, dtype=np.int64)[level]
         number = np.minimum(parts, -(-(self.bins - index * self._widths[level]) // self._widths[level + 1]))
         return _put_together(np.repeat(level + 1, number), consecutive(index * parts, number))
@@ -100,7 +100,7 @@ class IntervalTree:
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """The interval of a level that each row's `value` lies in, the upper end of a bin in the next one."""
         if "value" not in columns:
-            raise InputError(f"intervals need a column called value; found {', '.join(sorted(columns)) or 'none'}")
+            raise InputError(f"intervals need a column named value; found {', '.join(sorted(columns)) or 'none'}")
         value = np.clip(np.asarray(columns["value"], dtype=np.float64), self.low, self.high)
         known = ~np.isnan(value)
         part = (np.where(known, value, self.low) - self.low) / (self.high - self.low)
@@ -115,7 +115,7 @@ class IntervalTree:
 
     def outlines(self, cells: Cells) -> NDArray[Any]:
         """`InputError`: intervals of a value are no places."""
-        raise InputError(f"{len(cells)} intervals of a value cannot be drawn on a map: they are no places")
+        raise InputError(f"{len(cells)} intervals of a value cannot be drawn on a map: they are not places")
 
     def names(self, cells: Cells) -> list[str]:
         """Level and number from 0 on, "2/37"."""
@@ -130,7 +130,7 @@ class IntervalTree:
             if (self.level(cells) != level).any() or self.names(cells) != names:
                 raise ValueError
         except (ValueError, OverflowError) as error:
-            raise InputError("intervals are named by their level and number, such as 2/37") from error
+            raise InputError("write an interval as its level and number, such as 2/37") from error
         return cells
 
     def _taken_apart(self, cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

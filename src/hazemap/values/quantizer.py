@@ -28,15 +28,15 @@ class Quantizer:
 
     def __post_init__(self) -> None:
         if not (isfinite(self.low) and isfinite(self.high) and self.low < self.high):
-            raise InputError(f"values lie between two numbers, the lower one first, not {self.low} and {self.high}")
+            raise InputError(f"the lower bound of values must be below the upper one; found {self.low} and {self.high}")
         if not 1 <= self.steps <= 1 << 16:
-            raise InputError(f"values are read on 1 to 65536 steps, not {self.steps}: sums must fit 64 bits")
+            raise InputError(f"the number of steps must be 1 to 65536, not {self.steps}: sums must fit 64 bits")
 
     def read(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Readings 0 … steps of any values but NaN (`InputError`); infinite ones are clipped. O(values)."""
         scaled = np.clip(np.asarray(values, dtype=np.float64), self.low, self.high)
         if np.isnan(scaled).any():
-            raise InputError("a value that is not a number cannot be read: leave such rows out first")
+            raise InputError("a value is not a number: leave such rows out first")
         scaled -= self.low
         scaled *= self.steps / (self.high - self.low)
         readings: NDArray[np.int64] = np.rint(scaled, out=scaled).astype(np.int64)

@@ -48,10 +48,10 @@ class ValueEncoding:
         Quantizer(self.low, self.high, STEPS)
         if self.degree not in (1, 2) or not (self.bins == 0 or 2 <= self.bins <= MOST_BINS):
             raise InputError(
-                f"a value encoding has degree 1 (means) or 2 (variances too), and no bins or 2 to {MOST_BINS:,}"
+                f"a value encoding needs degree 1 (means) or 2 (variances too), and no bins or 2 to {MOST_BINS:,}"
             )
         if len(self.weights) != 2 or not all(1 <= weight <= 64 for weight in self.weights):
-            raise InputError("moments and bins have a whole weight each, 1 to 64")
+            raise InputError("the weights of moments and bins must be whole numbers from 1 to 64")
 
     @cached_property
     def quantizer(self) -> Quantizer:

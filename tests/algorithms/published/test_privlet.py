@@ -62,5 +62,5 @@ def test_the_same_answers_give_the_same_map(curator):
 def test_hexagons_and_shrinkage_are_refused():
     with pytest.raises(InputError, match="rows and columns"):
         Privlet(Hexagons(Box(13.2, 52.4, 13.6, 52.6), 5, 9), 2)
-    with pytest.raises(InputError, match="without minus signs"):
+    with pytest.raises(InputError, match="unbiased or non-negative"):
         Privlet(TREE, 5, reading=Reading.SHRUNK)

@@ -58,12 +58,12 @@ def test_permute_and_flip_survives_the_widest_scores():
     ("scores", "sensitivity", "epsilon", "words"),
     [
         (np.array([], dtype=np.int64), 1, Fraction(1), "groups of one candidate or more"),
-        (np.zeros((2, 2), dtype=np.int64), 1, Fraction(1), "a flat array of scores"),
-        (np.zeros(2), 1, Fraction(1), "one integer score or more"),
-        (np.zeros(2, dtype=np.uint64), 1, Fraction(1), "one integer score or more"),
-        (np.zeros(2, dtype=np.int64), 0, Fraction(1), "a sensitivity of 1 or more"),
-        (np.zeros(2, dtype=np.int64), 1, Fraction(0), "epsilon above 0"),
-        (np.zeros(2, dtype=np.int64), 1, Fraction(-1), "epsilon above 0"),
+        (np.zeros((2, 2), dtype=np.int64), 1, Fraction(1), "permute-and-flip needs a one-dimensional array of scores"),
+        (np.zeros(2), 1, Fraction(1), "permute-and-flip needs a one-dimensional array of at least"),
+        (np.zeros(2, dtype=np.uint64), 1, Fraction(1), "permute-and-flip needs a one-dimensional array of at least"),
+        (np.zeros(2, dtype=np.int64), 0, Fraction(1), "a choice needs a sensitivity of at least 1 and a positive"),
+        (np.zeros(2, dtype=np.int64), 1, Fraction(0), "a positive epsilon"),
+        (np.zeros(2, dtype=np.int64), 1, Fraction(-1), "a positive epsilon"),
     ],
 )
 def test_permute_and_flip_refuses_what_it_cannot_choose_from(scores, sensitivity, epsilon, words):

@@ -34,13 +34,13 @@ class CellVisits:
         for name in ("person", "cell", "samples"):
             object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.int64))
         if not len(self.person) or not self.person.shape == self.cell.shape == self.samples.shape:
-            raise InputError("there is a pair of a person and a cell at least, each with a number of samples")
+            raise InputError("there must be at least one pair of a person and a cell, each with its number of samples")
         if min(self.person.min(), self.cell.min()) < 0 or self.samples.min() < 1:
-            raise InputError("people and cells count from 0, and a pair has a sample at least")
+            raise InputError("numbers of people and cells start at 0, and every pair needs at least one sample")
         order = np.lexsort((self.cell, self.person))
         person, cell = self.person[order], self.cell[order]
         if ((person[1:] == person[:-1]) & (cell[1:] == cell[:-1])).any():
-            raise InputError("a pair of a person and a cell occurs twice: add their samples up first")
+            raise InputError("a pair of a person and a cell occurs twice: add up its samples first")
 
     @classmethod
     def counted(cls, person: NDArray[Any], cell: NDArray[Any]) -> "CellVisits":
@@ -105,7 +105,7 @@ def chop_user(presence: CellVisits, asked: ChopUserQuery, epsilon: float) -> Cho
     from hazemap.algorithms.published.chop_user_kernels import chop
 
     if not epsilon > 0 or not asked.width > 0:
-        raise InputError(f"epsilon and the width of the range are above 0, not {epsilon} and {asked.width}")
+        raise InputError(f"epsilon and the width of the range must be positive, not {epsilon} and {asked.width}")
     by_cell = np.lexsort((-presence.samples, presence.cell))  # within a cell, those with most samples first
     by_person = np.argsort(presence.person, kind="stable")
     cells, people = int(presence.cell.max()) + 1, int(presence.person.max()) + 1

@@ -51,7 +51,7 @@ class PublishedPyramid:
 
     def __post_init__(self) -> None:
         if self.kept < 1:
-            raise InputError(f"a pyramid keeps 1 cell a level or more, not {self.kept}")
+            raise InputError(f"a pyramid must keep at least 1 cell per level, not {self.kept}")
 
     @property
     def first(self) -> int:

@@ -69,7 +69,7 @@ class Geometric:
 
     def __post_init__(self) -> None:
         if not 1 <= self.grain <= 1 << 10:
-            raise InputError(f"the weight of the root is 1 to 1024, not {self.grain}")
+            raise InputError(f"the weight of the root must be 1 to 1024, not {self.grain}")
 
     @property
     def weights(self) -> tuple[int, ...]:
@@ -112,7 +112,7 @@ class HB:
     def __post_init__(self) -> None:
         rising = all(coarse < fine for coarse, fine in pairwise(self.levels))
         if not self.levels or not rising or self.levels[0] < 0:
-            raise InputError(f"a hierarchy is of some levels of its tree, the coarsest first; found {self.levels}")
+            raise InputError(f"a hierarchy needs levels of its tree, the coarsest first; found {self.levels}")
 
     @property
     def level(self) -> int:
@@ -135,7 +135,7 @@ class HB:
     ) -> "HB":
         """The levels of a quadtree, down to `level`, that make the mean variance of a rectangle least."""
         if not isinstance(tree, Quadtree) or level < 0:
-            raise InputError("rectangles are made of the cells of a level of a quadtree: choose quadtree cells")
+            raise InputError("this method merges cells of a quadtree into rectangles: choose quadtree cells")
         above = (chosen for number in range(max(level, 1)) for chosen in combinations(range(1, level), number))
         return cls(tree, min(((*upper, level) for upper in above), key=rectangle_variance), bounding, reading)
 

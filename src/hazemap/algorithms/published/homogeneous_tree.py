@@ -48,7 +48,7 @@ class BudgetAllotment:
 
     def __post_init__(self) -> None:
         if not len(self.deciding) == len(self.cutting) == len(self.fullness):
-            raise InputError("an allotment has a count, a cut and a fullness for each level")
+            raise InputError("a budget allotment needs a count, a cut and a fullness for each level")
         spent = sum((*self.deciding, *self.cutting), Fraction(0))
         if min((*self.deciding, *self.cutting), default=0) < 0 or spent >= self.left:
             raise InputError(
@@ -95,7 +95,7 @@ class TreeGrower:
 
     def __post_init__(self) -> None:
         if self.turns < 0 or self.least_pixels < 1:
-            raise InputError("lines are looked for in 0 turns or more, and cells of one pixel are not cut")
+            raise InputError("the number of turns must not be negative, and a cell of one pixel cannot be cut")
 
     def grown(self, tree: Cuttable, roots: Cells, allotments: Sequence[BudgetAllotment]) -> Rounds[GrownTree]:
         """Ask until there are only leaves, then count those; `allotments` has one entry a root.

@@ -68,7 +68,7 @@ class HTF:
     def __post_init__(self) -> None:
         if not 0 < self.share_of_number < 1 or not 0 <= self.share_a_level < 1 or self.people_a_cell < 1:
             raise InputError(
-                "a tree of even density gives its height and its cuts parts of the budget, below all of it"
+                "the height and the cuts of a homogeneous tree must leave a part of the budget for its leaves"
             )
         square_of(self.tree, "a tree of even density")
         self._grower()

@@ -58,11 +58,17 @@ class KDTree:
 
     def __post_init__(self) -> None:
         if not 0 < self.medians < 1 or self.people_a_cell < 1 or not 0 <= self.growth <= 1:
-            raise InputError("a kd-tree gives medians a part of the budget between 0 and 1, and people to a cell")
+            raise InputError(
+                "the part of the budget for a kd-tree's medians must be between 0 and 1, and "
+                "a cell must hold at least one person"
+            )
         if min(self.above, self.below) < 0 or self.above + self.below > 1:
-            raise InputError("the levels that are cut in the middle are parts of all levels, at the top and the bottom")
+            raise InputError(
+                "the parts of the levels that are cut in the middle, at the top and at "
+                "the bottom, must be between 0 and 1"
+            )
         if not 1 <= self.grain <= 1 << 10 or (self.cuts is not None and not 1 <= self.cuts <= DEEPEST):
-            raise InputError(f"a way to a leaf has 1 to {DEEPEST} cuts, and the weight of the root is 1 to 1024")
+            raise InputError(f"a path to a leaf has 1 to {DEEPEST} cuts, and the weight of the root is 1 to 1024")
         square_of(self.tree, "a kd-tree")
 
     @classmethod

@@ -64,7 +64,9 @@ class TopCells:
 
     def __post_init__(self) -> None:
         if not 0 < self.kept <= 1:
-            raise InputError(f"above 0 and at most 100 % of the cells are kept, not {float(self.kept):.3%}")
+            raise InputError(
+                f"the part of the cells to keep must be above 0 and at most 100 %, not {float(self.kept):.3%}"
+            )
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """One query."""

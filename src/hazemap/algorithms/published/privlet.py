@@ -36,9 +36,11 @@ class Privlet:
 
     def __post_init__(self) -> None:
         if self.reading is Reading.SHRUNK:
-            raise InputError("a wavelet is read unbiased or without minus signs: no cells have a parent to be drawn to")
+            raise InputError(
+                "a wavelet map can be read unbiased or non-negative only: its cells have no parent to shrink towards"
+            )
         if not isinstance(self.tree, Quadtree) or self.level < 1:
-            raise InputError("a wavelet has rows and columns: choose quadtree cells, and a level from 1 on")
+            raise InputError("a wavelet needs rows and columns: choose quadtree cells and a level of at least 1")
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""

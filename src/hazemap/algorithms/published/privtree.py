@@ -42,7 +42,9 @@ class PrivTree:
 
     def __post_init__(self) -> None:
         if not 0 < self.growing < 1:
-            raise InputError("a part of the budget between 0 and 1 grows the tree, and the rest counts its leaves")
+            raise InputError(
+                "the part of the budget that grows the tree must be between 0 and 1: the rest counts its leaves"
+            )
 
     @property
     def fan(self) -> int:

@@ -48,7 +48,10 @@ class AdaptiveGrid:
 
     def __post_init__(self) -> None:
         if not 0 < self.blocks < 1 or self.people_a_cell < 1:
-            raise InputError("an adaptive grid gives blocks a part of the budget between 0 and 1, and people to a cell")
+            raise InputError(
+                "the part of the budget for an adaptive grid's blocks must be between 0 and 1, "
+                "and a cell must hold at least one person"
+            )
         square_of(self.tree, "an adaptive grid")
         if isinstance(self.bounding, AtMostCells) and self.bounding.most > 1:
             raise InputError(

@@ -46,7 +46,7 @@ class PlainMean:
 
     def __post_init__(self) -> None:
         if self.most < 0:
-            raise InputError(f"of each person some samples count, or with 0 all, not {self.most}")
+            raise InputError(f"the number of samples per person must be 0 (all of them) or more, not {self.most}")
         object.__setattr__(self, "most", min(self.most or self.contributions.most, self.contributions.most))
 
     def rounds(self, prices: Prices) -> Rounds[Mean]:  # noqa: ARG002 - one query needs no price
@@ -108,7 +108,7 @@ class QuantileMean(_OfArrays):
 
     def __post_init__(self) -> None:
         if self.rank is not None and not 0 <= self.rank < Fraction(1, 2):
-            raise InputError(f"means are clipped at a rank from 0 to below 1/2, not {self.rank}")
+            raise InputError(f"the rank at which means are clipped must be at least 0 and below 1/2, not {self.rank}")
 
     def rounds(self, prices: Prices) -> Rounds[Mean]:
         """Two choices, asked together, and a sum."""
@@ -184,7 +184,7 @@ class BalancedMean:
 
     def __post_init__(self) -> None:
         if not 0 < self.reach <= 1 or self.most < 0:
-            raise InputError("a reach is a part of the range, and a weight 1 or more, or 0 for the best one")
+            raise InputError("a reach must be between 0 and 1, and a weight at least 1, or 0 for the best one")
 
     def rounds(self, prices: Prices) -> Rounds[Mean]:
         """One choice."""

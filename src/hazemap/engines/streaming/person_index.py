@@ -98,7 +98,7 @@ class NamedPeople(PersonIndex):
     def enter(self, batch: RowBatch, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The place of the person of each of these rows; a new person gets the next place."""
         if batch.texts is None:
-            raise TypeError("ids that are texts come with their texts")
+            raise TypeError("text ids need their texts")
         data, offsets = batch.texts
         self.seeds = grown(self.seeds, self.count, len(rows))
         self._ends = grown(self._ends, self.count, len(rows))

@@ -87,7 +87,7 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
 def check_size(size: int) -> None:
     """`InputError` for a number of draws below 0."""
     if size < 0:
-        raise InputError(f"a sampler draws 0 numbers or more, not {size}")
+        raise InputError(f"a sampler cannot draw a negative number of values: {size}")
 
 
 def toss(stream: Stream, coin: Coin, words: int) -> Lanes:
@@ -148,7 +148,7 @@ def binomial(stream: Stream, coin: Digits, trials: NDArray[np.int64]) -> NDArray
     """
     going = np.array(trials, dtype=np.int64)
     if (going < 0).any():
-        raise InputError("a coin is tossed 0 times or more")
+        raise InputError("a coin cannot be tossed a negative number of times")
     heads = np.zeros_like(going)
     known, d = _KNOWN, 0
     while going.any():

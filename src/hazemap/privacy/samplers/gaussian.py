@@ -34,7 +34,7 @@ def discrete_gaussian(stream: Stream, variance: Fraction, size: int) -> NDArray[
     """
     if not 0 < variance <= LARGEST_VARIANCE:
         raise InputError(
-            f"noise needs a variance above 0 and at most 2^100, not {shown(variance)}: "
+            f"the variance of noise must be above 0 and at most 2^100, not {shown(variance)}: "
             "spend more, or count less per person"
         )
     check_size(size)

@@ -90,7 +90,8 @@ def check_scale(scale: Fraction) -> None:
     """`InputError` for a scale of which noise would not fit 64 bits."""
     if not 0 < scale <= LARGEST_SCALE:
         raise InputError(
-            f"noise needs a scale above 0 and at most 2^50, not {shown(scale)}: spend more, or count less per person"
+            f"the scale of noise must be above 0 and at most 2^50, not {shown(scale)}: "
+            "spend more, or count less per person"
         )
 
 

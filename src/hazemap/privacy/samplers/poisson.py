@@ -28,7 +28,9 @@ def poisson(stream: Stream, mean: Fraction, size: int) -> NDArray[np.int64]:
     dtype('int64')
     """
     if not 0 < mean <= LARGEST_MEAN:
-        raise InputError(f"a Poisson number has a mean above 0 and at most {LARGEST_MEAN} here, not {shown(mean)}")
+        raise InputError(
+            f"the mean of a Poisson variable must be above 0 and at most {LARGEST_MEAN} here, not {shown(mean)}"
+        )
     check_size(size)
     table = _first_word(mean)
     word = stream.words(size)

@@ -53,7 +53,7 @@ def polya_difference(stream: Stream, shape: Fraction, scale: Fraction, size: int
         )
     check_scale(scale)
     if not 0 <= size <= 1 << 40:
-        raise InputError(f"a sampler draws from 0 to 2^40 numbers, not {size}")
+        raise InputError(f"a sampler can draw 0 to 2^40 values, not {size}")
     whole, rest = divmod(shape, 1)
     drawn = np.zeros(size, dtype=np.int64)
     for start in range(0, size, _DRAWS):

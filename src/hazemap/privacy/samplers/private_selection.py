@@ -25,7 +25,7 @@ def permute_and_flip(stream: Stream, scores: Ints, sensitivity: int, epsilon: Fr
     1
     """
     if scores.ndim != 1:
-        raise InputError("permute-and-flip chooses from a flat array of scores")
+        raise InputError("permute-and-flip needs a one-dimensional array of scores")
     return int(permute_and_flip_each(stream, scores, np.array([0, len(scores)]), sensitivity, epsilon)[0])
 
 
@@ -41,12 +41,14 @@ def permute_and_flip_each(
     array([1, 0])
     """
     if scores.ndim != 1 or not np.issubdtype(scores.dtype, np.signedinteger):
-        raise InputError("permute-and-flip chooses from a flat array of one integer score or more")
+        raise InputError("permute-and-flip needs a one-dimensional array of at least one integer score")
     number = np.diff(starts)
     if not len(number) or number.min() < 1 or starts[0] or starts[-1] != len(scores):
         raise InputError("permute-and-flip chooses from groups of one candidate or more, which are all of them")
     if sensitivity < 1 or epsilon <= 0:
-        raise InputError(f"a choice needs a sensitivity of 1 or more and epsilon above 0, not {sensitivity}, {epsilon}")
+        raise InputError(
+            f"a choice needs a sensitivity of at least 1 and a positive epsilon, not {sensitivity}, {epsilon}"
+        )
     whole, found, begin = scores.astype(np.int64, copy=False), np.empty(len(number), dtype=np.int64), 0
     while begin < len(number):  # some groups at a time, so that memory is bounded
         end = max(begin + 1, int(np.searchsorted(starts, starts[begin] + _CHUNK, "right")) - 1)
