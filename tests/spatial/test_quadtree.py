@@ -111,7 +111,7 @@ def test_a_square_that_cannot_be_is_refused() -> None:
             Quadtree(left, top, side, 3)
     with pytest.raises(InputError, match="use a smaller depth"):
         Quadtree.around(Box(0, 0, 1e-6, 1e-6), 24)
-    with pytest.raises(InputError, match="Web Mercator ends"):
+    with pytest.raises(InputError, match="Web Mercator reaches only"):
         Quadtree.around(Box(0, 86, 1, 87), 3)
 
 
