@@ -37,6 +37,7 @@ from hazemap.estimate import measurements
 from hazemap.noisy_queries import Answer, Query, Trust
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding, OneVote, RowIsPerson
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
@@ -66,7 +67,7 @@ class Setting:
     @property
     def cohort(self) -> Cohort:
         """Nobody is assumed to work with the server, as in the paper."""
-        return Cohort(self.people, self.shard, dropout=self.allowed, corrupt=Fraction(0))
+        return Cohort(self.people, self.shard, dropout=self.allowed, corrupt=Fraction(0), mode=Mode.SEMI_HONEST)
 
     def trust(self, table: Any) -> SimulatedSecureAggregation:
         """The secure sum over a table."""

@@ -102,7 +102,7 @@ def session(clients: int, size: int, bits: int, record: Path | None) -> dict[str
     people = [
         Client(
             identity,
-            MinimumParameters(),
+            MinimumParameters(modes=frozenset([terms.mode])),
             lambda _terms, i=i: contribution(i),
             save=lambda state: kept.update(last=state),
             stream=stream,

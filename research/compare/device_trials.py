@@ -16,6 +16,7 @@ from hazemap.compare.trial_settings import Row, scorer, timed
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
@@ -47,7 +48,7 @@ class DeviceSetting:
     @property
     def cohort(self) -> Cohort:
         """Nobody works with the server."""
-        return Cohort(self.people, self.shard, dropout=self.lost, corrupt=Fraction(0))
+        return Cohort(self.people, self.shard, dropout=self.lost, corrupt=Fraction(0), mode=Mode.SEMI_HONEST)
 
     def algorithm(self, place: GroundTruthMap | Visits, method: Method, epsilon: str) -> Any:
         """As campaigns run it."""

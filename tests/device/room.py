@@ -29,7 +29,7 @@ from hazemap.trust.device_tasks import Task, parameters_for
 TREE = Quadtree.world(depth=6)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 UNTIL = datetime(2026, 3, 2, tzinfo=UTC).timestamp()
-FEW = Policy(people=10, survivors=5)
+FEW = Policy(people=10, survivors=5, modes=("malicious", "semi-honest"))
 """Rules for small rooms."""
 
 

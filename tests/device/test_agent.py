@@ -179,7 +179,7 @@ def test_a_refusal_is_posted_with_its_reason(store):
     settle(store, 20)
     room = Room(store, task())
     http_transport = Scripted(work(room), answer(204))
-    agent = made(store, http_transport, Policy())
+    agent = made(store, http_transport, Policy(modes=("semi-honest",)))
     stepped(agent)
     _, (method, path, _, content) = http_transport.sent
     assert (method, path) == ("POST", f"/v1/tasks/{room.terms.session.hex()}/refusal")

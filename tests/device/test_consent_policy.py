@@ -182,8 +182,6 @@ def test_cells_whose_size_a_device_cannot_tell_soon_are_refused(tree):
 
 
 def test_a_cell_without_a_size_is_not_large_enough(monkeypatch):
-    described.cache_clear()
     with monkeypatch.context() as patched:
         patched.setattr(type(TREE), "area", lambda _, cells: cells * float("nan"))
         assert "must be at least" in (refusal(FEW, asking(Counts(Leaves.at_level(TREE, 3)))) or "")
-    described.cache_clear()

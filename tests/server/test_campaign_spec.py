@@ -229,11 +229,12 @@ def test_a_box_can_be_found_by_devices(tmp_path):
 def test_the_answers_carry_the_noise_that_is_really_in_them(tmp_path):
     devices = crowd(12)
     devices[0].declines = "no"
-    ordered = campaign(budget=PureDP(1), cohort=Cohort(12, 6, dropout=Fraction(1, 3), corrupt=Fraction(1, 6)))
+    ordered = campaign(budget=PureDP(1), cohort=Cohort(12, 6, Fraction(1, 3), Fraction(1, 6), mode=Mode.SEMI_HONEST))
     _, _, release = played(tmp_path, devices, ordered)
     [(question, answer)] = release.transcript
     parts = 11 / 3  # 6 and 5 people answered, with the shares of 6 − 2 − 1 = 3 each
-    one = SecureSumPrices(PureDP(1), Cohort(3, 3, Fraction(0), Fraction(0))).stddev(question.encoder, Fraction(1))
+    three = Cohort(3, 3, Fraction(0), Fraction(0), mode=Mode.SEMI_HONEST)
+    one = SecureSumPrices(PureDP(1), three).stddev(question.encoder, Fraction(1))
     assert answer.stddev[0] == pytest.approx(one * parts**0.5)
     assert answer.people == 11
 

@@ -24,7 +24,7 @@ from hazemap.trust.device_tasks import KNOWN, Task, check, parameters_for
 TREE = Quadtree.world(depth=6)
 LEVEL = Leaves.at_level(TREE, 3)
 QUERY = Query(Counts(LEVEL, AtMostRows(2)), Fraction(1, 10))
-COHORT = Cohort(5_000, 1_000, Fraction(1, 10), Fraction(1, 20))
+COHORT = Cohort(5_000, 1_000, Fraction(1, 10), Fraction(1, 20), mode=Mode.SEMI_HONEST)
 TASK = Task("homes", "a map", 1, QUERY, PureDP("0.1"), PureDP(1), COHORT)
 ROSTER, GRAPH, NONCE = b"r" * 32, b"g" * 32, b"n" * 32
 
@@ -179,6 +179,6 @@ def test_who_insists_on_as_much_as_the_cohort_says_takes_part(mode, clients):
     corrupt = Fraction(1, 20)
     cohort = Cohort(20_000, 1_000, Fraction(1, 10), corrupt, mode=mode)
     offered = terms(replace(TASK, cohort=cohort), clients)
-    MinimumParameters(clients=20, survivors=10, corrupt=corrupt).check(offered)
+    MinimumParameters(clients=20, survivors=10, corrupt=corrupt, modes=frozenset(Mode)).check(offered)
     with pytest.raises(Refused):
-        MinimumParameters(clients=20, survivors=10, corrupt=Fraction(1, 4)).check(offered)
+        MinimumParameters(clients=20, survivors=10, corrupt=Fraction(1, 4), modes=frozenset(Mode)).check(offered)

@@ -28,7 +28,7 @@ from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregatio
 
 TREE = Quadtree(0.25, 0.25, 0.25, 4)
 COUNTS = Counts(Leaves.at_level(TREE, 4), AtMostRows(1))
-COHORT = Cohort(12, 6, dropout=Fraction(1, 3), corrupt=Fraction(1, 6))
+COHORT = Cohort(12, 6, dropout=Fraction(1, 3), corrupt=Fraction(1, 6), mode=Mode.SEMI_HONEST)
 SILENT = PureDP(10_000)
 ERROR = 1e-7
 

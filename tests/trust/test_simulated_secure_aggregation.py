@@ -16,6 +16,11 @@ from hazemap.errors import HazemapWarning, InputError, NotOpened, Unanswerable
 from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
+<<<<<<< HEAD
+=======
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.query_session import Unrecorded, replay, run
+>>>>>>> c83752f (Take a server for hostile unless somebody says that it is not)
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
 from hazemap.tables.votes import Votes
@@ -105,7 +110,7 @@ def test_prices_are_the_noise_of_the_answers(corrupt):
 
 
 def test_noise_is_of_those_who_answered():
-    cohort = Cohort(3_000, 500, dropout=Fraction(1, 3), corrupt=Fraction(0))
+    cohort = Cohort(3_000, 500, dropout=Fraction(1, 3), corrupt=Fraction(0), mode=Mode.SEMI_HONEST)
     trust = SimulatedSecureAggregation(TOWN, cohort, dropping=Fraction(1, 5))
     answer = trust.answer(Query(COUNTS, 1), PureDP(1))
     [turnout] = trust.turnouts

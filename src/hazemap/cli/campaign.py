@@ -68,9 +68,9 @@ def start(
         typer.Option(
             metavar="semi-honest|malicious",
             rich_help_panel=PEOPLE,
-            help="What the server may do.",
+            help="What the server may do. Devices refuse semi-honest unless their person allows it.",
         ),
-    ] = "semi-honest",
+    ] = "malicious",
     stage: Annotated[
         float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long devices have for each stage.")
     ] = 120.0,

@@ -43,7 +43,7 @@ class Policy:
     people: int = 100
     survivors: int = 50
     corrupt: Fraction = Fraction(1, 10)
-    modes: tuple[str, ...] = tuple(MODES.values())
+    modes: tuple[str, ...] = (MODES[Mode.MALICIOUS],)
     longest: int = 1 << 20
     finest: float = 5.0
     rules: tuple[str, ...] = ("rows", "cells", "one vote")
@@ -188,7 +188,11 @@ _PAGE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("people", "people", "The least people that are asked together in one secure sum."),
         ("survivors", "survivors", "The least answers that a sum is opened with."),
         ("corrupt", "corrupt", "The part of the others that may work with the server: campaigns must assume as much."),
-        ("modes", "modes", "Protocols: 'semi-honest' (the server follows it), 'malicious' (it may not)."),
+        (
+            "modes",
+            "modes",
+            "Protocols: 'malicious' (the server may break it); 'semi-honest' only if you trust it not to.",
+        ),
     ),
     "question": (
         ("longest", "longest", "The most numbers in one answer."),

@@ -124,7 +124,7 @@ class RecordedSum:
             refusals=dict(Counter(self.refusals.values())),
             culprits={named(roster[position]): why for position, why in server.culprits.items()},
             out=tuple(sorted({*server.culprits, *self.refusals})),
-            silent=tuple(sorted({*server.dropped} - {*server.culprits, *self.refusals})),
+            silent=tuple(sorted({*server.dropped} - {*server.culprits, *self.refusals, *server.lonely})),
             up=int(self.up.sum()),
             down=int(self.down.sum()),
             most_up=int(self.up.max()),

@@ -15,7 +15,7 @@ from hazemap.field_types import check_fields
 from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.mechanisms import DiscreteLaplace, noise_for, share_for
-from hazemap.protocols.secure_aggregation.graph_degree import degree_and_threshold, together
+from hazemap.protocols.secure_aggregation.graph_degree import MOST_IN_A_SESSION, degree_and_threshold, together
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 
 MOST_SHARDS = 1 << 17
@@ -38,11 +38,12 @@ class Cohort:
     leave its noise out. What remains, `honest`, is the number N of people whose noise is certain to be in the sum:
     each adds a Pólya(1/N) share, and N shares are the noise that was paid for (Bagdasaryan et al. 2022, section 3). A
     server that breaks the rules may open a sum over a part of a shard; then N is what
-    `protocols.secure_aggregation.graph_degree.together` proves.
+    `protocols.secure_aggregation.graph_degree.together` proves. That is assumed unless `mode` says that the server
+    follows the protocol.
 
     >>> cohort = Cohort(people=25_000, shard=10_000, dropout=Fraction(1, 10), corrupt=Fraction(1, 20))
     >>> cohort.shards, cohort.survivors(8_333), cohort.honest(8_333)
-    ((8334, 8333, 8333), 7500, 7084)
+    ((8334, 8333, 8333), 7500, 3615)
     """
 
     people: int
@@ -50,7 +51,7 @@ class Cohort:
     dropout: Fraction = Fraction(1, 10)
     corrupt: Fraction = Fraction(1, 10)
     sampling: Sampling = Sampling.FRESH
-    mode: Mode = Mode.SEMI_HONEST
+    mode: Mode = Mode.MALICIOUS
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -59,6 +60,10 @@ class Cohort:
                 raise InputError(f"{what} are a whole number of at least 1, not {number!r:.40}")
         if -(-self.people // self.shard) > MOST_SHARDS:
             raise InputError(f"a round has at most {MOST_SHARDS:,} shards: ask fewer people, or larger shards")
+        if -(-self.people // -(-self.people // self.shard)) > MOST_IN_A_SESSION:
+            raise InputError(
+                f"a shard has at most {MOST_IN_A_SESSION:,} people, not {self.smallest:,}: ask for smaller shards"
+            )
         for part, what in ((self.dropout, "may drop out"), (self.corrupt, "may work with the server")):
             if not 0 <= part < 1:
                 raise InputError(f"the part of a shard that {what} is a fraction from 0 to below 1, not {part!r:.40}")

@@ -183,7 +183,7 @@ def test_a_weakness_says_what_is_weak():
     assert "too low" in str(weakness(1000, 100, 59, TENTH, TENTH, Mode.MALICIOUS))
     assert "2 <= threshold <= degree < clients must hold" in str(weakness(1000, 100, 101, TENTH, TENTH, Mode.MALICIOUS))
     assert "2 <= threshold <= degree < clients must hold" in str(weakness(10, 10, 5, TENTH, TENTH, Mode.SEMI_HONEST))
-    assert "more than the 4096" in str(weakness(10_000, MOST_DRAWN + 1, MOST_DRAWN, TENTH, TENTH, Mode.MALICIOUS))
+    assert "more than the 1024" in str(weakness(10_000, MOST_DRAWN + 1, MOST_DRAWN, TENTH, TENTH, Mode.MALICIOUS))
     assert weakness(10, 9, 2, TENTH, TENTH, Mode.SEMI_HONEST) is None
 
 

@@ -26,7 +26,8 @@ def terms(mode: Mode, clients: int = 1000, corrupt: Fraction = Fraction(1, 20)) 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_recommended_parameters_pass_and_anything_less_does_not(mode):
-    good, floors = terms(mode), MinimumParameters(corrupt=Fraction(1, 20))
+    good, both = terms(mode), frozenset(Mode)
+    floors = MinimumParameters(corrupt=Fraction(1, 20), modes=both)
     floors.check(good)
     for change, reason in (
         ({"noise": DistributedNoise(Fraction(20), good.noise.parties + 1)}, "certain to be in a sum"),
@@ -35,12 +36,12 @@ def test_recommended_parameters_pass_and_anything_less_does_not(mode):
     ):
         with pytest.raises(Refused, match=reason):
             floors.check(replace(good, **change))
-    with pytest.raises(Refused):
-        MinimumParameters(corrupt=Fraction(1, 4)).check(good)
+    with pytest.raises(Refused, match="work with the server"):
+        MinimumParameters(corrupt=Fraction(1, 4), modes=both).check(good)
     with pytest.raises(Refused, match="too small"):
-        MinimumParameters(clients=1001).check(good)
+        MinimumParameters(clients=1001, modes=both).check(good)
     with pytest.raises(Refused, match="too small"):
-        MinimumParameters(survivors=901, clients=1000).check(good)
+        MinimumParameters(survivors=901, clients=1000, modes=both).check(good)
 
 
 def test_in_malicious_mode_the_noise_is_complete_in_every_group_that_may_be_opened():
@@ -50,6 +51,11 @@ def test_in_malicious_mode_the_noise_is_complete_in_every_group_that_may_be_open
         MinimumParameters(corrupt=Fraction(1, 20)).check(
             replace(good, noise=DistributedNoise(Fraction(20), good.survivors - 50))
         )
+
+
+def test_a_server_is_not_trusted_unless_somebody_says_so():
+    with pytest.raises(Refused, match="takes part in malicious sessions, not in semi-honest ones"):
+        MinimumParameters(corrupt=Fraction(1, 20)).check(terms(Mode.SEMI_HONEST))
 
 
 def test_floors_that_contradict_themselves_are_refused():

@@ -155,8 +155,10 @@ class NeighbourProbabilities:
 
 MOST_CLIENTS = 1_000_000
 """Up to here the tails are known to their last digits that matter."""
-MOST_DRAWN = 4_096
+MOST_DRAWN = 1_024
 """Neighbours that a client has at most: beyond, masks cost it more than the vector is worth."""
+MOST_IN_A_SESSION = 10_000
+"""Clients of a session at most. Whoever is offered one has to find its parameters, in less than 0.1 s of CPU."""
 
 
 class Adversary(Enum):
@@ -330,14 +332,22 @@ def smallest_group(laws: NeighbourProbabilities, degree: int, threshold: int, en
     hold n − D clients at least, and a client draws by itself: the bound holds in whatever order it asks them.
 
     The result is the first size s at which the union bound over sizes up to s passes 2⁻⁴¹; 1 unless condition 1 holds
-    but for 2⁻⁴¹. Sizes go in blocks of a thousandth, each counted at its worst: 10 ms for 10,000 clients.
+    but for 2⁻⁴¹. Sizes go in blocks of a thousandth, each counted at its worst: 10 ms for 10,000 clients. Blocks of a
+    twentieth come first: their bound is larger, so where it holds the finer one does.
     """
-    honest, total, size = laws.clients - laws.corrupt, 0.0, 1
-    enough = min(enough, honest)
+    enough = min(enough, laws.clients - laws.corrupt)
     if threshold < laws.least_threshold(degree):
         return 1
+    if _closed_below(laws, degree, threshold, enough, 20) == enough:
+        return enough
+    return _closed_below(laws, degree, threshold, enough, 1000)
+
+
+def _closed_below(laws: NeighbourProbabilities, degree: int, threshold: int, enough: int, blocks: int) -> int:
+    """The first size at which the union bound passes 2⁻⁴¹, by blocks of such a part of a size; at most `enough`."""
+    honest, total, size = laws.clients - laws.corrupt, 0.0, 1
     while size < enough:
-        last = min(size + size // 1000, honest)
+        last = min(size + size // blocks, honest)
         total += (last - size + 1) * exp(min(0.0, log_chance(laws, degree, threshold, size, last)))
         if total >= SECURITY:
             return size

@@ -7,7 +7,7 @@ from math import floor
 from typing import Protocol
 
 from hazemap.errors import InputError, Refused
-from hazemap.protocols.secure_aggregation.graph_degree import together, weakness
+from hazemap.protocols.secure_aggregation.graph_degree import MOST_IN_A_SESSION, together, weakness
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 
 
@@ -33,7 +33,7 @@ class MinimumParameters:
 
     >>> from hazemap.privacy.distributed_noise import DistributedNoise
     >>> noise = DistributedNoise(Fraction(10), 4)
-    >>> few = SessionParameters(Mode.SEMI_HONEST, bytes(32), bytes(32), 5, 4, 3, 5, 16, 20, noise, bytes(32), bytes(32))
+    >>> few = SessionParameters(Mode.MALICIOUS, bytes(32), bytes(32), 5, 4, 3, 5, 16, 20, noise, bytes(32), bytes(32))
     >>> MinimumParameters(clients=10, survivors=8).check(few)
     Traceback (most recent call last):
     hazemap.errors.Refused: a session of 5 clients is too small: at least 10 must be invited
@@ -44,9 +44,10 @@ class MinimumParameters:
     corrupt: Fraction = Fraction(1, 10)
     longest: int = 1 << 20
     """numbers in a vector, at most: what a client is willing to send"""
-    most: int = 1_000_000
-    """clients, at most: what it is willing to compute a ring of"""
-    modes: frozenset[Mode] = frozenset(Mode)
+    most: int = MOST_IN_A_SESSION
+    """clients, at most: what it is willing to find parameters for"""
+    modes: frozenset[Mode] = frozenset([Mode.MALICIOUS])
+    """a server is not trusted unless somebody says so"""
 
     def __post_init__(self) -> None:
         if not 0 <= self.corrupt < 1 or not 1 <= self.survivors <= self.clients <= self.most or self.longest < 1:

@@ -74,6 +74,8 @@ class Server:
         self.result: Opened | None = None
         self.culprits: dict[int, str] = {}
         self.dropped: dict[int, Stage] = {}
+        self.lonely: set[int] = set()
+        """of those who dropped out: who answered, but had too few holders left"""
         self._roster = list(roster)
         self._proofs = rosters.proofs(roster)
         self._seed = seed or bytes(HASH)
@@ -300,6 +302,7 @@ class Server:
             self._shared &= ~lonely
             for position in np.flatnonzero(lonely).tolist():
                 self.dropped[position] = Stage.SHARES
+                self.lonely.add(position)
         sharers = np.flatnonzero(self._shared).tolist()
         self._ask(Stage.MASKED, sharers)
         self._sharers = Bitmap.of(self.terms.clients, sharers)
