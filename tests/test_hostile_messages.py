@@ -1,5 +1,6 @@
 """What comes from outside: bounded before work is done, of exact types, and refused in words."""
 
+import ast
 import json
 import random
 import sys
@@ -195,6 +196,23 @@ def test_a_stack_of_a_thousand_and_one_thousandths_of_a_row_does_not_understate_
     for lookalike in (Fraction(1001), 1001.0, True):
         with pytest.raises(InputError):
             DistributedNoise(Fraction(20), 800).bits(1000, lookalike, 4)
+
+
+def test_every_cache_of_what_comes_from_outside_tells_types_apart():
+    """Fraction(2) and True are equal to ints: as keys of a cache, typed plain values are not taken for each other."""
+    plain, caches = {"str", "bytes", "int", "Fraction", "Mode", "Policy"}, 0
+    package = Path(codec.__file__).parent.parent
+    for folder in ("codec", "device", "protocols", "trust"):
+        for node in (n for file in (package / folder).rglob("*.py") for n in ast.walk(ast.parse(file.read_text()))):
+            marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", ())]
+            keys = node.args.args if isinstance(node, ast.FunctionDef) else []
+            if any(mark.startswith(("cache", "lru_cache")) and "property" not in mark for mark in marks):
+                if [key.arg for key in keys] == ["cls"]:
+                    continue
+                caches += 1
+                assert "typed=True" in marks[0], node.name
+                assert {ast.unparse(key.annotation) for key in keys} <= plain, node.name
+    assert caches >= 6
 
 
 @pytest.mark.parametrize(

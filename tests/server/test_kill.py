@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -24,6 +24,7 @@ from hazemap.algorithms import Adaptive
 from hazemap.codec import dumps
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
@@ -37,7 +38,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 PEOPLE, SHARD = 60, 20
 TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 5)
-FEW = "[budget]\ncampaign = 2\nperiod = 1000\n[cohort]\npeople = 15\nsurvivors = 10\n[question]\nfinest = 0\n"
+FEW = """[budget]
+campaign = 2
+period = 1000
+[cohort]
+people = 15
+survivors = 10
+modes = ["semi-honest"]
+[question]
+finest = 0
+"""
 METHOD = Adaptive(
     TREE,
     first_cells=16,
@@ -46,7 +56,7 @@ METHOD = Adaptive(
     coarser=((1, Fraction(1, 10)),),
 )
 ROUNDS = 4
-QUARTER = Cohort(PEOPLE, SHARD, dropout=Fraction(1, 4), sampling=Sampling.ONE)
+QUARTER = Cohort(PEOPLE, SHARD, dropout=Fraction(1, 4), sampling=Sampling.ONE, mode=Mode.SEMI_HONEST)
 TWO = {"steady": slice(0, 45), "mortal": slice(45, PEOPLE)}
 """Two processes of devices."""
 ERROR = 1e-7
@@ -249,7 +259,7 @@ def test_devices_that_are_killed_go_on_or_count_as_dropouts_and_pay_once(parent,
     chance, kills, met, ends = Random(12), 0, Counter(), []
     with Scene(parent, tmp_path, TWO) as scene:
         scene.rise()
-        cohort, begun = Cohort(PEOPLE, PEOPLE // 2, dropout=Fraction(1, 2), sampling=Sampling.ONE), time.monotonic()
+        cohort, begun = replace(QUARTER, shard=PEOPLE // 2, dropout=Fraction(1, 2)), time.monotonic()
         scene.order(ordered := campaign("alone", cohort=cohort))
         scene.end(ordered).is_as_if_nothing_had_been()
         alone = time.monotonic() - begun

@@ -16,11 +16,7 @@ from hazemap.errors import HazemapWarning, InputError, NotOpened, Unanswerable
 from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
-<<<<<<< HEAD
-=======
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
-from hazemap.query_session import Unrecorded, replay, run
->>>>>>> c83752f (Take a server for hostile unless somebody says that it is not)
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote, RowIsPerson
 from hazemap.tables.votes import Votes

@@ -68,7 +68,7 @@ def start(
         typer.Option(
             metavar="semi-honest|malicious",
             rich_help_panel=PEOPLE,
-            help="What the server may do. Devices refuse semi-honest unless their person allows it.",
+            help="What the server may do.",
         ),
     ] = "malicious",
     stage: Annotated[

@@ -22,7 +22,7 @@ logger = logging.getLogger("hazemap.device")
 
 ASK = 30.0
 """Seconds between two questions where the server does not say."""
-LEAST = 0.1
+LEAST = 0.25
 """Seconds between two questions at the least, however often a server wants to be asked."""
 AGAIN = 0.5
 """Seconds after an answer."""

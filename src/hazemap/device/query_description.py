@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from math import sqrt
 from typing import NamedTuple
 
@@ -49,9 +48,8 @@ class QueryDescription:
         )
 
 
-@lru_cache(maxsize=64)
 def described(task: Task) -> QueryDescription:
-    """What a task asks; `Refused` for a kind of question that devices do not know. Many devices ask at once."""
+    """What a task asks; `Refused` for a kind of question that devices do not know."""
     each = list(_parts(task.question.encoder))
     side = sqrt(min(part.area for part in each))
     marked = any(isinstance(part.tree, BinaryAttribute) for part in each)

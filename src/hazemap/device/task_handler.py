@@ -77,11 +77,20 @@ class ServerTask:
         return min(self.until if math.isfinite(self.until) else now, now + LONGEST_WAIT)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=32, typed=True)
 def task_of(text: str) -> Task:
-    """The task in a JSON text; many devices of a process are sent the same one."""
+    """The task in a JSON text; many devices of a process are sent the same one.
+
+    Caches know tasks by their text: things that are equal, such as 1 and True, are not always the same.
+    """
     task: Task = loads(text, KNOWN, Task, MESSAGE)
     return task
+
+
+@lru_cache(maxsize=32, typed=True)
+def _described(text: str) -> str:
+    """What the task in a JSON text asks, in words."""
+    return str(described(task_of(text)))
 
 
 logger = logging.getLogger("hazemap.device")
@@ -191,16 +200,16 @@ class Answering:
         task, terms = task_of(work.task), Invitation.decode(work.message).terms
         if terms.session != work.session:
             raise Refused("the session is not the one that its terms name")
-        reason = _judged(self.policy, task, terms) or self._terms.refusal(task)
+        reason = _judged(self.policy, work.task, terms.to_bytes()) or self._terms.refusal(task)
         if reason:
             raise Refused(reason)
         self._can_pay(task, now)
-        said = _Said(LogEntry(now, task.campaign, task.purpose, task.round, str(described(task))))
+        text, said = work.task, _Said(LogEntry(now, task.campaign, task.purpose, task.round, _described(work.task)))
         saved: list[bytes] = []
         client = Client(
             self._identity,
             self.policy.floors(),
-            lambda terms: self._contribution(task, terms, said, now),
+            lambda terms: self._contribution(text, terms, said, now),
             saved.append,
             stream=self.stream,
         )
@@ -213,12 +222,12 @@ class Answering:
         return Step((*self._terms.agreed(task), *kept), reply)
 
     def _next(self, work: ServerTask, record: Record, now: datetime) -> Step:
-        task, said, saved = task_of(record.task), _Said(self._line(record)), list[bytes]()
+        said, saved = _Said(self._line(record)), list[bytes]()
         client = Client.resume(
             record.state,
             self._identity,
             self.policy.floors(),
-            lambda terms: self._contribution(task, terms, said, now),
+            lambda terms: self._contribution(record.task, terms, said, now),
             saved.append,
             stream=self.stream,
         )
@@ -232,11 +241,12 @@ class Answering:
         writes = (*said.writes, self._sessions.written(work.session, record), self._log.changed(record.number, line))
         return Step(writes, reply, last=last)
 
-    def _contribution(self, task: Task, terms: SessionParameters, said: _Said, now: datetime) -> NDArray[np.int64]:
+    def _contribution(self, text: str, terms: SessionParameters, said: _Said, now: datetime) -> NDArray[np.int64]:
         """The device's own sums: charged here, in the transaction that keeps the masked vector.
 
         Whatever can be refused is refused before rows are read. From then on there is an answer, whatever they are.
         """
+        task = task_of(text)
         self._can_pay(task, now)
         said.writes.append(self._account.charge(task, terms.session, now))
         own = Rows(self.store, self.device)
@@ -246,7 +256,7 @@ class Answering:
         if trouble is not None:
             logger.warning("device %d answers as if it had no rows: counting them failed (%s)", self.device, trouble)
             touched = f"your rows could not be counted ({trouble}), so the answer is that of somebody without rows"
-        said.line = said.line.charged(task.price.epsilon, f"{described(task)}; {touched}; {noise}")
+        said.line = said.line.charged(task.price.epsilon, f"{_described(text)}; {touched}; {noise}")
         return sums
 
     def _can_pay(self, task: Task, now: datetime) -> None:
@@ -264,7 +274,7 @@ class Answering:
             return Step(self._closed(work.session, record, outcome), refusal=told)
         try:
             task = task_of(work.task) if work.task else None
-            question = str(described(task)) if task else "nothing that can be understood"
+            question = _described(work.task) if work.task else "nothing that can be understood"
         except Exception:  # the message may be why it is refused
             task, question = None, "nothing that can be understood"
         whose = (task.campaign, task.purpose, task.round) if task else ("unknown", "unknown", 0)
@@ -288,7 +298,7 @@ def _in_time(work: ServerTask, now: datetime) -> None:
         )
 
 
-@lru_cache(maxsize=64)
-def _judged(policy: Policy, task: Task, terms: SessionParameters) -> str | None:
+@lru_cache(maxsize=64, typed=True)
+def _judged(policy: Policy, text: str, terms: bytes) -> str | None:
     """The policy's word, the same for all devices of a shard that share it."""
-    return policy.refusal(task, terms)
+    return policy.refusal(task_of(text), SessionParameters.from_bytes(terms))
