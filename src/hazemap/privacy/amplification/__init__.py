@@ -1,0 +1,1 @@
+"""What the sum of many people's randomised reports gives away of one of them."""
