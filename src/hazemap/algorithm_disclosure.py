@@ -49,7 +49,6 @@ class Disclosing(Protocol):
     @property
     def disclosure(self) -> Disclosure:
         """What it learns at a price."""
-        ...
 
 
 def counted(*learned: Learned, people: int | None = None) -> Disclosure:

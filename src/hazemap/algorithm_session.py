@@ -34,7 +34,6 @@ class PayingAccount(Protocol):
 
     def charge(self, price: Budget) -> None:
         """Record the price for good, or raise `CapExceeded` and record nothing."""
-        ...
 
 
 class Unrecorded:

@@ -35,7 +35,6 @@ class Noise(Protocol):
 
     def of(self, weights: NDArray[np.float64]) -> Spread:
         """The noise of Σ weights · unbiased; weights is float64[cells]."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,24 +34,19 @@ class Tree(Protocol):
     @property
     def depth(self) -> int:
         """Levels below the root; base cells are at this level."""
-        ...
 
     @property
     def root(self) -> Cells:
         """The cells of level 0, in ascending order (one for a quadtree, several for hexagons)."""
-        ...
 
     def children(self, cells: Cells) -> Cells:
         """The children of each cell, in order, in one flat array (hexagons have 7 or 6 of them)."""
-        ...
 
     def parent(self, cells: Cells) -> Cells:
         """The parent of each cell (of level 1 or more)."""
-        ...
 
     def level(self, cells: Cells) -> NDArray[np.int64]:
         """The level of each cell: 0 for the root."""
-        ...
 
     def span(self, cells: Cells) -> tuple[Cells, Cells]:
         """The first and the last number that stand for each cell, both inclusive: O(cells · depth).
@@ -59,27 +54,21 @@ class Tree(Protocol):
         A base cell lies in a cell if its number is in the span. The last number of a child and one is the first
         of the next, also where numbers between are no cells (hexagons); so the ends need not be cells.
         """
-        ...
 
     def cell_at(self, columns: Columns, level: int) -> Cells:
         """For each row its cell at this level; `NOWHERE` for a row outside or without coordinates."""
-        ...
 
     def area(self, cells: Cells) -> NDArray[np.float64]:
         """Geodesic area of each cell in square metres."""
-        ...
 
     def outlines(self, cells: Cells) -> NDArray[Any]:
         """Each cell as a shapely polygon in longitude and latitude (WGS 84)."""
-        ...
 
     def names(self, cells: Cells) -> list[str]:
         """How people write each cell: a quadkey, an H3 index."""
-        ...
 
     def named(self, names: list[str]) -> Cells:
         """The cells with these names; `InputError` for a name that is not one."""
-        ...
 
 
 @runtime_checkable
@@ -92,16 +81,13 @@ class Redrawn(Protocol):
     @property
     def base(self) -> Tree:
         """The other tree."""
-        ...
 
     @property
     def leaves(self) -> Cells:
         """The base cells of this tree, in ascending order."""
-        ...
 
     def positions(self, base: Cells) -> NDArray[np.int64]:
         """For each base cell of `base`, which of `leaves` holds it; -1 for `NOWHERE`."""
-        ...
 
 
 @runtime_checkable
@@ -115,14 +101,12 @@ class Growing(Protocol):
 
     def extends(self, other: object) -> bool:
         """Whether this tree is the other one, with perhaps more cells cut."""
-        ...
 
     def renumbered(self, other: Any) -> tuple[Cells, Cells]:
         """First and last number of stretches, ascending, in which rows may have other numbers than in `other`.
 
         Asked only of a tree that this one extends. Places in such a stretch cannot be told apart.
         """
-        ...
 
 
 class Partition(Protocol):
@@ -131,20 +115,16 @@ class Partition(Protocol):
     @property
     def tree(self) -> Tree:
         """The tree whose base cells are counted."""
-        ...
 
     @property
     def size(self) -> int:
         """How many cells."""
-        ...
 
     def locate(self, base: Cells) -> NDArray[np.int64]:
         """For each base cell the position of the cell it lies in; -1 for none."""
-        ...
 
     def total(self, base: Cells, weights: NDArray[np.int64]) -> NDArray[np.int64]:
         """The weight in each cell, given sorted base cells with weights: O(size · log base)."""
-        ...
 
 
 def distinct(cells: Cells) -> Cells:

@@ -188,11 +188,9 @@ class Prices(Protocol):
 
     def stddev(self, encoder: Encoder, share: Fraction) -> float:
         """The standard deviation of the noise in each sum."""
-        ...
 
     def share(self, encoder: Encoder, stddev: float) -> Fraction:
         """The least share (above 1 if no share will do) that buys a standard deviation this small."""
-        ...
 
 
 Rounds = Generator[Question, Answer, T]
@@ -203,17 +201,14 @@ class Algorithm(Protocol[T_co]):
 
     def rounds(self, prices: Prices) -> Generator[Question, Answer, T_co]:
         """Yield queries, be sent their answers, return the result."""
-        ...
 
 
 class _Answering(Protocol):
     def prices(self, budget: Budget) -> Prices:
         """What a share of this budget buys."""
-        ...
 
     def answers(self, question: type[Question]) -> bool:
         """Whether this trust model can answer this type of query."""
-        ...
 
 
 class Trust(_Answering, Protocol):
@@ -221,7 +216,6 @@ class Trust(_Answering, Protocol):
 
     def answer(self, question: Question, price: Budget) -> Answer:
         """Answer, spending exactly `price`."""
-        ...
 
 
 class AsyncTrust(_Answering, Protocol):
@@ -229,4 +223,3 @@ class AsyncTrust(_Answering, Protocol):
 
     def answer(self, question: Question, price: Budget) -> Awaitable[Answer]:
         """Answer, spending exactly `price`."""
-        ...

@@ -26,21 +26,17 @@ class MethodOfBox(Protocol):
     @property
     def tree(self) -> Tree:
         """What it cuts."""
-        ...
 
     @property
     def bounding(self) -> Bounding:
         """What one person may contribute."""
-        ...
 
     @property
     def disclosure(self) -> Disclosure:
         """What it learns at a price."""
-        ...
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """Its queries, until there is a map."""
-        ...
 
 
 @runtime_checkable
@@ -50,7 +46,6 @@ class OneLevel(Protocol):
     @property
     def level(self) -> int:
         """Of the tree."""
-        ...
 
 
 MOST_ROOTS = 1 << 16

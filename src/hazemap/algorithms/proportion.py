@@ -77,7 +77,6 @@ class Goal(Protocol):
 
     def met(self, marked: Floats, people: Floats, stddev: float) -> NDArray[np.bool_]:
         """Whether cells with these numbers, known with this noise, are good enough."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -28,36 +28,29 @@ class Place(Protocol):
     @property
     def name(self) -> str:
         """What tables and figures call it."""
-        ...
 
     @property
     def origin(self) -> str:
         """Where it comes from."""
-        ...
 
     @property
     def people(self) -> int:
         """How many they are."""
-        ...
 
     @property
     def digest(self) -> str:
         """SHA-256 of all that a score can depend on; the name is not part of it."""
-        ...
 
     @property
     def size(self) -> Row:
         """How large it is beside its people: columns of results."""
-        ...
 
     @property
     def extent(self) -> str:
         """The same in words."""
-        ...
 
     def small(self) -> "Place":
         """Little enough of it that a trial takes no time."""
-        ...
 
 
 class Named(Protocol):
@@ -66,22 +59,18 @@ class Named(Protocol):
     @property
     def name(self) -> str:
         """What they call it."""
-        ...
 
     @property
     def spelled(self) -> str:
         """What users type."""
-        ...
 
     @property
     def at(self) -> float | None:
         """Its place along the axis of a figure, if it has one."""
-        ...
 
     @property
     def settings(self) -> Row:
         """Parameters that are set otherwise."""
-        ...
 
 
 class TrialSetting(Protocol):
@@ -95,11 +84,9 @@ class TrialSetting(Protocol):
 
     def algorithm(self, place: Any, method: Any, epsilon: str) -> Any:
         """The method as it is run here, a dataclass; `InputError` if it cannot be."""
-        ...
 
     def measured(self, place: Any, method: Any, epsilon: str, repetition: int) -> Row:
         """One release with fresh noise (or several), and its scores."""
-        ...
 
 
 def timed(algorithm: Any, trust: Trust, epsilon: str) -> tuple[Result[CellMap], Row]:

@@ -35,15 +35,12 @@ class CellShapes(Protocol):
     @property
     def bounds(self) -> ViewportBounds:
         """West, south, east and north of each cell, in metres of the sheet."""
-        ...
 
     def fill(self, axes: "Axes", view: Viewport, numbers: NDArray[np.float64], palette: Palette) -> None:
         """Paint each cell by its number; cells too small to be seen are averaged by area first."""
-        ...
 
     def lines(self, axes: "Axes", view: Viewport, colours: NDArray[np.float64]) -> None:
         """Outline each cell as a hairline; float64[cells, 4], cells with alpha 0 are left out."""
-        ...
 
 
 def points_across(axes: "Axes") -> float:

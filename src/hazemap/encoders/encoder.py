@@ -28,20 +28,16 @@ class Encoder(Protocol):
     @property
     def size(self) -> int:
         """Length of the vector."""
-        ...
 
     @property
     def sensitivity(self) -> Sensitivity:
         """How far one person can move the vector."""
-        ...
 
     def encode(self, table: MemoryTable) -> Entries:
         """What each person of a table in memory (a device holds one of one person) adds where."""
-        ...
 
     def total(self, table: VotesTable) -> NDArray[np.int64]:
         """The exact sums over a table, from its votes. Only a trust model may ask, to add noise to it."""
-        ...
 
 
 def total(encoder: Encoder, table: MemoryTable) -> NDArray[np.int64]:

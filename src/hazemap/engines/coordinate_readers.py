@@ -21,11 +21,9 @@ class Points(Protocol):
     @property
     def sql(self) -> tuple[str, ...]:
         """The columns to read."""
-        ...
 
     def lonlat(self, columns: list[Any]) -> LonLat:
         """Longitude and latitude in WGS 84, from these columns as Arrow arrays; NaN where there is none."""
-        ...
 
 
 @dataclass(frozen=True)

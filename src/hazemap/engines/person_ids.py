@@ -42,15 +42,12 @@ class Ids(Protocol):
     @property
     def read_as(self) -> str:
         """How two ids are compared, for a statement."""
-        ...
 
     def coded(self, column: Any, words: KeyWords) -> Coded:
         """The seeds of the people in an Arrow array."""
-        ...
 
     def places(self) -> "PersonIndex":
         """An empty group of such people."""
-        ...
 
 
 @dataclass(frozen=True)

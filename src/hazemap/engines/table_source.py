@@ -14,11 +14,9 @@ class Feed(Protocol):
     @property
     def columns(self) -> Sequence[str]:
         """What can be had of a row."""
-        ...
 
     def batches(self, columns: Sequence[str]) -> Generator[Any, None, None]:
         """Arrow record batches of these columns, in the order of the rows."""
-        ...
 
 
 @dataclass(frozen=True)

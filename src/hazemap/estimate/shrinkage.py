@@ -60,7 +60,6 @@ class AdjacentCells(Protocol):
 
     def neighbours(self, cells: Cells) -> Cells:
         """The cells of the same level that share an edge with each, uint64[cells, k]; `NOWHERE` where there is none."""
-        ...
 
 
 def drawn_together(cells: Leaves, numbers: Floats, variances: Floats, values: Floats) -> Floats:

@@ -30,17 +30,14 @@ class IdColumn(Protocol):
     @property
     def name(self) -> str:
         """The column's name."""
-        ...
 
     @property
     def read_as(self) -> str:
         """How its values are read: `whole numbers` or `text, letter by letter`."""
-        ...
 
     @property
     def guessed(self) -> bool:
         """Whether the column was found by its name, because nobody named it."""
-        ...
 
 
 @dataclass(frozen=True)

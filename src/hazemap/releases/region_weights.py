@@ -27,7 +27,6 @@ class PlacedRegion(Protocol):
 
     def place(self, name: str) -> tuple[Any, Cells] | None:
         """The outline of such a place, and the one cell around it; None for any other name."""
-        ...
 
 
 SLIVER = 1e-9

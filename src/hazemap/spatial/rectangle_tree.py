@@ -27,7 +27,6 @@ class Pixelled(Protocol):
 
     def pixels(self, base: Cells) -> tuple[Ints, Ints]:
         """Column and row of each base cell; -1, -1 for `NOWHERE`."""
-        ...
 
 
 @runtime_checkable
@@ -36,11 +35,9 @@ class Cuttable(Tree, Redrawn, Growing, Protocol):
 
     def rectangles(self, cells: Cells) -> Rectangles:
         """The pixels of each cell."""
-        ...
 
     def cut(self, cells: Cells, axis: NDArray[Any], at: NDArray[Any]) -> "Cuttable":
         """The same tree with more cells cut: in a direction (0 west from east, 1 north from south), on a line."""
-        ...
 
 
 def bounds(square: Quadtree, edges: Rectangles) -> tuple[Floats, Floats, Floats, Floats]:

@@ -40,7 +40,6 @@ class LocationSource(Protocol):
 
     def pairs(self, places: ObservedCellSlots) -> PersonCellValues:
         """What each person measured in each place, added up."""
-        ...
 
 
 @dataclass(frozen=True)

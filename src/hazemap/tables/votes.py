@@ -84,7 +84,6 @@ class VotesTable(Protocol):
 
     def votes(self, tree: Tree, bounding: Bounding) -> Votes:
         """The exact votes of everyone in the base cells of `tree`: memory is O(cells + people), never O(rows)."""
-        ...
 
 
 class Groups(NamedTuple):

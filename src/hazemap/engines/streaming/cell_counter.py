@@ -24,15 +24,12 @@ class CellCounter(Protocol):
 
     def count(self, cells: Cells) -> None:
         """One more for each of these cells."""
-        ...
 
     def add(self, cells: Cells, weights: NDArray[np.int64]) -> None:
         """So much more for each of these cells."""
-        ...
 
     def votes(self) -> Votes:
         """All that was counted, without zeros."""
-        ...
 
 
 def counters_for(tree: Tree, threads: int) -> list[CellCounter]:

@@ -37,23 +37,18 @@ class BoundingStep(Protocol):
         self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer
     ) -> int:
         """Put rows on the row buffer until it is full; how many were read."""
-        ...
 
     def fold(self, row_buffer: RowBuffer) -> None:
         """Leave of a row buffer in order what is still needed."""
-        ...
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Forget everybody else."""
-        ...
 
     def count(self, row_buffer: RowBuffer, seeds: NDArray[np.uint64], tally: CellCounter) -> None:
         """Count what a folded row buffer says."""
-        ...
 
     def elsewhere(self, rows: NDArray[np.uint32]) -> int:
         """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more."""
-        ...
 
 
 class Bucket(NamedTuple):
