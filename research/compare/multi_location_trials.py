@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 from hazemap.compare.compared_methods import Method
 from hazemap.compare.density_metrics import density, kl, pearson, similarity
 from hazemap.compare.earth_movers_distance import emd
-from hazemap.compare.gaussian_blur import heatmap
 from hazemap.compare.ground_truth_maps import GroundTruthMap, square
 from hazemap.compare.map_scores import EMD_DEPTH, seen_at
 from hazemap.compare.map_to_pixels import painted
@@ -15,6 +14,7 @@ from hazemap.errors import InputError
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import Bounding, OneVote
 from hazemap.trust.curator import Curator
+from research.compare.gaussian_blur import heatmap
 from research.compare.location_visits import Visits, around_homes, dealt
 
 SPREAD = 0.01

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hazemap.cells import Leaves
 from hazemap.compare import density_metrics as densities
 from hazemap.compare import earth_movers_distance as transport
-from hazemap.compare import gaussian_blur as heatmaps
 from hazemap.compare.compared_methods import Method
 from hazemap.compare.datasets import mixture
 from hazemap.compare.ground_truth_maps import GroundTruthMap
@@ -17,6 +16,7 @@ from hazemap.compare.trial_settings import Everyone
 from hazemap.errors import InputError
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import OneVote
+from research.compare import gaussian_blur as heatmaps
 from research.compare.evaluation_datasets import evaluation_datasets
 from research.compare.location_visits import Visits, around_homes, dealt, laid
 from research.compare.multi_location_trials import BLUR, Dealt, MultiLocationSetting, heat_scores

@@ -113,15 +113,3 @@ def guesses(right: int, made: int, alpha: float) -> float:
         return 0.0
     least = at_least(right, made, alpha)
     return max(0.0, log(least) - log1p(-least)) if 0 < least < 1 else 0.0
-
-
-def rejected(hits: int, trials: int, probability: float) -> float:
-    """The p-value of so many hits or more, if each of the trials hits with at most this probability."""
-    from scipy.stats import binom
-
-    return float(binom.sf(hits - 1, trials, min(1.0, probability)))
-
-
-def likely_guess(epsilon: float) -> float:
-    """e^ε/(1 + e^ε): how often the best guess of one coin is right under ε."""
-    return 1 / (1 + exp(-epsilon))

@@ -4,21 +4,18 @@ Here the truth is known because the data is public or made up; nothing of this i
 """
 
 from hazemap.compare.density_metrics import density, kl, l1, l2, maape, mape, mse, pearson, similarity, smape
-from hazemap.compare.earth_movers_distance import emd, marginal_emd, tree_emd
-from hazemap.compare.gaussian_blur import heatmap
+from hazemap.compare.earth_movers_distance import emd
 from hazemap.compare.range_query_error import QueryRectangles, mre, rectangles, relative_errors, sums, workloads
 
 __all__ = [
     "QueryRectangles",
     "density",
     "emd",
-    "heatmap",
     "kl",
     "l1",
     "l2",
     "maape",
     "mape",
-    "marginal_emd",
     "mre",
     "mse",
     "pearson",
@@ -27,6 +24,5 @@ __all__ = [
     "similarity",
     "smape",
     "sums",
-    "tree_emd",
     "workloads",
 ]

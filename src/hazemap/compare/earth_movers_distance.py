@@ -66,42 +66,6 @@ def flow(supply: Ints) -> tuple[Ints, Ints, Ints]:
     return east[1:-1, 1:-2].copy(), south[1:-2, 1:-1].copy(), height[1:-1, 1:-1].copy()
 
 
-def tree_emd(true: ArrayLike, estimate: ArrayLike) -> float:
-    """The earth mover's distance along the quadtree instead of over the ground, in O(pixels): at least `emd`.
-
-    Σ over levels i ≥ 1 of 2⁻ⁱ · Σ over their cells |P − Q|: mass that differs goes from the centre of a cell to that
-    of its parent, a step of half a diagonal in L1, which is 2⁻ⁱ of the root's side (Indyk and Thaper 2003; Charikar
-    2002). The root is the least square of 2ⁿ pixels that holds the map, corner on corner. Not more than O(n) times
-    `emd` on average over where the root is laid; for one root, mass beside a border of cells may seem to go far.
-
-    >>> tree_emd([[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.5, 0.5]])
-    1.0
-    """
-    p, q = _maps(true, estimate)
-    depth = (max(p.shape) - 1).bit_length()
-    side = 1 << depth
-    apart = np.pad(p - q, ((0, side - p.shape[0]), (0, side - p.shape[1])))
-    total = 0.0
-    for level in range(depth, 0, -1):
-        total += float(np.abs(apart).sum()) / (1 << level)
-        half = 1 << (level - 1)
-        apart = apart.reshape(half, 2, half, 2).sum(axis=(1, 3))
-    return float(total * side / max(p.shape))
-
-
-def marginal_emd(true: ArrayLike, estimate: ArrayLike) -> float:
-    """The distance of the row sums plus that of the column sums, in O(pixels): at most `emd`.
-
-    Any way of carrying mass moves its shadow on either axis, and L1 is the sum of both (each by Vallender 1974).
-
-    >>> marginal_emd([[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.5, 0.5]])
-    0.75
-    """
-    p, q = _maps(true, estimate)
-    apart = p - q
-    return float(sum(np.abs(np.cumsum(apart.sum(axis=axis))[:-1]).sum() for axis in (0, 1)) / max(p.shape))
-
-
 def _maps(true: ArrayLike, estimate: ArrayLike) -> tuple[Floats, Floats]:
     p, q = comparable(true, estimate)
     if p.ndim != 2:

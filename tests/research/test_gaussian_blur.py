@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hazemap.compare.density_metrics import density, kl
-from hazemap.compare.gaussian_blur import heatmap
 from hazemap.errors import InputError
+from research.compare.gaussian_blur import heatmap
 
 
 def slowly(grid, variance):
