@@ -31,17 +31,34 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-def _check(question: Any) -> None:
-    """Make a question's share exact; `InputError` for a share outside ]0, 1] and for a field of another type."""
-    share = exact(question.share, "a share")
-    if not 0 < share <= 1:
-        raise InputError(f"a share of the budget must be above 0 and at most 1, not {float(share):g}")
-    object.__setattr__(question, "share", share)
-    check_fields(question)
+class _Asked:
+    """What all questions check when they are made: a share in ]0, 1], made exact, and the types of their fields."""
+
+    share: Fraction
+    only_a_curator: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        share = exact(self.share, "a share")
+        if not 0 < share <= 1:
+            raise InputError(f"a share of the budget must be above 0 and at most 1, not {float(share):g}")
+        object.__setattr__(self, "share", share)
+        check_fields(self)
+
+
+class _Scored(_Asked):
+    """A question about what rows score, which is no sum over people."""
+
+    scores: Any
+
+    @property
+    def where(self) -> Where:
+        """The cells that are cut: a vote elsewhere moves no score of theirs. All other scores are of everybody's rows."""
+        scores = self.scores
+        return (scores.cells, scores.bounding) if isinstance(scores, MedianSplitScores | SplitCosts) else None
 
 
 @dataclass(frozen=True)
-class Query:
+class Query(_Asked):
     """Ask for the noisy sums of `encoder`, spending `share` of the run's budget.
 
     People are asked in cohorts: a cohort pays only for its own queries. With `cohort=None` everyone is
@@ -52,9 +69,6 @@ class Query:
     share: Fraction
     cohort: int | None = None
     only_a_curator: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        _check(self)
 
     @property
     def size(self) -> int:
@@ -71,7 +85,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(_Scored):
     """Ask for one of several candidates by how well the rows score it (McSherry and Talwar 2007).
 
     A score is not a sum over people, so only a curator can answer: `Answer.sums` are the chosen candidates.
@@ -80,24 +94,15 @@ class Choice:
     scores: QuantileScores | MedianSplitScores | ArrayQuantiles | ArrayBins | RobustMeanScores
     share: Fraction
     cohort: int | None = None
-    only_a_curator: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check(self)
 
     @property
     def size(self) -> int:
         """How many candidates are chosen."""
         return self.scores.choices
 
-    @property
-    def where(self) -> Where:
-        """The cells that are cut, for medians of cells; otherwise everybody's rows are scored."""
-        return (self.scores.cells, self.scores.bounding) if isinstance(self.scores, MedianSplitScores) else None
-
 
 @dataclass(frozen=True)
-class Measure:
+class Measure(_Scored):
     """Ask for noisy numbers that are no sums over people, such as what it costs to cut a cell here or there.
 
     Only a curator can answer: with the noise that the numbers' exact sensitivity asks for, as it answers a `Query`.
@@ -106,24 +111,15 @@ class Measure:
     scores: SplitCosts | ArrayMeans
     share: Fraction
     cohort: int | None = None
-    only_a_curator: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check(self)
 
     @property
     def size(self) -> int:
         """How many numbers the answer has."""
         return self.scores.size
 
-    @property
-    def where(self) -> Where:
-        """The cells that would be cut: a vote elsewhere moves no cost. Means of arrays are about everybody."""
-        return (self.scores.cells, self.scores.bounding) if isinstance(self.scores, SplitCosts) else None
-
 
 @dataclass(frozen=True)
-class Growth:
+class Growth(_Asked):
     """Ask for a tree that is split wherever many votes are: its cells that were not split
     (`privacy.private_splitting`).
 
@@ -138,10 +134,9 @@ class Growth:
     threshold: int = 0
     fan: int = 4
     cohort: int | None = None
-    only_a_curator: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check(self)
+        super().__post_init__()
         if self.tree.depth < 1 or self.fan < 2 or isinstance(self.tree, Growing):
             raise InputError(
                 "a tree to grow needs cells of its own, at least one level of them, each cut in at least 2"
