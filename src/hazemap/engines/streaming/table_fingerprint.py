@@ -94,19 +94,26 @@ def _whole(ids: Any) -> NDArray[np.uint64]:
 
 
 @compiled
+def _slot(person: Any, keys: Any, counts: Any) -> Any:
+    """Where a person stands, at their hash or after it; who is new is put there, and counted."""
+    slot = np.int64(person & np.uint64(SLOTS - 1))
+    while keys[slot] != person:
+        if keys[slot] == np.uint64(0):
+            keys[slot] = person
+            counts[1] += 1
+            break
+        slot = (slot + 1) & (SLOTS - 1)
+    return slot
+
+
+@compiled
 def _refill(level: Any, old: Any, where: Any, keys: Any, places: Any, counts: Any) -> None:
     """Add those of other slots' people who are kept at this level to the people in these slots."""
     for i in range(old.size):
         person = old[i]
         if person == np.uint64(0) or (level > 0 and person >> np.uint64(64 - level) != np.uint64(0)):
             continue
-        slot = np.int64(person & np.uint64(SLOTS - 1))
-        while keys[slot] != person:
-            if keys[slot] == np.uint64(0):
-                keys[slot] = person
-                counts[1] += 1
-                break
-            slot = (slot + 1) & (SLOTS - 1)
+        slot = _slot(person, keys, counts)
         if where[i, 0] < places[slot, 0] or (where[i, 0] == places[slot, 0] and where[i, 1] < places[slot, 1]):
             for k in range(3):
                 places[slot, k] = where[i, k]
@@ -150,13 +157,7 @@ def _people(
             person = mix((ids[i] ^ first) + second) | np.uint64(1)
             if person > limit:
                 continue
-            slot = np.int64(person & np.uint64(SLOTS - 1))
-            while keys[slot] != person:
-                if keys[slot] == np.uint64(0):
-                    keys[slot] = person
-                    counts[1] += 1
-                    break
-                slot = (slot + 1) & (SLOTS - 1)
+            slot = _slot(person, keys, counts)
             turn = np.int64(person >> np.uint64(1)) & 7
             across, along = DIRECTIONS[turn, 0], DIRECTIONS[turn, 1]
         if slot == -1:
@@ -215,13 +216,7 @@ def _rows(lon: Any, lat: Any, first: Any, second: Any, keys: Any, places: Any, c
         person = mix((cell ^ first) + second) | np.uint64(1)
         if person > limit:
             continue
-        slot = np.int64(person & np.uint64(SLOTS - 1))
-        while keys[slot] != person:
-            if keys[slot] == np.uint64(0):
-                keys[slot] = person
-                counts[1] += 1
-                break
-            slot = (slot + 1) & (SLOTS - 1)
+        _slot(person, keys, counts)
         if counts[1] > MOST:
             _raise(counts[0] + 1, keys, places, counts)
             limit = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(counts[0])
