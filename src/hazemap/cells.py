@@ -138,11 +138,6 @@ def distinct(cells: Cells) -> Cells:
     return ordered[first]
 
 
-def _ascends(numbers: NDArray[Any]) -> bool:
-    """Whether each is above the one before."""
-    return bool((numbers[1:] > numbers[:-1]).all())
-
-
 HASHED = 1 << 18
 """So many cells at most are found by hashing: sooner than by searching, as long as they fit a processor's cache."""
 
@@ -172,7 +167,7 @@ class Leaves:
         given = self.cells
         ours = isinstance(given, np.ndarray) and given.dtype == np.uint64 and given.base is None
         cells = given if ours and not given.flags.writeable else np.array(given, dtype=np.uint64)
-        if cells.ndim != 1 or not (_ascends(cells) or len(distinct(cells)) == len(cells)):
+        if cells.ndim != 1 or not ((cells[1:] > cells[:-1]).all() or len(distinct(cells)) == len(cells)):
             raise InputError("the cells of a partition must be a one-dimensional array of distinct cells")
         cells.setflags(write=False)
         object.__setattr__(self, "cells", cells)

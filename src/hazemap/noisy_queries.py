@@ -52,7 +52,7 @@ class _Scored(_Asked):
 
     @property
     def where(self) -> Where:
-        """The cells that are cut: a vote elsewhere moves no score of theirs. All other scores are of everybody's rows."""
+        """The cells that are cut: a vote elsewhere moves none of these scores. All others are of everybody's rows."""
         scores = self.scores
         return (scores.cells, scores.bounding) if isinstance(scores, MedianSplitScores | SplitCosts) else None
 

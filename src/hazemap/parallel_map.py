@@ -32,6 +32,11 @@ def in_order(
         yield waiting.popleft().result()
 
 
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def in_chunks(work: Callable[[slice], None], size: int) -> None:
     """Work on all parts of an array, in all processors at once where it has several: `work` lets other threads run."""
     chunks = [slice(start, start + CHUNK) for start in range(0, size, CHUNK)]

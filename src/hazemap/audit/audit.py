@@ -1,7 +1,7 @@
 """An audit from its trials to its report."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +80,7 @@ def audit(
         outcomes = laboratory.run([order for each in orders for order in each])
         for trial, own in zip(trials, orders, strict=True):
             say(str(trial.setting), done / max(runs, 1))
-            seen = _next(outcomes, own)
+            seen = [next(outcomes) for _ in own]
             done += sum(order.runs for order in own)
             for each in seen:
                 copies.add(each.observations)
@@ -99,7 +99,3 @@ def audit(
     findings, seconds = tuple(judge(tests, confidence)), time.monotonic() - begun
     silent = tuple(name for name, count in published.items() if not count)
     return Report(findings, confidence, runs, seconds, plant, sum(published.values()), silent)
-
-
-def _next(outcomes: Iterator[RunOutcome], own: Sequence[RunOrder]) -> list[RunOutcome]:
-    return [next(outcomes) for _ in own]

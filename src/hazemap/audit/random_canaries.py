@@ -45,10 +45,6 @@ def _before(text: bytes, plain: bool = True) -> Callable[[int, float, float, int
     return lines
 
 
-def _number(number: int) -> str:
-    return str(number + 1000)
-
-
 KINDS: tuple[CanaryKind, ...] = (
     CanaryKind("plain rows", lambda n, lon, lat, most: _plain(f"c{n}", lon, lat, rows=3 * most)),
     CanaryKind("one plain row", lambda n, lon, lat, _: _plain(f"c{n}", lon, lat)),

@@ -1,6 +1,5 @@
 """`hazemap compare`: methods side by side on maps of which the truth is known."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -54,13 +53,14 @@ def compare(
     from hazemap.compare.result_tables import by_map
     from hazemap.compare.results import Results
     from hazemap.compare.run_comparison import RESULTS, compared
+    from hazemap.parallel_map import processors
 
     own = tuple(_own(text) for text in maps or () if "=" in text)
     preset = _changed(catalogue.preset(name), maps, methods, epsilons, repetitions, emd)
     atlas, trials = replace(catalogue.datasets, own=own), list(preset.trials())
     try:
         with progress() as tell:
-            outcome = compared(trials, atlas, folder, jobs=jobs or _cores(), tell=tell, afresh=afresh)
+            outcome = compared(trials, atlas, folder, jobs=jobs or processors(), tell=tell, afresh=afresh)
     except KeyboardInterrupt:
         note(f"stopped; what was finished is kept in {folder}, and the same command goes on from there")
         raise
@@ -118,10 +118,6 @@ def _own(text: str) -> tuple[str, Path]:
             f"write a map of your own as NAME=FILE, with letters, digits and hyphens in the name; found {text!r}"
         )
     return name, Path(file)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _listed(catalogue: "Catalogue", as_json: bool) -> None:

@@ -57,7 +57,7 @@ def _queries(release: "Release | Statistics") -> list[dict[str, Any]]:
     rule = release.statement.bounding
     return [
         {
-            "asks": _asked_for(question),
+            "asks": type(_asked(question)).__name__,
             "numbers": len(answer.sums),
             "share": float(question.share),
             "price": str(release.statement.budget.part(question.share)),
@@ -65,11 +65,6 @@ def _queries(release: "Release | Statistics") -> list[dict[str, Any]]:
         }
         for question, answer in release.transcript
     ]
-
-
-def _asked_for(question: "Question") -> str:
-    """What a question is about, by the name of its type."""
-    return type(_asked(question)).__name__
 
 
 def _unit(asked: object, rule: "Bounding") -> int:

@@ -67,7 +67,7 @@ class Method:
         known = {field.name for field in fields(found)}
         if isinstance(found, PrivateBoundingBox) or "tree" not in known:
             raise InputError(f"the method {text!r} has no map of its own to be compared on")
-        changes = {name: _share(value, epsilon) for name, value in self.changes}
+        changes = {name: value.of(epsilon) if isinstance(value, Epsilons) else value for name, value in self.changes}
         if self.published and "reading" in known:
             changes.setdefault("reading", Reading.UNBIASED)
         if strange := set(changes) - known:
@@ -85,10 +85,6 @@ class Method:
 @cache
 def _box(tree: Quadtree) -> Box:
     return Box(*(float(edge[0]) for edge in tree.bounds(tree.root)))
-
-
-def _share(value: Any, epsilon: str) -> Any:
-    return value.of(epsilon) if isinstance(value, Epsilons) else value
 
 
 def _plain(value: Any) -> float | str:

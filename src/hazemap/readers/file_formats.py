@@ -112,7 +112,9 @@ def _parquet(connection: DuckDBConnection, name: str, files: list[str]) -> Table
     if len(geometries) > 1:
         raise TableError(f"the files of {name} differ in their geometry column or its reference system; make them one")
     parts = []
-    for _, run in groupby(zip(schemas, files, strict=True), key=lambda each: sorted(_declared(each[0]))):
+    for _, run in groupby(
+        zip(schemas, files, strict=True), key=lambda each: sorted((field.name, str(field.type)) for field in each[0])
+    ):
         same = list(run)
         relation = f"read_parquet({_list([file for _, file in same])}, union_by_name = true, hive_partitioning = false)"
         kinds, fields = connection.kinds(relation, name), [(field.name, field.type) for field in same[0][0]]
@@ -120,10 +122,6 @@ def _parquet(connection: DuckDBConnection, name: str, files: list[str]) -> Table
         checked = frozenset(column for column, kind in fields if column in kinds and is_checked(kind))
         parts.append(SourcePart(relation, kinds, checked=checked, checking=read))
     return TableSource(name, tuple(parts), rows, geometries.pop())
-
-
-def _declared(schema: Any) -> list[tuple[str, str]]:
-    return [(field.name, str(field.type)) for field in schema]
 
 
 def _geometry(metadata: dict[bytes, bytes], file: str) -> Geometry | None:

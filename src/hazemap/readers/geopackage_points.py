@@ -70,7 +70,10 @@ def open_layer(connection: DuckDBConnection, name: str, file: str, layer: str | 
     stored = about["geometry_name"] or "wkb_geometry"
     column = None if declared is None else _free("geometry", schema.names)
     kinds = connection.kinds_of(
-        pyarrow.schema([(field.name, _kind(field.type)) for field in schema if field.name != stored]), name
+        pyarrow.schema(
+            [(field.name, getattr(field.type, "storage_type", field.type)) for field in schema if field.name != stored]
+        ),
+        name,
     )
     if column is not None:
         kinds[column] = "BLOB"
@@ -95,11 +98,6 @@ def _free(name: str, names: Sequence[str]) -> str:
     while name in names:
         name += "_"
     return name
-
-
-def _kind(kind: Any) -> Any:
-    """The type that stores an extension type."""
-    return getattr(kind, "storage_type", kind)
 
 
 def _plain(column: Any) -> Any:

@@ -6,7 +6,7 @@ says nothing of anybody in it. Rows that do not serve are dropped one by one, ea
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from hazemap.engines.person_ids import IdColumnReader, Ids, ids_of
 from hazemap.engines.row_query import Layout, Roles
 from hazemap.engines.table_source import Geometry, SourcePart, TableSource
 from hazemap.errors import InputError, TableError
+from hazemap.parallel_map import processors
 from hazemap.readers.column_names import LAT, LON, MARK, MEASURED, PERSON, TIME, VALUE, Role
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.data_frames import open_frame
@@ -68,7 +69,7 @@ def open_table(
     EngineTable('the table')
     """
     limit = MEMORY_LIMIT if memory_limit is None else memory_limit
-    workers = _processors() if threads is None else threads
+    workers = processors() if threads is None else threads
     if limit < LEAST_MEMORY:
         raise InputError(f"the memory limit must be at least {LEAST_MEMORY} bytes; found {limit}")
     if workers < 1:
@@ -151,11 +152,6 @@ def layout_of(
             )
         )
     return Layout(source.name, source.rows, ids, id_column, tuple(parts), box)
-
-
-def _processors() -> int:
-    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)  # not on every system
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _ids(source: TableSource, person: str | None) -> tuple[Ids | str, IdColumnReader | None, tuple[str, ...]]:

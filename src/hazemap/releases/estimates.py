@@ -150,7 +150,11 @@ class PeopleOutside:
         """One or two sentences."""
         unknown = f"{self.counted} outside the map were not counted"
         if self.beyond is None:
-            return f"{_capital(unknown)}." if self.nowhere is None else f"{_number(self.nowhere)} lie outside the map."
+            return (
+                f"{unknown[:1].upper()}{unknown[1:]}."
+                if self.nowhere is None
+                else f"{_number(self.nowhere)} lie outside the map."
+            )
         if self.nowhere is None:
             return f"{_number(self.beyond)} lie on the map, outside this picture; {unknown}."
         outside = str(self.nowhere).partition(" (")[0]
@@ -168,7 +172,3 @@ class PeopleOutside:
 def _number(found: Estimate) -> str:
     """As it is, below 0 too: whoever cut it off there would make every sum of such numbers too large."""
     return f"{found}{', below 0 by noise alone,' if found.value < 0 else ''}"
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]

@@ -88,16 +88,13 @@ def describe(release: "BaseRelease") -> dict[str, Any]:
 def pack(transcript: Transcript) -> str:
     """A transcript as text of few bytes."""
     length, squeezed = 0, []
-    squeeze = zlib.compressobj(1 if _numbers(transcript) > MANY else 6)
+    numbers = sum(exchange.answer.sums.size for exchange in transcript)
+    squeeze = zlib.compressobj(1 if numbers > MANY else 6)
     for piece in codec.pieces(transcript):
         text = piece.encode()
         length += len(text)
         squeezed.append(squeeze.compress(text))
     return f"{length}:" + base64.b64encode(b"".join([*squeezed, squeeze.flush()])).decode()
-
-
-def _numbers(transcript: Transcript) -> int:
-    return sum(exchange.answer.sums.size for exchange in transcript)
 
 
 def unpack(packed: str) -> Transcript:

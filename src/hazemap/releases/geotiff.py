@@ -28,6 +28,7 @@ from hazemap.releases.file_metadata import (
     understood,
 )
 from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.mercator_and_morton import spread
 from hazemap.spatial.quadtree import Quadtree
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ class Window(NamedTuple):
 
     def cells(self, rows: slice = slice(None)) -> Cells:
         """The cells of some of its rows, uint64[rows, width]."""
-        x = _spread(np.arange(self.column, self.column + self.width, dtype=np.uint64))
-        y = _spread(np.arange(self.row, self.row + self.height, dtype=np.uint64)[rows])
+        x = spread(np.arange(self.column, self.column + self.width, dtype=np.uint64))
+        y = spread(np.arange(self.row, self.row + self.height, dtype=np.uint64)[rows])
         first = np.uint64(1) << np.uint64(2 * self.level)
         cells: Cells = first | x[None, :] | (y[:, None] << np.uint64(1))
         return cells
@@ -176,14 +177,6 @@ def _kind(tree: Tree) -> str:
 
 def _parts(pixels: NDArray[np.float64]) -> list[bytes]:
     return [repr(pixels.shape).encode(), np.where(np.isnan(pixels), np.nan, pixels).astype("<f8").tobytes()]
-
-
-def _spread(numbers: Cells) -> Cells:
-    """Each bit i moved to bit 2i: how columns and rows stand in the number of a cell."""
-    spread = np.zeros_like(numbers)
-    for bit in np.arange(24, dtype=np.uint64):
-        spread |= ((numbers >> bit) & np.uint64(1)) << (np.uint64(2) * bit)
-    return spread
 
 
 def rasterise(release: "BaseRelease", path: Path, pixel: float | None, column: str | None) -> None:
