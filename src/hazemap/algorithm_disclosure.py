@@ -59,3 +59,15 @@ def counted(*learned: Learned, people: int | None = None) -> Disclosure:
     """
     told = () if people is None else (f"that there are about {people:,} people, which decides how fine the cells are",)
     return Disclosure((*learned, Learned.NUMBERS), told)
+
+
+class DisclosesPeople:
+    """A method that cuts cells by the number of people, which is public (`people`) or bought with a share."""
+
+    people: int | None
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        asked = (Learned.PEOPLE,) if self.people is None else ()
+        return counted(*asked, Learned.FINENESS, people=self.people)

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import LEAST_NOISE, positions, with_nowhere
+from hazemap.algorithms.count_queries import LEAST_NOISE, mapped, positions
 from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder
 from hazemap.errors import InputError
-from hazemap.estimate import read
 from hazemap.noisy_queries import Answer, Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
@@ -68,9 +67,7 @@ class CountMin:
         probe = Counts(Leaves(self.tree, self.tree.root), self.bounding)
         noise = max(prices.stddev(probe, 1 - self.deciding) / self.bounding.unit, LEAST_NOISE)
         found, _ = self.decided(answer, noise)
-        cells = with_nowhere(found, self.bounding)
-        second = Query(Counts(cells, self.bounding), 1 - self.deciding)
-        return read([(first, answer), (second, (yield second))], cells, self.reading)
+        return (yield from mapped(found, self.bounding, self.reading, 1 - self.deciding, [(first, answer)]))
 
     def decided(self, answer: Answer, noise: float) -> tuple[Leaves, Floats]:
         """Cells that hold about `fullness` times the noise, and what the sketches say of each: a biased number."""

@@ -17,6 +17,9 @@ from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import Bounding
 
+WHOLE = Fraction(1)
+"""The share that is all of the budget."""
+
 LEAST_NOISE = 0.1
 """People: less noise in a count is taken for this much. Counts are whole, so nothing finer can be seen with less."""
 
@@ -106,9 +109,22 @@ def together(levels: Sequence[Leaves], weights: Sequence[int], bounding: Boundin
     return Concatenation(tuple(Counts(cells, bounding) for cells in levels), tuple(weights))
 
 
-def mapped_together(
-    levels: Sequence[Leaves], weights: Sequence[int], bounding: Bounding, reading: Reading
+def mapped(
+    cells: Leaves,
+    bounding: Bounding,
+    reading: Reading,
+    share: Fraction = WHOLE,
+    asked: Sequence[tuple[Question, Answer]] = (),
 ) -> Rounds[CellMap]:
-    """The map of the first of several sets of cells that are counted in one vector, with the whole budget."""
-    query = Query(together(levels, weights, bounding), Fraction(1))
+    """The map of cells, and of `NOWHERE` where it is asked for: counted now, after what was `asked` before."""
+    cells = with_nowhere(cells, bounding)
+    query = Query(Counts(cells, bounding), share)
+    return read([*asked, (query, (yield query))], cells, reading)
+
+
+def mapped_together(
+    levels: Sequence[Leaves], weights: Sequence[int], bounding: Bounding, reading: Reading, share: Fraction = WHOLE
+) -> Rounds[CellMap]:
+    """The map of the first of several sets of cells that are counted in one vector."""
+    query = Query(together(levels, weights, bounding), share)
     return read([(query, (yield query))], levels[0], reading)

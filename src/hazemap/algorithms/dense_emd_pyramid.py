@@ -6,21 +6,19 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, positions, with_nowhere
+from hazemap.algorithm_disclosure import DisclosesPeople
+from hazemap.algorithms.count_queries import laplace_epsilon, mapped, number_of_people, positions
 from hazemap.algorithms.sparse_emd_pyramid import sides
 from hazemap.cellmap import CellMap, Reading
-from hazemap.cells import MOST_CELLS, NOWHERE, Leaves, Tree
-from hazemap.encoders import Counts
+from hazemap.cells import MOST_CELLS, Leaves, Tree
 from hazemap.errors import InputError
-from hazemap.estimate import read
 from hazemap.estimate.tree_emd_projection import nearest
-from hazemap.noisy_queries import Prices, Query, Rounds
+from hazemap.noisy_queries import Prices, Rounds
 from hazemap.tables.contribution_bounding import Bounding, OneVote
 
 
 @dataclass(frozen=True)
-class DensePyramid:
+class DensePyramid(DisclosesPeople):
     """One level of about εn/3 cells, and the distribution nearest to its noisy sums at all levels above.
 
     Dense aggregation under the earth mover's distance (Ghazi et al., NeurIPS 2022, appendix D): for any people the EMD,
@@ -48,22 +46,14 @@ class DensePyramid:
         if not 0 < self.share_of_number < 1 or (self.people is not None and self.people < 1) or self.people_a_cell < 1:
             raise InputError("a dense pyramid needs at least 1 person, or a part of the budget to count people with")
 
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        asked = (Learned.PEOPLE,) if self.people is None else ()
-        return counted(*asked, Learned.FINENESS, people=self.people)
-
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people if it is not public, then one grid."""
         people, share, _ = yield from number_of_people(self.tree, self.bounding, self.share_of_number, self.people)
         # No more than ten cells a person, however large the budget is; 3 people a cell was best up to ε = 10.
         epsilon = laplace_epsilon(prices, self.tree, self.bounding, share, 10 * self.people_a_cell)
         grids = self._grids(max(people * epsilon / self.people_a_cell, 1.0))
-        cells = with_nowhere(grids[-1], self.bounding)
-        query = Query(Counts(cells, self.bounding), share)
-        made = read([(query, (yield query))], cells, Reading.UNBIASED)
-        nowhere = np.maximum(made.unbiased[cells.cells == NOWHERE], 0)
+        made = yield from mapped(grids[-1], self.bounding, Reading.UNBIASED, share)
+        nowhere = np.maximum(made.unbiased[~made.places], 0)
         return replace(made, values=np.concatenate([self._nearest(grids, made.unbiased[made.places]), nowhere]))
 
     def _grids(self, wanted: float) -> list[Leaves]:

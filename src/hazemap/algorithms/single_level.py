@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import grids_up, laplace_epsilon, number_of_people, together, with_nowhere
+from hazemap.algorithms.count_queries import grids_up, laplace_epsilon, mapped, number_of_people, together
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree
-from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import Measurement, consistent, measurements, nonnegative, read
 from hazemap.noisy_queries import Prices, Query, Rounds
@@ -35,10 +34,7 @@ class Flat:
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""
-        cells = with_nowhere(Leaves.at_level(self.tree, self.level), self.bounding)
-        query = Query(Counts(cells, self.bounding), Fraction(1))
-        answer = yield query
-        return read([(query, answer)], cells, self.reading)
+        return (yield from mapped(Leaves.at_level(self.tree, self.level), self.bounding, self.reading))
 
 
 @dataclass(frozen=True)
@@ -64,9 +60,8 @@ class FittedLevel:
         """Two queries: the number of people, then the grid."""
         people, left, asked = yield from number_of_people(self.tree, self.bounding, self.share_of_number)
         epsilon = laplace_epsilon(prices, self.tree, self.bounding, left, self.people_a_cell)
-        cells = with_nowhere(self._grid(people * epsilon / self.people_a_cell), self.bounding)
-        grid = Query(Counts(cells, self.bounding), left)
-        return read([*asked, (grid, (yield grid))], cells, self.reading)
+        cells = self._grid(people * epsilon / self.people_a_cell)
+        return (yield from mapped(cells, self.bounding, self.reading, left, asked))
 
     def _grid(self, wanted: float) -> Leaves:
         """The level whose number of cells is nearest to the one wanted."""

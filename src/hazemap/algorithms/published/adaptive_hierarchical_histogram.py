@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
+from hazemap.algorithm_disclosure import DisclosesPeople
 from hazemap.algorithms.count_queries import number_of_people, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree, distinct
@@ -17,7 +17,7 @@ from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 
 @dataclass(frozen=True)
-class AdaptiveHierarchicalHistogram:
+class AdaptiveHierarchicalHistogram(DisclosesPeople):
     """Split what stands out of the noise, collapse what drowns in it, spend no more than a round needs.
 
     * eq. 7: a round wants noise of σ_t = c₀/2 · n/k, n people over k cells; eq. 8 and 9: it spends what that costs
@@ -52,12 +52,6 @@ class AdaptiveHierarchicalHistogram:
     def __post_init__(self) -> None:
         if self.most_rounds < 1 or self.c0 <= 0 or not 0 <= self.collapse < 1:
             raise InputError("a prefix tree needs c0 above 0, collapse in [0, 1) and at least one round")
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        asked = (Learned.PEOPLE,) if self.people is None else ()
-        return counted(*asked, Learned.FINENESS, people=self.people)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people if it is not public, then at most `most_rounds` of the tree."""

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, square_of, together, with_nowhere
+from hazemap.algorithms.count_queries import laplace_epsilon, mapped_together, number_of_people, square_of, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import MedianSplitScores
 from hazemap.errors import InputError
-from hazemap.estimate import read
-from hazemap.noisy_queries import Choice, Prices, Query, Rounds
+from hazemap.noisy_queries import Choice, Prices, Rounds
 from hazemap.spatial.binary_partition import DEEPEST, DOWN, BinaryPartition
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
@@ -113,8 +112,8 @@ class KDTree:
         finest, *coarser = (Leaves(tree, cells) for cells in reversed(levels))
         finest = with_nowhere(finest, self.bounding)
         counts = left if all(halved) else (1 - self.medians) * left
-        query = Query(together((finest, *coarser), self._weights(len(levels)), self.bounding), counts)
-        return read([(query, (yield query))], finest, self.reading)
+        weights = self._weights(len(levels))
+        return (yield from mapped_together((finest, *coarser), weights, self.bounding, self.reading, counts))
 
     def _cuts(self, signal: float) -> int:
         """How many cuts lead to a leaf, given Nε."""

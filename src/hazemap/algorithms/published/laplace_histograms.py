@@ -8,13 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from hazemap.algorithm_disclosure import Disclosure, counted
-from hazemap.algorithms.count_queries import with_nowhere
+from hazemap.algorithms.count_queries import mapped
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
-from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate import read
-from hazemap.noisy_queries import Prices, Query, Rounds
+from hazemap.noisy_queries import Prices, Rounds
 from hazemap.tables.contribution_bounding import Bounding, OneVote
 
 
@@ -37,9 +35,7 @@ class LaplaceClip:
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - one query needs no price
         """One query."""
-        cells = with_nowhere(Leaves.at_level(self.tree, self.level), self.bounding)
-        query = Query(Counts(cells, self.bounding), Fraction(1))
-        made = read([(query, (yield query))], cells, Reading.UNBIASED)
+        made = yield from mapped(Leaves.at_level(self.tree, self.level), self.bounding, Reading.UNBIASED)
         return replace(made, values=np.maximum(made.unbiased, 0))
 
 

@@ -5,13 +5,11 @@ from fractions import Fraction
 from typing import ClassVar
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import with_nowhere
+from hazemap.algorithms.count_queries import mapped
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves, Tree
-from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate import read
-from hazemap.noisy_queries import Growth, Prices, Query, Rounds
+from hazemap.noisy_queries import Growth, Prices, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
 
@@ -54,6 +52,5 @@ class PrivTree:
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - it does not look at them
         """Growth, then count."""
         tree = yield Growth(self.tree, self.bounding, self.growing, self.threshold, self.fan)
-        leaves = with_nowhere(Leaves(self.tree, tree.sums.astype("uint64")), self.bounding)
-        query = Query(Counts(leaves, self.bounding), 1 - self.growing)
-        return read([(query, (yield query))], leaves, self.reading)
+        leaves = Leaves(self.tree, tree.sums.astype("uint64"))
+        return (yield from mapped(leaves, self.bounding, self.reading, 1 - self.growing))

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.algorithm_disclosure import Disclosure, Learned, counted
-from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, square_of, with_nowhere
+from hazemap.algorithm_disclosure import DisclosesPeople, Disclosure, Learned, counted
+from hazemap.algorithms.count_queries import laplace_epsilon, mapped, number_of_people, square_of, with_nowhere
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Leaves, Tree
 from hazemap.encoders import Counts
@@ -21,7 +21,7 @@ from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Boundi
 
 
 @dataclass(frozen=True)
-class AdaptiveGrid:
+class AdaptiveGrid(DisclosesPeople):
     """AG: m₁ × m₁ blocks, m₁ = max(10, √(Nε/10)/4); then each in m₂ × m₂ parts, m₂ = √(n'ε₂/5), n' its noisy count.
 
     Blocks cost the part `blocks` of the budget (α, one half), their parts the rest (ε₂). For any noise an ε is read as
@@ -58,12 +58,6 @@ class AdaptiveGrid:
                 "a person's distinct cells cannot be chosen before the cells of an adaptive grid are known: bound rows "
                 "(rows:K) or give each person one vote"
             )
-
-    @property
-    def disclosure(self) -> Disclosure:
-        """What it learns at a price."""
-        asked = (Learned.PEOPLE,) if self.people is None else ()
-        return counted(*asked, Learned.FINENESS, people=self.people)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people if it is not public, then the blocks, then their parts."""
@@ -131,6 +125,5 @@ class UniformGrid:
         side = ceil(sqrt(max(people, 0.0) * epsilon / self.people_a_cell))
         side = min(max(1, side), 1 << self.tree.depth, isqrt(MOST_CELLS))
         square = square_of(self.tree, "a uniform grid")
-        cells = with_nowhere(Leaves.at_level(TwoLevelGrid.regular(square, side), 2), self.bounding)
-        grid = Query(Counts(cells, self.bounding), left)
-        return read([(grid, (yield grid))], cells, self.reading)
+        cells = Leaves.at_level(TwoLevelGrid.regular(square, side), 2)
+        return (yield from mapped(cells, self.bounding, self.reading, left))
