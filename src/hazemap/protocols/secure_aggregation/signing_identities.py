@@ -93,3 +93,8 @@ def assent_statement(session: bytes, position: int, sharers: Bitmap, survivors: 
     """What an identity signs about whose vectors the sum is over: the one such statement it makes in a session."""
     told = sha256(sharers.bits).digest() + sha256(survivors.bits).digest()
     return b"hazemap 1 assent" + session + pack(">I", position) + told
+
+
+def policy_statement(digest: bytes) -> bytes:
+    """What whoever ships a policy signs: the SHA-256 of its canonical text, under a domain of its own."""
+    return b"hazemap policy 1" + digest
