@@ -8,9 +8,11 @@ import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from typing import Any
 
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.privacy_account import shown
+from hazemap.device.recipe_log_entry import KIND, RecipeLogEntry
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,13 @@ class ActivityLog:
     device: int
 
     def lines(self) -> list[LogEntry]:
+        """Every line about a campaign, the oldest first."""
+        return [each for each in self.entries() if isinstance(each, LogEntry)]
+
+    def entries(self) -> list[LogEntry | RecipeLogEntry]:
         """Every line, the oldest first."""
-        return [_line(plain) for _, plain in self.store.records("log", self.device)]
+        found = (json.loads(plain) for _, plain in self.store.records("log", self.device))
+        return [RecipeLogEntry.from_json(each) if each.get("kind") == KIND else _entry(each) for each in found]
 
     def line(self, number: int) -> LogEntry:
         """One line."""
@@ -76,7 +83,7 @@ class ActivityLog:
         """The number of the next new line."""
         return self.store.next_number("log", self.device)
 
-    def added(self, number: int, line: LogEntry) -> Write:
+    def added(self, number: int, line: LogEntry | RecipeLogEntry) -> Write:
         """The statement that writes a new line."""
         return self.store.added("log", self.device, number, _plain(line))
 
@@ -86,11 +93,14 @@ class ActivityLog:
         return Write("UPDATE log SET sealed = ? WHERE device = ? AND sequence = ?", (sealed, self.device, number))
 
 
-def _plain(line: LogEntry) -> bytes:
+def _plain(line: LogEntry | RecipeLogEntry) -> bytes:
     return json.dumps(line.to_json()).encode()
 
 
 def _line(plain: bytes) -> LogEntry:
-    fields = json.loads(plain)
+    return _entry(json.loads(plain))
+
+
+def _entry(fields: dict[str, Any]) -> LogEntry:
     exact = {"time": datetime.fromisoformat(fields["time"]), "epsilon": Fraction(fields["epsilon"])}
     return LogEntry(**{**fields, **exact})

@@ -4,7 +4,7 @@ A server that asks for more is refused. The reason, in plain words, goes to the 
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -16,6 +16,7 @@ from hazemap.errors import FileError, InputError, Refused
 from hazemap.privacy.budget import exact
 from hazemap.protocols.secure_aggregation.minimum_parameters import MinimumParameters
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
+from hazemap.recipes.policy import MOST_DAYS, MOST_REPORTS, Carrier
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Bounding, OneVote, RowIsPerson
 from hazemap.trust.device_tasks import Task, check
 
@@ -53,12 +54,17 @@ class Policy:
     purposes: tuple[str, ...] = ("*",)
     no_purposes: tuple[str, ...] = ()
     keep: int = 365
+    local: Fraction = Fraction(8)
+    reports: int = 1_000
+    no_fields: tuple[str, ...] = ()
+    carriers: tuple[str, ...] = tuple(each.value for each in Carrier)
 
     def __post_init__(self) -> None:
-        for name in ("campaign", "period"):
-            value = exact(getattr(self, name), f"the most ε of a {name}")
+        for name in ("campaign", "period", "local"):
+            what = "the most ε₀ of a report" if name == "local" else f"the most ε of a {name}"
+            value = exact(getattr(self, name), what)
             if value < 0:
-                raise InputError(f"the most ε of a {name} is 0 or more, not {value}")
+                raise InputError(f"{what} is 0 or more, not {value}")
             object.__setattr__(self, name, value)
         object.__setattr__(self, "corrupt", exact(self.corrupt, "the part of a shard that works with the server"))
         if not 0 <= self.corrupt < 1:
@@ -66,11 +72,18 @@ class Policy:
         for name in ("days", "people", "survivors", "longest", "keep"):
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise InputError(f"{name} is a whole number of at least 1, not {getattr(self, name)!r}")
+        for name, most in (("days", MOST_DAYS), ("keep", MOST_DAYS), ("reports", MOST_REPORTS)):
+            if type(getattr(self, name)) is not int or not 0 <= getattr(self, name) <= most:
+                raise InputError(f"{name} is a whole number, at most {most:,}; found {getattr(self, name)!r:.40}")
         if not isinstance(self.finest, int | float) or not self.finest >= 0:
             raise InputError(f"the finest cell has a side in metres of 0 or more, not {self.finest!r}")
         if not isinstance(self.marks, bool):
             raise InputError(f"marks is true or false, not {self.marks!r}")
-        for name, known in (("modes", MODES.values()), ("rules", RULES.values())):
+        for name, known in (
+            ("modes", MODES.values()),
+            ("rules", RULES.values()),
+            ("carriers", [each.value for each in Carrier]),
+        ):
             if strange := set(getattr(self, name)) - set(known):
                 raise InputError(f"{name} are some of {', '.join(known)}; found {', '.join(sorted(strange))}")
 
@@ -88,8 +101,8 @@ class Policy:
         """The rules in a text (TOML); what it leaves out is as it is by default."""
         try:
             found = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"the policy is not TOML: {error}") from None
+        except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError of its own
+            raise InputError(f"the policy is not TOML: {error!s:.200}") from None
         values: dict[str, Any] = {}
         for section, content in found.items():
             names = {key: field for key, field, _ in _PAGE.get(section, ())}
@@ -143,13 +156,18 @@ class Policy:
             return f"a campaign's name has at most {LONGEST_NAME} letters, its purpose {LONGEST_PURPOSE}"
         if not (task.campaign + task.purpose).isprintable():
             return "the campaign's name or purpose holds characters that cannot be printed"
-        for name, what, yes, no in (
-            (task.campaign, "campaign", self.campaigns, self.no_campaigns),
-            (task.purpose, "purpose", self.purposes, self.no_purposes),
-        ):
-            if _fits(name, no) or not _fits(name, yes):
+        for name, what, welcome in self._welcomes(task.campaign, task.purpose):
+            if not welcome:
                 return f"this device does not answer the {what} {name!r}"
         return None
+
+    def welcomes(self, name: str, purpose: str) -> bool:
+        """Whether a campaign, or an analysis, of this name and for this purpose is answered at all."""
+        return all(welcome for *_, welcome in self._welcomes(name, purpose))
+
+    def _welcomes(self, name: str, purpose: str) -> Iterator[tuple[str, str, bool]]:
+        yield name, "campaign", _fits(name, self.campaigns) and not _fits(name, self.no_campaigns)
+        yield purpose, "purpose", _fits(purpose, self.purposes) and not _fits(purpose, self.no_purposes)
 
     def _price(self, task: Task) -> str | None:
         if task.price.epsilon > task.budget.epsilon:
@@ -180,8 +198,8 @@ class Policy:
 
 _PAGE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "budget": (
-        ("campaign", "campaign", "The most ε that one campaign may cost, all its rounds together."),
-        ("period", "period", "The most ε that all campaigns together may cost in this many days:"),
+        ("campaign", "campaign", "The most ε that one campaign, or one analysis in its period, may cost in all."),
+        ("period", "period", "The most ε that all campaigns and recipes together may cost in this many days:"),
         ("days", "days", "the length of that time."),
     ),
     "cohort": (
@@ -206,7 +224,13 @@ _PAGE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("purposes", "purposes", "Purposes, as the campaign words them."),
         ("denied_purposes", "no_purposes", "Purposes that are refused although they are allowed."),
     ),
-    "rows": (("keep", "keep", "Days after which a row is deleted for good."),),
+    "rows": (("keep", "keep", "Days after which a row, or an event, is deleted for good."),),
+    "recipes": (
+        ("local", "local", "The most ε₀ of one report, against whoever sees the report alone."),
+        ("reports", "reports", "The most reports to recipes in the days of the budget."),
+        ("denied_fields", "no_fields", "Fields that no recipe may read, such as 'profile.age' or 'profile.*'."),
+        ("carriers", "carriers", "What may stand between a report and the sum that is told."),
+    ),
 }
 """Every section of the file: its keys, the field each sets, and the comment above it."""
 

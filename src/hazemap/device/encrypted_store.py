@@ -1,10 +1,11 @@
 """The one file of a device, or of many: rows, events, identity, sessions, account and log, sealed with AES-256-GCM.
 
-In clear are numbers only: of a device, a sequence number, how many stages of a session were answered, the day of
-events, the day on which rows and events expire, the version of a policy. Everything else is sealed under a key of the
-device's own (HKDF of the store's key), bound by its associated data to its table, device, number and day, so that
-nothing can be moved to another place unseen. Nonces are random, 96 bits: a device may seal 2³² records before two could
-meet with probability 2⁻³² (NIST SP 800-38D §8.3), a session has six.
+In clear are numbers only: of a device, a sequence number, how many stages of a session were answered, the day
+on which rows and events expire, the version of a policy; of the name of a stream, a campaign or a session there is a
+tag (HMAC). Everything else is sealed under a key of the device's own (HKDF of the store's key), bound by its associated
+data to its table, device, number and day, so that nothing can be moved to another place unseen. Nonces are random, 96
+bits: a device may seal 2³² records before two could meet with probability 2⁻³² (NIST SP 800-38D §8.3), a session has
+six.
 
 What is deleted is overwritten in the file (secure_delete), and the journal beside it is emptied every hour at least. A
 disk, a backup or a copy may hold it longer, sealed. A transaction is on the disk when it ends, or was never there.
@@ -52,7 +53,7 @@ _SECOND = (
     """CREATE TABLE campaigns (device INTEGER NOT NULL, tag BLOB NOT NULL, sealed BLOB NOT NULL,
         PRIMARY KEY (device, tag))""",
     """CREATE TABLE events (device INTEGER NOT NULL, stream BLOB NOT NULL, sequence INTEGER NOT NULL,
-        day INTEGER NOT NULL, expires INTEGER NOT NULL, sealed BLOB NOT NULL,
+        expires INTEGER NOT NULL, sealed BLOB NOT NULL,
         PRIMARY KEY (device, stream, sequence))""",
     "CREATE INDEX events_by_expiry ON events (expires)",
     "CREATE TABLE policies (version INTEGER PRIMARY KEY NOT NULL, sealed BLOB NOT NULL)",

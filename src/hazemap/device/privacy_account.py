@@ -18,6 +18,7 @@ from fractions import Fraction
 
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import EncryptedStore, Write
+from hazemap.device.recipe_charge import Spending, recipe_charges, spending
 from hazemap.trust.device_tasks import Task
 
 
@@ -44,12 +45,19 @@ class PrivacyAccount:
     device: int
 
     def charges(self) -> list[DeviceCharge]:
-        """Every charge, the oldest first."""
+        """Every charge for a campaign, the oldest first; those for recipes are in `recipe_charge`."""
         found = (json.loads(plain) for _, plain in self.store.records("charges", self.device))
         return [
             DeviceCharge(**{**each, "epsilon": Fraction(each["epsilon"]), "time": datetime.fromisoformat(each["time"])})
             for each in found
+            if "campaign" in each
         ]
+
+    def spent(self, days: int, now: datetime) -> Spending:
+        """What campaigns cost in the last `days`, in every unit: a pure ε is (ε, 0), and ρ = ε²/2."""
+        charges = [each.epsilon for each in self.charges() if each.time > now - timedelta(days=days)]
+        rho = sum((epsilon**2 / 2 for epsilon in charges), Fraction(0))
+        return Spending(sum(charges, Fraction(0)), Fraction(0), rho, Fraction(0), len(charges))
 
     def refusal(self, task: Task, policy: Policy, now: datetime) -> str | None:
         """Why this round cannot be paid; None where it can."""
@@ -65,11 +73,12 @@ class PrivacyAccount:
                 f"this round costs ε = {shown(price)} and {shown(campaign)} is spent, but this campaign said it"
                 f" would cost {shown(task.budget.epsilon)} in all"
             )
-        period = spent(charges, since=now - timedelta(days=policy.days))
+        recipes = spending(recipe_charges(self.store, self.device), policy.days, now).epsilon
+        period = spent(charges, since=now - timedelta(days=policy.days)) + recipes
         if period + price > policy.period:
             return (
                 f"this round costs ε = {shown(price)} and {shown(period)} was spent in {policy.days} days, but all"
-                f" campaigns together may cost {shown(policy.period)} in that time"
+                f" campaigns and recipes together may cost {shown(policy.period)} in that time"
             )
         return None
 

@@ -77,8 +77,8 @@ class Rows:
         """Keep rows for `keep` days from their own time (None: for good); how many were written."""
         return added(self.store, {self.device: places}, keep)
 
-    def table(self, sampling: bytes, campaign: str) -> MemoryTable:
-        """All rows as a table of one person, drawing samples of its own for each campaign."""
+    def all(self) -> PersonRows:
+        """All rows, in the order in which they were added."""
         pages = self.store.read(
             "SELECT sequence, expires, sealed FROM rows WHERE device = ? ORDER BY sequence", self.device
         )
@@ -86,7 +86,12 @@ class Rows:
             PersonRows.from_bytes(self.store.unseal("rows", self.device, sequence, sealed, expires))
             for sequence, expires, sealed in pages
         ]
-        columns = {name: np.concatenate([np.zeros(0), *(getattr(p, name) for p in each)]) for name in COLUMNS[1:]}
+        return PersonRows(*(np.concatenate([np.zeros(0), *(getattr(p, name) for p in each)]) for name in COLUMNS))
+
+    def table(self, sampling: bytes, campaign: str) -> MemoryTable:
+        """All rows as a table of one person, drawing samples of its own for each campaign."""
+        rows = self.all()
+        columns = {name: getattr(rows, name) for name in COLUMNS[1:]}
         person = np.zeros(len(columns["lon"]), dtype=np.int64)
         return MemoryTable(person, columns, sha256(sampling + campaign.encode()).digest())
 

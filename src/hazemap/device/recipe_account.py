@@ -1,0 +1,206 @@
+"""May this device answer a recipe, and what does it pay? Checks 1, 2 and 3 of Davidson et al. (2022), section 4.3.
+
+All three come before the query runs. The charge is written in the transaction that keeps the reply, before anything is
+sent (`report_records`).
+
+1. The analysis has enough of its ε and δ left in this period, and reports.
+2. So has every field that the query reads, and ε₀ is at most the field's; and so has the whole device.
+3. The price that the recipe states holds: what ε₀ and the cohort amount to is no more than it.
+
+Charges count by the names of analyses and fields, under whatever policy they were made: no update gives anything back.
+A charge adds the price that the recipe states. By basic composition ε's and δ's add (Dwork et al. 2006); where the
+policy counts in zCDP, ρ's add up to the ρ of each (ε, δ). Both are filters: they hold although each price is chosen
+with the answers before it in view (Rogers et al. 2016; Feldman and Zrnic 2021). A tighter sum over rounds holds only
+for a schedule that was fixed before the first answer: its first round stores it and pays for all, and a round that
+departs from it is refused.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from functools import lru_cache
+
+from hazemap.device.encrypted_store import EncryptedStore, Write
+from hazemap.device.privacy_account import PrivacyAccount, shown
+from hazemap.device.recipe_charge import RecipeCharge, Spending, recipe_charges, spending
+from hazemap.device.report_request import ReportRequest
+from hazemap.privacy.budget import ApproxDP
+from hazemap.recipes.policy import Accounting, AnalysisBudget, DeviceLimit, FieldBudget, ShippedPolicy
+
+SPILL = Fraction(1, 100)
+"""The part of δ that is set aside for the probability that prices in zCDP leave out."""
+
+
+@dataclass(frozen=True)
+class RecipeRefusal:
+    """Why a recipe is not answered. `private`: the reason names what others were told, so only the owner reads it."""
+
+    reason: str
+    private: bool = False
+
+
+@dataclass(frozen=True)
+class RecipeAccount:
+    """The account of one device: O(charges) for every question, about 10 µs each."""
+
+    store: EncryptedStore
+    device: int
+
+    def charges(self) -> list[RecipeCharge]:
+        """Every charge for a recipe, the oldest first."""
+        return recipe_charges(self.store, self.device)
+
+    def refusal(self, request: ReportRequest, policy: ShippedPolicy, now: datetime) -> RecipeRefusal | None:
+        """Why this report cannot be paid, or may not be asked at all; None where it can."""
+        analysis = policy.analysis(request.analysis)
+        if analysis is None:
+            return RecipeRefusal(f"this device knows no analysis {request.analysis!r:.80}")
+        charges = self.charges()
+        reasons = (
+            *(RecipeRefusal(reason) for reason in _asked(request, analysis)),
+            *(RecipeRefusal(reason) for reason in _achieved(request, analysis)),
+            *(RecipeRefusal(reason) for reason in _fields(request, policy)),
+            *(RecipeRefusal(reason, private=True) for reason in _departures(request, charges)),
+            *(RecipeRefusal(reason, private=True) for reason in self._spent(request, policy, analysis, charges, now)),
+        )
+        return next(iter(reasons), None)
+
+    def charge(self, request: ReportRequest, now: datetime) -> Write:
+        """The statement that charges a report; it fails if another process has charged this device meanwhile."""
+        number = self.store.next_number("charges", self.device)
+        plain = json.dumps(_charge(request, number, now).to_json()).encode()
+        return self.store.added("charges", self.device, number, plain)
+
+    def _spent(
+        self,
+        request: ReportRequest,
+        policy: ShippedPolicy,
+        analysis: AnalysisBudget,
+        charges: list[RecipeCharge],
+        now: datetime,
+    ) -> Iterator[str]:
+        """Every budget that the charges and this report would pass."""
+        after = [*charges, _charge(request, 0, now)]
+        own = spending((each for each in after if each.analysis == analysis.name), policy.days, now)
+        yield from _passed(f"the analysis {analysis.name}", own, analysis, policy.days, policy.accounting)
+        for name in sorted(request.fields):
+            if budget := policy.field(name):
+                read = spending((each for each in after if name in each.fields), policy.days, now)
+                yield from _passed(f"the field {name}", read, budget, policy.days, policy.accounting)
+        campaigns = PrivacyAccount(self.store, self.device)
+        for limit in policy.limits:
+            both = with_campaigns(spending(after, limit.days, now), campaigns.spent(limit.days, now))
+            yield from _passed("this device", both, limit, limit.days, policy.accounting)
+
+
+def _charge(request: ReportRequest, number: int, now: datetime) -> RecipeCharge:
+    return RecipeCharge(
+        number=number,
+        analysis=request.analysis,
+        fields=request.fields,
+        local_epsilon=request.local_epsilon,
+        price=request.price,
+        recipe=request.recipe.hex(),
+        time=now,
+        schedule=request.schedule.digest.hex() if request.schedule else None,
+        round=request.round,
+    )
+
+
+def _asked(request: ReportRequest, analysis: AnalysisBudget) -> Iterator[str]:
+    """What the analysis does not admit, whatever was spent."""
+    if request.purpose != analysis.purpose:
+        yield f"the analysis {analysis.name} was approved for another purpose: {analysis.purpose}"
+    if request.carrier not in analysis.carriers:
+        known = ", ".join(each.value for each in analysis.carriers)
+        yield f"answers of {analysis.name} are carried by {known}, not by {request.carrier.value}"
+    if told := sorted(request.cohort_fields - {each.name for each in analysis.cohort_fields}):
+        yield f"{told[0]} is no approved cohort field of {analysis.name}: it is not told in the clear"
+    if strange := sorted(request.fields - set(analysis.queries.fields)):
+        yield f"the analysis {analysis.name} may not read {strange[0]}"
+
+
+def _achieved(request: ReportRequest, analysis: AnalysisBudget) -> Iterator[str]:
+    """Check 3."""
+    if request.cohort < analysis.minimum_cohort:
+        yield (
+            f"sums of {analysis.name} are over at least {analysis.minimum_cohort:,} people; this one would be opened"
+            f" with {request.cohort:,}"
+        )
+    if not request.achieved.within(request.price):
+        yield (
+            f"this recipe states the price {request.price}, but reports of ε₀ = {shown(request.local_epsilon)} among"
+            f" {request.cohort:,} people amount to {request.achieved}"
+        )
+
+
+def _fields(request: ReportRequest, policy: ShippedPolicy) -> Iterator[str]:
+    """The part of check 2 that does not depend on what was spent."""
+    for name in sorted(request.fields):
+        budget = policy.field(name)
+        if budget is None:
+            yield f"the field {name} has no budget on this device, so no query reads it"
+        elif request.local_epsilon > budget.local_epsilon:
+            yield (
+                f"one report that reads {name} may have ε₀ = {shown(budget.local_epsilon)} at most; this recipe asks"
+                f" for {shown(request.local_epsilon)}"
+            )
+
+
+def _departures(request: ReportRequest, charges: list[RecipeCharge]) -> Iterator[str]:
+    """What departs from the schedule that an analysis has begun."""
+    schedule = request.schedule
+    if schedule is None:
+        return
+    own = [each for each in charges if each.schedule == schedule.digest.hex()]
+    rounds = [each.round for each in own]
+    if any(each.analysis != request.analysis for each in own):
+        yield "this schedule was begun by another analysis"
+    if request.round != max(rounds, default=0) + 1 or request.round > len(schedule.rounds):
+        yield f"a schedule of {len(schedule.rounds)} rounds is answered in order, each once: not {request.round} now"
+    elif (request.local_epsilon, request.cohort) != schedule.rounds[request.round - 1]:
+        yield f"round {request.round} departs from the schedule that was fixed before the first answer"
+    if schedule.price != request.price:
+        yield "a round of a schedule states the price of all its rounds together, as the schedule does"
+
+
+def _passed(
+    whose: str, after: Spending, budget: AnalysisBudget | FieldBudget | DeviceLimit, days: int, accounting: Accounting
+) -> Iterator[str]:
+    """The part of a budget that is passed, in words."""
+    if after.reports > budget.reports:
+        yield f"{whose} may be told of by {budget.reports:,} reports in {days} days; this would be one more"
+    only_epsilon = isinstance(budget, DeviceLimit) and budget.only_epsilon
+    if accounting is Accounting.ZCDP and not only_epsilon:
+        cap = rho_of(budget.epsilon, budget.delta)
+        if after.spill > budget.delta * SPILL:
+            yield f"{whose} may leave out a probability of {shown(budget.delta * SPILL)} from its zCDP in {days} days"
+        if after.rho is None:
+            yield f"{whose} counts in zCDP, and a price without ρ was asked or paid in {days} days"
+        elif after.rho > cap:
+            yield f"{whose} may cost ρ = {shown(cap)} in {days} days; with this report it would be {shown(after.rho)}"
+        return
+    if after.epsilon > budget.epsilon:
+        yield (
+            f"{whose} may cost ε = {shown(budget.epsilon)} in {days} days; with this report it would be"
+            f" {shown(after.epsilon)}"
+        )
+    if after.delta > budget.delta and not only_epsilon:
+        yield (
+            f"{whose} may cost δ = {shown(budget.delta)} in {days} days; with this report it would be"
+            f" {shown(after.delta)}"
+        )
+
+
+@lru_cache(maxsize=1024)
+def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest ρ, rounded down, whose zCDP but for the probability δ/100 implies (ε, δ). 20 ms, once."""
+    return ApproxDP(epsilon, delta * (1 - SPILL)).rho if epsilon and delta else Fraction(0)
+
+
+def with_campaigns(recipes: Spending, campaigns: Spending) -> Spending:
+    """What recipes and campaigns cost together; campaigns are no reports."""
+    rho = None if recipes.rho is None or campaigns.rho is None else recipes.rho + campaigns.rho
+    return recipes._replace(epsilon=recipes.epsilon + campaigns.epsilon, delta=recipes.delta + campaigns.delta, rho=rho)
