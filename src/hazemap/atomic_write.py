@@ -28,13 +28,13 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     part = _begin(goal)
     try:
         yield part
-        _sync(part)
+        sync(part)
         part.replace(goal)
     except OSError as error:
         raise _refused(goal, error) from error
     finally:
         part.unlink(missing_ok=True)
-    _sync(goal.parent)
+    sync(goal.parent)
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
@@ -57,7 +57,16 @@ def _begin(goal: Path) -> Path:
             return part
 
 
-def _sync(path: Path) -> None:
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """A folder and those above it; what is new is on the disk when this ends."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    for each in missing:
+        sync(each.parent)
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, on the disk."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)

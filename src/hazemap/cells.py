@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.errors import InputError
+from hazemap.field_types import EqualByFields
 from hazemap.hash_index import HashIndex
 from hazemap.jit import once_compiled
 
@@ -146,7 +147,7 @@ MOST_CELLS = 1 << 25
 
 
 @dataclass(frozen=True, eq=False)
-class Leaves:
+class Leaves(EqualByFields):
     """Cells of one tree, in any order. A base cell belongs to the deepest of them that holds it.
 
     So a cell that stands together with some of its own descendants owns only what they leave over
@@ -178,14 +179,6 @@ class Leaves:
                 f"the cells of a partition have levels 0 to {self.tree.depth}, as their tree has;"
                 f" found {int(strange.sum())} cells of other levels"
             )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Leaves):
-            return NotImplemented
-        return self.tree == other.tree and np.array_equal(self.cells, other.cells)
-
-    def __hash__(self) -> int:
-        return hash((self.tree, self.cells.tobytes()))
 
     def same_cells(self, other: "Leaves") -> bool:
         """Whether these are the cells of the other partition, in perhaps another order."""

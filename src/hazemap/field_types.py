@@ -8,7 +8,7 @@ import types
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -145,6 +145,10 @@ class EqualByFields:
         )
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash(tuple(each.tobytes() if isinstance(each, np.ndarray) else each for each in _values(self)))
 
 

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.atomic_write import make_folder, sync
 from hazemap.codec import digest
 from hazemap.errors import FileError, TranscriptMismatch
 from hazemap.noisy_queries import Answer, Question
@@ -69,13 +70,13 @@ class Journal:
         """A new journal, on the disk; `FileError` where it cannot be written, and then nothing may be charged."""
         path, part = folder / f"{run}.journal", folder / f".{run}.part"
         try:
-            _make(folder)
+            make_folder(folder, 0o700)
             journal = cls(path, head, _file=_opened(part, os.O_CREAT | os.O_EXCL))
             try:
                 fcntl.flock(journal._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 journal._write({"journal": FORMAT, **head})
                 part.rename(path)  # it is locked, and whole, from the first instant that it is there
-                _sync(folder)
+                sync(folder)
             except BaseException:
                 part.unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
@@ -287,21 +288,6 @@ def _packed(array: NDArray[Any]) -> str:
 
 def _unpacked(text: str, kind: str) -> NDArray[Any]:
     return np.frombuffer(base64.b64decode(text), dtype=kind)
-
-
-def _make(folder: Path) -> None:
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for each in missing:
-        _sync(each.parent)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _changed(path: Path) -> FileError:

@@ -6,13 +6,13 @@ disk when it ends, or was never there: `kill -9` and power cuts included.
 """
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hazemap.atomic_write import make_folder
 from hazemap.errors import LedgerError
 
 APPLICATION = 0x48415A45  # "HAZE", in SQLite's header: this file is a ledger and no other database
@@ -120,7 +120,7 @@ class LedgerFile:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Have the ledger alone, made if need be; what the block wrote is on the disk when it ends."""
         with self._translated():
-            _make(self.path.parent)
+            make_folder(self.path.parent)  # SQLite syncs the ledger's own folder, nobody those above it
             with closing(self._connection(f"{self.path.as_uri()}?mode=rwc")) as db:
                 db.execute("BEGIN IMMEDIATE")
                 if self._recognise(db) < SCHEMA:
@@ -186,17 +186,6 @@ class LedgerFile:
                 return f"is not a ledger, or is damaged: {RESTORE}"
             case _:
                 return f"is damaged or was changed by hand ({error}): {RESTORE}"
-
-
-def _make(folder: Path) -> None:
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for each in missing:  # SQLite syncs the ledger's own folder, nobody those above it
-        handle = os.open(each.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 _KINDS = {

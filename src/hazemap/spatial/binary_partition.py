@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Ints
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
-from hazemap.field_types import check_fields, own_array
+from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.rectangle_tree import PixelTree, Rectangles
 
@@ -40,7 +40,7 @@ class Nodes(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BinaryPartition(PixelTree):
+class BinaryPartition(EqualByFields, PixelTree):
     """Binary trees of rectangles over the base cells, the *pixels*, of a quadtree; one tree in each frame.
 
     `frames` are the pixels of the roots, int64[frames, 4] (west, north, east, south; of one frame, all of the square).
@@ -85,21 +85,6 @@ class BinaryPartition(PixelTree):
                 "cells to cut must be distinct and in ascending order, and each must be cut across (0) or down (1)"
             )
         _ = self.nodes
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, BinaryPartition):
-            return NotImplemented
-        return self._same_ground(other) and all(
-            np.array_equal(mine, theirs)
-            for mine, theirs in ((self.cells, other.cells), (self.axis, other.axis), (self.at, other.at))
-        )
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.base, self.frames.tobytes(), self.cells.tobytes(), self.axis.tobytes(), self.at.tobytes()))
 
     @classmethod
     def uncut(cls, square: Quadtree) -> "BinaryPartition":

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Ints, consecutive
 from hazemap.cells import NOWHERE, Cells, Columns
 from hazemap.errors import InputError
-from hazemap.field_types import check_fields, own_array
+from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.spatial.binary_partition import DEEPEST, BinaryPartition, path_length
 from hazemap.spatial.district_layers import BETWEEN
 from hazemap.spatial.districts import PATH_BITS
@@ -21,7 +21,7 @@ _ONE, _PATHS = np.uint64(1), (np.uint64(1) << PATH_BITS) - np.uint64(1)
 
 
 @dataclass(frozen=True, eq=False)
-class SubdividedDistricts:
+class SubdividedDistricts(EqualByFields):
     """A tree of districts, in which `dynamic` ones (ascending, none inside another) are roots of trees of cuts.
 
     Frame f of `cuts` is the district dynamic[f], so its cells are district << 44 | path as well; None while none is
@@ -58,18 +58,6 @@ class SubdividedDistricts:
             raise InputError("some of these numbers are not districts of this tree")
         if (dynamic[1:] <= self._last[:-1]).any():
             raise InputError("districts to cut must be in ascending order, and none may lie inside another")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SubdividedDistricts):
-            return NotImplemented
-        return self.base == other.base and np.array_equal(self.dynamic, other.dynamic) and self.cuts == other.cuts
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.base, self.dynamic.tobytes(), self.cuts))
 
     @classmethod
     def uncut(cls, district_squares: DistrictQuadtree) -> "SubdividedDistricts":
