@@ -185,15 +185,17 @@ def test_a_shard_that_failed_before_anything_was_told_is_begun_again_without_the
     assert len({session for session, _ in devices[5].answered}) == 2
 
 
-def test_a_shard_that_failed_when_secrets_were_told_is_not_begun_again(tmp_path):
+def test_a_round_that_fails_says_of_how_many_and_why(tmp_path):
     devices = crowd(12)
     for device in devices[:9]:
         device.silent = 6
     town, status, _ = played(tmp_path, devices, campaign(deadlines=IMPATIENT))
     assert status["state"] == "failed"
-    assert "none of 1 shards could be opened" in status["reason"]
+    assert "round 1: none of 1 shards could be opened, at attempt 2. Of 12 people" in status["reason"]
+    assert "9 did not answer in time; 3 were left, and 9 had to be" in status["reason"]
     [each] = status["rounds"]
-    assert (each["attempts"], each["shards"], each["answered"]) == (1, {"lost": 1}, False)
+    assert (each["attempts"], each["shards"], each["answered"]) == (2, {"lost": 1}, False)
+    assert len(devices[11].contributed) == 2, "who is asked again pays again, from their own account"
     [record] = town.ledger.history("town")
     assert not record.released
     assert not list((tmp_path / "releases").iterdir())

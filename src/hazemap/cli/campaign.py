@@ -232,10 +232,39 @@ def stop(
     trust_certificate: TrustCertificate = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop a campaign for good: nothing is released, and what was charged stays charged."""
+    """Stop a campaign for good: what was charged stays charged. What was answered may be released in part."""
     with operator(server, token_file, trust_certificate) as line:
         line.post(f"/v1/campaigns/{name}/stop")
     deliver({"campaign": name, "state": "stopped"}, as_json, f"{name} is stopped; what it has paid stays paid")
+
+
+@app.command(epilog="Example: [bold]hazemap campaign resume commuters --token-file operator.token[/bold]")
+def resume(
+    name: Name,
+    token_file: TokenFile,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a campaign that failed: its answers are kept, its price is not charged again."""
+    with operator(server, token_file, trust_certificate) as line:
+        line.post(f"/v1/campaigns/{name}/resume")
+    deliver({"campaign": name, "state": "running"}, as_json, f"{name} goes on: hazemap campaign watch {name}")
+
+
+@app.command("release-partial", epilog="Example: [bold]hazemap campaign release-partial commuters[/bold]")
+def release_partial(
+    name: Name,
+    token_file: TokenFile,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+    as_json: AsJson = False,
+) -> None:
+    """Release what was answered of a campaign that failed or was stopped; its statement says what was left out."""
+    with operator(server, token_file, trust_certificate) as line:
+        line.post(f"/v1/campaigns/{name}/partial")
+    said = f"{name} is released as far as it was answered: hazemap campaign release {name} fetches the file"
+    deliver({"campaign": name, "state": "partial"}, as_json, said)
 
 
 def _chosen(option: str, kind: type[Choice], text: str, choices: str) -> Choice:

@@ -17,7 +17,7 @@ from hazemap.privacy.statement import Statement
 from hazemap.releases import Release
 from hazemap.server.networked_secure_aggregation import DeviceTrustModel
 from hazemap.server.privacy_statement import statement
-from hazemap.server.store import Write, instant
+from hazemap.server.store import CampaignStore, Write, instant
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,11 @@ _END = "UPDATE campaigns SET state = ?, reason = ?, ended = ? WHERE name = ? AND
 _LOST = "UPDATE shards SET state = 'lost', sums = NULL WHERE campaign = ? AND state = 'open'"
 _FORGET = "DELETE FROM events WHERE session IN (SELECT session FROM shards WHERE campaign = ?)"
 _EXCHANGES = "SELECT question, answer FROM exchanges WHERE campaign = ? ORDER BY round"
+
+
+def stored_exchanges(store: CampaignStore, name: str) -> list[Exchange]:
+    """Every question of a campaign that was answered, with its answer."""
+    return [Exchange(loads(question), loads(answer)) for question, answer in store.read(_EXCHANGES, name)]
 
 
 @dataclass
@@ -133,8 +138,7 @@ class Worker:
         await asyncio.to_thread(self._release)
 
     def _transcript(self) -> list[Exchange]:
-        rows = self.devices.store.read(_EXCHANGES, self.devices.campaign.name)
-        return [Exchange(loads(question), loads(answer)) for question, answer in rows]
+        return stored_exchanges(self.devices.store, self.devices.campaign.name)
 
     def _release(self) -> None:
         """The file, whole; then a note in the ledger. Both may be there already, from before a crash."""

@@ -19,9 +19,10 @@ from hazemap.releases import Release
 from hazemap.server import campaign_status as status
 from hazemap.server.campaign_spec import Campaign, campaign_from
 from hazemap.server.campaign_status import so_far
-from hazemap.server.campaign_worker import CampaignCharge, Worker
+from hazemap.server.campaign_worker import CampaignCharge, Worker, stored_exchanges
 from hazemap.server.device_enrolment import Enrolled
 from hazemap.server.networked_secure_aggregation import DeviceTrustModel
+from hazemap.server.partial_release import release_in_part
 from hazemap.server.polling_interval import Pace
 from hazemap.server.shard import Seating
 from hazemap.server.store import CampaignStore, Write, instant
@@ -31,9 +32,19 @@ log = logging.getLogger("hazemap.server")
 SWITCH = 0.001
 """Seconds after which a thread that computes lets another one go on: devices do not wait for an unmasking."""
 
+RELEASED = ("done", "partial")
+"""States in which a campaign has a file."""
+
 _RUNNING = "SELECT name, id, text FROM campaigns WHERE state = 'running' ORDER BY created, name"
 _ONE = "SELECT text, state, reason, created, ended FROM campaigns WHERE name = ?"
 _ALL = "SELECT name, state, reason, created, ended FROM campaigns ORDER BY created, name"
+_ID = "SELECT id FROM campaigns WHERE name = ?"
+_AGAIN = "UPDATE campaigns SET state = 'running', reason = '', ended = NULL WHERE name = ? AND state = 'failed'"
+_SET_ASIDE = (
+    "UPDATE shards SET state = 'left' WHERE campaign = ? AND state = 'lost' AND round > "
+    "(SELECT coalesce(max(round), 0) FROM exchanges WHERE exchanges.campaign = shards.campaign)"
+)
+_PARTIAL = "UPDATE campaigns SET state = 'partial', reason = ? WHERE name = ? AND state IN ('failed', 'stopped')"
 _NEW = "INSERT INTO campaigns (name, id, text, state, reason, created) VALUES (?, ?, ?, 'running', '', ?)"
 
 
@@ -105,6 +116,34 @@ class Coordinator:
             degree_and_threshold(size, cohort.corrupt, cohort.dropout, cohort.mode)
         self.ledger.check(campaign.dataset, campaign.budget, DEVICE)
 
+    async def resume(self, name: str) -> None:
+        """Go on with a campaign that failed: its answers are kept, and the round that was not opened is asked again.
+
+        The charge is the one that was made. What was asked before and not opened is set aside: devices that sent a
+        vector pay again, and never more than the campaign said.
+        """
+        campaign, state, *_ = await asyncio.to_thread(self._row, name)
+        if state != "failed" or name in self._campaigns:
+            raise Taken(f"the campaign {name!r} is {state}: only one that failed can be resumed")
+        [(identifier,)] = await asyncio.to_thread(self.store.read, _ID, name)
+        await self.store.write(Write(_AGAIN, (name,)), Write(_SET_ASIDE, (name,)))
+        log.info("%s is resumed", name)
+        if name not in self._campaigns:
+            self._run(campaign, identifier)
+
+    async def release_in_part(self, name: str) -> None:
+        """Publish what was answered of a campaign that failed or was stopped; it is over then."""
+        campaign, state, reason, *_ = await asyncio.to_thread(self._row, name)
+        if state not in ("failed", "stopped"):
+            raise Taken(f"the campaign {name!r} is {state}: only one that failed or was stopped is released in part")
+        [(identifier,)] = await asyncio.to_thread(self.store.read, _ID, name)
+        account = self._account(campaign, identifier)
+        exchanges = await asyncio.to_thread(stored_exchanges, self.store, name)
+        rounds = await asyncio.to_thread(release_in_part, campaign, account, exchanges, reason, self.file(name))
+        why = f"released in part, after {rounds} answered rounds; {reason}"
+        await self.store.write(Write(_PARTIAL, (why, name)))
+        log.info("%s: %s", name, why)
+
     async def end(self, name: str) -> None:
         """Stop a campaign for good: what it has paid stays paid, and nothing is released."""
         running = self._campaigns.get(name)
@@ -117,11 +156,13 @@ class Coordinator:
 
     def _run(self, campaign: Campaign, identifier: str) -> None:
         devices = DeviceTrustModel(campaign, self.store, self.enrolled, self.seating, self.pool, self.pace)
-        account = CampaignCharge(self.ledger, campaign.dataset, f"campaign {campaign.name} {identifier}")
-        worker = Worker(devices, account, self.file(campaign.name))
+        worker = Worker(devices, self._account(campaign, identifier), self.file(campaign.name))
         task = asyncio.get_running_loop().create_task(worker.run(), name=campaign.name)
         self._campaigns[campaign.name] = _Running(worker, task)
         task.add_done_callback(lambda done: self._ended(campaign.name, done))
+
+    def _account(self, campaign: Campaign, identifier: str) -> CampaignCharge:
+        return CampaignCharge(self.ledger, campaign.dataset, f"campaign {campaign.name} {identifier}")
 
     def _ended(self, name: str, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and task.exception():
@@ -171,14 +212,14 @@ class Coordinator:
         running = self._campaigns.get(name)
         if running and running.worker.session:
             return so_far(running.worker.session.transcript)
-        if state != "done":
+        if state not in RELEASED:
             raise InputError(f"the campaign {name!r} is {state}: it has no map")
         return Release.open(self.file(name)).map
 
     def release(self, name: str) -> Path:
-        """The file of a campaign that is done."""
+        """The file of a campaign that is done, or was released in part."""
         _, state, reason, *_ = self._row(name)
-        if state != "done":
+        if state not in RELEASED:
             raise Taken(f"the campaign {name!r} is {state}{f' ({reason})' if reason else ''}: it has no release")
         return self.file(name)
 

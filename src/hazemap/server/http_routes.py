@@ -89,6 +89,14 @@ def routes(coordinator: Coordinator, operator: str) -> list[Route]:
         await coordinator.end(request.path_params["name"])
         return Response(status_code=204)
 
+    async def resume(request: Request) -> Response:
+        await coordinator.resume(request.path_params["name"])
+        return Response(status_code=204)
+
+    async def release_partial(request: Request) -> Response:
+        await coordinator.release_in_part(request.path_params["name"])
+        return Response(status_code=204)
+
     async def counts(_: Request) -> Response:
         facts = {"version": __version__, "devices": len(coordinator.enrolled), "campaigns": coordinator.asking}
         return JSONResponse(facts)
@@ -101,6 +109,8 @@ def routes(coordinator: Coordinator, operator: str) -> list[Route]:
         Route("/v1/campaigns/{name}/map", guarded(map_), methods=["GET"]),
         Route("/v1/campaigns/{name}/release", guarded(release), methods=["GET"]),
         Route("/v1/campaigns/{name}/stop", guarded(stop), methods=["POST"]),
+        Route("/v1/campaigns/{name}/resume", guarded(resume), methods=["POST"]),
+        Route("/v1/campaigns/{name}/partial", guarded(release_partial), methods=["POST"]),
         Route("/v1/status", answered(counts), methods=["GET"]),
     ]
 

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from time import monotonic
@@ -25,8 +25,9 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.device_enrolment import Enrolled, named
 from hazemap.server.polling_interval import Pace
+from hazemap.server.round_failure import failure
 from hazemap.server.secure_sum_events import SumEvent
-from hazemap.server.secure_sum_plan import COLUMNS, SecureSumPlan, ShardOutcome, Summary
+from hazemap.server.secure_sum_plan import COLUMNS, SecureSumPlan, ShardOutcome, Summary, identities
 from hazemap.server.shard import Seating
 from hazemap.server.store import CampaignStore, Write
 from hazemap.trust.cohort_assumptions import Sampling, SecureSumPrices, noisy_answer
@@ -44,8 +45,9 @@ LOOK = 0.5
 """Seconds between two counts of the devices that are there."""
 
 _SHARDS = f"SELECT {COLUMNS}, state, sums, people, summary FROM shards WHERE campaign = ? AND round = ? " + (  # noqa: S608
-    "ORDER BY number, attempt"
+    "AND state <> 'left' ORDER BY number, attempt"
 )
+_ASKED = "SELECT roster, attempt FROM shards WHERE campaign = ? AND round = ?"
 _EVENTS = "SELECT position, message FROM events WHERE session = ? ORDER BY seq"
 _SUMMARIES = "SELECT summary FROM shards WHERE campaign = ? AND summary IS NOT NULL"
 _EXCHANGE = "INSERT INTO exchanges (campaign, round, question, answer) VALUES (?, ?, ?, ?)"
@@ -70,6 +72,8 @@ class DeviceTrustModel:
     rounds: int = 0
     missing: int = 0
     """devices that are waited for before a round can begin"""
+    _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """two shards of a round do not choose the same people to go on with"""
 
     def prices(self, budget: Budget) -> SecureSumPrices:
         """What a share of this budget buys among the campaign's people."""
@@ -97,7 +101,7 @@ class DeviceTrustModel:
         )
         shards = await self._stored(task.round) or await self._formed(task)
         ended = await together([self._opened(task, attempts) for attempts in shards])
-        answer = _added(ended)
+        answer = _added(ended, task.round)
         await self.store.write(
             Write(_EXCHANGE, (self.campaign.name, task.round, dumps(question), dumps(answer))),
             Write(_DROP_SUMS, (self.campaign.name, task.round)),
@@ -123,34 +127,45 @@ class DeviceTrustModel:
 
     async def _formed(self, task: Task) -> list[list[Attempt]]:
         """New shards: on the disk before anybody is invited."""
-        people = await self._people(task.round)
+        asked, attempt = await self._asked(task.round)
+        people = await self._people(task.round, asked)
         sizes = replace(task.cohort, people=len(people)).shards
         loop, text = asyncio.get_running_loop(), await asyncio.to_thread(dumps, task)
         plans = await together(
             [
-                loop.run_in_executor(self.pool, SecureSumPlan.formed, task, text, number, 1, roster)
+                loop.run_in_executor(self.pool, SecureSumPlan.formed, task, text, number, attempt, roster)
                 for number, roster in enumerate(dealt(people, sizes), 1)
             ]
         )
-        begin = Write(_BEGIN, (task.campaign, task.round, text))
-        await self.store.write(begin, *(plan.begin() for plan in plans))
+        begin = Write(_OVER, (task.campaign, task.round)), Write(_BEGIN, (task.campaign, task.round, text))
+        await self.store.write(*begin, *(plan.begin() for plan in plans))
         log.info("%s, round %d: %d people in %d shards", task.campaign, task.round, len(people), len(plans))
         return [[(plan, None)] for plan in plans]
 
-    async def _people(self, round_: int) -> list[bytes]:
-        """The identities that this round asks, in random order."""
+    async def _asked(self, round_: int) -> tuple[set[bytes], int]:
+        """Whom this round has asked so far, and the number of its next attempt: not 1 where a campaign is resumed."""
+        rows = await self._read(_ASKED, self.campaign.name, round_)
+        asked = {identity for roster, _ in rows for identity in identities(bytes(roster))}
+        return asked, 1 + max((attempt for _, attempt in rows), default=0)
+
+    async def _people(self, round_: int, asked: set[bytes]) -> list[bytes]:
+        """The identities that this round asks, in random order: as few as can be of those whom it has asked before."""
         cohort, culprits, stream = self.campaign.cohort, await self._culprits(), Stream.from_os()
         if round_ > 1 and cohort.sampling is Sampling.ONE:
-            first = [plan.roster for (plan, _), *_ in await self._stored(1)]
-            asked = [identity for roster in first for identity in roster if named(identity) not in culprits]
-            return sample(asked, len(asked), stream)
+            first = [plan.roster for *_, (plan, _) in await self._stored(1)]
+            same = [identity for roster in first for identity in roster if named(identity) not in culprits]
+            return sample(same, len(same), stream)
         until = monotonic() + self.campaign.wait
         while True:
             recent = self.enrolled.recent(self.pace.recent(len(self.enrolled)))
             there = [device.identity for device in recent if device.name not in culprits]
             self.missing = max(0, cohort.people - len(there))
             if not self.missing:
-                return sample(there, cohort.people, stream)
+                others = [identity for identity in there if identity not in asked]
+                again = [identity for identity in there if identity in asked]
+                fresh = sample(others, min(cohort.people, len(others)), stream)
+                both = [*fresh, *sample(again, cohort.people - len(fresh), stream)]
+                return sample(both, len(both), stream)
             if monotonic() >= until:
                 raise NotOpened(
                     f"round {round_} asks {cohort.people:,} people, but within {self.campaign.wait:g} s only "
@@ -172,31 +187,43 @@ class DeviceTrustModel:
                 events = [SumEvent(position, bytes(message)) for position, message in rows]
                 outcome = await self.seating.run(plan, self.campaign.deadlines, events)
                 _report(plan, outcome)
-            again = None if outcome.sums is not None else await self._again(task, plan, outcome.summary)
+            fresh = plan.attempt - attempts[0][0].attempt + 1 < self.campaign.attempts
+            again = await self._again(task, plan, outcome.summary) if outcome.sums is None and fresh else None
             if again is None:
                 return plan, outcome
             plan, outcome = again, None
 
     async def _again(self, task: Task, plan: SecureSumPlan, summary: Summary) -> SecureSumPlan | None:
-        """Another session for a shard that was not opened, with a new nonce, a new graph and without who failed it.
+        """Another session for a shard that was not opened: a new nonce, a new graph, and without who failed it.
 
-        Only if nobody had been asked for shares of secrets: until then a server, whatever it claims, cannot have
-        opened the sum, so the same people's answers to the same question are still worth what they were. Where most
-        were silent it was the time that was too short, or the network: they are all asked once more.
+        A device pays for every vector that it sends, and never more than the campaign said: so it may be asked again
+        at any stage, and declines if it has nothing left (decisions/0010). Before vectors were asked for, those who
+        answered are asked again, and others take the places of the rest. Later it is the others first, who have not
+        paid for this round. Where most were silent it was the time that was too short, or the network: all are asked
+        once more.
         """
-        if not summary.safe or plan.attempt >= self.campaign.attempts:
-            return None
-        left = _without(plan.roster, {*summary.out, *summary.silent})
-        if len(left) < FEWEST_LEFT * len(plan.roster):
-            left = _without(plan.roster, {*summary.out})
-        try:
-            again = await asyncio.get_running_loop().run_in_executor(
-                self.pool, SecureSumPlan.formed, task, plan.task, plan.number, plan.attempt + 1, left
-            )
-        except InputError:  # too few are left to keep what the task promises
-            return None
-        await self.store.write(again.begin())
+        async with self._choosing:
+            left, others = _without(plan.roster, {*summary.out, *summary.silent}), await self._others(plan)
+            roster = ([*others, *left] if summary.sent else [*left, *others])[: len(plan.roster)]
+            if len(roster) < FEWEST_LEFT * len(plan.roster):
+                roster = _without(plan.roster, {*summary.out})
+            try:
+                again = await asyncio.get_running_loop().run_in_executor(
+                    self.pool, SecureSumPlan.formed, task, plan.task, plan.number, plan.attempt + 1, roster
+                )
+            except InputError:  # too few are left to keep what the task promises
+                return None
+            await self.store.write(again.begin())
         return again
+
+    async def _others(self, plan: SecureSumPlan) -> list[bytes]:
+        """Devices that are there and that this round has not asked, in random order; none where the sample is fixed."""
+        if plan.round > 1 and self.campaign.cohort.sampling is Sampling.ONE:
+            return []
+        (asked, _), culprits = await self._asked(plan.round), await self._culprits()
+        recent = self.enrolled.recent(self.pace.recent(len(self.enrolled)))
+        there = [each.identity for each in recent if each.name not in culprits and each.identity not in asked]
+        return sample(there, len(there), Stream.from_os())
 
     async def _read(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return await asyncio.get_running_loop().run_in_executor(None, self.store.read, sql, *values)
@@ -217,14 +244,11 @@ def _without(roster: Sequence[bytes], out: set[int]) -> list[bytes]:
     return [identity for position, identity in enumerate(roster) if position not in out]
 
 
-def _added(ended: Sequence[tuple[SecureSumPlan, ShardOutcome]]) -> Answer:
+def _added(ended: Sequence[tuple[SecureSumPlan, ShardOutcome]], round_: int) -> Answer:
     """The sums of all opened shards, and the law of the noise that is really in them: a Pólya(1/N) share a person."""
     opened = [(plan, outcome.people, outcome.sums) for plan, outcome in ended if outcome.sums is not None]
     if not opened:
-        raise NotOpened(
-            f"none of {len(ended)} shards could be opened: too few of their people answered. Nothing was learned, and "
-            "the campaign is paid for; allow for more dropouts, or longer deadlines"
-        )
+        raise NotOpened(failure(ended, round_))
     parts = sum((Fraction(people, plan.terms.noise.parties) for plan, people, _ in opened), Fraction(0))
     sums = sum((vector for _, _, vector in opened), np.zeros_like(opened[0][2]))
     return noisy_answer(sums, opened[0][0].terms.noise.scale, parts, sum(people for _, people, _ in opened))

@@ -51,7 +51,7 @@ class RecordedSum:
         self.up = np.zeros(plan.terms.clients, dtype=np.int64)
         self.down = np.zeros(plan.terms.clients, dtype=np.int64)
         self.reason = ""
-        self._unmasking = False
+        self._sending = self._unmasking = False
         self._server = plan.server()
         self._lock = threading.Lock()
 
@@ -91,6 +91,7 @@ class RecordedSum:
         try:
             if event.position == END_OF_STAGE:
                 self._server.advance()
+                self._sending |= self.stage is Stage.MASKED
                 self._unmasking |= self.stage is Stage.UNMASK
                 return None
             self.up[event.who] += len(event.message)
@@ -120,6 +121,7 @@ class RecordedSum:
             clients=self.plan.terms.clients,
             reason="" if opened else self.reason,
             safe=not opened and not self._unmasking,
+            sent=self._sending,
             dropped=self.dropped,
             refusals=dict(Counter(self.refusals.values())),
             culprits={named(roster[position]): why for position, why in server.culprits.items()},

@@ -28,7 +28,7 @@ class Summary:
     """What an operator may know of a shard: numbers and reasons, and nobody's answer.
 
     * `reason`: why it was not opened; empty where it was.
-    * `safe`: nobody was asked for what opens it, so the same people may be asked the same again.
+    * `safe`: nobody was asked for what opens it. `sent`: vectors were asked for, so that their people have paid.
     * `dropped`: how many did not answer, by stage. `refusals`: how many devices declined, by reason.
     * `culprits`: devices that broke the protocol, and how. `out`: positions of those, and of who declined; `silent`:
       of who did not answer some stage.
@@ -42,6 +42,7 @@ class Summary:
     clients: int
     reason: str = ""
     safe: bool = False
+    sent: bool = False
     dropped: Mapping[str, int] = field(default_factory=dict)
     refusals: Mapping[str, int] = field(default_factory=dict)
     culprits: Mapping[str, str] = field(default_factory=dict)
@@ -101,11 +102,8 @@ class SecureSumPlan:
     def read(cls, row: Sequence[Any], task: str) -> "SecureSumPlan":
         """From the store's `COLUMNS`."""
         campaign, round_, number, attempt, terms, seed, roster = row
-        ids = bytes(roster)
-        identities = tuple(ids[at : at + KEY] for at in range(0, len(ids), KEY))
-        return cls(
-            campaign, round_, number, attempt, SessionParameters.from_bytes(bytes(terms)), bytes(seed), identities, task
-        )
+        known = SessionParameters.from_bytes(bytes(terms))
+        return cls(campaign, round_, number, attempt, known, bytes(seed), identities(bytes(roster)), task)
 
     def server(self) -> Server:
         """The protocol's server, before any message."""
@@ -122,3 +120,12 @@ class SecureSumPlan:
         state = "lost" if sums is None else "opened"
         row = (state, sums, outcome.people, outcome.summary.text(), self.terms.session)
         return Write(_END, row), Write(_FORGET, (self.terms.session,))
+
+
+def identities(roster: bytes) -> tuple[bytes, ...]:
+    """The identities of a roster, as the store keeps it.
+
+    >>> identities(bytes(64)) == (bytes(32), bytes(32))
+    True
+    """
+    return tuple(roster[at : at + KEY] for at in range(0, len(roster), KEY))

@@ -529,3 +529,75 @@ def test_a_clients_own_message_is_no_servers_message():
         here.clients[ME].receive(sealed)
     with pytest.raises(Refused, match="is what a client says"):
         here.clients[ME].receive(Masked(here.terms.session, b"", bytes(64)).encode())
+
+
+def holders_of_some(mode: Mode) -> tuple[Session, Assents, list[int], list[int]]:
+    """A session in which not everybody holds this client's shares, before UNMASK: its holders, and the others."""
+    here = session(13, mode, degree=6, threshold=4, survivors=11)
+    here.until(Stage.UNMASK)
+    holders = here.server._sharing.holders(ME).tolist()
+    others = sorted({*range(13)} - {ME, *holders})
+    return here, Assents.decode(here.server.message_for(ME)), holders, others
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_every_assent_that_counts_is_a_true_one_of_a_holder(mode):
+    """Each of the t counts: one that is forged, in whatever place, or of somebody who holds nothing, opens nothing."""
+    here, message, holders, others = holders_of_some(mode)
+    client, assents = here.clients[ME], message.assents
+    assert len(assents) == here.terms.threshold == 4 and assents.keys() <= set(holders) and len(others) == 6
+    for place in assents:
+        wrong = bytearray(assents[place])
+        wrong[0] ^= 1
+        with pytest.raises(Refused, match=f"client {place} did not assent"):
+            client.receive(replace(message, assents={**assents, place: bytes(wrong)}).encode())
+    dealers = set(here.server._sharing.dealers(ME).tolist())
+    strangers = [other for other in others if mode is Mode.SEMI_HONEST or other in dealers]
+    assert strangers, "some deal to this client and hold nothing of it"
+    for stranger in strangers:
+        genuine = here.server._assents[stranger]
+        for gone in assents:
+            mixed = dict(sorted({**{p: s for p, s in assents.items() if p != gone}, stranger: genuine}.items()))
+            with pytest.raises(Refused, match="is no neighbour of this one"):
+                client.receive(replace(message, assents=mixed).encode())
+    assert client.stage is Stage.ASSENT
+    client.receive(message.encode())
+
+
+def test_the_roll_that_neighbours_are_drawn_from_stays(caplog):
+    """Whoever is added to, or taken from, the roll after the draw makes another session of it."""
+    for change in (lambda roll: Bitmap.of(8, [*roll.positions(), 7]), lambda roll: without(roll, 6)):
+        here = session(8, Mode.MALICIOUS, degree=3, threshold=3, survivors=5)
+        here.until(Stage.PICKS, without=[7])
+        here.stage(without=[7])
+        message = Neighbours.decode(here.server.message_for(ME))
+        roll = change(message.roll)
+        kept = tuple(peer for peer in message.peers if peer.position in roll)
+        before = here.clients[ME]._memory
+        with pytest.raises(Refused, match=r"not the one that neighbours were drawn from|neighbours are not those"):
+            here.clients[ME].receive(replace(message, roll=roll, peers=kept).encode())
+        if len(kept) == len(message.peers):
+            assert "the roll is not the one that neighbours were drawn from" in caplog.text
+        assert here.clients[ME]._memory is before
+        here.clients[ME].receive(message.encode())
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_no_key_and_no_share_outlives_its_use(mode):
+    """Letter keys go with the letters, own secrets with the vector, and shares with the answer that tells them."""
+    here = session(7, mode, threshold=4, survivors=5)
+    here.until(Stage.MASKED)
+    memory = here.clients[ME]._memory
+    letters, own = [peer.letter for peer in memory.known()], [memory.masking, memory.seed]
+    assert len(letters) == 6 and all(any(letter) for letter in letters) and all(own)
+    here.stage()
+    after = here.clients[ME]._memory
+    assert not any(any(peer.letter) or any(peer.masking) for peer in after.known())
+    assert not (after.sealing or after.masking or after.seed) and after.shares
+    shares = [share for both in after.dealt().values() for share in both]
+    here.stage()
+    here.stage()
+    told, state = here.clients[ME]._memory, here.saved[ME]
+    assert not (told.shares or told.acquaintances or told.known())
+    body = state.replace(told.reply, b"")
+    assert not any(secret in body for secret in (*letters, *own, *shares))

@@ -87,10 +87,9 @@ class Unmasking:
         secrets: dict[int, bytes] = {}
         if not few:
             joined = join_all([self._shares(dealer, threshold) for dealer in dealers], threshold)
-            for dealer, secret in zip(dealers, joined, strict=True):
-                right = secret if secret and self._fits(dealer, secret) else self._mended(dealer)
-                if right is not None:
-                    secrets[dealer] = right
+            both = zip(dealers, joined, strict=True)
+            secrets = {dealer: secret for dealer, secret in both if secret and self._fits(dealer, secret)}
+            self._mend([dealer for dealer in dealers if dealer not in secrets], secrets)
         self.culprits |= blamed(self._quarrels)
         unfit = [dealer for dealer in dealers if dealer not in secrets] if not few else []
         for dealer in unfit:
@@ -135,6 +134,15 @@ class Unmasking:
         if self._survivors[dealer]:
             return seed_commitment(self._terms.session, dealer, secret) == keys.commitment
         return KeyPair.from_bytes(secret).public == keys.masking
+
+    def _mend(self, left: list[int], secrets: dict[int, bytes]) -> None:
+        """Find the secrets of which some shares are wrong. A liar that is found at one dealer is left out at all."""
+        suspects = -1
+        while left and len(self._suspects) > suspects:
+            suspects = len(self._suspects)
+            found = {dealer: secret for dealer in left if (secret := self._mended(dealer)) is not None}
+            secrets.update(found)
+            left = [dealer for dealer in left if dealer not in found]
 
     def _mended(self, dealer: int) -> bytes | None:
         """A secret of which some shares are wrong; None if its dealer's shares fit none.
