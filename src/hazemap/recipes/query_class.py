@@ -17,6 +17,7 @@ from hazemap.recipes.sql_query import (
     Value,
     check_name,
     check_shape,
+    check_sql_name,
     check_text,
     check_value,
 )
@@ -63,7 +64,7 @@ class StreamField:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if check_name(self.name, "the name of a field") in ROW_NUMBERS:
+        if check_sql_name(self.name, "the name of a field") in ROW_NUMBERS:
             raise InputError(f"a field is not called {self.name}: SQLite calls the number of a row so")
 
 
@@ -81,7 +82,7 @@ class StreamSchema:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if check_name(self.name, "the name of a stream").startswith(RESERVED):
+        if check_sql_name(self.name, "the name of a stream").startswith(RESERVED):
             raise InputError(f"the name of a stream does not begin as those of SQLite's own tables do: {self.name}")
         if not 1 <= len(self.fields) <= MOST_FIELDS:
             raise InputError(f"a stream has 1 to {MOST_FIELDS} fields; {self.name} has {len(self.fields)}")
@@ -89,7 +90,7 @@ class StreamSchema:
             raise InputError(f"the stream {self.name} has two fields of one name")
 
     @classmethod
-    def of(cls, name: str, **fields: str) -> "StreamSchema":
+    def of(cls, name: str, /, **fields: str) -> "StreamSchema":
         """A stream whose fields have these types: "integer", "real" or "text"."""
         known = {each.value: each for each in FieldType}
         if strange := sorted(set(fields.values()) - set(known)):

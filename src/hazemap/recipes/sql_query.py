@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, prod
 from unicodedata import category, is_normalized
 
 from hazemap.errors import InputError
@@ -11,6 +11,9 @@ from hazemap.field_types import check_fields
 
 LONGEST_SQL, LONGEST_VALUE, MOST_PARAMETERS = 16_384, 1_024, 32
 """Bytes of a query and of a text that it is handed; how many parameters it has."""
+
+MOST_COPIES = 1_024
+"""How often the parts of a WITH are put in where they are used, at most: SQLite copies each of them every time."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
 _TOKEN = re.compile(
@@ -23,6 +26,18 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+_RESERVED = (
+    "add all alter and as autoincrement between case cast check collate commit constraint create current_date "
+    "current_time current_timestamp default deferrable delete distinct drop else escape except exists false foreign "
+    "from group having if in index insert intersect into is isnull join limit natural not nothing notnull null on or "
+    "order primary raise references returning select set table then to transaction true union unique update using "
+    "values when where"
+)
+RESERVED_WORDS = frozenset(_RESERVED.split())
+"""Words of SQL that cannot be names without quotes, or mean something else."""
+
+_TEXT = re.compile(r"'(?:[^']|'')*'")
+
 Value = int | float | str
 """What a parameter may be; a device's events hold the same, or nothing."""
 
@@ -31,6 +46,13 @@ def check_name(name: str, what: str) -> str:
     """A name of ours, lower-case and in ASCII, as SQL and TOML take it unquoted; `InputError` for another text."""
     if type(name) is not str or not _NAME.fullmatch(name):
         raise InputError(f"{what} is lower-case letters, digits and _ (63 at most, a letter first); found {name!r:.80}")
+    return name
+
+
+def check_sql_name(name: str, what: str) -> str:
+    """A name as `check_name` takes it that SQL has no other meaning for."""
+    if check_name(name, what) in RESERVED_WORDS:
+        raise InputError(f"{what} is not {name}: SQL has another meaning for that word")
     return name
 
 
@@ -97,23 +119,68 @@ class SqlQuery:
         return tuple(each.name for each in self.parameters)
 
 
-def check_shape(text: str, names: "list[str]") -> None:
+def check_shape(text: str, names: list[str]) -> None:
     """`InputError` unless a text is one SELECT, without comments, that uses exactly these parameters."""
     if len(set(names)) != len(names):
         raise InputError("a query hands each parameter over once; two have the same name")
     words = list(tokens(text))
     if not words or words[0][1].lower() not in ("select", "with"):
         raise InputError("a query begins with SELECT or WITH")
+    plain = {word.lower() for kind, word in words if kind == "word"}
+    if plain & {"natural", "using"}:
+        raise InputError(
+            "a query joins by ON one.field = other.field: NATURAL and USING read fields without naming them"
+        )
+    if any(kind in ("text", "sign") and word[0] in "'\"`[" and not _TEXT.fullmatch(word) for kind, word in words):
+        raise InputError("a query writes names without quotes, and texts in single ones")
     if any(kind == "comment" for kind, _ in words):
         raise InputError("a query holds no comments: what is read is what runs")
     if ";" in (word for kind, word in words if kind == "sign"):
         raise InputError("a query is one statement, without a semicolon")
+    if copies(words) > MOST_COPIES:
+        raise InputError(f"the parts of a WITH are used so often that SQLite would copy them {MOST_COPIES:,} times")
     used = {word for kind, word in words if kind == "parameter"}
     if used != {f":{name}" for name in names}:
         raise InputError(
             f"a query uses its parameters as :name; it uses {', '.join(sorted(used)) or 'none'} and is handed "
             f"{', '.join(f':{name}' for name in names) or 'none'}"
         )
+
+
+def copies(words: list[tuple[str, str]]) -> int:
+    """A bound on how often SQLite copies a part of a WITH: the product of the times that each is mentioned.
+
+    A part is a name before `AS (` or `(columns) AS (`; so are windows, which cost nothing.
+
+    >>> copies(list(tokens("WITH a AS (SELECT x FROM s), b(y) AS (SELECT 1 FROM a, a) SELECT * FROM b, b, b")))
+    6
+    """
+    plain = [_as_name(word) for _, word in words]
+    parts = {_named_before(plain, place) for place, word in enumerate(plain) if word == "as" and _opens(plain, place)}
+    return prod(max(plain.count(each) - 1, 1) for each in parts if each)
+
+
+def _as_name(word: str) -> str:
+    """A token as SQLite compares names: a text may stand for one."""
+    name = word[1:-1].replace("''", "'") if word[0] == "'" else word
+    return word if word != name and name.lower() in ("", "(", ")", "as", "not", "materialized") else name.lower()
+
+
+def _opens(plain: list[str], place: int) -> bool:
+    """Whether an AS is followed by a bracket, perhaps after MATERIALIZED."""
+    return next((word for word in plain[place + 1 :] if word not in ("not", "materialized")), "") == "("
+
+
+def _named_before(plain: list[str], place: int) -> str:
+    """The name before an AS, or before a list of columns in brackets before it."""
+    place -= 1
+    if plain[place] == ")":
+        depth = 1
+        while depth and place > 0:
+            place -= 1
+            depth += {")": 1, "(": -1}.get(plain[place], 0)
+        place -= 1
+    return plain[place] if place >= 0 else ""
 
 
 def tokens(text: str) -> Iterator[tuple[str, str]]:
