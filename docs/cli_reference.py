@@ -14,6 +14,7 @@ from typing import Any
 from typer.main import get_command
 
 from hazemap.cli.main import app
+from hazemap.recipes.recipe_schema import SCHEMA as RECIPE
 from hazemap.specs.spec_fields import SCHEMAS
 
 FOLDER = Path(__file__).parent / "reference" / "cli"
@@ -27,6 +28,9 @@ def commands(command: Any, name: str = "hazemap") -> Iterator[tuple[str, Any]]:
         yield f"{name} {own}", inner
         yield from commands(inner, f"{name} {own}")
 
+
+FILES = SCHEMAS | {"recipe": RECIPE}
+"""The JSON Schema of each kind of file that people write."""
 
 COMMANDS = dict(commands(get_command(app)))
 
@@ -75,13 +79,13 @@ def refreshed(page: str) -> str:
 
 
 def schema(name: str) -> str:
-    """The JSON Schema of a kind of specification, as a file."""
-    return json.dumps(SCHEMAS[name], ensure_ascii=False, indent=2) + "\n"
+    """The JSON Schema of a kind of file, as a file."""
+    return json.dumps(FILES[name], ensure_ascii=False, indent=2) + "\n"
 
 
 def main() -> None:
     """Refresh every page, and the JSON Schemas of specifications."""
-    for name in SCHEMAS:
+    for name in FILES:
         (FOLDER.parent / f"{name}.schema.json").write_text(schema(name))
     for path in sorted(FOLDER.glob("*.md")):
         path.write_text(refreshed(path.read_text()))
