@@ -100,6 +100,8 @@ def test_counting_events_touches_every_field_of_the_stream_that_may_be_read():
     assert [str(each) for each in touched] == ["keyboard.ngram", "keyboard.speed", "keyboard.time"]
     with_age = SANDBOX.admit(SqlQuery("SELECT age FROM profile WHERE EXISTS (SELECT 1 FROM keyboard)")).touched
     assert [str(each) for each in with_age] == ["keyboard.ngram", "keyboard.speed", "keyboard.time", "profile.age"]
+    shouted = SANDBOX.admit(SqlQuery("SELECT COUNT(*) FROM main.KEYBOARD")).touched
+    assert shouted == touched
     named = SANDBOX.admit(SqlQuery("WITH c AS (SELECT DISTINCT time FROM keyboard) SELECT count(*) FROM c")).touched
     assert [str(each) for each in named] == ["keyboard.time"]
 
@@ -121,6 +123,8 @@ def test_counting_events_touches_every_field_of_the_stream_that_may_be_read():
         "SELECT count(*), (SELECT max(time) FROM keyboard) FROM vault",
         "SELECT time FROM keyboard WHERE EXISTS (SELECT 1 FROM vault)",
         "SELECT keyboard.time FROM keyboard, vault",
+        "SELECT keyboard.time FROM keyboard, VAULT",
+        "SELECT keyboard.time FROM keyboard, 'Vault' AS v",
         "SELECT a.time FROM keyboard AS a FULL JOIN vault AS v ON 1",
         "SELECT rowid FROM keyboard",
         "SELECT oid, time FROM keyboard",

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hazemap.values.binary_attribute_tree import BinaryAttribute
 
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
@@ -12,7 +13,6 @@ from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.whole_domain import WholeDomain
-from hazemap.values.binary_attribute_tree import BinaryAttribute
 from hazemap.values.histogram_bins import FloatGrid, Log2Bins
 
 TREE = Quadtree.world(depth=3)

@@ -197,9 +197,9 @@ class Authorizer:
         if action == sqlite3.SQLITE_SELECT:
             return None
         if action == sqlite3.SQLITE_FUNCTION:
-            return None if two in self.functions else f"queries here do not use the function {two:.40}"
+            return None if two.lower() in self.functions else f"queries here do not use the function {two:.40}"
         if action == sqlite3.SQLITE_READ:
-            return self._read(one, two)
+            return self._read(one.lower(), two)  # as written, where no field is named: SQLite takes VAULT for vault
         if action == sqlite3.SQLITE_RECURSIVE:
             return "queries here do not repeat themselves (WITH RECURSIVE)"
         return "queries here only read events"
