@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hazemap.values.binary_attribute_tree import BinaryAttribute
 
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
@@ -13,6 +12,7 @@ from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.whole_domain import WholeDomain
+from hazemap.values.boolean_attribute import BinaryAttribute
 from hazemap.values.histogram_bins import FloatGrid, Log2Bins
 
 TREE = Quadtree.world(depth=3)
