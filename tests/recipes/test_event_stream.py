@@ -72,7 +72,7 @@ def test_a_text_of_another_type_is_refused_and_is_not_repeated(name, text):
 
 
 def test_an_event_is_kept_from_its_own_time_or_its_donation_whichever_is_earlier():
-    stream = EventStream("s", (EventField("at", EventType.TIME), EventField("to", EventType.TIME, optional=True)), 2)
+    stream = EventStream("s", (EventField("at", EventType.TIME), EventField("until", EventType.TIME, optional=True)), 2)
     assert stream.ends((5 * DAY, None), donated=9 * DAY) == 7 * DAY
     assert stream.ends((50 * DAY, None), donated=9 * DAY) == 11 * DAY, "a date in the future wins nothing"
     assert stream.ends((5 * DAY, 4 * DAY), donated=9 * DAY) == 6 * DAY, "the earliest of several times"

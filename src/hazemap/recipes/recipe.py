@@ -20,6 +20,7 @@ from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.recipes import query_class
 from hazemap.recipes.features import MOST_BINS, BucketRule, Categories, Feature, MapCells, NumericEdges, PrefixTree
+from hazemap.recipes.policy import Carrier
 from hazemap.recipes.sql_query import SqlQuery, Value, check_name, check_text
 
 LONGEST_PURPOSE, LONGEST_LOCALE = 2_000, 200
@@ -29,13 +30,6 @@ MOST_FEATURES, MOST_COHORT_FIELDS, MOST_COHORT_VALUES = 16, 16, 1_024
 LARGEST_LOCAL_EPSILON, LARGEST_DELTA, LARGEST_COHORT = Fraction(20), Fraction(1, 1000), 1 << 40
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}", re.ASCII)
-
-
-class AnswerModel(Enum):
-    """Who carries the answers, so that nobody sees one alone."""
-
-    SECURE_SUMS = "secure sums"
-    TWO_SERVERS = "two servers"
 
 
 class NoMatch(Enum):
@@ -79,7 +73,8 @@ class Recipe:
     """What a device is asked of its events. ε's and δ are exact; a device refuses what its own policy does not allow.
 
     `local_epsilon` bounds what one report tells of its sender, `epsilon` and `delta` what the sum of `minimum_cohort`
-    reports tells. Only people with these values of the cohort's fields answer.
+    reports tells; `carrier` says who carries
+    them, so that nobody sees one alone. Only people with these values of the cohort's fields answer.
 
     >>> recipe = Recipe(
     ...     id="ages", version=1, analysis="keyboard", purpose="how old the people are who type",
@@ -102,7 +97,7 @@ class Recipe:
     epsilon: Fraction
     delta: Fraction
     minimum_cohort: int
-    model: AnswerModel = AnswerModel.SECURE_SUMS
+    carrier: Carrier = Carrier.SECURE_SUMS
     no_match: NoMatch = NoMatch.NONE
 
     def __post_init__(self) -> None:
@@ -225,5 +220,5 @@ class Recipe:
 
 RULES: tuple[type[BucketRule], ...] = (NumericEdges, Categories, PrefixTree, MapCells)
 
-KNOWN: tuple[type, ...] = (*query_class.KNOWN, Recipe, AnswerModel, NoMatch, CohortField, Feature, *RULES)
+KNOWN: tuple[type, ...] = (*query_class.KNOWN, Recipe, Carrier, NoMatch, CohortField, Feature, *RULES)
 """What a recipe adds to the codec's closed list: devices read one with `codec.loads(text, KNOWN, Recipe, MESSAGE)`."""

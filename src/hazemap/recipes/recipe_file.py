@@ -15,7 +15,8 @@ from hazemap.codec import Limits
 from hazemap.errors import FileError, HazemapError, InputError
 from hazemap.privacy.budget import exact
 from hazemap.recipes.features import BucketRule, Categories, Feature, MapCells, NumericEdges, PrefixTree
-from hazemap.recipes.recipe import AnswerModel, CohortField, NoMatch, Recipe
+from hazemap.recipes.policy import Carrier
+from hazemap.recipes.recipe import CohortField, NoMatch, Recipe
 from hazemap.recipes.recipe_schema import LONGEST_JSON, check
 from hazemap.recipes.sql_query import Parameter, SqlQuery
 from hazemap.spatial.bounding_box import Box
@@ -34,14 +35,14 @@ _LONG_KEY = re.compile(rf"(?<![\w.\"'-]){_WORD}(?:[ \t]*+\.[ \t]*+{_WORD}){{16}}
 EXAMPLE = '''# Which words follow "hello world" and "i got", by age: a recipe as `hazemap recipe check` reads it.
 id = "next-words-by-age"
 version = 1
-analysis = "keyboard"
-purpose = "Learn which words follow each other, to suggest the next word while you type."
+analysis = "next_word"
+purpose = "better suggestions for the next word"
 
 local_epsilon = "2"     # what one report tells of its sender
-epsilon = "0.5"         # what the sum of the minimum cohort's reports tells,
+epsilon = "0.3"         # what the sum of the minimum cohort's reports tells,
 delta = "1e-6"          # but for this probability
 minimum_cohort = 10000  # sums of fewer people are never opened
-model = "secure sums"   # or "two servers"
+carrier = "secure sums" # or "two servers"
 no_match = "none"       # a bin of its own for devices without a match, or "random"
 
 [query]
@@ -148,7 +149,7 @@ def _recipe(found: Any) -> Recipe:
         epsilon=exact(found["epsilon"], "epsilon"),
         delta=exact(found["delta"], "delta"),
         minimum_cohort=found["minimum_cohort"],
-        model=AnswerModel(found.get("model", AnswerModel.SECURE_SUMS.value)),
+        carrier=Carrier(found.get("carrier", Carrier.SECURE_SUMS.value)),
         no_match=NoMatch(found.get("no_match", NoMatch.NONE.value)),
     )
 
@@ -183,7 +184,7 @@ def _document(recipe: Recipe) -> dict[str, Any]:
         **{name: getattr(recipe, name) for name in ("id", "version", "analysis", "purpose")},
         **{name: _exactly(getattr(recipe, name)) for name in ("local_epsilon", "epsilon", "delta")},
         "minimum_cohort": recipe.minimum_cohort,
-        "model": recipe.model.value,
+        "carrier": recipe.carrier.value,
         "no_match": recipe.no_match.value,
         "query": {
             "sql": recipe.query.text,

@@ -9,6 +9,7 @@ from typing import Any
 
 from hazemap.errors import InputError
 from hazemap.recipes.features import LONGEST_PREFIX, MOST_BINS, MOST_TOKENS
+from hazemap.recipes.policy import Carrier
 from hazemap.recipes.recipe import (
     LARGEST_COHORT,
     LARGEST_DELTA,
@@ -16,7 +17,6 @@ from hazemap.recipes.recipe import (
     LONGEST_PURPOSE,
     MOST_COHORT_VALUES,
     MOST_FEATURES,
-    AnswerModel,
     NoMatch,
 )
 from hazemap.recipes.sql_query import LONGEST_SQL, LONGEST_VALUE
@@ -86,11 +86,11 @@ SCHEMA: dict[str, Any] = {
                 "type": "integer",
                 "description": f"Sums of fewer people are never opened: 1 to {LARGEST_COHORT:,}.",
             },
-            "model": {
+            "carrier": {
                 "type": "string",
-                "description": "Who carries the answers.",
-                "enum": [each.value for each in AnswerModel],
-                "default": AnswerModel.SECURE_SUMS.value,
+                "description": "Who carries the answers, so that nobody sees one alone.",
+                "enum": [each.value for each in Carrier],
+                "default": Carrier.SECURE_SUMS.value,
             },
             "no_match": {
                 "type": "string",
