@@ -279,8 +279,12 @@ def test_a_command_that_is_not_there_is_found(wrong):
 
 def test_the_page_of_http_names_every_route_and_no_other(tmp_path):
     pytest.importorskip("starlette")
+    from hazemap.privacy.ledger import Ledger
+    from hazemap.server.coordinator import Coordinator
     from hazemap.server.device_endpoints import PLACE
-    from hazemap.server.http_routes import routes
+    from hazemap.server.device_enrolment import Admission
+    from hazemap.server.http_routes import Application
+    from hazemap.server.store import CampaignStore
 
     page = (ROOT / "docs" / "reference" / "http.md").read_text()
     written = set(re.findall(r"`(GET|POST) (/v1/[a-z/{}]+)", page))
@@ -288,5 +292,11 @@ def test_the_page_of_http_names_every_route_and_no_other(tmp_path):
     for way, path in [("GET", "/v1/tasks"), ("POST", "/v1/tasks/{session}"), ("POST", "/v1/tasks/{session}/refusal")]:
         written.remove((way, path))
         assert path == "/v1/tasks" or PLACE.fullmatch(path.replace("{session}", session))
-    served = {(way, route.path) for route in routes(None, "") for way in route.methods - {"HEAD"}}
+    assert "`GET /metrics`" in page
+    store = CampaignStore(tmp_path / "server.sqlite")
+    coordinator = Coordinator(store, tmp_path, Ledger(tmp_path / "ledger.sqlite"), Admission())
+    every = [route for route in Application(coordinator, "first").routes if route.path != "/metrics"]
+    coordinator.pool.shutdown()
+    store.close()
+    served = {(way, route.path) for route in every for way in route.methods - {"HEAD"}}
     assert written == served

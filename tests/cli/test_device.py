@@ -17,6 +17,7 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.server.coordinator import Coordinator
+from hazemap.server.device_enrolment import Admission
 from hazemap.server.http_routes import Application
 from hazemap.server.store import CampaignStore
 from hazemap.spatial.bounding_box import Box
@@ -33,7 +34,7 @@ def server(tmp_path):
     folder = tmp_path / "server"
     folder.mkdir()
     store = CampaignStore(folder / "server.sqlite")
-    application = Application(Coordinator(store, folder, Ledger(folder / "ledger.sqlite"), TOKEN), OPERATOR)
+    application = Application(Coordinator(store, folder, Ledger(folder / "ledger.sqlite"), Admission(TOKEN)), OPERATOR)
     config = uvicorn.Config(application, port=0, log_config=None, lifespan="on", timeout_graceful_shutdown=1)
     serving = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(serving.serve()))
@@ -119,7 +120,7 @@ def test_only_https_or_this_machine_is_a_server(hazemap):
 
 def test_a_device_enrols_with_the_token_and_with_no_other(hazemap, server, tmp_path):
     wrong = hazemap("device", "enrol", "--server", server, "--token", "wrong")
-    assert wrong.code == 4 and "does not know this token" in wrong.err
+    assert wrong.code == 4 and "no enrolment code or token" in wrong.err
     (tmp_path / "token").write_text(TOKEN + "\n")
     done = hazemap("device", "enrol", "--server", server, "--token-file", "token", "--json")
     assert done.code == 0, done.err

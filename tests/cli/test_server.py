@@ -68,6 +68,7 @@ def test_a_server_keeps_its_devices_through_kill_9_and_ends_well_when_told_to(tm
     assert process.end() == 0
     assert sorted(file.name for file in process.data.iterdir()) == [
         "enrolment.token",
+        "identity.key",
         "operator.token",
         "server.sqlite",
         "server.sqlite.lock",

@@ -9,6 +9,7 @@ import uvicorn
 
 from hazemap.privacy.ledger import Ledger
 from hazemap.server.coordinator import Coordinator
+from hazemap.server.device_enrolment import Admission
 from hazemap.server.http_routes import Application
 from hazemap.server.store import CampaignStore
 
@@ -21,7 +22,8 @@ def serving(folder, pace=None):
     """Its address."""
     folder.mkdir()
     store = CampaignStore(folder / "server.sqlite")
-    application = Application(Coordinator(store, folder, Ledger(folder / "ledger.sqlite"), TOKEN, pace), OPERATOR)
+    coordinator = Coordinator(store, folder, Ledger(folder / "ledger.sqlite"), Admission(TOKEN), pace)
+    application = Application(coordinator, OPERATOR)
     config = uvicorn.Config(application, port=0, log_config=None, lifespan="on", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()))

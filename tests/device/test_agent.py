@@ -21,11 +21,12 @@ from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.task_handler import ServerTask
 from hazemap.errors import CodecError, InputError, Refused, Unreachable
 from hazemap.privacy.random_stream import Stream
-from hazemap.protocols.secure_aggregation.signing_identities import verified
+from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge, enrolment_statement
+from hazemap.protocols.secure_aggregation.signing_identities import Identity, verified
 
 from .room import FEW, Room, settle, task
 
-SERVER = "https://maps.example"
+SERVER, NONCE = "https://maps.example", bytes(range(CHALLENGE))
 
 
 @pytest.fixture
@@ -34,13 +35,23 @@ def store(tmp_path):
         yield store
 
 
-class Scripted:
-    """A transport whose server is a list of answers; errors are raised. `sent` is what was asked."""
+MAPS = Identity.create()
 
-    def __init__(self, *answers):
-        self.answers, self.sent = list(answers), []
+
+class Scripted:
+    """A transport whose server is a list of answers; errors are raised. `sent` is what was asked.
+
+    Challenges are given besides, by `server` under `at`.
+    """
+
+    def __init__(self, *answers, server=MAPS, at=SERVER):
+        self.answers, self.sent, self.server, self.at = list(answers), [], server, at
 
     async def send(self, method, path, ticket="", content=b"", kind=""):
+        if path == "/v1/challenge" and self.server:
+            given = Challenge.signed(self.server, self.at, bytes.fromhex(json.loads(content)["identity"]), NONCE)
+            fields = {"server": given.server, "challenge": given.nonce, "signature": given.signature}
+            return HttpReply(200, None, json.dumps({name: value.hex() for name, value in fields.items()}).encode())
         self.sent.append((method, path, ticket, content))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -197,7 +208,10 @@ def test_a_forgotten_ticket_is_renewed_for_the_same_identity(store):
     assert (own.ticket, own.identity) == ("new", agent.enrolment.identity)
     said = json.loads(http_transport.sent[1][3])
     public = bytes.fromhex(said["identity"])
-    assert verified(public, bytes.fromhex(said["signature"]), b"hazemap enrol 1" + b"token" + public)
+    statement = enrolment_statement(SERVER, MAPS.public, NONCE, public, "token")
+    assert (said["version"], said["origin"]) == (2, SERVER)
+    assert verified(public, bytes.fromhex(said["signature"]), statement)
+    assert own.pinned == MAPS.public.hex()
 
 
 def test_a_server_that_does_not_enrol_again_is_left_alone(store):

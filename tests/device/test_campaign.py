@@ -26,6 +26,7 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.releases import Release
 from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.server.coordinator import Coordinator
+from hazemap.server.device_enrolment import Admission
 from hazemap.server.http_routes import Application
 from hazemap.server.polling_interval import Pace
 from hazemap.server.store import CampaignStore as ServerStore
@@ -90,7 +91,7 @@ def played(folder, store, ordered, running=None, seconds=60):
         (folder / "server").mkdir(exist_ok=True)
         ledger = Ledger(folder / "ledger.sqlite")
         server = ServerStore(folder / "server.sqlite")
-        coordinator = Coordinator(server, folder / "server", ledger, TOKEN, QUICK)
+        coordinator = Coordinator(server, folder / "server", ledger, Admission(TOKEN), QUICK)
         application = Application(coordinator, "operator")
         await coordinator.start()
         crowd = running or DeviceProcess(store, POLICY)

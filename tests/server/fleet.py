@@ -14,10 +14,14 @@ from hazemap.encoders.encoder import total
 from hazemap.engines.memory import MemoryTable
 from hazemap.privacy.ledger import Ledger
 from hazemap.protocols.secure_aggregation.client import Client
+from hazemap.protocols.secure_aggregation.enrolment_proof import Challenge, origin
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.coordinator import Coordinator
+from hazemap.server.device_enrolment import Admission
+from hazemap.server.enrolment_challenges import Challenges, server_identity
+from hazemap.server.http_limits import HttpLimits
 from hazemap.server.http_routes import Application
 from hazemap.server.store import CampaignStore
 from hazemap.trust.device_tasks import KNOWN, Task, check
@@ -56,12 +60,27 @@ class FakeDevice:
         return {"Authorization": f"Bearer {self.ticket}"}
 
     async def enrol(self, http: httpx.AsyncClient, token: str = TOKEN) -> httpx.Response:
-        proof = self.identity.sign(b"hazemap enrol 1" + token.encode() + self.identity.public)
-        body = {"identity": self.identity.public.hex(), "token": token, "signature": proof.hex()}
-        done = await http.post("/v1/enrol", json=body)
+        done = await http.post("/v1/enrol", json=await self.enrolment(http, token))
         if done.status_code == 201:
             self.ticket, self.name = done.json()["ticket"], done.json()["device"]
         return done
+
+    async def enrolment(self, http: httpx.AsyncClient, token: str = TOKEN) -> dict:
+        """The message that enrols it, after a challenge."""
+        at, own = origin(str(http.base_url)), self.identity.public
+        asked = await http.post("/v1/challenge", json={"version": 2, "identity": own.hex(), "origin": at})
+        assert asked.status_code == 200, asked.text
+        server, nonce, signature = (bytes.fromhex(asked.json()[name]) for name in ("server", "challenge", "signature"))
+        given = Challenge(server, nonce, signature)
+        assert given.genuine(at, own)
+        return {
+            "version": 2,
+            "identity": own.hex(),
+            "origin": at,
+            "token": token,
+            "challenge": nonce.hex(),
+            "signature": given.answered(self.identity, at, token).hex(),
+        }
 
     async def step(self, http: httpx.AsyncClient) -> bool:
         """Ask once, and answer; False where there was nothing to do."""
@@ -107,6 +126,8 @@ class Town:
     devices: list[FakeDevice]
     pace: object = None
     database: str | None = None
+    admission: Admission | None = None
+    limits: HttpLimits | None = None
 
     async def __aenter__(self) -> "Town":
         self.folder.mkdir(exist_ok=True)
@@ -119,9 +140,12 @@ class Town:
 
     async def _start(self) -> None:
         self.store = self.make_store()
-        self.coordinator = Coordinator(self.store, self.folder, self.ledger, TOKEN, self.pace)
-        application = Application(self.coordinator, OPERATOR)
-        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://town")
+        challenges = Challenges(server_identity("a town"), ("http://town",))
+        admission = self.admission or Admission(TOKEN)
+        self.coordinator = Coordinator(self.store, self.folder, self.ledger, admission, self.pace, challenges)
+        application = Application(self.coordinator, OPERATOR, self.limits)
+        transport = httpx.ASGITransport(application)
+        self.http = httpx.AsyncClient(transport=transport, base_url="http://town")
         await self.coordinator.start()
 
     def make_store(self) -> CampaignStore:

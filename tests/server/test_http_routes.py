@@ -84,12 +84,12 @@ def test_whatever_is_sent_to_be_enrolled_is_answered_with_words_and_no_traceback
         return [await town.http.post("/v1/enrol", content=content) for content in HOSTILE.values()]
 
     for answer in told(tmp_path, [], play):
-        assert (answer.status_code, "an enrolment is JSON" in answer.json()["error"]) == (422, True)
+        assert (answer.status_code, "JSON of version 2" in answer.json()["error"]) == (422, True)
     assert "Traceback" not in caplog.text
 
 
 def test_a_request_that_nobody_thought_of_is_answered_and_logged(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("hazemap.server.http_routes._enrolment", lambda _: 1 / 0)
+    monkeypatch.setattr("hazemap.server.http_routes._fields", lambda *_: 1 / 0)
 
     async def play(town):
         return await town.http.post("/v1/enrol", content=b"{}")
@@ -125,23 +125,28 @@ def test_campaigns_and_refusals_are_read_within_bounds(tmp_path):
 @pytest.mark.parametrize(
     ("change", "code", "words"),
     [
-        ({"token": "another"}, 403, "not the server's"),
+        ({"token": "another"}, 403, "does not prove"),
         ({"signature": "00" * 64}, 403, "does not prove"),
-        ({"identity": "00" * 31}, 403, "does not prove"),
-        ({"identity": "no hex"}, 422, "an enrolment is JSON"),
-        ({"token": 7}, 422, "an enrolment is JSON"),
+        ({"identity": "00" * 32}, 409, "not the server's"),
+        ({"challenge": "00" * 56}, 409, "not the server's"),
+        ({"identity": "00" * 31}, 422, "JSON of version 2"),
+        ({"identity": "no hex"}, 422, "JSON of version 2"),
+        ({"token": 7}, 422, "JSON of version 2"),
+        ({"origin": "http://other"}, 421, "this server is http://town, not http://other"),
+        ({"origin": "http://town/"}, 422, "an origin is written as http://town"),
     ],
 )
 def test_an_enrolment_without_token_or_proof_is_refused(tmp_path, change, code, words):
     async def play(town):
-        identity = Identity.create()
-        proof = identity.sign(b"hazemap enrol 1" + TOKEN.encode() + identity.public)
-        body = {"identity": identity.public.hex(), "token": TOKEN, "signature": proof.hex()}
-        return await town.http.post("/v1/enrol", json={**body, **change}), len(town.coordinator.enrolled)
+        body = await FakeDevice(13.3, 52.5).enrolment(town.http)
+        found = await town.http.post("/v1/enrol", json={**body, **change})
+        other = await FakeDevice(13.3, 52.5).enrol(town.http, "another")
+        return found, other, len(town.coordinator.enrolled)
 
-    found, number = told(tmp_path, [], play)
+    found, other, number = told(tmp_path, [], play)
     assert (found.status_code, number) == (code, 0)
     assert words in found.json()["error"]
+    assert (other.status_code, "no enrolment code or token" in other.json()["error"]) == (403, True)
 
 
 def test_a_stranger_is_told_to_enrol_and_nothing_else(tmp_path):

@@ -61,6 +61,10 @@ def enrol(
     token: Token = None,
     token_file: EnrolmentFile = None,
     certificate: Certificate = None,
+    new_identity: Annotated[
+        bool,
+        typer.Option("--new-identity", help="The server lost its identity.key, and its operator has told you so."),
+    ] = False,
     store: StoreFile = None,
     passphrase: Ask = False,
     as_json: AsJson = False,
@@ -77,7 +81,7 @@ def enrol(
         if not devices(file):
             add(file)
         running = DeviceProcess(file, policy_at(None, store), certificate)
-        new = asyncio.run(running.enrol(server, token_of(token, token_file)))
+        new = asyncio.run(running.enrol(server, token_of(token, token_file), moved=new_identity))
         names = [read(file, device).name for device in devices(file)]
     who = f"{names[0]} is" if len(names) == 1 else f"{len(names):,} devices are"
     facts = {"server": server, "devices": names, "new": new}

@@ -104,16 +104,20 @@ def policy_file(store: Path | None) -> Path:
     return store_at(store).with_name("policy.toml")
 
 
-def token_of(text: str | None, file: Path | None) -> str:
-    """The enrolment token, from an option or a file; nothing for a server that enrols everybody."""
+def token_of(text: str | None, file: Path | None) -> str | list[str]:
+    """What lets devices enrol, from an option or a file; nothing for a server that enrols everybody.
+
+    A file of many lines is a list of codes, one for each device.
+    """
     if text is not None and file is not None:
         raise InputError("give --token or --token-file, not both")
     if file is None:
         return text or ""
     try:
-        return file.read_text(encoding="utf-8").strip()
+        lines = file.read_text(encoding="utf-8").split()
     except (OSError, UnicodeDecodeError):
         raise FileError(f"the token file {file} cannot be read") from None
+    return lines if len(lines) > 1 else "".join(lines)
 
 
 def chosen(store: "EncryptedStore", device: int | None) -> int:

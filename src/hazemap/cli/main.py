@@ -40,7 +40,7 @@ COMMANDS = {
     "audit": "Measure what releases give away of one person, and compare it with the stated ε.",
     "inspect": "Show the privacy statement of a release and a summary of its transcript.",
     "export": "Write the numbers of a release, a map or statistics, for other tools. The statement goes with them.",
-    "server": "Serve devices and campaigns until Ctrl-C; start it again, and everything goes on where it was.",
+    "server": "Serve devices and campaigns; say who may enrol, order and look.",
     "campaign": "Order a map from people's devices, watch it being made, fetch it.",
     "device": "Keep a person's rows, and answer campaigns without showing one.",
     "ledger": "Show and set what data sets have paid, and may pay.",

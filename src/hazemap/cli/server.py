@@ -1,19 +1,39 @@
-"""`hazemap server`: the coordinator of campaigns among devices."""
+"""`hazemap server`: the coordinator of campaigns among devices; who may enrol, order and look."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from hazemap.cli.console_output import note
-from hazemap.cli.shared_options import LedgerFile, ledger_at
+from hazemap.cli.console_output import deliver, note
+from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate, operator
+from hazemap.cli.shared_options import AsJson, LedgerFile, ledger_at
+from hazemap.errors import CodecError, FileError, InputError
 
-EXAMPLE = "Example: [bold]hazemap server --data coordinator[/bold]"
-
-REACHED, KEPT = "How it is reached", "What it keeps"
+REACHED, KEPT, LET_IN, LIMITS = "How it is reached", "What it keeps", "Who enrols", "Limits"
 
 
-def server(
+class _RunByDefault(TyperGroup):
+    """`hazemap server --data …` is `hazemap server run --data …`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    name="server",
+    cls=_RunByDefault,
+    help="Serve devices and campaigns; say who may enrol, order and look.",
+    epilog="Example: [bold]hazemap server --data coordinator[/bold]",
+    no_args_is_help=True,
+)
+
+
+@app.command(epilog="Example: [bold]hazemap server run --data coordinator[/bold]")
+def run(
     data: Annotated[
         Path,
         typer.Option(
@@ -39,22 +59,73 @@ def server(
             metavar="URL", rich_help_panel=KEPT, help="postgresql://…, instead of an SQLite file in the folder."
         ),
     ] = None,
-    open_enrolment: Annotated[
-        bool,
-        typer.Option("--open-enrolment", help="Let any device enrol, without the token in DIR/enrolment.token."),
-    ] = False,
+    url: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL", rich_help_panel=REACHED, help="Its address as devices see it; again for each other one."
+        ),
+    ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            rich_help_panel=REACHED,
+            help="A proxy, or a network, whose X-Forwarded-For says where requests come from.",
+        ),
+    ] = None,
+    enrolment: Annotated[
+        str,
+        typer.Option(
+            metavar="WAY",
+            rich_help_panel=LET_IN,
+            help="What lets a device in besides a code of one use: 'token' (DIR/enrolment.token, which all share: for "
+            "tests), 'codes' (nothing more), 'attestation' or 'open' (anybody).",
+        ),
+    ] = "token",
+    attestation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION", rich_help_panel=LET_IN, help="A function of yours that says who may enrol."
+        ),
+    ] = None,
+    ticket_days: Annotated[
+        int, typer.Option(min=1, max=3650, rich_help_panel=LET_IN, help="Days until a device proves itself again.")
+    ] = 90,
+    connections: Annotated[
+        int | None, typer.Option(min=1, rich_help_panel=LIMITS, help="Open at a time. By default 8192.")
+    ] = None,
+    per_address: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            rich_help_panel=LIMITS,
+            help="Connections open at a time from one address. By default 256, and no limit on this machine alone.",
+        ),
+    ] = None,
+    enrolments: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            rich_help_panel=LIMITS,
+            help="Enrolments a minute from one address. By default 60, and no limit on this machine alone.",
+        ),
+    ] = None,
     ledger: LedgerFile = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log every stage of every sum.")] = False,
 ) -> None:
     """Serve devices and campaigns until Ctrl-C; start it again, and everything goes on where it was.
 
-    DIR/operator.token lets `hazemap campaign` give orders; DIR/enrolment.token lets devices enrol. Both are made at the
-    first start, and only you may read them.
+    DIR/operator.token lets `hazemap campaign` and `hazemap server` give orders. It is made at the first start, and only
+    you may read it.
     """
     import logging
+    from dataclasses import replace
 
+    from hazemap.server.http_limits import HttpLimits
     from hazemap.server.server_process import ServerProcess
 
+    given = {"connections": connections, "per_address": per_address, "enrolments": enrolments}
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     serving = ServerProcess(
         data,
         host,
@@ -63,10 +134,161 @@ def server(
         certificate=certificate,
         key=key,
         behind_proxy=behind_proxy,
-        open=open_enrolment,
+        urls=tuple(url or ()),
+        enrolment=enrolment,
+        attestation=attestation,
+        ticket_days=ticket_days,
+        trusted_proxies=tuple(trusted_proxy or ()),
         ledger=ledger_at(ledger),
     )
+    if chosen:
+        limits = HttpLimits.here(**chosen) if serving.alone else HttpLimits(**chosen)
+        serving = replace(serving, limits=limits)
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("hazemap.protocols.secure_aggregation").setLevel(logging.INFO if verbose else logging.WARNING)
     note(f"{serving.url}, from {data}; Ctrl-C ends it, and what runs goes on at the next start")
     serving.run()
+
+
+@app.command(epilog="Example: [bold]hazemap server codes --number 300 --days 30 --token-file operator.token[/bold]")
+def codes(
+    token_file: TokenFile,
+    number: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")],
+    days: Annotated[int, typer.Option(min=1, max=3650, help="How long they can be used.")] = 30,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make enrolment codes, each for one device, one a line. The server keeps only hashes: they are shown once."""
+    with operator(server, token_file, trust_certificate) as line:
+        made = line.order("/v1/codes", {"number": number, "days": days})["codes"]
+    deliver({"codes": made, "days": days}, as_json, *made)
+
+
+@app.command(epilog="Example: [bold]hazemap server devices --token-file operator.token[/bold]")
+def devices(
+    token_file: TokenFile,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+    as_json: AsJson = False,
+) -> None:
+    """List every device that was ever enrolled: since when, until when, and when it was heard of."""
+    with operator(server, token_file, trust_certificate) as line:
+        every = line.get("/v1/devices")["devices"]
+
+    def told(row: dict[str, Any]) -> str:
+        state = f"revoked {row['revoked']}" if row["revoked"] else f"until {row['expires'] or 'it enrols again'}"
+        heard = "not since the server was started" if row["silent"] is None else f"{row['silent']:,.0f} s ago"
+        return f"{row['device']}  enrolled {row['enrolled']}, {state}, heard of {heard}"
+
+    deliver({"devices": every}, as_json, *map(told, every), f"{len(every):,} devices")
+
+
+@app.command(epilog="Example: [bold]hazemap server revoke ee5702d297e516eb --token-file operator.token[/bold]")
+def revoke(
+    device: Annotated[str, typer.Argument(metavar="DEVICE", help="Its name, as `hazemap server devices` lists it.")],
+    token_file: TokenFile,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+) -> None:
+    """Shut a device out for good, at once; in a sum that is going on it counts as dropped out."""
+    from urllib.parse import quote
+
+    with operator(server, token_file, trust_certificate) as line:
+        line.post(f"/v1/devices/{quote(device, safe='')}/revoke")
+    note(f"{device} is revoked")
+
+
+@app.command(
+    epilog="Example: [bold]hazemap server token --role auditor --name ben --days 90 --token-file operator.token[/bold]"
+)
+def token(
+    token_file: TokenFile,
+    name: Annotated[str, typer.Option(metavar="NAME", help="Whose: one person, or one machine.")],
+    role: Annotated[str | None, typer.Option(metavar="ROLE", help="operator, analyst or auditor.")] = None,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="How long it lasts.")] = 90,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="ε", help="An analyst's limit: what all their campaigns together may cost.")
+    ] = None,
+    campaigns: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=1_000, help="An analyst's limit at a time. By default 1.")
+    ] = None,
+    revoke: Annotated[bool, typer.Option("--revoke", help="End the token of this name instead.")] = False,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+) -> None:
+    """Issue a token, or with --revoke end it. A second one of the same name replaces the first at once."""
+    from urllib.parse import quote
+
+    if revoke == (role is not None):
+        raise InputError("give --role to issue a token, or --revoke to end one")
+    with operator(server, token_file, trust_certificate) as line:
+        if revoke:
+            line.post(f"/v1/tokens/{quote(name, safe='')}/revoke")
+            note(f"the token of {name} is revoked")
+            return
+        limits = {key: value for key, value in (("epsilon", epsilon), ("campaigns", campaigns)) if value is not None}
+        made = line.order("/v1/tokens", {"name": name, "role": role, "days": days, **limits})
+    typer.echo(made["token"])
+
+
+@app.command(epilog="Example: [bold]hazemap server tokens --token-file operator.token[/bold]")
+def tokens(
+    token_file: TokenFile,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+    as_json: AsJson = False,
+) -> None:
+    """List who has a token, in which role and until when."""
+    with operator(server, token_file, trust_certificate) as line:
+        every = line.get("/v1/tokens")["tokens"]
+
+    def told(row: dict[str, Any]) -> str:
+        limits = f", ε = {row['epsilon']} in all, {row['campaigns']} at a time" if row["epsilon"] else ""
+        state = f"revoked {row['revoked']}" if row["revoked"] else f"until {row['expires']}"
+        return f"{row['name']}  {row['role']}{limits}, issued {row['issued']}, {state}"
+
+    deliver({"tokens": every}, as_json, *map(told, every))
+
+
+@app.command(epilog="Example: [bold]hazemap server audit --verify --token-file auditor.token[/bold]")
+def audit(
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file", metavar="FILE", envvar="HAZEMAP_TOKEN_FILE", help="An auditor's or operator's token."
+        ),
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Check that no entry was changed; print the last.")] = False,
+    file: Annotated[
+        Path | None, typer.Option(metavar="JSONL", help="A log that was exported, instead of a server's.")
+    ] = None,
+    head: Annotated[
+        str | None, typer.Option(metavar="HASH", help="An entry's hash, noted before: it must be in the log.")
+    ] = None,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+) -> None:
+    """Print who did what, as JSON lines, or check it."""
+    from hazemap.server.audit_log import checked
+
+    if file is not None:
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise FileError(f"the log {file} cannot be read") from None
+    elif token_file is None:
+        raise InputError("give --token-file to ask a server for its log, or --file with one that was exported")
+    else:
+        with operator(server, token_file, trust_certificate) as line:
+            lines = []
+            while some := line.content(f"/v1/audit?after={len(lines)}").decode().splitlines():
+                lines += some
+    if not verify and head is None:
+        for each in lines:
+            typer.echo(each)
+        return
+    found = checked(lines)
+    if head is not None and not any(f'"digest":"{head}"' in each for each in lines):
+        raise CodecError("the audit log does not hold the entry that was noted: its end was cut off, or all is new")
+    typer.echo(f"{found.entries:,} entries follow each other; the last is {found.digest}")

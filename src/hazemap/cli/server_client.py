@@ -21,7 +21,10 @@ Server = Annotated[
 TokenFile = Annotated[
     Path,
     typer.Option(
-        "--token-file", metavar="FILE", envvar="HAZEMAP_TOKEN_FILE", help="The server's operator.token, or a copy."
+        "--token-file",
+        metavar="FILE",
+        envvar="HAZEMAP_TOKEN_FILE",
+        help="The server's operator.token, or a token of your own.",
     ),
 ]
 TrustCertificate = Annotated[
@@ -48,6 +51,10 @@ class Operator:
     def post(self, path: str, content: bytes = b"") -> None:
         """An order."""
         self._asked("POST", path, content=content)
+
+    def order(self, path: str, data: dict[str, Any]) -> Any:
+        """An order with an answer, in JSON."""
+        return self._asked("POST", path, json=data).json()
 
     def _asked(self, method: str, path: str, **options: Any) -> "httpx.Response":
         import httpx

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -106,17 +106,32 @@ class DeviceProcess:
     every: float = 10.0
     lean: bool = False
 
-    async def enrol(self, server: str, token: str, http_transport: HttpTransport | None = None) -> int:
-        """Enrol every device of the store that is not yet known to this server; how many were."""
+    async def enrol(
+        self,
+        server: str,
+        token: str | Sequence[str],
+        http_transport: HttpTransport | None = None,
+        moved: bool = False,
+    ) -> int:
+        """Enrol every device of the store that is not yet known to this server; how many were.
+
+        `token` is for all of them, or the n-th of a list of codes is for the n-th device: so a list may be used again
+        after a failure. With `moved` the server may show another identity than before, and all are enrolled.
+        """
         server = checked(server)
+        every = enrolment.devices(self.store)
+        codes = [token] * len(every) if isinstance(token, str) else list(token)
+        if len(codes) < len(every):
+            raise InputError(f"there are {len(every):,} devices, but only {len(codes):,} codes: each needs one")
+        code_of = dict(zip(every, codes, strict=False))
         async with AsyncExitStack() as stack:
             carrier = await self._transport(stack, http_transport, server)
-            new = [(d, e) for d, e in self._enrolments() if e.server != server or e.ticket is None]
+            new = [(d, e) for d, e in self._enrolments() if moved or e.server != server or e.ticket is None]
             commits, turns = Commits(self.store), asyncio.Semaphore(AT_ONCE)
 
             async def one(device: int, known: Enrolment) -> None:
                 async with turns:
-                    made = await _patiently(known, carrier, server, token)
+                    made = await _patiently(known, carrier, server, code_of[device], moved)
                     await commits.write((enrolment.saved(self.store, device, made),))
 
             await asyncio.gather(*(one(device, known) for device, known in new))
@@ -198,11 +213,13 @@ class DeviceProcess:
         return await stack.enter_async_context(client)
 
 
-async def _patiently(known: Enrolment, http_transport: HttpTransport, server: str, token: str) -> Enrolment:
+async def _patiently(
+    known: Enrolment, http_transport: HttpTransport, server: str, token: str, moved: bool
+) -> Enrolment:
     """Enrol, trying again where the server is busy or not there yet."""
     for failures in range(1, TRIES):
         try:
-            return await enrolled(known, http_transport, server, token)
+            return await enrolled(known, http_transport, server, token, moved)
         except Unreachable as error:
             await asyncio.sleep(max(Backoff(first=0.25).wait(failures), error.wait or 0.0))
-    return await enrolled(known, http_transport, server, token)
+    return await enrolled(known, http_transport, server, token, moved)

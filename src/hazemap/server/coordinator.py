@@ -4,26 +4,35 @@ import asyncio
 import logging
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from hazemap.cellmap import CellMap
 from hazemap.codec import dumps
-from hazemap.errors import InputError
+from hazemap.errors import BudgetError, InputError, Refused
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.protocols.secure_aggregation.graph_degree import degree_and_threshold
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.releases import Release
 from hazemap.server import campaign_status as status
-from hazemap.server.campaign_spec import Campaign, campaign_from
+from hazemap.server.audit_log import AuditLog
+from hazemap.server.campaign_spec import Campaign, Deadlines, campaign_from
 from hazemap.server.campaign_status import so_far
 from hazemap.server.campaign_worker import CampaignCharge, Worker, stored_exchanges
-from hazemap.server.device_enrolment import Enrolled
+from hazemap.server.device_enrolment import Admission, Device, Enrolled
+from hazemap.server.enrolment_challenges import Challenges
+from hazemap.server.metrics import Metrics
 from hazemap.server.networked_secure_aggregation import DeviceTrustModel
 from hazemap.server.partial_release import release_in_part
 from hazemap.server.polling_interval import Pace
+from hazemap.server.roles import Principal
+from hazemap.server.secure_sum_events import SumEvent
+from hazemap.server.secure_sum_plan import SecureSumPlan, ShardOutcome
 from hazemap.server.shard import Seating
 from hazemap.server.store import CampaignStore, Write, instant
 
@@ -45,6 +54,11 @@ _SET_ASIDE = (
     "(SELECT coalesce(max(round), 0) FROM exchanges WHERE exchanges.campaign = shards.campaign)"
 )
 _PARTIAL = "UPDATE campaigns SET state = 'partial', reason = ? WHERE name = ? AND state IN ('failed', 'stopped')"
+_OWN = "INSERT INTO campaign_owners (campaign, owner, epsilon) VALUES (?, ?, ?)"
+_OWNED = (
+    "SELECT campaign_owners.epsilon, campaigns.state FROM campaign_owners JOIN campaigns "
+    "ON campaigns.name = campaign_owners.campaign WHERE campaign_owners.owner = ?"
+)
 _NEW = "INSERT INTO campaigns (name, id, text, state, reason, created) VALUES (?, ?, ?, 'running', '', ?)"
 
 
@@ -54,6 +68,25 @@ class Unknown(InputError):
 
 class Taken(InputError):
     """A campaign that cannot be begun or stopped in this state."""
+
+
+class OverLimit(BudgetError):
+    """A campaign that costs more than an analyst may spend."""
+
+
+class CountedSeating(Seating):
+    """The running shards, which are counted when they end."""
+
+    def __init__(self, store: CampaignStore, enrolled: Enrolled, pool: Executor, metrics: Metrics) -> None:
+        super().__init__(store, enrolled, pool)
+        self._metrics = metrics
+
+    async def run(self, plan: SecureSumPlan, deadlines: Deadlines, events: Iterable[SumEvent] = ()) -> ShardOutcome:
+        """Run a shard to its end."""
+        outcome = await super().run(plan, deadlines, events)
+        summary = outcome.summary
+        self._metrics.summed(outcome.sums is not None, summary.reason, summary.refusals)
+        return outcome
 
 
 @dataclass
@@ -66,13 +99,23 @@ class Coordinator:
     """Everything the server does, for one folder: campaigns go on where they were when it is started again."""
 
     def __init__(
-        self, store: CampaignStore, folder: Path, ledger: Ledger, token: str | None, pace: Pace | None = None
+        self,
+        store: CampaignStore,
+        folder: Path,
+        ledger: Ledger,
+        admission: Admission,
+        pace: Pace | None = None,
+        challenges: Challenges | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self.store, self.folder, self.ledger = store, folder, ledger
         self.pace = pace or Pace()
-        self.enrolled = Enrolled(store, token)
+        self.enrolled = Enrolled(store, admission)
+        self.challenges = challenges or Challenges(Identity.create())
+        self.audit, self.metrics = AuditLog(store), metrics or Metrics()
         self.pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="shards")
-        self.seating = Seating(store, self.enrolled, self.pool)
+        self.seating = CountedSeating(store, self.enrolled, self.pool, self.metrics)
+        self._ordering = asyncio.Lock()
         self._campaigns: dict[str, _Running] = {}
         self._beginning: set[str] = set()
 
@@ -96,16 +139,47 @@ class Coordinator:
         await asyncio.gather(*(each.task for each in running), return_exceptions=True)
         self.pool.shutdown()
 
-    async def begin(self, campaign: Campaign) -> None:
+    async def enrol(self, fields: dict[str, str]) -> tuple[Device, str, str]:
+        """Enrol the device of such a message: the device, its ticket, and whether it is `new` or `renewed`.
+
+        `Stale` or `OtherServer` where it does not answer a challenge of this server's, `Refused` without a proof.
+        """
+        identity, nonce, signature = (bytes.fromhex(fields[name]) for name in ("identity", "challenge", "signature"))
+        if not self.challenges.take(fields["origin"], identity, nonce, fields["token"], signature):
+            raise Refused("the signature does not prove that the device holds the key of its identity")
+        outcome = "renewed" if self.enrolled.known(identity) else "new"
+        return *await self.enrolled.enrol(identity, fields["token"], nonce), outcome
+
+    async def begin(self, campaign: Campaign, who: Principal) -> None:
         """Begin a campaign: on the disk when this returns. Raises what is wrong with it, and then nothing is paid."""
+        async with self._ordering:
+            await asyncio.to_thread(self._within, who, campaign)
+            await self._begin(campaign, who)
+
+    async def _begin(self, campaign: Campaign, who: Principal) -> None:
         await asyncio.to_thread(self._check, campaign)
         identifier = os.urandom(8).hex()
         if campaign.name in self._beginning:
             raise Taken(f"a campaign {campaign.name!r} is being begun by somebody else")
         self._beginning.add(campaign.name)
-        await self.store.write(Write(_NEW, (campaign.name, identifier, dumps(campaign), instant())))
+        owner = Write(_OWN, (campaign.name, who.name, str(campaign.budget.epsilon)))
+        await self.store.write(Write(_NEW, (campaign.name, identifier, dumps(campaign), instant())), owner)
         log.info("%s begins: %s of %r", campaign.name, campaign.budget, campaign.dataset)
         self._run(campaign, identifier)
+
+    def _within(self, who: Principal, campaign: Campaign) -> None:
+        """Raise where an analyst would leave their limits."""
+        if who.epsilon is None or who.campaigns is None:
+            return
+        rows = self.store.read(_OWNED, who.name)
+        left = who.epsilon - sum((Fraction(epsilon) for epsilon, _ in rows), Fraction(0))
+        if campaign.budget.epsilon > left:
+            raise OverLimit(
+                f"this campaign costs ε = {campaign.budget.epsilon}, but the campaigns of {who.name} may cost {left} "
+                "more: ask the operator for a token with a higher limit"
+            )
+        if sum(state == "running" for _, state in rows) >= who.campaigns:
+            raise Taken(f"{who.name} may run {who.campaigns} campaigns at a time: wait until one has ended")
 
     def _check(self, campaign: Campaign) -> None:
         """Raise what stands against a campaign, before anything is paid."""
@@ -205,6 +279,17 @@ class Coordinator:
         """How many are enrolled, and how many were heard of lately."""
         recent = self.enrolled.recent(self.pace.recent(len(self.enrolled)))
         return {"enrolled": len(self.enrolled), "recent": len(recent)}
+
+    def gauges(self) -> dict[str, tuple[str, float]]:
+        """What is measured at this moment, for `Metrics.text`."""
+        devices = self.devices()
+        return {
+            "devices_enrolled": ("Devices that are enrolled and not revoked.", devices["enrolled"]),
+            "devices_recent": ("Devices that were heard of lately.", devices["recent"]),
+            "campaigns_running": ("Campaigns that are running.", self.asking),
+            "sums_running": ("Secure sums that are running.", len(self.seating.running)),
+            "audit_entries": ("Entries of the audit log.", self.audit.entries),
+        }
 
     def map(self, name: str) -> CellMap:
         """The map so far, or the one that was released. `InputError` where there is none."""

@@ -62,10 +62,16 @@ class Database(Protocol):
         """Our SQL in this database's dialect."""
         ...
 
+    def emptied(self, writer: Connection) -> None:
+        """Empty what is kept beside the tables of things that were deleted, as far as a server can."""
+        ...
+
 
 @dataclass(frozen=True)
 class Sqlite:
     """A file beside the server: write-ahead log, and every commit is on the disk before it counts.
+
+    What is deleted is overwritten (`secure_delete`, whatever SQLite was built with).
 
     >>> Sqlite(Path("server.sqlite")).spelled("SELECT ?")
     'SELECT ?'
@@ -80,6 +86,7 @@ class Sqlite:
         db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=60)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA secure_delete = ON")
         return db
 
     def own(self) -> Connection:
@@ -106,6 +113,10 @@ class Sqlite:
     def spelled(self, sql: str) -> str:
         """As it is."""
         return sql
+
+    def emptied(self, writer: Connection) -> None:
+        """Into the tables with the write-ahead log, and it has no bytes left."""
+        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 @dataclass(frozen=True)
@@ -178,6 +189,9 @@ class Postgres:
     def spelled(self, sql: str) -> str:
         """Its placeholders, and its name for bytes."""
         return sql.replace("?", "%s").replace(" BLOB", " BYTEA")
+
+    def emptied(self, writer: Connection) -> None:
+        """Nothing: vacuuming and archives are the operator's."""
 
 
 def database(place: str | Path) -> Sqlite | Postgres:

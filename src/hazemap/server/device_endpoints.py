@@ -123,6 +123,7 @@ class DeviceEndpoints:
             await complain(send, 503, str(error), [(b"retry-after", b"30")])
 
     async def _work(self, device: Device, scope: Scope, send: Send) -> None:
+        self._coordinator.metrics.polls += 1
         found = self._coordinator.seating.work(device)
         if found is None:
             wait = f"{jittered(self._wait(device)):.3f}"

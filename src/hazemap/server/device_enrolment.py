@@ -1,38 +1,68 @@
 """The enrolled devices: each has an identity of its own, and shows a ticket.
 
-A device proves that it holds the private key of its identity, once; then it is known by a ticket, of which only the
-hash is stored. Only the enrolment token stands against many identities of one person (sybils): the operator who hands
-out tokens vouches that each device is a person.
+A device proves that it holds the private key of its identity, by answering a challenge of this very server; then it is
+known by a ticket, of which only the hash is stored. Tickets end by the server's clock; a device gets another by proving
+its identity again. What stands against many identities of one person (sybils) is how a new one is admitted: codes of
+one use, the operator's own attestation, or a token that all share, which is weak.
 """
 
+import asyncio
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import sha256
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hazemap.errors import InputError, Refused
-from hazemap.protocols.secure_aggregation.signing_identities import enrolment_statement, verified
+from hazemap.errors import ConversationError, InputError, Refused
 from hazemap.server.access_tokens import fresh, kept, same
+from hazemap.server.attestation import Attestation, attest
+from hazemap.server.enrolment_codes import EnrolmentCodes, spelled
 from hazemap.server.store import CampaignStore, Write, instant
 
 if TYPE_CHECKING:
     from hazemap.server.shard import ShardSeat
 
 _ENROL = (
-    "INSERT INTO devices (device, identity, ticket, enrolled) VALUES (?, ?, ?, ?) "
-    "ON CONFLICT (device) DO UPDATE SET ticket = excluded.ticket"
+    "INSERT INTO devices (device, identity, ticket, enrolled, expires) VALUES (?, ?, ?, ?, ?) "
+    "ON CONFLICT (device) DO UPDATE SET ticket = excluded.ticket, expires = excluded.expires"
 )
+_REVOKE = "UPDATE devices SET revoked = ?, ticket = ? WHERE device = ?"
+_ALL = "SELECT device, enrolled, expires, revoked FROM devices ORDER BY enrolled, device"
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Who may enrol: whoever has a code of one use, and besides whoever these let in.
+
+    `token` is one that all devices share: whoever learns it enrols as many devices as they like. `attestation` is the
+    operator's own function. `anybody` needs nothing at all. `days` is how long a ticket lasts.
+
+    >>> Admission().token is None
+    True
+    """
+
+    token: str | None = field(default=None, repr=False)
+    attestation: Attestation | None = None
+    anybody: bool = False
+    days: float = 90
 
 
 @dataclass(eq=False)
 class Device:
-    """An enrolled device as the server knows it: when it was last heard of (monotonic), and where it has a seat."""
+    """An enrolled device as the server knows it: when it was last heard of (monotonic), and where it has a seat.
+
+    Its ticket ends at `expires` (seconds since 1970); one that is `revoked` is nobody's any more.
+    """
 
     name: str
     identity: bytes
     ticket: bytes
+    expires: float = inf
+    revoked: bool = False
     seen: float = -inf
     seats: "dict[bytes, ShardSeat]" = field(default_factory=dict)
 
@@ -42,58 +72,117 @@ class Device:
 
 
 class Enrolled:
-    """Every device, in memory: a poll asks no database.
+    """Every device, in memory: a poll asks no database."""
 
-    `token` is what a device must know to enrol; with `None` anybody may.
-    """
-
-    def __init__(self, store: CampaignStore, token: str | None) -> None:
-        self._store, self._token = store, token
+    def __init__(self, store: CampaignStore, admission: Admission) -> None:
+        self._store, self.admission = store, admission
+        self.codes = EnrolmentCodes(store)
         self._by_ticket: dict[bytes, Device] = {}
         self._by_identity: dict[bytes, Device] = {}
-        for name, identity, ticket in store.read("SELECT device, identity, ticket FROM devices"):
-            self._add(Device(name, bytes(identity), bytes(ticket)))
+        self._revoked = 0
+        rows = store.read("SELECT device, identity, ticket, expires, revoked FROM devices")
+        for name, identity, ticket, expires, revoked in rows:
+            device = Device(name, bytes(identity), bytes(ticket), _seconds(expires), revoked is not None)
+            self._by_identity[device.identity] = device
+            if revoked is None:
+                self._by_ticket[device.ticket] = device
+            else:
+                self._revoked += 1
 
     def __len__(self) -> int:
-        return len(self._by_identity)
+        return len(self._by_identity) - self._revoked
 
     def __iter__(self) -> Iterator[Device]:
-        return iter(list(self._by_identity.values()))
+        return iter([device for device in list(self._by_identity.values()) if not device.revoked])
 
     def holder(self, ticket: str) -> Device | None:
-        """The device that was given this ticket. O(1)."""
-        return self._by_ticket.get(kept(ticket))
+        """The device that was given this ticket, if it has not ended. O(1)."""
+        device = self._by_ticket.get(kept(ticket))
+        return device if device is not None and device.expires > _now() else None
 
     def device(self, identity: bytes) -> Device:
-        """The device of an identity that is enrolled."""
+        """The device of an identity that is, or was, enrolled."""
         return self._by_identity[identity]
+
+    def known(self, identity: bytes) -> bool:
+        """Whether an identity is, or was, enrolled."""
+        return identity in self._by_identity
 
     def recent(self, seconds: float) -> list[Device]:
         """Those heard of in the last `seconds`: O(devices)."""
         since = monotonic() - seconds
-        return [device for device in list(self._by_identity.values()) if device.seen >= since]
+        return [device for device in list(self._by_identity.values()) if device.seen >= since and not device.revoked]
 
-    async def enrol(self, identity: bytes, token: str, signature: bytes) -> tuple[Device, str]:
-        """The device and its new ticket, on the disk when this returns.
+    async def enrol(self, identity: bytes, token: str, nonce: bytes = b"") -> tuple[Device, str]:
+        """The device and its new ticket, on the disk when this returns; its proof has been checked.
 
-        `Refused` for a wrong token or a signature that the identity did not make. An identity that is known is the
-        same device as before; its older ticket opens nothing any more.
+        `Refused` for an identity that is revoked, or that is new and shows nothing that admits it. An identity that is
+        known is the same device as before, and needs no token; its older ticket opens nothing any more.
         """
-        if self._token is not None and not same(token, self._token):
-            raise Refused("this enrolment token is not the server's: ask the campaign's operator for the right one")
-        if len(identity) != 32 or not verified(identity, signature, enrolment_statement(token, identity)):
-            raise Refused("the signature does not prove that the device holds the key of its identity")
-        ticket = fresh()
-        name = named(identity)
-        await self._store.write(Write(_ENROL, (name, identity, kept(ticket), instant())))
-        device = self._by_identity.get(identity) or Device(name, identity, b"")
+        name, ticket = named(identity), fresh()
+        known = self._by_identity.get(identity)
+        if known is not None and known.revoked:
+            raise Refused("this device was revoked by the server's operator: it cannot enrol here any more")
+        expires = _now() + self.admission.days * 86_400 * (0.9 + 0.1 * int.from_bytes(os.urandom(2), "big") / 65_536)
+        now, end = instant(), instant(datetime.fromtimestamp(expires, UTC))
+        write = Write(_ENROL, (name, identity, kept(ticket), now, end))
+        if known is not None or await self._admitted(identity, token, nonce):
+            await self._store.write(write)
+        else:
+            await self.codes.use(token, name, write)
+        device = self._by_identity.setdefault(identity, Device(name, identity, b""))
+        if device.revoked:  # while the disk was waited for
+            await self._store.write(Write(_REVOKE, (instant(), os.urandom(32), name)))
+            raise Refused("this device was revoked by the server's operator: it cannot enrol here any more")
         self._by_ticket.pop(device.ticket, None)
-        device.ticket = kept(ticket)
-        self._add(device)
+        device.ticket, device.expires = kept(ticket), expires
+        self._by_ticket[device.ticket] = device
         return device, ticket
 
-    def _add(self, device: Device) -> None:
-        self._by_ticket[device.ticket] = self._by_identity[device.identity] = device
+    async def _admitted(self, identity: bytes, token: str, nonce: bytes) -> bool:
+        """Whether this needs no code. `Refused` where a code is not what was shown either."""
+        admission = self.admission
+        if admission.anybody or (admission.token is not None and same(token, admission.token)):
+            return True
+        if spelled(token) is not None:
+            return False
+        if admission.attestation is not None:
+            await attest(admission.attestation, token, identity, nonce)
+            return True
+        raise Refused("this is no enrolment code or token of the server's: ask the campaign's operator for one")
+
+    async def revoke(self, name: str) -> None:
+        """No ticket of this device opens anything from now on; where it takes part in a sum it counts as dropped."""
+        device = next((each for each in self._by_identity.values() if each.name == name), None)
+        if device is None:
+            raise InputError(f"no device {name!r:.40} is enrolled: `hazemap server devices` lists them")
+        if not device.revoked:
+            self._by_ticket.pop(device.ticket, None)
+            device.revoked, self._revoked = True, self._revoked + 1
+        await self._store.write(Write(_REVOKE, (instant(), os.urandom(32), name)))
+        for seat in list(device.seats.values()):
+            with suppress(ConversationError):  # it has answered this stage, and will not answer the next
+                await seat.shard.decline(seat.position, "revoked by the operator")
+
+    async def all(self) -> list[dict[str, Any]]:
+        """Every device that was ever enrolled, the oldest first, and seconds since it was heard of."""
+        names = ("device", "enrolled", "expires", "revoked")
+        rows = [dict(zip(names, row, strict=True)) for row in await asyncio.to_thread(self._store.read, _ALL)]
+        seen = {device.name: device.seen for device in list(self._by_identity.values())}
+        now = monotonic()
+        for row in rows:
+            since = now - seen.get(row["device"], -inf)
+            row["silent"] = round(since, 1) if since < inf else None
+        return rows
+
+
+def _now() -> float:
+    return datetime.now(UTC).timestamp()
+
+
+def _seconds(text: str | None) -> float:
+    """Of a stored moment; a ticket of an older server does not end."""
+    return inf if text is None else datetime.fromisoformat(text).timestamp()
 
 
 def named(identity: bytes) -> str:

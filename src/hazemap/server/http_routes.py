@@ -1,100 +1,105 @@
-"""The server as an ASGI application, and its routes: enrolment, the operator's orders, and how things stand."""
+"""The server as an ASGI application: enrolment, campaigns, and how things stand."""
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import wraps
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from hazemap import __version__
 from hazemap.codec import Limits, parsed
-from hazemap.errors import BudgetError, CodecError, HazemapError, InputError, NotOpened, Refused, StoreError
-from hazemap.server.access_tokens import same
+from hazemap.errors import CodecError
+from hazemap.protocols.secure_aggregation.enrolment_proof import VERSION
+from hazemap.server.administration_routes import administration_routes
 from hazemap.server.campaign_spec import campaign_from
 from hazemap.server.campaign_status import plain
-from hazemap.server.coordinator import Coordinator, Taken, Unknown
-from hazemap.server.device_endpoints import DeviceEndpoints, Receive, Scope, Send, TooLong, bearer, body
-
-logger = logging.getLogger("hazemap.server")
+from hazemap.server.coordinator import Coordinator
+from hazemap.server.device_endpoints import DeviceEndpoints, Receive, Scope, Send
+from hazemap.server.http_limits import HttpLimits
+from hazemap.server.roles import Principal, Role
+from hazemap.server.route_guard import Guard, OlderDevice, TooOften, body_of, place_from
 
 ORDER = 64 << 20
 """Bytes of a campaign: it may hold a prior map."""
 ENROLMENT = 16 << 10
 FEW_FIELDS = Limits(length=ENROLMENT, items=64, work=0, depth=1)
 """An object of plain fields."""
-
-_CODES: tuple[tuple[type[HazemapError], int], ...] = (
-    (TooLong, 413),
-    (Unknown, 404),
-    (Taken, 409),
-    (BudgetError, 402),
-    (Refused, 403),
-    (CodecError, 422),
-    (InputError, 422),
-    (NotOpened, 409),
-    (StoreError, 503),
-)
-
-Endpoint = Callable[[Request], Awaitable[Response]]
+TEXT, TOKEN = 300, 8_192
+"""Letters of an origin, and of a token: an attestation may be a few kilobytes."""
 
 
-def routes(coordinator: Coordinator, operator: str) -> list[Route]:
-    """Every route but those of devices at work."""
+def routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
+    """Every route but those of devices at work and of administration."""
+    operator, analyst, auditor = Role.OPERATOR, Role.ANALYST, Role.AUDITOR
+    audit = coordinator.audit
 
-    def guarded(endpoint: Endpoint) -> Endpoint:
-        """For the operator alone."""
-
-        @wraps(endpoint)
-        async def checked(request: Request) -> Response:
-            if not same(bearer(request.scope), operator):
-                return _error(401, "only the operator may: show the token in the server's file operator.token")
-            return await endpoint(request)
-
-        return answered(checked)
+    async def challenge(request: Request) -> Response:
+        fields = _fields(await body_of(request, ENROLMENT), _CHALLENGE)
+        at, identity = fields["origin"], bytes.fromhex(fields["identity"])
+        given = coordinator.challenges.given(at, identity)
+        known = {"server": given.server.hex(), "challenge": given.nonce.hex(), "signature": given.signature.hex()}
+        return JSONResponse({"version": VERSION, **known})
 
     async def enrol(request: Request) -> Response:
-        identity, token, signature = _enrolment(await _body(request, ENROLMENT))
-        device, ticket = await coordinator.enrolled.enrol(identity, token, signature)
+        outcome = "refused"
+        try:
+            guard.enrols(request)
+            fields = _fields(await body_of(request, ENROLMENT), _ENROLMENT)
+            device, ticket, outcome = await coordinator.enrol(fields)
+        except TooOften:
+            outcome = "too_often"
+            raise
+        finally:
+            coordinator.metrics.enrolments[outcome] += 1
         return JSONResponse({"device": device.name, "ticket": ticket}, 201)
 
-    async def begin(request: Request) -> Response:
-        campaign = await asyncio.to_thread(campaign_from, await _body(request, ORDER))
-        await coordinator.begin(campaign)
+    async def begin(request: Request, who: Principal) -> Response:
+        campaign = await asyncio.to_thread(campaign_from, await body_of(request, ORDER))
+        async with audit.recorded(who, "campaign begin", campaign.name):
+            await coordinator.begin(campaign, who)
         return JSONResponse({"name": campaign.name}, 201)
 
-    async def every(_: Request) -> Response:
+    async def every(_: Request, __: Principal) -> Response:
         campaigns = await asyncio.to_thread(coordinator.all)
         return JSONResponse({"campaigns": campaigns, "devices": coordinator.devices()})
 
-    async def one(request: Request) -> Response:
+    async def one(request: Request, _: Principal) -> Response:
         return JSONResponse(await asyncio.to_thread(coordinator.status, request.path_params["name"]))
 
-    async def map_(request: Request) -> Response:
-        cellmap = await asyncio.to_thread(coordinator.map, request.path_params["name"])
+    async def map_(request: Request, who: Principal) -> Response:
+        name = request.path_params["name"]
+        cellmap = await asyncio.to_thread(coordinator.map, name)
+        await audit.record(who, "map read", name, "done")
         if request.query_params.get("format", "json") == "png":
             return Response(await asyncio.to_thread(_picture, cellmap), media_type="image/png")
         return JSONResponse(await asyncio.to_thread(plain, cellmap))
 
-    async def release(request: Request) -> Response:
-        file = await asyncio.to_thread(coordinator.release, request.path_params["name"])
+    async def release(request: Request, who: Principal) -> Response:
+        name = request.path_params["name"]
+        file = await asyncio.to_thread(coordinator.release, name)
+        await audit.record(who, "release read", name, "done")
         return FileResponse(file, filename=file.name, media_type="application/vnd.apache.parquet")
 
-    async def stop(request: Request) -> Response:
-        await coordinator.end(request.path_params["name"])
+    async def stop(request: Request, who: Principal) -> Response:
+        name = request.path_params["name"]
+        async with audit.recorded(who, "campaign stop", name):
+            await coordinator.end(name)
         return Response(status_code=204)
 
-    async def resume(request: Request) -> Response:
-        await coordinator.resume(request.path_params["name"])
+    async def resume(request: Request, who: Principal) -> Response:
+        name = request.path_params["name"]
+        async with audit.recorded(who, "campaign resume", name):
+            await coordinator.resume(name)
         return Response(status_code=204)
 
-    async def release_partial(request: Request) -> Response:
-        await coordinator.release_in_part(request.path_params["name"])
+    async def release_partial(request: Request, who: Principal) -> Response:
+        name = request.path_params["name"]
+        async with audit.recorded(who, "campaign release in part", name):
+            await coordinator.release_in_part(name)
         return Response(status_code=204)
 
     async def counts(_: Request) -> Response:
@@ -102,61 +107,51 @@ def routes(coordinator: Coordinator, operator: str) -> list[Route]:
         return JSONResponse(facts)
 
     return [
-        Route("/v1/enrol", answered(enrol), methods=["POST"]),
-        Route("/v1/campaigns", guarded(begin), methods=["POST"]),
-        Route("/v1/campaigns", guarded(every), methods=["GET"]),
-        Route("/v1/campaigns/{name}", guarded(one), methods=["GET"]),
-        Route("/v1/campaigns/{name}/map", guarded(map_), methods=["GET"]),
-        Route("/v1/campaigns/{name}/release", guarded(release), methods=["GET"]),
-        Route("/v1/campaigns/{name}/stop", guarded(stop), methods=["POST"]),
-        Route("/v1/campaigns/{name}/resume", guarded(resume), methods=["POST"]),
-        Route("/v1/campaigns/{name}/partial", guarded(release_partial), methods=["POST"]),
-        Route("/v1/status", answered(counts), methods=["GET"]),
+        Route("/v1/challenge", guard.anybody(challenge), methods=["POST"]),
+        Route("/v1/enrol", guard.anybody(enrol), methods=["POST"]),
+        Route("/v1/campaigns", guard.only(begin, operator, analyst), methods=["POST"]),
+        Route("/v1/campaigns", guard.only(every, operator, analyst, auditor), methods=["GET"]),
+        Route("/v1/campaigns/{name}", guard.only(one, operator, analyst, auditor), methods=["GET"]),
+        Route("/v1/campaigns/{name}/map", guard.only(map_, operator, analyst), methods=["GET"]),
+        Route("/v1/campaigns/{name}/release", guard.only(release, operator, analyst), methods=["GET"]),
+        Route("/v1/campaigns/{name}/stop", guard.only(stop, operator), methods=["POST"]),
+        Route("/v1/campaigns/{name}/resume", guard.only(resume, operator), methods=["POST"]),
+        Route("/v1/campaigns/{name}/partial", guard.only(release_partial, operator), methods=["POST"]),
+        Route("/v1/status", guard.anybody(counts), methods=["GET"]),
     ]
 
 
-def answered(endpoint: Endpoint) -> Endpoint:
-    """Every error of hazemap's as JSON, with a code that says whose fault it is."""
-
-    @wraps(endpoint)
-    async def safe(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except ClientDisconnect:
-            return Response(status_code=400)
-        except HazemapError as error:
-            code = next((code for kind, code in _CODES if isinstance(error, kind)), 500)
-            return _error(code, str(error))
-        except Exception:
-            logger.exception("a request that the server cannot deal with: %s", request.url.path)
-            return _error(500, "the server could not deal with this request; its log says why")
-
-    return safe
+_CHALLENGE = {"identity": 64, "origin": TEXT}
+_ENROLMENT = {"identity": 64, "origin": TEXT, "token": TOKEN, "challenge": 112, "signature": 128}
+_OLDER = {"identity", "token", "signature"}
+_HEX = ("identity", "challenge", "signature")
 
 
-def _error(code: int, message: str) -> Response:
-    headers = {"WWW-Authenticate": "Bearer"} if code == 401 else None
-    return JSONResponse({"error": message}, code, headers)
-
-
-async def _body(request: Request, limit: int) -> bytes:
-    content = await body(request.receive, limit)
-    if content is None:
-        raise ClientDisconnect
-    return content
-
-
-def _enrolment(text: bytes) -> tuple[bytes, str, bytes]:
-    wanted = 'an enrolment is JSON: {"identity": 64 hexadecimal digits, "token": text, "signature": 128 of them}'
+def _fields(text: bytes, wanted: dict[str, int]) -> dict[str, str]:
+    """An object of these texts, each of at most so many letters; those of bytes are so many hexadecimal digits."""
+    words = "this message is JSON of version 2: " + ", ".join(
+        f'"{name}": {size} hexadecimal digits' if name in _HEX else f'"{name}": text' for name, size in wanted.items()
+    )
     try:
         data: Any = parsed(text, FEW_FIELDS)
-        identity, token, signature = (data[name] for name in ("identity", "token", "signature"))
-        if not all(isinstance(each, str) for each in (identity, token, signature)):
-            raise CodecError(wanted)
-        token.encode()
-        return bytes.fromhex(identity), token, bytes.fromhex(signature)
+        if set(data) == _OLDER and len(data["identity"]) == wanted["identity"]:
+            raise OlderDevice(
+                "this device enrols as hazemap did before: update hazemap on the device, then enrol it again"
+            )
+        if data["version"] != VERSION:
+            raise CodecError(words)
+        fields = {name: data[name] for name in wanted}
+        for name, value in fields.items():
+            if not isinstance(value, str) or len(value) > wanted[name]:
+                raise CodecError(words)
+            if name in _HEX and len(bytes.fromhex(value)) * 2 != wanted[name]:
+                raise CodecError(words)
+            value.encode()
+        return fields
+    except OlderDevice:
+        raise
     except (CodecError, ValueError, KeyError, TypeError) as error:
-        raise CodecError(wanted) from error
+        raise CodecError(words) from error
 
 
 def _picture(cellmap: Any) -> bytes:
@@ -166,21 +161,36 @@ def _picture(cellmap: Any) -> bytes:
 
 
 class Application:
-    """HTTP for a coordinator; it starts and stops with the application."""
+    """HTTP for a coordinator; it starts and stops with the application. `operator` is the first operator's token."""
 
-    def __init__(self, coordinator: Coordinator, operator: str) -> None:
+    def __init__(self, coordinator: Coordinator, operator: str, limits: HttpLimits | None = None) -> None:
         @asynccontextmanager
         async def alive(_: Starlette) -> AsyncIterator[None]:
             await coordinator.start()
             yield
             await coordinator.stop()
 
+        guard = Guard(coordinator, operator, limits or HttpLimits.here())
+        self.routes = [*routes(coordinator, guard), *administration_routes(coordinator, guard)]
+        self._coordinator, self._guard = coordinator, guard
         self._working = DeviceEndpoints(coordinator)
-        self._rest = Starlette(routes=routes(coordinator, operator), lifespan=alive)
+        self._rest = Starlette(routes=self.routes, lifespan=alive)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the application's own beginning and end."""
-        if scope["type"] == "http" and scope["path"].startswith("/v1/tasks"):
-            await self._working(scope, receive, send)
-        else:
+        if scope["type"] != "http":
             await self._rest(scope, receive, send)
+            return
+        metrics = self._coordinator.metrics
+
+        async def counted(message: Any) -> None:
+            metrics.sent += len(message.get("body", b""))
+            await send(message)
+
+        with self._guard.under_way(place_from(scope)) as welcome:
+            if not welcome:
+                await self._guard.too_many(send)
+            elif scope["path"].startswith("/v1/tasks"):
+                await self._working(scope, receive, counted)
+            else:
+                await self._rest(scope, receive, counted)

@@ -4,31 +4,41 @@ import logging
 import resource
 import signal
 from contextlib import suppress
-from dataclasses import dataclass
-from ipaddress import ip_address
+from dataclasses import dataclass, replace
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.ledger import Ledger
+from hazemap.protocols.secure_aggregation.enrolment_proof import origin
 from hazemap.server.access_tokens import token_file
+from hazemap.server.attestation import attestation
 from hazemap.server.coordinator import Coordinator
+from hazemap.server.device_enrolment import Admission
+from hazemap.server.enrolment_challenges import Challenges, server_identity
+from hazemap.server.http_limits import HttpLimits, limited
 from hazemap.server.http_routes import Application
+from hazemap.server.metrics import Metrics
 from hazemap.server.polling_interval import Pace
 from hazemap.server.store import CampaignStore
 
 log = logging.getLogger("hazemap.server")
 
-OPERATOR, ENROLMENT = "operator.token", "enrolment.token"
-KEPT_ALIVE = 120
-"""Seconds for which an idle connection is kept: a device that asks every minute need not shake hands again."""
+OPERATOR, ENROLMENT, IDENTITY = "operator.token", "enrolment.token", "identity.key"
+WAYS = ("token", "codes", "attestation", "open")
+"""What lets a new device in, besides a code of one use."""
+SPARE = 256
+"""Open files that are kept for the database and everything else that is not a connection."""
 
 
 @dataclass(frozen=True)
 class ServerProcess:
     """How a server is reached, and where it keeps what it must not forget.
 
-    Without a certificate only this machine may reach it, unless a proxy before it speaks TLS. `open` lets any device
-    enrol; else it must know the token in the folder. `InputError` for settings that would send tickets unencrypted.
+    Without a certificate only this machine may reach it, unless a proxy before it speaks TLS. `urls` are its names, as
+    devices see them: they sign the one that they enrol at. `enrolment` is one of `WAYS`: besides codes of one use, the
+    token in the folder, nothing more, the function `attestation` (`module:function`), or anybody. What a proxy says of
+    addresses counts if it is one of `trusted_proxies`. `InputError` for settings that would send tickets unencrypted.
 
     >>> ServerProcess(Path("data"), "127.0.0.1", 8470).url
     'http://127.0.0.1:8470'
@@ -41,7 +51,12 @@ class ServerProcess:
     certificate: Path | None = None
     key: Path | None = None
     behind_proxy: bool = False
-    open: bool = False
+    urls: tuple[str, ...] = ()
+    enrolment: str = "token"
+    attestation: str | None = None
+    ticket_days: float = 90
+    trusted_proxies: tuple[str, ...] = ()
+    limits: HttpLimits | None = None
     ledger: Ledger | None = None
     pace: Pace | None = None
 
@@ -53,6 +68,22 @@ class ServerProcess:
                 f"on {self.host} tickets would travel unprotected: give --certificate and --key, or say --behind-proxy "
                 "if a proxy on a trusted network speaks TLS, or serve 127.0.0.1 alone"
             )
+        if not self.urls and not self.alone:
+            raise InputError(
+                "devices sign the name of the server that they enrol at: give --url with the address that they use, "
+                "such as https://maps.example"
+            )
+        for url in self.urls:
+            origin(url)
+        if self.enrolment not in WAYS or (self.enrolment == "attestation") != (self.attestation is not None):
+            raise InputError(
+                f"--enrolment is one of {', '.join(WAYS)}, and --attestation names the function of 'attestation'; "
+                f"found {self.enrolment!r:.20} with {'a' if self.attestation else 'no'} function"
+            )
+        if self.trusted_proxies and not self.behind_proxy:
+            raise InputError("--trusted-proxy names what stands before a server that is --behind-proxy: say both")
+        for proxy in self.trusted_proxies:
+            _network(proxy)
         for file in (self.certificate, self.key):
             if file is not None and not file.is_file():
                 raise FileError(f"there is no file {file}: TLS needs a certificate and its key, in PEM")
@@ -63,43 +94,77 @@ class ServerProcess:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
 
+    @property
+    def alone(self) -> bool:
+        """Whether only this machine can reach it."""
+        return _loopback(self.host) and not self.behind_proxy
+
+    def admission(self) -> Admission:
+        """Who may enrol."""
+        token = token_file(self.folder / ENROLMENT) if self.enrolment == "token" else None
+        if token and not self.alone:
+            log.warning(
+                "%s lets whoever knows it enrol as many devices as they like: `--enrolment codes` lets each person "
+                "enrol one (see `hazemap server codes`)",
+                self.folder / ENROLMENT,
+            )
+        check = attestation(self.attestation) if self.attestation else None
+        return Admission(token, check, self.enrolment == "open", self.ticket_days)
+
     def run(self) -> None:
         """Serve until the process is told to end (SIGTERM, Ctrl-C)."""
         import uvicorn
 
-        _allow_many_connections()
+        limits = self._limits(_allow_many_connections())
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         operator = token_file(self.folder / OPERATOR)
-        token = None if self.open else token_file(self.folder / ENROLMENT)
-        store = CampaignStore(self.database or self.folder / "server.sqlite")
+        identity = server_identity(token_file(self.folder / IDENTITY))
+        admission = self.admission()
+        challenges = Challenges(identity, tuple(origin(url) for url in self.urls))
+        store, metrics = CampaignStore(self.database or self.folder / "server.sqlite"), Metrics()
         try:
             ledger = self.ledger or Ledger.default()
-            application = Application(Coordinator(store, self.folder, ledger, token, self.pace), operator)
+            coordinator = Coordinator(store, self.folder, ledger, admission, self.pace, challenges, metrics)
             config = uvicorn.Config(
-                application,
+                Application(coordinator, operator, limits),
                 host=self.host,
                 port=self.port,
-                loop="uvloop",
-                http="httptools",
+                loop="hazemap.server.http_limits:HandshakeLoop",
+                http=limited(limits, metrics, proxied=bool(self.trusted_proxies)),
                 ws="none",
                 lifespan="on",
                 access_log=False,
                 log_config=None,
-                timeout_keep_alive=KEPT_ALIVE,
+                timeout_keep_alive=int(limits.idle_seconds),
                 timeout_graceful_shutdown=5,
                 backlog=4096,
                 server_header=False,
                 date_header=False,
-                proxy_headers=False,
+                proxy_headers=bool(self.trusted_proxies),
+                forwarded_allow_ips=list(self.trusted_proxies),
                 ssl_certfile=self.certificate,
                 ssl_keyfile=self.key,
             )
             for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn ends well at both, and then raises them once more
                 signal.signal(number, lambda *_: None)
-            log.info("serving %s from %s", self.url, self.folder)
+            log.info("serving %s from %s, as %s", self.url, self.folder, identity.public.hex()[:16])
             uvicorn.Server(config).run()
         finally:
             store.close()
+
+    def _limits(self, files: int) -> HttpLimits:
+        """The limits that were given, within what the system lets this process open."""
+        limits = self.limits or (HttpLimits.here() if self.alone else HttpLimits())
+        return replace(limits, connections=max(1, min(limits.connections, files - SPARE)))
+
+
+def _network(proxy: str) -> None:
+    try:
+        ip_network(proxy, strict=False)
+    except ValueError:
+        raise InputError(
+            f"--trusted-proxy is an address or a network such as 10.0.0.0/8; found {proxy!r:.60}"
+        ) from None
 
 
 def _loopback(host: str) -> bool:
@@ -111,10 +176,11 @@ def _loopback(host: str) -> bool:
         return False
 
 
-def _allow_many_connections() -> None:
-    """A connection is an open file; systems allow a thousand unless they are asked."""
+def _allow_many_connections() -> int:
+    """A connection is an open file; systems allow a thousand unless they are asked. How many may be open."""
     least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65_536 if most == resource.RLIM_INFINITY else min(most, 65_536)
     if wanted > least:
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

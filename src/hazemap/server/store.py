@@ -17,82 +17,19 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import Any, NamedTuple
 
 from hazemap.errors import StoreError
 from hazemap.server.databases import Connection, Database, Sqlite, database
-
-VERSION = 1
-"""The schema this hazemap writes, and the only one it reads."""
-
-TABLES = (
-    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    """CREATE TABLE devices (
-        device TEXT PRIMARY KEY,
-        identity BLOB NOT NULL UNIQUE,
-        ticket BLOB NOT NULL,
-        enrolled TEXT NOT NULL
-    )""",
-    """CREATE TABLE campaigns (
-        name TEXT PRIMARY KEY,
-        id TEXT NOT NULL,
-        text TEXT NOT NULL,
-        state TEXT NOT NULL,
-        reason TEXT NOT NULL,
-        created TEXT NOT NULL,
-        ended TEXT
-    )""",
-    """CREATE TABLE exchanges (
-        campaign TEXT NOT NULL REFERENCES campaigns (name),
-        round BIGINT NOT NULL,
-        question TEXT NOT NULL,
-        answer TEXT NOT NULL,
-        PRIMARY KEY (campaign, round)
-    )""",
-    """CREATE TABLE rounds (
-        campaign TEXT NOT NULL REFERENCES campaigns (name),
-        round BIGINT NOT NULL,
-        task TEXT NOT NULL,
-        PRIMARY KEY (campaign, round)
-    )""",
-    """CREATE TABLE shards (
-        session BLOB PRIMARY KEY,
-        campaign TEXT NOT NULL REFERENCES campaigns (name),
-        round BIGINT NOT NULL,
-        number BIGINT NOT NULL,
-        attempt BIGINT NOT NULL,
-        terms BLOB NOT NULL,
-        seed BLOB NOT NULL,
-        roster BLOB NOT NULL,
-        state TEXT NOT NULL,
-        sums BLOB,
-        people BIGINT,
-        summary TEXT,
-        UNIQUE (campaign, round, number, attempt)
-    )""",
-    """CREATE TABLE events (
-        session BLOB NOT NULL,
-        seq BIGINT NOT NULL,
-        position BIGINT NOT NULL,
-        message BLOB NOT NULL,
-        PRIMARY KEY (session, seq)
-    )""",
-)
-"""One list of tables for every database.
-
-* `devices`: who is enrolled; of a ticket only its SHA-256.
-* `campaigns`: the order as the codec's JSON, and what became of it.
-* `exchanges`: each round's question and answer, the campaign's transcript.
-* `rounds`: what is asked in the round that is going on, as devices are shown it.
-* `shards`: each secure sum that was ever begun, with all that a protocol server is made of. Once it is over, `sums` or
-  the reason why there are none, and a `summary` (survivors, refusals, bytes) as JSON.
-* `events`: what happened in a shard, in order: a message of the device at a position, or (position -1) the end of a
-  stage. They are deleted when the shard is over: a masked vector is of no more use then.
-"""
-
+from hazemap.server.metrics import Histogram
+from hazemap.server.schema import MIGRATIONS, TABLES, VERSION
 
 MOST, HEAVIEST = 2_000, 32 << 20
 """Jobs of one commit, and their bytes: a small message does not wait for hundreds of vectors."""
+
+EMPTIED = 60.0
+"""Seconds after which what was deleted or replaced is gone from the journal as well."""
 
 Done = Callable[[StoreError | None], None]
 
@@ -133,6 +70,9 @@ class CampaignStore:
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._broken: StoreError | None = None
         self._reading = threading.Lock()
+        self.commits = Histogram()
+        """Seconds that each commit took."""
+        self._deleted: float | None = None
         try:
             self._writer = self._database.own()
             try:
@@ -199,7 +139,7 @@ class CampaignStore:
                     connection.close()
 
     def _recognise(self) -> None:
-        """Make the tables where there are none; refuse those of another version."""
+        """Make the tables where there are none, bring those of an older version up to date; refuse any other."""
         db = self._writer
         _begin(db)
         try:
@@ -207,20 +147,44 @@ class CampaignStore:
         except self._database.failures:
             db.execute("ROLLBACK")
             _begin(db)
-            for table in TABLES:
-                db.execute(self._database.spelled(table))
+            self._execute(*TABLES)
             rows = [(str(VERSION),)]
             db.execute(self._database.spelled("INSERT INTO facts VALUES (?, ?)"), ("version", str(VERSION)))
-        db.execute("COMMIT")
+        try:
+            for older in range(int(rows[0][0]), VERSION):
+                self._execute(*MIGRATIONS[older])
+                rows = [(str(older + 1),)]
+                db.execute(self._database.spelled("UPDATE facts SET value = ? WHERE name = ?"), (rows[0][0], "version"))
+        except (ValueError, IndexError, KeyError):  # no number, none at all, or one before the first
+            db.execute("ROLLBACK")
+        else:
+            db.execute("COMMIT")
         if rows != [(str(VERSION),)]:
             raise StoreError(
-                f"the server's database has version {rows[0][0] if rows else 'none'!r:.20}; this hazemap reads version "
-                f"{VERSION}: start the hazemap that wrote it, or use another database"
+                f"the server's database has version {rows[0][0] if rows else 'none'!r:.20}; this hazemap reads "
+                f"versions 1 to {VERSION}: start the hazemap that wrote it, or use another database"
             )
+
+    def _execute(self, *statements: str) -> None:
+        for statement in statements:
+            self._writer.execute(self._database.spelled(statement))
+
+    def _next(self) -> "_Job | None":
+        """The next job. A while after something was deleted the journal, which may still hold it, is emptied."""
+        while self._deleted is not None:
+            left = self._deleted + EMPTIED - monotonic()
+            if left <= 0:
+                self._deleted = None
+                with suppress(*self._database.failures):
+                    self._database.emptied(self._writer)
+                break
+            with suppress(Empty):
+                return self._queue.get(timeout=left)
+        return self._queue.get()
 
     def _write(self) -> None:
         while True:
-            job = self._queue.get()
+            job = self._next()
             jobs, weight, ends = [], 0, job is None
             while job is not None:
                 jobs.append(job)
@@ -262,13 +226,16 @@ class CampaignStore:
         return [None] * len(jobs)
 
     def _transaction(self, writes: list[Write]) -> None:
-        db = self._writer
+        db, begun = self._writer, monotonic()
         _begin(db)
         try:
             for sql, group in groupby(writes, key=lambda write: write.sql):
                 rows = [write.values for write in group]
                 db.cursor().executemany(self._database.spelled(sql), rows)
+                if self._deleted is None and not sql.startswith("INSERT"):
+                    self._deleted = begun
             db.execute("COMMIT")
+            self.commits.observe(monotonic() - begun)
         except BaseException:
             with suppress(*self._database.failures):
                 db.execute("ROLLBACK")

@@ -160,3 +160,17 @@ def test_packed_vectors_rosters_and_rings_are_those_of_the_page():
 def test_what_the_page_refuses_is_refused(wrong):
     with pytest.raises(CodecError):
         decode(unhex(wrong["bytes"]))
+
+
+def test_an_enrolment_is_signed_as_the_page_says():
+    found = vector("enrolment")
+    at, token = (len(found[name]).to_bytes(4, "big") + found[name].encode() for name in ("origin", "token"))
+    nonce, server, device = (
+        bytes.fromhex(text) for text in (found["challenge"], found["server"]["public"], found["device"]["public"])
+    )
+    asked = b"hazemap challenge 2" + at + device + nonce
+    answer = b"hazemap enrol 2" + at + server + nonce + device + token
+    for who, name, statement in (("server", "challenge", asked), ("device", "enrolment", answer)):
+        assert found[f"{name}_statement"] == statement.hex()
+        key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(found[who]["private"]))
+        assert found[f"{name}_signature"] == key.sign(statement).hex()

@@ -23,6 +23,12 @@ from hazemap.protocols.secure_aggregation import prime_field as fields
 from hazemap.protocols.secure_aggregation import shamir_sharing as shamir
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal
 from hazemap.protocols.secure_aggregation.client import Client
+from hazemap.protocols.secure_aggregation.enrolment_proof import (
+    CHALLENGE,
+    Challenge,
+    challenge_statement,
+    enrolment_statement,
+)
 from hazemap.protocols.secure_aggregation.key_agreement import (
     KeyPair,
     agreed,
@@ -178,6 +184,24 @@ def rosters() -> list[Json]:
     return found
 
 
+def enrolment() -> Json:
+    """A challenge of a server's, and the answer of a device."""
+    server, device = (Identity.from_bytes(sha256(name.encode()).digest()) for name in ("a server", "a device"))
+    at, token, nonce = "https://maps.example:8470", "7K3QD-00000-ABCDE-ZZZZZ", bytes(range(CHALLENGE))
+    challenge = Challenge.signed(server, at, device.public, nonce)
+    return {
+        "origin": at,
+        "token": token,
+        "challenge": nonce.hex(),
+        "server": {"private": server.to_bytes().hex(), "public": server.public.hex()},
+        "device": {"private": device.to_bytes().hex(), "public": device.public.hex()},
+        "challenge_statement": challenge_statement(at, device.public, nonce).hex(),
+        "challenge_signature": challenge.signature.hex(),
+        "enrolment_statement": enrolment_statement(at, server.public, nonce, device.public, token).hex(),
+        "enrolment_signature": challenge.answered(device, at, token).hex(),
+    }
+
+
 def graphs() -> Json:
     """The ring of some members, and of few."""
     members = [0, 2, 3, 5, 6, 7, 11, 12, 19, 23]
@@ -324,6 +348,7 @@ def everything() -> dict[str, object]:
         "sharing": sharing(),
         "packing": packing(),
         "rosters": rosters(),
+        "enrolment": enrolment(),
         "graphs": graphs(),
         "session-semi-honest": semi_honest,
         "session-malicious": played(Mode.MALICIOUS),

@@ -74,11 +74,6 @@ def verified(public: bytes, signature: bytes, message: bytes) -> bool:
     return True
 
 
-def enrolment_statement(token: str, identity: bytes) -> bytes:
-    """What an identity signs to enrol: nobody enrols an identity whose key they do not hold."""
-    return b"hazemap enrol 1" + token.encode() + identity
-
-
 def keys_statement(session: bytes, position: int, sealing: bytes, masking: bytes, commitment: bytes) -> bytes:
     """What an identity signs about its keys of a session."""
     return b"hazemap 1 keys" + session + pack(">I", position) + sealing + masking + commitment

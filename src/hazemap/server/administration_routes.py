@@ -1,0 +1,87 @@
+"""Routes for those who run the server: devices, codes, tokens, the audit log and metrics."""
+
+import asyncio
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from hazemap.codec import Limits, parsed
+from hazemap.errors import CodecError, InputError
+from hazemap.server.coordinator import Coordinator
+from hazemap.server.metrics import CONTENT_TYPE
+from hazemap.server.roles import Principal, Role, TokenRequest
+from hazemap.server.route_guard import Guard, body_of
+
+SHORT = 4_096
+FEW_FIELDS = Limits(length=SHORT, items=32, work=0, depth=1)
+
+
+def administration_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
+    """Every route of administration; what changes something is on the audit log before it is done."""
+    audit, enrolled = coordinator.audit, coordinator.enrolled
+
+    async def devices(_: Request, who: Principal) -> Response:
+        await audit.record(who, "devices read", "", "done")
+        return JSONResponse({"devices": await enrolled.all()})
+
+    async def revoke_device(request: Request, who: Principal) -> Response:
+        name = request.path_params["name"]
+        async with audit.recorded(who, "device revoke", name):
+            await enrolled.revoke(name)
+        return Response(status_code=204)
+
+    async def make_codes(request: Request, who: Principal) -> Response:
+        data = _object(await body_of(request, SHORT))
+        number, days = data.get("number"), data.get("days")
+        if set(data) != {"number", "days"} or type(number) is not int or type(days) is not int:
+            raise InputError('codes are asked for with {"number": how many, "days": how long they last}')
+        async with audit.recorded(who, "codes make", f"{number} codes of {days} days"):
+            codes = await enrolled.codes.make(number, days)
+        return JSONResponse({"codes": codes}, 201)
+
+    async def tokens(_: Request, __: Principal) -> Response:
+        return JSONResponse({"tokens": await guard.tokens.all()})
+
+    async def issue(request: Request, who: Principal) -> Response:
+        asked = TokenRequest.read(_object(await body_of(request, SHORT)))
+        async with audit.recorded(who, "token issue", f"{asked.name} ({asked.role.value}, {asked.days} days)"):
+            secret = await guard.tokens.issue(asked)
+        return JSONResponse({"token": secret}, 201)
+
+    async def revoke_token(request: Request, who: Principal) -> Response:
+        name = request.path_params["name"]
+        async with audit.recorded(who, "token revoke", name):
+            await guard.tokens.revoke(name)
+        return Response(status_code=204)
+
+    async def log(request: Request, _: Principal) -> Response:
+        after = request.query_params.get("after", "0")
+        if not after.isascii() or not after.isdigit() or len(after) > 15:
+            raise InputError("the log is asked for with after=N, the number of the last entry that is known")
+        lines = await asyncio.to_thread(audit.lines, int(after))
+        return Response("".join(f"{line}\n" for line in lines), media_type="application/x-ndjson")
+
+    async def metrics(_: Request, __: Principal) -> Response:
+        text = coordinator.metrics.text(coordinator.gauges(), coordinator.store.commits)
+        return Response(text, headers={"content-type": CONTENT_TYPE})
+
+    operator, auditor = Role.OPERATOR, Role.AUDITOR
+    return [
+        Route("/v1/devices", guard.only(devices, operator), methods=["GET"]),
+        Route("/v1/devices/{name}/revoke", guard.only(revoke_device, operator), methods=["POST"]),
+        Route("/v1/codes", guard.only(make_codes, operator), methods=["POST"]),
+        Route("/v1/tokens", guard.only(tokens, operator), methods=["GET"]),
+        Route("/v1/tokens", guard.only(issue, operator), methods=["POST"]),
+        Route("/v1/tokens/{name}/revoke", guard.only(revoke_token, operator), methods=["POST"]),
+        Route("/v1/audit", guard.only(log, operator, auditor), methods=["GET"]),
+        Route("/metrics", guard.only(metrics, operator, auditor), methods=["GET"]),
+    ]
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    data = parsed(text, FEW_FIELDS)
+    if not isinstance(data, dict):
+        raise CodecError("this is asked for with an object of JSON")
+    return data

@@ -1,0 +1,142 @@
+"""Numbers for Prometheus: counters and histograms in memory, written in its text format 0.0.4.
+
+No label names a person, a device, a campaign or an address: reasons are sorted into a few classes first.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_REFUSED = (
+    ("budget", ("budget", "spent", "costs", "ε")),
+    ("people", ("people", "clients", "survive", "invited", "corrupt", "drop")),
+    ("purpose", ("purpose", "does not answer", "campaign")),
+    ("cells", ("cell", "fine", "number", "area")),
+)
+_LOST = (
+    ("too_few", ("too few", "only", "fewer", "takes", "survive", "within")),
+    ("stopped", ("stopped",)),
+    ("bug", ("bug in hazemap",)),
+    ("cheating", ("lied", "wrong", "does not")),
+)
+
+
+def refusal_class(reason: str) -> str:
+    """What a device's refusal is about; its own words are on the campaign's status alone.
+
+    >>> refusal_class("the budget of this month is spent"), refusal_class("anna says no")
+    ('budget', 'other')
+    """
+    return _sorted(reason, _REFUSED)
+
+
+def loss_class(reason: str) -> str:
+    """Why a secure sum was not opened.
+
+    >>> loss_class("a bug in hazemap; see the server's log")
+    'bug'
+    """
+    return _sorted(reason, _LOST)
+
+
+def _sorted(reason: str, classes: Iterable[tuple[str, tuple[str, ...]]]) -> str:
+    lower = reason.lower()
+    return next((name for name, words in classes if any(word in lower for word in words)), "other")
+
+
+@dataclass(eq=False)
+class Histogram:
+    """How often something took how long, in buckets of seconds. One thread writes.
+
+    >>> times = Histogram()
+    >>> times.observe(0.002)
+    >>> times.count, times.buckets[:2]
+    (1, [0, 1])
+    """
+
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
+    total: float = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """One more."""
+        self.buckets[bisect_left(SECONDS, seconds)] += 1
+        self.total += seconds
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return sum(self.buckets)
+
+
+@dataclass(eq=False)
+class Metrics:
+    """What the server counts of itself since it was started.
+
+    >>> metrics = Metrics()
+    >>> metrics.rejected["headers"] += 1
+    >>> print(metrics.text({}, Histogram()).splitlines()[-1])
+    hazemap_store_commit_seconds_count 0
+    """
+
+    polls: int = 0
+    sent: int = 0
+    received: int = 0
+    connections: int = 0
+    enrolments: Counter[str] = field(default_factory=Counter)
+    sums: Counter[tuple[str, str]] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+
+    def summed(self, opened: bool, reason: str, refusals: Mapping[str, int]) -> None:
+        """A secure sum is over."""
+        self.sums["opened" if opened else "lost", "" if opened else loss_class(reason)] += 1
+        for words, number in refusals.items():
+            self.refusals[refusal_class(words)] += number
+
+    def text(self, gauges: Mapping[str, tuple[str, float]], commits: Histogram) -> str:
+        """Everything in the text format 0.0.4; `gauges` are names with their help and value."""
+        lines: list[str] = []
+        gauges = {**gauges, "connections_open": ("Connections that are open.", self.connections)}
+        for name, (about, value) in gauges.items():
+            lines += _series(name, "gauge", about, [("", value)])
+        lines += _series("polls_total", "counter", "Times that a device asked for work.", [("", self.polls)])
+        moved = [(_labels(direction="in"), self.received), (_labels(direction="out"), self.sent)]
+        lines += _series("bytes_total", "counter", "Bytes of requests and of answers' contents.", moved)
+        sums = [(_labels(outcome=outcome, reason=why), n) for (outcome, why), n in sorted(self.sums.items())]
+        lines += _series("sums_total", "counter", "Secure sums that are over.", sums)
+        for name, about, label, counter in (
+            ("enrolments_total", "Attempts to enrol a device.", "outcome", self.enrolments),
+            ("refusals_total", "Refusals of devices, by what they are about.", "reason", self.refusals),
+            ("rejected_total", "Requests and connections that a limit turned away.", "limit", self.rejected),
+        ):
+            rows = [(_labels(**{label: key}), number) for key, number in sorted(counter.items())]
+            lines += _series(name, "counter", about, rows)
+        return "\n".join([*lines, *_histogram("store_commit_seconds", "Seconds of a commit.", commits)]) + "\n"
+
+
+def _series(name: str, kind: str, about: str, rows: Iterable[tuple[str, float]]) -> list[str]:
+    head = [f"# HELP hazemap_{name} {about}", f"# TYPE hazemap_{name} {kind}"]
+    return [
+        *head,
+        *(
+            f"hazemap_{name}{labels} {value:g}" if value < 1e6 else f"hazemap_{name}{labels} {value:.0f}"
+            for labels, value in rows
+        ),
+    ]
+
+
+def _histogram(name: str, about: str, times: Histogram) -> list[str]:
+    lines, below = _series(name, "histogram", about, []), 0
+    for bound, number in zip((*SECONDS, float("inf")), list(times.buckets), strict=True):
+        below += number
+        lines.append(f"hazemap_{name}_bucket{_labels(le=f'{bound:g}'.replace('inf', '+Inf'))} {below}")
+    return [*lines, f"hazemap_{name}_sum {times.total:g}", f"hazemap_{name}_count {below}"]
+
+
+def _labels(**labels: str) -> str:
+    """Label values are ours, and plain words."""
+    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"

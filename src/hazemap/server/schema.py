@@ -1,0 +1,120 @@
+"""The tables of the server's store, the same for every database, and how those of an older version become them."""
+
+VERSION = 2
+"""The schema this hazemap writes; older ones are brought up to it when they are opened."""
+
+SINCE_2 = (
+    """CREATE TABLE tokens (
+        name TEXT PRIMARY KEY,
+        role TEXT NOT NULL,
+        token BLOB NOT NULL UNIQUE,
+        issued TEXT NOT NULL,
+        expires TEXT NOT NULL,
+        revoked TEXT,
+        epsilon TEXT,
+        campaigns BIGINT
+    )""",
+    """CREATE TABLE codes (
+        code BLOB PRIMARY KEY,
+        issued TEXT NOT NULL,
+        expires TEXT NOT NULL
+    )""",
+    """CREATE TABLE code_uses (
+        code BLOB PRIMARY KEY REFERENCES codes (code),
+        device TEXT NOT NULL,
+        used TEXT NOT NULL
+    )""",
+    """CREATE TABLE campaign_owners (
+        campaign TEXT PRIMARY KEY,
+        owner TEXT NOT NULL,
+        epsilon TEXT NOT NULL
+    )""",
+    """CREATE TABLE audit_log (
+        seq BIGINT PRIMARY KEY,
+        entry TEXT NOT NULL,
+        digest BLOB NOT NULL
+    )""",
+)
+"""Tables that version 1 did not have."""
+
+TABLES = (
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE devices (
+        device TEXT PRIMARY KEY,
+        identity BLOB NOT NULL UNIQUE,
+        ticket BLOB NOT NULL,
+        enrolled TEXT NOT NULL,
+        expires TEXT,
+        revoked TEXT
+    )""",
+    """CREATE TABLE campaigns (
+        name TEXT PRIMARY KEY,
+        id TEXT NOT NULL,
+        text TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        created TEXT NOT NULL,
+        ended TEXT
+    )""",
+    """CREATE TABLE exchanges (
+        campaign TEXT NOT NULL REFERENCES campaigns (name),
+        round BIGINT NOT NULL,
+        question TEXT NOT NULL,
+        answer TEXT NOT NULL,
+        PRIMARY KEY (campaign, round)
+    )""",
+    """CREATE TABLE rounds (
+        campaign TEXT NOT NULL REFERENCES campaigns (name),
+        round BIGINT NOT NULL,
+        task TEXT NOT NULL,
+        PRIMARY KEY (campaign, round)
+    )""",
+    """CREATE TABLE shards (
+        session BLOB PRIMARY KEY,
+        campaign TEXT NOT NULL REFERENCES campaigns (name),
+        round BIGINT NOT NULL,
+        number BIGINT NOT NULL,
+        attempt BIGINT NOT NULL,
+        terms BLOB NOT NULL,
+        seed BLOB NOT NULL,
+        roster BLOB NOT NULL,
+        state TEXT NOT NULL,
+        sums BLOB,
+        people BIGINT,
+        summary TEXT,
+        UNIQUE (campaign, round, number, attempt)
+    )""",
+    """CREATE TABLE events (
+        session BLOB NOT NULL,
+        seq BIGINT NOT NULL,
+        position BIGINT NOT NULL,
+        message BLOB NOT NULL,
+        PRIMARY KEY (session, seq)
+    )""",
+    *SINCE_2,
+)
+"""One list of tables for every database.
+
+* `devices`: who is enrolled; of a ticket only its SHA-256. A ticket without `expires` is an older server's.
+* `campaigns`: the order as the codec's JSON, and what became of it.
+* `exchanges`: each round's question and answer, the campaign's transcript.
+* `rounds`: what is asked in the round that is going on, as devices are shown it.
+* `shards`: each secure sum that was ever begun, with all that a protocol server is made of. Once it is over, `sums` or
+  the reason why there are none, and a `summary` (survivors, refusals, bytes) as JSON.
+* `events`: what happened in a shard, in order: a message of the device at a position, or (position -1) the end of a
+  stage. They are deleted when the shard is over: a masked vector is of no more use then.
+* `tokens`: who may give orders or look; of a token only its SHA-256. `epsilon` and `campaigns` limit an analyst.
+* `codes`, `code_uses`: enrolment codes, of each only its SHA-256, and which device used it: a code has one use.
+* `campaign_owners`: whose token began a campaign, and its price.
+* `audit_log`: who did what; each entry's hash covers the one before it.
+"""
+
+
+MIGRATIONS = {
+    1: (
+        "ALTER TABLE devices ADD COLUMN expires TEXT",
+        "ALTER TABLE devices ADD COLUMN revoked TEXT",
+        *SINCE_2,
+    ),
+}
+"""What makes the next version of one; all steps are one transaction."""
