@@ -7,7 +7,8 @@ import pytest
 
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
-from hazemap.recipes.features import MOST_BINS, Categories, Feature, MapCells, NumericEdges, PrefixTree
+from hazemap.recipes.buckets import MOST_BINS
+from hazemap.recipes.features import Categories, Feature, MapCells, NumericEdges, PrefixTree
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -18,21 +18,11 @@ from numpy.typing import NDArray
 from hazemap.cells import NOWHERE, Cells, Leaves, Partition
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
+from hazemap.recipes.buckets import END, LONGEST_PREFIX, MOST_BINS, MOST_TOKENS, OTHER, Column
 from hazemap.recipes.sql_query import LONGEST_VALUE, Value, check_name, check_text, check_value
-
-MOST_BINS = 1 << 20
-"""Bins of a recipe, that of people without an answer among them."""
-
-MOST_TOKENS, LONGEST_PREFIX = 1 << 16, 16
-"""Tokens or prefixes of a tree; tokens of one prefix."""
-
-OTHER, END = "(other)", "(end)"
-"""Labels of what is not covered, and of a text that ends where its prefix does."""
+from hazemap.recipes.string_prefixes import StringPrefixes
 
 _EXACT = 1 << 53  # beyond it a whole number is rounded when it becomes a float
-
-Column = Sequence[Value | None]
-"""One column of a query's rows."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +249,7 @@ class MapCells:
         return self.cells.tree.cell_at({"lon": lon, "lat": lat}, self.cells.tree.depth)
 
 
-BucketRule = NumericEdges | Categories | PrefixTree | MapCells
+BucketRule = NumericEdges | Categories | PrefixTree | StringPrefixes | MapCells
 """How values fall into buckets: `columns` of a row that it reads, `size`, `buckets(columns)`, `labels()`."""
 
 

@@ -19,9 +19,11 @@ from hazemap import codec
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.recipes import query_class
-from hazemap.recipes.features import MOST_BINS, BucketRule, Categories, Feature, MapCells, NumericEdges, PrefixTree
+from hazemap.recipes.buckets import MOST_BINS
+from hazemap.recipes.features import BucketRule, Categories, Feature, MapCells, NumericEdges, PrefixTree
 from hazemap.recipes.policy import Carrier
 from hazemap.recipes.sql_query import SqlQuery, Value, check_name, check_text
+from hazemap.recipes.string_prefixes import StringPrefixes
 
 LONGEST_PURPOSE, LONGEST_LOCALE = 2_000, 200
 """Bytes of a purpose, and of one value of a cohort's field."""
@@ -218,7 +220,7 @@ class Recipe:
             raise InputError(f"the minimum cohort is 1 to {LARGEST_COHORT:,} people; found {self.minimum_cohort:,}")
 
 
-RULES: tuple[type[BucketRule], ...] = (NumericEdges, Categories, PrefixTree, MapCells)
+RULES: tuple[type[BucketRule], ...] = (NumericEdges, Categories, PrefixTree, StringPrefixes, MapCells)
 
 KNOWN: tuple[type, ...] = (*query_class.KNOWN, Recipe, Carrier, NoMatch, CohortField, Feature, *RULES)
 """What a recipe adds to the codec's closed list: devices read one with `codec.loads(text, KNOWN, Recipe, MESSAGE)`."""

@@ -19,6 +19,7 @@ from hazemap.recipes.policy import Carrier
 from hazemap.recipes.recipe import CohortField, NoMatch, Recipe
 from hazemap.recipes.recipe_schema import LONGEST_JSON, check
 from hazemap.recipes.sql_query import Parameter, SqlQuery
+from hazemap.recipes.string_prefixes import StringPrefixes
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
@@ -161,6 +162,8 @@ def _rule(found: Mapping[str, Any]) -> BucketRule:
         return Categories(tuple(found["categories"]))
     if "prefixes" in found:
         return PrefixTree(tuple(found["prefixes"]), tuple(found["tokens"]))
+    if "beginnings" in found:
+        return StringPrefixes(tuple(found["beginnings"]), found["alphabet"], found["step"])
     return _cells(found["cells"])
 
 
@@ -203,6 +206,8 @@ def _written(rule: BucketRule) -> dict[str, Any]:
             return {"categories": list(values)}
         case PrefixTree(prefixes=prefixes, tokens=tokens):
             return {"prefixes": list(prefixes), "tokens": list(tokens)}
+        case StringPrefixes(prefixes=prefixes, alphabet=alphabet, step=step):
+            return {"beginnings": list(prefixes), "alphabet": alphabet, "step": step}
         case MapCells(cells=cells):
             return {"cells": {"json": codec.dumps(cells)}}
 

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from hazemap.errors import InputError
-from hazemap.recipes.features import LONGEST_PREFIX, MOST_BINS, MOST_TOKENS
+from hazemap.recipes.buckets import LONGEST_PREFIX, MOST_BINS, MOST_TOKENS
 from hazemap.recipes.policy import Carrier
 from hazemap.recipes.recipe import (
     LARGEST_COHORT,
@@ -62,6 +62,11 @@ RULES = {
     "prefixes": {
         "prefixes": _list(f"Texts of 0 to {LONGEST_PREFIX} tokens.", _text("A prefix."), 1, MOST_TOKENS),
         "tokens": _list("Known tokens that may follow.", _text("A token."), 1, MOST_TOKENS),
+    },
+    "beginnings": {
+        "beginnings": _list("What strings begin with.", _text("A beginning."), 1, MOST_TOKENS),
+        "alphabet": _text("The characters that may follow, each once."),
+        "step": {"type": "integer", "description": "How many of them are asked for."},
     },
     "cells": {"cells": {"oneOf": [_table({name: each}, name) for name, each in CELLS.items()]}},
 }

@@ -1,0 +1,61 @@
+"""Strings by their beginnings: every string has the bucket that its characters say."""
+
+from itertools import product
+
+import pytest
+from tests.recipes.asking import recipe
+
+from hazemap.codec import MESSAGE, dumps, loads
+from hazemap.errors import InputError
+from hazemap.recipes.recipe import KNOWN
+from hazemap.recipes.string_prefixes import StringPrefixes
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_every_short_string_has_the_bucket_that_its_characters_say(step):
+    rule = StringPrefixes(("a", "ba"), "ab", step)
+    labels = rule.labels()
+    assert len(labels) == rule.size == len(set(labels))
+    for text in ("".join(letters) for many in range(6) for letters in product("abc", repeat=many)):
+        label = labels[rule.buckets([[text]])[0]]
+        prefix = next((each for each in rule.prefixes if text.startswith(each)), None)
+        rest = text.removeprefix(prefix or "")
+        if prefix is None:
+            assert label == "(other)"
+        elif set(rest[:step]) - set("ab"):
+            assert label == f"{prefix} (other)"
+        elif len(rest) < step:
+            assert label == f"{prefix}{rest} (end)"
+        else:
+            assert label == prefix + rest[:step]
+
+
+def test_the_string_of_a_bucket_falls_into_it():
+    rule = StringPrefixes(("",), "ab", 2)
+    for bucket in range(rule.size):
+        found = rule.text(bucket)
+        assert (found is None) == (bucket in (0, 1))
+        if found is not None:
+            assert rule.buckets([[found[0]]])[0] == bucket
+
+
+def test_strings_are_compared_in_normal_form_and_other_values_are_others():
+    rule = StringPrefixes(("",), "é", 1)
+    assert rule.buckets([["e\u0301", 7, None]]).tolist() == [3, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "alphabet", "step"),
+    [
+        (("a", "ab"), "ab", 1), (("a", "a"), "ab", 1), ((), "ab", 1), (("a",), "", 1), (("a",), "aa", 1),
+        (("a",), "ab", 0), (("a",), "ab", 17), (("a",), "abcdefghij", 6), (("a", "b"), "ab", 19), (("\x00",), "ab", 1),
+    ],
+)  # fmt: skip
+def test_prefixes_that_could_not_be_told_apart_or_are_too_many_are_refused(prefixes, alphabet, step):
+    with pytest.raises(InputError):
+        StringPrefixes(prefixes, alphabet, step)
+
+
+def test_a_recipe_for_strings_travels():
+    asked = recipe(StringPrefixes(("a",), "ab", 2))
+    assert loads(dumps(asked), KNOWN, type(asked), MESSAGE) == asked
