@@ -219,8 +219,8 @@ class _Reader:
         return any(self._stands_for(class_, protocol) for protocol in kind.protocols)
 
     def _stands_for(self, class_: type, protocol: type) -> bool:
-        if protocol in UNIONS and class_ not in self.plugged:
-            return class_ in UNIONS[protocol]
+        if class_ in UNIONS.get(protocol, ()):
+            return True
         return (class_ in self.known or class_ in self.plugged) and _keeps(class_, protocol)
 
 
