@@ -22,6 +22,7 @@ class Learned(Enum):
     MEDIANS = "where the cells are cut, chosen by permute-and-flip"
     COSTS = "where the cells are cut, by the least of the noisy costs of cutting them here or there"
     GROWTH = "which cells are cut, by a tree that grows wherever noisy numbers are large"
+    BINS = "the number of people in every bin that was asked for, and by it which are asked for next"
     NUMBERS = "every number in the cells"
     VALUES = "every number, of people and of values, in every cell and slot"
     ONLY_VALUES = "every number that is made of values"

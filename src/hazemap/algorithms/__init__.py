@@ -4,7 +4,10 @@ from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.algorithms.cell_statistics import CellStatistics, PublicLocationStatistics
 from hazemap.algorithms.count_min_tree import CountMin
 from hazemap.algorithms.dense_emd_pyramid import DensePyramid
+from hazemap.algorithms.frequent_sequences import FrequentSequences, ListedSequences
+from hazemap.algorithms.heavy_hitters import HeavyHitters
 from hazemap.algorithms.htf_plus import HTFPlus
+from hazemap.algorithms.item_counts import CountInterval, ItemCounts
 from hazemap.algorithms.named_methods import BUILT_IN, NamedMethod
 from hazemap.algorithms.partition_selection import PartitionSelection
 from hazemap.algorithms.private_bounding_box import LocateBox, PrivateBoundingBox
@@ -19,6 +22,7 @@ from hazemap.algorithms.published.laplace_histograms import LaplaceClip, TopCell
 from hazemap.algorithms.published.privlet import Privlet
 from hazemap.algorithms.published.privtree import PrivTree
 from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
+from hazemap.algorithms.refine import Refine, RefinedBuckets
 from hazemap.algorithms.single_level import BestLevel, FittedLevel, Flat
 from hazemap.algorithms.sparse_emd_pyramid import Pyramid
 from hazemap.algorithms.trees_within_districts import TreesWithinDistricts
@@ -40,25 +44,34 @@ OF_VALUES: tuple[type, ...] = (
 )
 """Every method that ends in statistics of a value, and what they are made of."""
 
+OF_RECIPES: tuple[type, ...] = (FrequentSequences, ListedSequences, HeavyHitters, Refine)
+"""Every method that asks recipes of devices."""
+
 __all__ = [
     "HB",
     "HTF",
     "METHODS",
+    "OF_RECIPES",
     "OF_VALUES",
     "Adaptive",
     "AdaptiveGrid",
     "AdaptiveHierarchicalHistogram",
     "BestLevel",
     "CellStatistics",
+    "CountInterval",
     "CountMin",
     "DensePyramid",
     "FittedLevel",
     "Flat",
+    "FrequentSequences",
     "Geometric",
     "HTFPlus",
+    "HeavyHitters",
     "Hierarchical",
+    "ItemCounts",
     "KDTree",
     "LaplaceClip",
+    "ListedSequences",
     "LocateBox",
     "NamedMethod",
     "PartitionSelection",
@@ -71,6 +84,8 @@ __all__ = [
     "PublicLocationStatistics",
     "PublishedPyramid",
     "Pyramid",
+    "Refine",
+    "RefinedBuckets",
     "TopCells",
     "TreesWithinDistricts",
     "TwoStageStatistics",

@@ -1,0 +1,127 @@
+"""How many people reported each of some items: what interactive discovery ends in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.arrays import Floats, Ints
+from hazemap.errors import InputError
+from hazemap.estimate.confidence_margins import reach
+from hazemap.estimate.mean_and_quantile_intervals import loudest
+from hazemap.field_types import EqualByFields, check_fields, own_array
+from hazemap.noisy_queries import Answer
+
+
+class CountInterval(NamedTuple):
+    """Low and high ends of the number of people who reported each item, float64[items] each."""
+
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ItemCounts(EqualByFields):
+    """Items, the round that found them, and in it the number of people who reported each: unbiased, with its noise.
+
+    `stddev` and `kurtosis` describe the noise of each number, float64[items]; `complete` says whether an item is known
+    to end there, or may go on. A person reports one of their matching items, so a number counts reports in its round
+    and not all people who have the item. Items are here because their numbers are large: of those close to the
+    threshold more are too large than too small.
+
+    >>> found = ItemCounts(("i am", "a"), np.array([2, 1]), np.array([30.0, 50]), np.ones(2), np.zeros(2), np.zeros(2))
+    >>> found.interval(0.95).low.round(1), found.of_round(1).items
+    (array([28., 48.]), ('a',))
+    """
+
+    items: tuple[str, ...]
+    round: Ints
+    count: Floats
+    stddev: Floats
+    kurtosis: Floats
+    complete: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        for name, type_ in (("round", np.int64), ("complete", np.bool_)):
+            own_array(self, name, type_)
+        for name in ("count", "stddev", "kurtosis"):
+            own_array(self, name, np.float64)
+        check_fields(self)
+        arrays = (self.round, self.count, self.stddev, self.kurtosis, self.complete)
+        if any(each.shape != (len(self.items),) for each in arrays):
+            raise InputError("a table of items has one number of each kind for every item")
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def interval(self, confidence: float = 0.95) -> CountInterval:
+        """Where the exact number of reports lies, each with this probability."""
+        margin = reach(confidence, self.kurtosis) * self.stddev
+        return CountInterval(self.count - margin, self.count + margin)
+
+    def at(self, places: Ints) -> "ItemCounts":
+        """The items at these places."""
+        chosen = tuple(self.items[place] for place in places)
+        return ItemCounts(
+            chosen,
+            self.round[places],
+            self.count[places],
+            self.stddev[places],
+            self.kurtosis[places],
+            self.complete[places],
+        )
+
+    def of_round(self, round_: int) -> "ItemCounts":
+        """The items that one round found: of a search for sequences, those of so many tokens."""
+        return self.at(np.flatnonzero(self.round == round_))
+
+    def top(self, most: int) -> "ItemCounts":
+        """The items with the largest numbers, the largest first."""
+        return self.at(np.argsort(-self.count, kind="stable")[:most])
+
+    @classmethod
+    def joined(cls, tables: "Sequence[ItemCounts]") -> "ItemCounts":
+        """Several tables, one or more, one after the other."""
+        return cls(
+            tuple(item for table in tables for item in table.items),
+            np.concatenate([table.round for table in tables]),
+            np.concatenate([table.count for table in tables]),
+            np.concatenate([table.stddev for table in tables]),
+            np.concatenate([table.kurtosis for table in tables]),
+            np.concatenate([table.complete for table in tables]),
+        )
+
+
+def frequent_bins(answer: Answer, among: Ints, most: int, by_noise: Fraction) -> Ints:
+    """Of some bins those that stand out of the noise, the largest number first, and `most` of them at most.
+
+    Were all of them empty, noise would lift about `by_noise` of them so high.
+
+    >>> frequent_bins(Answer(np.array([9, 0, 2]), np.array([1.0])), np.arange(3), 10, Fraction(1)).tolist()
+    [0, 2]
+    """
+    if not len(among):
+        return among
+    chance = min(float(by_noise) / len(among), 0.5)
+    least = loudest(1, (float(answer.stddev.min()), answer.kurtosis), chance)
+    counts = answer.sums[among]
+    largest = among[np.argsort(-counts, kind="stable")[:most]]
+    found: Ints = largest[answer.sums[largest] > least]
+    return found
+
+
+def counted_items(
+    items: Sequence[str], round_: int, answer: Answer, bins: Ints, complete: NDArray[np.bool_] | bool = False
+) -> ItemCounts:
+    """The numbers of these bins, as a table."""
+    return ItemCounts(
+        tuple(items),
+        np.full(len(bins), round_),
+        answer.sums[bins].astype(np.float64),
+        np.broadcast_to(answer.stddev, answer.sums.shape)[bins],
+        np.full(len(bins), answer.kurtosis),
+        np.broadcast_to(np.asarray(complete), len(bins)),
+    )

@@ -1,0 +1,169 @@
+"""Which sequences are frequent: exact where there is no noise to speak of, and no rare one ever grows longer."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from tests.recipes.asking import recipe, typing
+
+from hazemap.algorithm_session import Unrecorded, replay, run
+from hazemap.algorithms import FrequentSequences, ItemCounts, ListedSequences
+from hazemap.algorithms.item_counts import frequent_bins
+from hazemap.codec import dumps, loads
+from hazemap.errors import InputError, TranscriptMismatch
+from hazemap.noisy_queries import Answer
+from hazemap.privacy.budget import PureDP
+from hazemap.privacy.mechanisms import noise_for
+from hazemap.privacy.random_stream import Stream
+from hazemap.recipes.buckets import MOST_BINS
+from hazemap.recipes.features import PrefixTree
+from hazemap.recipes.recipe import KNOWN, NoMatch
+from hazemap.recipes.recipe_bins import RecipeBins
+from hazemap.tables.contribution_bounding import Sensitivity
+from hazemap.trust.curator import Curator
+
+FIRST = recipe(PrefixTree(("",), ("a",)))
+TOKENS = ("to", "be", "or", "not", "a", "cat")
+NO_NOISE = PureDP(10_000)
+TYPED = [["to be or not"]] * 6 + [["to be a cat"]] * 3 + [["a dog"], ["cat"], [], ["mouse"]]
+SEARCH = FrequentSequences.evenly(FIRST, TOKENS, 4)
+
+
+def asked(search, people, budget=NO_NOISE, seed=b"words"):
+    return run(search, Curator(typing(people), Stream.fixed(seed)), budget, Unrecorded())
+
+
+def table(found: ItemCounts) -> dict[str, float]:
+    return dict(zip(found.items, found.count.tolist(), strict=True))
+
+
+def test_without_noise_every_sequence_is_found_with_its_number_of_people():
+    """Everybody has one text, so nothing is drawn: the numbers are those of people."""
+    found = asked(SEARCH, TYPED).value
+    assert table(found) == {
+        "to": 9, "a": 1, "cat": 1, "to be": 9,
+        "to be or": 6, "to be a": 3, "to be or not": 6, "to be a cat": 3,
+    } and found.items[:3] == ("to", "a", "cat")  # fmt: skip
+    assert found.round.tolist() == [len(item.split()) for item in found.items] and not found.complete.any()
+    low, high = found.interval(0.99)
+    assert (found.stddev < 1e-9).all() and (low <= found.count).all() and (found.count <= high).all()
+
+
+def test_a_person_answers_with_a_text_that_begins_with_a_frequent_sequence():
+    """Their other texts, however many, cost them nothing from the second round on."""
+    people = [["to be", *["cat"] * 9]] * 40 + [["to be"]] * 60
+    search = replace(FrequentSequences.evenly(FIRST, TOKENS, 2), most=1)
+    found = asked(search, people).value
+    assert found.items == ("to", "to be") and 60 <= found.count[0] < 80 and found.count[1] == 100
+
+
+def test_an_infrequent_sequence_is_never_extended():
+    """With noise: each round asks only for prefixes that its forerunner's answer lifts above its threshold."""
+    rng = np.random.default_rng(4)
+    people = [[" ".join(rng.choice(TOKENS, 4, p=(0.5, 0.3, 0.1, 0.05, 0.03, 0.02)))] for _ in range(2_000)]
+    exchanges = asked(SEARCH, people, PureDP(2)).transcript
+    assert len(exchanges) == 4
+    for (question, answer), (later, _) in pairwise(exchanges):
+        rule = question.encoder.recipe.features[0].rule
+        stands_out = answer.sums > 3 * answer.stddev[0] if rule.size > 100 else answer.sums > 0
+        frequent = {rule.labels()[place] for place in np.flatnonzero(stands_out[: rule.size])}
+        assert set(later.encoder.recipe.features[0].rule.prefixes) <= frequent
+    assert all(len(question.encoder.recipe.features[0].rule.prefixes) < 6**3 for question, _ in exchanges)
+
+
+def test_no_more_sequences_grow_than_are_allowed_or_a_recipe_has_bins_for():
+    people = [[f"{first} {second} x"] for first in TOKENS for second in TOKENS]
+    found = asked(replace(SEARCH, most=4), people)
+    sizes = [len(question.encoder.recipe.features[0].rule.prefixes) for question, _ in found.transcript]
+    assert sizes == [1, 4, 4] and (np.bincount(found.value.round) <= 4).all()  # nothing known follows the second token
+    many = tuple(f"w{place}" for place in range(2_000))
+    wide = FrequentSequences.evenly(FIRST, many, 2)
+    queries = asked(replace(wide, most=2_000), [[token] for token in many]).transcript
+    assert queries[1].question.size <= MOST_BINS and queries[1].question.size > 0.99 * MOST_BINS
+
+
+def test_only_tokens_that_were_frequent_once_are_asked_for_again_where_that_is_wanted():
+    few = asked(replace(SEARCH, frequent_tokens=True), TYPED).transcript
+    every = asked(SEARCH, TYPED).transcript
+    assert few[1].question.encoder.recipe.features[0].rule.tokens == ("to", "a", "cat")
+    assert every[3].question.encoder.recipe.features[0].rule.tokens == TOKENS
+
+
+def test_where_nothing_is_frequent_the_search_ends():
+    found = asked(SEARCH, [["mouse"], [], ["dog to"]])
+    assert len(found.value) == 0 and len(found.transcript) == 1
+
+
+def test_the_rounds_together_cost_the_budget_and_each_recipe_says_its_part():
+    found = asked(SEARCH, TYPED)
+    recipes = [question.encoder.recipe for question, _ in found.transcript]
+    assert sum(question.share for question, _ in found.transcript) == 1
+    assert sum(each.epsilon for each in recipes) == FIRST.epsilon and sum(each.delta for each in recipes) == FIRST.delta
+    assert len({each.id for each in recipes}) == len(recipes) == 4
+
+
+def test_a_replay_gives_the_same_and_another_search_does_not_replay():
+    found = asked(SEARCH, TYPED, PureDP(1))
+    prices = Curator(typing(TYPED)).prices(PureDP(1))
+    assert replay(SEARCH, prices, PureDP(1), found.transcript).value == found.value
+    with pytest.raises(TranscriptMismatch):
+        replay(replace(SEARCH, tokens=TOKENS[:3]), prices, PureDP(1), found.transcript)
+
+
+def test_a_search_travels():
+    known = (*KNOWN, RecipeBins, FrequentSequences, ListedSequences)
+    for search in (SEARCH, ListedSequences(FIRST, ("to be",))):
+        assert loads(dumps(search), known) == search
+
+
+def test_a_static_question_counts_listed_sequences_of_one_length():
+    people = [["to be"]] * 4 + [["or not"]] * 2 + [["cat a"], []]
+    found = asked(ListedSequences(FIRST, ("to be", "or not", "not to")), people)
+    assert table(found.value) == {"to be": 4, "or not": 2} and len(found.transcript) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"shares": ()}, "shares"),
+        ({"shares": (Fraction(2, 3), Fraction(2, 3))}, "shares"),
+        ({"shares": (Fraction(0),)}, "shares"),
+        ({"tokens": ()}, "prefix tree"),
+        ({"most": 0}, "at least 1"),
+        ({"by_noise": Fraction(0)}, "above 0"),
+        ({"recipe": recipe(PrefixTree(("",), ("a",)), no_match=NoMatch.RANDOM)}, "random bin"),
+        ({"recipe": recipe(PrefixTree(("",), ("a",)), PrefixTree(("",), ("a",)))}, "one feature"),
+    ],
+)
+def test_searches_that_could_not_be_read_are_refused(change, why):
+    with pytest.raises(InputError, match=why):
+        replace(SEARCH, **change)
+
+
+@pytest.mark.parametrize("budget", [PureDP("0.5"), PureDP(8)])
+def test_noise_alone_lifts_about_as_many_bins_as_is_said(budget):
+    """Of 20,000 empty bins about 4: 20 or more have a probability below 1e-7 (Poisson of mean 4, Chernoff).
+
+    The twin asks for 60, of which fewer than 20 have one below 1e-9.
+    """
+    noise = noise_for(budget, Sensitivity(1, 1))
+    draws = noise.draw(Stream.fixed(b"threshold"), 20_000)
+    answer, bins = Answer(draws, np.array([noise.stddev]), noise.kurtosis), np.arange(20_000)
+    assert len(frequent_bins(answer, bins, 1_000, Fraction(4))) < 20
+    if noise.stddev > 1:
+        assert len(frequent_bins(answer, bins, 1_000, Fraction(60))) >= 20
+
+
+def test_intervals_hold_the_reports_of_a_round_as_often_as_they_say():
+    """Of 400 tokens that stand far out 95 % hold, ± 5.5 standard errors (4e-8); the twin is half as wide."""
+    tokens = tuple(f"w{place}" for place in range(400))
+    people = [[token] for token in tokens for _ in range(60)]
+    found = asked(FrequentSequences.evenly(FIRST, tokens, 1), people, PureDP("0.4")).value
+    assert len(found) == 400
+    low, high = found.interval(0.95)
+    held = ((low <= 60) & (high >= 60)).mean()
+    half = ((found.count - 60) ** 2 <= ((high - low) / 4) ** 2).mean()
+    error = np.sqrt(0.95 * 0.05 / 400)
+    assert abs(held - 0.95) < 5.5 * error < 0.95 - half
