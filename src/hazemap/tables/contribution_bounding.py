@@ -109,8 +109,24 @@ class _Rule(ABC):
         return "rows"
 
 
+class _AtMost(_Rule):
+    """A rule that leaves a person at most so many of what is `capped`, each one vote."""
+
+    most: int
+    capped: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _at_least_one(self.most, f"the number of {self.capped} a person")
+
+    @property
+    def largest(self) -> int:
+        """The most votes that one person has in all."""
+        return self.most
+
+
 @dataclass(frozen=True)
-class AtMostRows(_Rule):
+class AtMostRows(_AtMost):
     """At most `most` rows a person, each one vote; drawn at random, by a keyed hash, where there are more.
 
     All of them may lie in one cell: L1 = most, L2² = most².
@@ -122,14 +138,7 @@ class AtMostRows(_Rule):
     most: int = 1
     outside: Outside = Outside.DROP
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _at_least_one(self.most, "the number of rows a person")
-
-    @property
-    def largest(self) -> int:
-        """The most votes that one person has in all."""
-        return self.most
+    capped = "rows"
 
     @property
     def counted(self) -> str:
@@ -141,7 +150,7 @@ class AtMostRows(_Rule):
 
 
 @dataclass(frozen=True)
-class AtMostCells(_Rule):
+class AtMostCells(_AtMost):
     """One vote in each of at most `most` distinct base cells a person; drawn by a keyed hash.
 
     The votes lie in different base cells, but a coarser cell may hold them all: L2² = most² as well.
@@ -153,19 +162,8 @@ class AtMostCells(_Rule):
     most: int
     outside: Outside = Outside.DROP
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _at_least_one(self.most, "the number of cells a person")
-
-    @property
-    def largest(self) -> int:
-        """The most votes that one person has in all."""
-        return self.most
-
-    @property
-    def counted(self) -> str:
-        """What a count of 1 is."""
-        return "visits"
+    capped = "cells"
+    counted = "visits"
 
     def __str__(self) -> str:
         return f"at most {self.most} cells a person"
@@ -185,6 +183,7 @@ class OneVote(_Rule):
 
     scale: int = 1 << 10
     outside: Outside = Outside.DROP
+    counted = "people"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -202,11 +201,6 @@ class OneVote(_Rule):
         """Votes that make one of what is counted."""
         return self.scale
 
-    @property
-    def counted(self) -> str:
-        """What a count of 1 is."""
-        return "people"
-
     def __str__(self) -> str:
         return "one vote a person, shared out over their rows"
 
@@ -220,11 +214,7 @@ class RowIsPerson(_Rule):
     """
 
     outside: Outside = Outside.DROP
-
-    @property
-    def largest(self) -> int:
-        """The most votes that one person has in all."""
-        return 1
+    largest = 1
 
     def __str__(self) -> str:
         return "each row is a person of its own"
