@@ -8,9 +8,12 @@ whereabouts. So a charge says its unit, and the ledger adds only what has one un
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 from hazemap.errors import CodecError, InputError
+
+if TYPE_CHECKING:
+    from hazemap.engines.person_ids import IdColumnReader
 
 Kind = Literal["person", "row", "device"]
 Model = Literal["full", "values-only"]
@@ -22,22 +25,6 @@ WHOLE_NUMBERS, TEXT = "whole numbers", "text, letter by letter"
 """How a column of ids may be read: 7 and 07 are one person as whole numbers, and two as text."""
 
 _LONGEST = 300  # characters of a column's name
-
-
-class IdColumn(Protocol):
-    """A table's column of ids, as a table describes it."""
-
-    @property
-    def name(self) -> str:
-        """The column's name."""
-
-    @property
-    def read_as(self) -> str:
-        """How its values are read: `whole numbers` or `text, letter by letter`."""
-
-    @property
-    def guessed(self) -> bool:
-        """Whether the column was found by its name, because nobody named it."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +76,7 @@ class Unit:
         return cls("person", model, id_column, read_as, guessed)
 
     @classmethod
-    def of(cls, ids: IdColumn | None, model: Model = FULL) -> "Unit":
+    def of(cls, ids: "IdColumnReader | None", model: Model = FULL) -> "Unit":
         """The people of a table: told apart by its column of ids, or (`None`) each row a person of its own."""
         return cls("row", model) if ids is None else cls.person(ids.name, ids.read_as, ids.guessed, model)
 

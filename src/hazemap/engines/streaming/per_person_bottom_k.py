@@ -6,6 +6,7 @@ folded at any time. This module imports numba.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -24,7 +25,8 @@ UNSEEN = np.array([0, ANY], dtype=np.uint64)
 
 
 @compiled
-def _append_rows(
+def _append(
+    ranked: bool,
     seeds: NDArray[np.uint64],
     cells: Cells,
     rows: NDArray[np.int64],
@@ -34,40 +36,20 @@ def _append_rows(
     entries: Entries,
     size: int,
 ) -> tuple[int, int]:
+    """A row draws for its rank among its person's rows, if they are `ranked`, or else for its cell."""
     place, word, value = entries
     for i in range(rows.size):
         if size == place.size:
             return i, size
-        who = places[i]
-        drawn = number(seeds[rows[i]], people[who, SEEN])
-        people[who, SEEN] += np.uint64(1)
+        who, cell = places[i], cells[rows[i]]
+        drawn = number(seeds[rows[i]], people[who, SEEN] if ranked else cell)
+        if ranked:
+            people[who, SEEN] += np.uint64(1)
         if drawn <= people[who, LIMIT]:
-            place[size], word[size], value[size] = who, drawn, cells[rows[i]]
+            place[size], word[size], value[size] = who, drawn, cell
             size += 1
             if most == 1:
                 people[who, LIMIT] = drawn
-    return rows.size, size
-
-
-@compiled
-def _append_cells(
-    seeds: NDArray[np.uint64],
-    cells: Cells,
-    rows: NDArray[np.int64],
-    places: NDArray[np.int64],
-    people: NDArray[np.uint64],
-    most: int,  # noqa: ARG001 - as the other loop
-    entries: Entries,
-    size: int,
-) -> tuple[int, int]:
-    place, word, value = entries
-    for i in range(rows.size):
-        if size == place.size:
-            return i, size
-        drawn = number(seeds[rows[i]], cells[rows[i]])
-        if drawn <= people[places[i], LIMIT]:
-            place[size], word[size], value[size] = places[i], drawn, cells[rows[i]]
-            size += 1
     return rows.size, size
 
 
@@ -116,7 +98,7 @@ class BottomKSample(ABC):
 class RowSample(BottomKSample):
     """At most `most` rows a person. A row draws for its rank among the rows of its person, in their order."""
 
-    loop = staticmethod(_append_rows)
+    loop = staticmethod(partial(_append, True))
 
     def elsewhere(self, rows: NDArray[np.uint32]) -> int:
         """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more."""
@@ -127,7 +109,7 @@ class RowSample(BottomKSample):
 class CellSample(BottomKSample):
     """At most `most` distinct cells a person. A cell draws for itself, so a second row in it changes nothing."""
 
-    loop = staticmethod(_append_cells)
+    loop = staticmethod(partial(_append, False))
 
     def elsewhere(self, rows: NDArray[np.uint32]) -> int:
         """The votes of people all of whose rows lie in `NOWHERE`: `rows` of each, 1 or more. They are one cell."""
