@@ -43,16 +43,13 @@ def demo(
     from hazemap.privacy.ledger import Ledger
     from hazemap.publish import release
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"the folder {folder} cannot be made ({error.strerror}): name another with --folder"
-        ) from error
+    there = files_in(folder)
     table, file = folder / "city.parquet", folder / "map.parquet"
     pictures, harbour = (folder / "map.png", folder / "truth.png"), folder / "harbour.geojson"
     ledger = Ledger(folder / "ledger.sqlite")
-    others = [path.name for path in (table, file, harbour, *pictures) if path.exists() and not ledger.path.exists()]
+    others = [
+        path.name for path in (table, file, harbour, *pictures) if path.name in there and ledger.path.name not in there
+    ]
     if others:
         raise InputError(f"the folder {folder} has a {others[0]} that no demo made: name another with --folder")
     with progress() as tell:
@@ -104,6 +101,17 @@ def demo(
             f"The demo's own ledger, {ledger.path}, remembers {status.charges} charge(s), {status.spent} in all; "
             f"see it with: HAZEMAP_HOME={folder} hazemap ledger list"
         )
+
+
+def files_in(folder: Path) -> set[str]:
+    """The names of what is in a demo's folder, which is made if necessary."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return {path.name for path in folder.iterdir()}
+    except OSError as error:
+        raise InputError(
+            f"the folder {folder} cannot be made ({error.strerror}): name another with --folder"
+        ) from error
 
 
 @dataclass(frozen=True)

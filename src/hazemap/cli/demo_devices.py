@@ -55,7 +55,7 @@ def demo_devices(
     from hazemap.atomic_write import write_whole
     from hazemap.cli.campaign import begin
     from hazemap.cli.campaign_display import watched
-    from hazemap.cli.demo import draw
+    from hazemap.cli.demo import draw, files_in
     from hazemap.cli.server_client import operator
     from hazemap.planning.synthetic_city import BOX, DemoCity
     from hazemap.releases import Release
@@ -63,7 +63,8 @@ def demo_devices(
     from hazemap.specs.release_spec import ReleaseSpec
     from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
-    _made(folder)
+    if files_in(folder) - {"people.parquet"}:
+        raise InputError(f"the folder {folder} has files of an earlier run: remove it, or name another with --folder")
     begun = time.monotonic()
     server, data = f"http://127.0.0.1:{_free_port()}", folder / "coordinator"
     with progress() as tell:
@@ -115,18 +116,6 @@ def demo_devices(
     )
     if not as_json:
         note(f"What server and devices said: {folder}/*.log; a device's own log: see `hazemap device log --help`")
-
-
-def _made(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        used = [path.name for path in folder.iterdir() if path.name != "people.parquet"]
-    except OSError as error:
-        raise InputError(
-            f"the folder {folder} cannot be made ({error.strerror}): name another with --folder"
-        ) from error
-    if used:
-        raise InputError(f"the folder {folder} has files of an earlier run: remove it, or name another with --folder")
 
 
 def _tables(city: "DemoCity", folder: Path, processes: int) -> dict[Path, int]:

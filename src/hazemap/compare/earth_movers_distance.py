@@ -61,8 +61,9 @@ def flow(supply: Ints) -> tuple[Ints, Ints, Ints]:
         potential = _finer(flow(half)[2])[:rows, :columns]
     excess = np.pad(supply, 1)
     height = np.pad(potential, 1, constant_values=_WALL)
-    east, south = np.zeros_like(excess), np.zeros_like(excess)
-    cheapest(excess.ravel(), height.ravel(), east.ravel(), south.ravel(), columns + 2)
+    flows = np.zeros((2, *excess.shape), dtype=np.int64)
+    cheapest(excess.ravel(), height.ravel(), flows.reshape(2, -1), columns + 2)
+    east, south = flows
     return east[1:-1, 1:-2].copy(), south[1:-2, 1:-1].copy(), height[1:-1, 1:-1].copy()
 
 

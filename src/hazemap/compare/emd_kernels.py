@@ -2,8 +2,8 @@
 
 Arrays are flat, row after row, with a wall of one pixel around the map: `width` is that of a row with both walls. A
 wall has a potential so high that no arc to or from it is ever tight. Flow is kept as what goes east and south out of
-each pixel (negative: west and north into it). Tight arcs lead from a pixel to a neighbour whose potential is lower by
-exactly 1; flow is on tight arcs only, and may be sent back along them.
+each pixel (negative: west and north into it), int64[2, pixels]. Tight arcs lead from a pixel to a
+neighbour whose potential is lower by exactly 1; flow is on tight arcs only, and may be sent back along them.
 """
 
 from typing import Any
@@ -28,29 +28,21 @@ def _beside(u: int, way: int, width: int) -> int:
 
 
 @compiled
-def _coming(east: Ints, south: Ints, u: int, w: int, way: int) -> int:
+def _coming(flow: Ints, u: int, w: int, way: int) -> int:
     """The flow that comes from w, the neighbour that way, to u."""
-    if way == 0:
-        return -int(east[u])
-    if way == 1:
-        return int(east[w])
-    return -int(south[u]) if way == 2 else int(south[w])
+    return int(flow[way >> 1, w]) if way & 1 else -int(flow[way >> 1, u])
 
 
 @compiled
-def _send(east: Ints, south: Ints, u: int, w: int, way: int, mass: int) -> None:
-    if way == 0:
-        east[u] += mass
-    elif way == 1:
-        east[w] -= mass
-    elif way == 2:
-        south[u] += mass
+def _send(flow: Ints, u: int, w: int, way: int, mass: int) -> None:
+    if way & 1:
+        flow[way >> 1, w] -= mass
     else:
-        south[w] -= mass
+        flow[way >> 1, u] += mass
 
 
 @compiled
-def _label(excess: Ints, potential: Ints, east: Ints, south: Ints, width: int, label: Small, queue: Small) -> Any:
+def _label(excess: Ints, potential: Ints, flow: Ints, width: int, label: Small, queue: Small) -> Any:
     """Steps along open arcs from each pixel to the nearest that lacks mass; the pixels that reach one, nearest first.
 
     True if one of them has mass to spare.
@@ -68,7 +60,7 @@ def _label(excess: Ints, potential: Ints, east: Ints, south: Ints, width: int, l
         i += 1
         for way in range(4):
             u = _beside(w, way, width)
-            if label[u] == FAR and (potential[u] - potential[w] == 1 or _coming(east, south, u, w, way ^ 1) > 0):
+            if label[u] == FAR and (potential[u] - potential[w] == 1 or _coming(flow, u, w, way ^ 1) > 0):
                 label[u] = label[w] + 1
                 queue[size] = u
                 size += 1
@@ -77,7 +69,7 @@ def _label(excess: Ints, potential: Ints, east: Ints, south: Ints, width: int, l
 
 
 @compiled
-def _flow(excess: Ints, potential: Ints, east: Ints, south: Ints, width: int, room: Small) -> None:  # noqa: PLR0912, PLR0915 - one loop
+def _flow(excess: Ints, potential: Ints, flow: Ints, width: int, room: Small) -> None:  # noqa: PLR0912, PLR0915 - one loop
     """As much mass as open arcs can carry, from where it is to spare to where it lacks.
 
     Push–relabel, highest label first (Goldberg and Tarjan 1988), with labels made anew from time to time. If no
@@ -86,7 +78,7 @@ def _flow(excess: Ints, potential: Ints, east: Ints, south: Ints, width: int, ro
     n = len(excess)
     label, queue, head, following, count = room[0], room[1], room[2], room[3], room[4]
     while True:
-        size, found = _label(excess, potential, east, south, width, label, queue)
+        size, found = _label(excess, potential, flow, width, label, queue)
         if not found:
             return
         head[:] = -1
@@ -113,9 +105,9 @@ def _flow(excess: Ints, potential: Ints, east: Ints, south: Ints, width: int, ro
                     continue
                 mass = excess[u]
                 if potential[u] - potential[w] != 1:
-                    mass = min(mass, _coming(east, south, u, w, way))
+                    mass = min(mass, _coming(flow, u, w, way))
                 if mass > 0:
-                    _send(east, south, u, w, way, mass)
+                    _send(flow, u, w, way, mass)
                     before = excess[w]
                     excess[u] -= mass
                     excess[w] += mass
@@ -128,7 +120,7 @@ def _flow(excess: Ints, potential: Ints, east: Ints, south: Ints, width: int, ro
             low = FAR
             for way in range(4):
                 w = _beside(u, way, width)
-                if label[w] < low and (potential[u] - potential[w] == 1 or _coming(east, south, u, w, way) > 0):
+                if label[w] < low and (potential[u] - potential[w] == 1 or _coming(flow, u, w, way) > 0):
                     low = label[w]
             count[top] -= 1
             if count[top] == 0:
@@ -143,11 +135,10 @@ def _flow(excess: Ints, potential: Ints, east: Ints, south: Ints, width: int, ro
 
 
 @compiled
-def _raise(excess: Ints, potential: Ints, east: Ints, south: Ints, width: int, far: Small, buckets: Small) -> None:
+def _raise(excess: Ints, potential: Ints, flow: Ints, width: int, far: Small, buckets: Small) -> None:
     """Potentials less the cost of the way from mass to spare: then some way to a lack has only tight arcs.
 
-    Dijkstra's walk over reduced costs 1 − f_u + f_w, which are 0, 1 or 2, with three buckets (Known-count encoding
-    1969).
+    Dijkstra's walk over reduced costs 1 − f_u + f_w, which are 0, 1 or 2, with three buckets (Dial 1969).
     """
     size = np.zeros(3, dtype=np.int64)
     for u in range(len(excess)):
@@ -171,7 +162,7 @@ def _raise(excess: Ints, potential: Ints, east: Ints, south: Ints, width: int, f
                 if potential[u] - potential[w] < -1:
                     continue  # a wall: pixels differ by 1 at most
                 cost = 1 - potential[u] + potential[w]
-                if _coming(east, south, u, w, way) > 0:
+                if _coming(flow, u, w, way) > 0:
                     cost = 0
                 if level + cost < far[w]:
                     far[w] = level + cost
@@ -186,7 +177,7 @@ def _raise(excess: Ints, potential: Ints, east: Ints, south: Ints, width: int, f
 
 
 @compiled
-def cheapest(excess: Ints, potential: Ints, east: Ints, south: Ints, width: int) -> None:
+def cheapest(excess: Ints, potential: Ints, flow: Ints, width: int) -> None:
     """Moves all mass to where it lacks (Ford and Fulkerson's primal–dual method, 1962); everything in place.
 
     Neighbours' potentials differ by at most 1, and flow is on tight arcs: then, and in the end, both are optimal.
@@ -194,7 +185,7 @@ def cheapest(excess: Ints, potential: Ints, east: Ints, south: Ints, width: int)
     n = len(excess)
     room, buckets = np.empty((5, n), dtype=np.int32), np.empty((3, n), dtype=np.int32)
     while True:
-        _flow(excess, potential, east, south, width, room)
+        _flow(excess, potential, flow, width, room)
         if excess.max() <= 0:
             return
-        _raise(excess, potential, east, south, width, room[0], buckets)
+        _raise(excess, potential, flow, width, room[0], buckets)

@@ -149,7 +149,7 @@ class Measurements:
         """The mean: of the people in a place, each with the mean of their own records."""
         counters, noise = self._moments
         found = means(counters, np.linspace(0, 1, counters.shape[1]), noise, confidence)
-        return self._known(found, self._width, self.tree.value_encoding.low, 1.0)
+        return self._known(found, self.tree.value_encoding.width, self.tree.value_encoding.low, 1.0)
 
     def variances(self, confidence: float = 0.95) -> ValueEstimate:
         """The variance, within people and between them, in the unit of the value squared.
@@ -165,7 +165,7 @@ class Measurements:
         near = self.people < needed + NEAR * self.people_stddev
         found = variances(counters, noise, np.where(near, 1 - (1 - confidence) / SURER, confidence))
         few = (self.people < needed) | np.isnan(found.value)
-        return _in_unit(found, few, self._width**2, 0.0)
+        return _in_unit(found, few, self.tree.value_encoding.width**2, 0.0)
 
     @property
     def variance_threshold(self) -> float:
@@ -184,7 +184,10 @@ class Measurements:
         counters, noise = self._bins
         found = quantiles(counters, rank, noise, confidence)
         return self._known(
-            found, self._width / counters.shape[1], self.tree.value_encoding.low, float(counters.shape[1])
+            found,
+            self.tree.value_encoding.width / counters.shape[1],
+            self.tree.value_encoding.low,
+            float(counters.shape[1]),
         )
 
     @property
@@ -192,10 +195,6 @@ class Measurements:
         """People in each bin of each place, float64[places, bins], unbiased; the noise of each, and its kurtosis."""
         counters, (stddev, kurtosis) = self._bins
         return counters, stddev, kurtosis
-
-    @property
-    def _width(self) -> float:
-        return self.tree.value_encoding.high - self.tree.value_encoding.low
 
     def _known(self, found: Interval, unit: float, least: float, span: float) -> ValueEstimate:
         """In the unit of the value, without the values of which too little is known."""
@@ -288,7 +287,7 @@ class KnownPeople:
         """The mean over the people who count, of the mean of their own records."""
         sums, noise = self._moments
         found = means_known(sums[:, 0], self._weight, noise, confidence)
-        return self._known(found, self._width, self.tree.value_encoding.low, 1.0)
+        return self._known(found, self.tree.value_encoding.width, self.tree.value_encoding.low, 1.0)
 
     def variances(self, confidence: float = 0.95) -> ValueEstimate:
         """The variance, within people and between them, in the unit of the value squared.
@@ -301,13 +300,15 @@ class KnownPeople:
         found = variances_known(sums[:, 0], sums[:, 1], self._weight, noise, confidence)
         # Told or not by the number of people, which is public: the width of the interval hangs on what is not.
         wide = reach(0.95, np.full(1, noise[1]))[0] * noise[0] * 2**0.5 / self._weight
-        return self._told(found, wide <= BENT * 0.25, self._width**2, 0.0, 0.25)
+        return self._told(found, wide <= BENT * 0.25, self.tree.value_encoding.width**2, 0.0, 0.25)
 
     def quantiles(self, rank: float, confidence: float = 0.95) -> ValueEstimate:
         """The value below which a part `rank` lies."""
         value_encoding, (bins, noise) = self.tree.value_encoding, self._bins
         found = quantiles_known(bins, rank, self._weight, noise, confidence)
-        return self._known(found, self._width / value_encoding.bins, value_encoding.low, float(value_encoding.bins))
+        return self._known(
+            found, self.tree.value_encoding.width / value_encoding.bins, value_encoding.low, float(value_encoding.bins)
+        )
 
     @property
     def histograms(self) -> tuple[Floats, float, float]:
@@ -335,10 +336,6 @@ class KnownPeople:
     @property
     def _weight(self) -> Floats:
         return self.asked.weight[self.asked.told].astype(np.float64)
-
-    @property
-    def _width(self) -> float:
-        return self.tree.value_encoding.high - self.tree.value_encoding.low
 
     def _known(self, found: Interval, unit: float, least: float, span: float) -> ValueEstimate:
         """Of all places, without the values of which too little is known."""

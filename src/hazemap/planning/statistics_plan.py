@@ -90,7 +90,7 @@ def planned(spec: StatisticsSpec) -> StatsPlan:
     many = len(spec.timeslots.names)
     places = None if number is None else number * many
     caps = sorted({max(1, cap // 2), cap, min(2 * cap, 1 << 16)})
-    width = 1.0 if spec.finding.bounds else method.value_encoding.high - method.value_encoding.low
+    width = 1.0 if spec.finding.bounds else method.value_encoding.width
     reaches = tuple(_reach(method, each, money.part(share), places or UNKNOWN, width) for each in caps)
     known = None if spec.finding.bounds else (method.value_encoding.low, method.value_encoding.high)
     return StatsPlan(money, number, many, places, share, known, select, method.bounding.counted, cap, reaches)
@@ -130,7 +130,7 @@ def _reach(method: CellStatistics, cap: int, budget: Budget, places: int, width:
         )
     found = Measurements(one, shape, noise.stddev / value_encoding.scale, noise.kurtosis)
     mean, needed = found.means(), found.threshold_of(places)
-    part = (mean.high - mean.low) / 2 / (value_encoding.high - value_encoding.low)
+    part = (mean.high - mean.low) / 2 / value_encoding.width
     told = (np.array(PEOPLE) >= needed) & (2 * part <= 0.5)
     widths = tuple(width * float(each) if fine else None for each, fine in zip(part, told, strict=True))
     return Reach(cap, found.people_stddev / np.sqrt(value_encoding.degree + 1), needed, widths)

@@ -291,9 +291,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
     def _bounds(self, statistic: str) -> tuple[float, float]:
         value_encoding = self.measurements.tree.value_encoding
         return (
-            (0.0, (value_encoding.high - value_encoding.low) ** 2 / 4)
-            if statistic == "variance"
-            else (value_encoding.low, value_encoding.high)
+            (0.0, value_encoding.width**2 / 4) if statistic == "variance" else (value_encoding.low, value_encoding.high)
         )
 
 

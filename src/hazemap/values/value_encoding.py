@@ -59,6 +59,11 @@ class ValueEncoding:
         return Quantizer(self.low, self.high, STEPS)
 
     @property
+    def width(self) -> float:
+        """From one bound to the other."""
+        return self.high - self.low
+
+    @property
     def size(self) -> int:
         """How many counters."""
         return self.degree + 1 + self.bins
