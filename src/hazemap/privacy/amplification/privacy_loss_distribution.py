@@ -61,7 +61,7 @@ class PrivacyLossDistribution:
         while two.step < one.step:
             two = two.coarser()
         rounding = 1 + 1.1 * (min(len(one.mass), len(two.mass)) + 4) * UNIT
-        infinite = one.infinite + two.infinite * float(one.mass.sum())
+        infinite = one.infinite + two.infinite * float(one.mass.sum()) + 1e-250  # for products that underflow
         mass = np.convolve(one.mass, two.mass) * rounding
         return PrivacyLossDistribution(one.step, one.first + two.first, mass, infinite * rounding)._trimmed(spill)
 
@@ -118,7 +118,7 @@ class PrivacyLossDistribution:
         top = float(losses[high])
         slope = float(np.sum(self.mass[high:] * np.exp(top - losses[high:])))  # Σ m_j γ_high/γ_j, from it on
         room = goal - self.delta(top)
-        least = top + math.log1p(-room / slope) if room < slope else 0.0
+        least = top + math.log1p(-room / slope * (1 - 1e-12)) if room < slope else 0.0
         if low >= 0:
             least = max(least, float(losses[low]))
         return max(least, 0.0) * (1 + 1e-12) + 1e-14

@@ -9,7 +9,7 @@ over the first answer y. ψ is convex, falls and is at most 1, so it is a mixtur
 so H_γ = ∫ H_{γ/L₁}(rest given y) dP₁ ≤ ∫ ψ(γ/L₁) dP₁ ≤ δ₁ + Σ m_i ψ(γ e^(−l_i)). By induction
 ψ(γ) ≤ Δ − δ₁ + c γ^(1 − α) e^((α − 1)(ρ − ρ₁)), c = (1 − 1/α)^(α − 1)/α; put in e^((α − 1) ρ₁) = Σ m_i e^((α − 1) l_i).
 At the end H_γ = max(0, 1 − γ) ≤ c γ^(1 − α) e^((α − 1)ρ), as c γ^(1 − α) x^(α − 1) ≥ max(0, 1 − γ/x) for every x > 0.
-Where the m_i add up to more than 1, by rounding, the excess is added to δ_t: Δ − δ₁ is below 1. ∎
+Where the m_i add up to M > 1, by rounding, take m_i/M and add M − 1 to δ₁, as ψ ≤ 1. ∎
 
 Feldman and Zrnic 2021 and Lécuyer 2021 have the filter for Rényi divergence, Whitehouse et al. 2023 for zCDP.
 """
@@ -63,7 +63,7 @@ class RenyiPrice:
         found = math.inf
         for order, divergence in zip(self.orders, self.divergences, strict=True):
             gain = math.log1p(-1 / order) - (left + math.log(order)) / (order - 1)
-            found = min(found, float(divergence) + gain + 1e-12 * (1 + abs(left)) * (1 + 1 / (order - 1)))
+            found = min(found, float(divergence) * (1 + 1e-12) + gain + 1e-12 * (1 + abs(left)) * (1 + 1 / (order - 1)))
         return rounded_up(max(found, 0.0))
 
 
@@ -140,7 +140,9 @@ def renyi_symmetric(honest: int, epsilon: Fraction, delta: Fraction) -> Fraction
 
 def _divergences(way: PrivacyLossDistribution, orders: Floats) -> Floats:
     """ln(Σ m e^((α − 1) l))/(α − 1) at every order, rounded up."""
+    excess = math.log(max(1.0, float(way.mass.sum())))  # that is in δ_t
     logarithms = np.log(way.mass, out=np.full(len(way.mass), -np.inf), where=way.mass > 0)
+    logarithms -= excess
     found = np.empty(len(orders))
     for index, order in enumerate(orders - 1):
         terms = logarithms + order * way.losses

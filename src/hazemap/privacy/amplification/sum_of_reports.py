@@ -43,13 +43,18 @@ def coordinate_losses(law: BitFlipLaw, honest: int, spill: float) -> CoordinateL
     add; so that pair dominates. The greatest bound over intervals that cover 0 … n − 1 is convex in γ again. No bound
     for one a alone would do: "nobody else holds it" is not always the worst (a lattice, skewness).
 
-    `spill` is the probability that may go to ∞ beyond the grid. 3–500 intervals of O(√n) each. Where
-    keep + turn_on > 1 it is looser: the worst a is n − 1 for both coordinates, though the others cannot all hold both.
+    If turn_on = 1 − keep, zeros and ones may be exchanged, and holders with the others. Then the two directions are
+    alike, and half of the intervals tell all. Where keep + turn_on > 1 the bound is looser: the worst a is n − 1 for
+    both coordinates, though the others cannot all hold both.
+
+    `spill` is the probability that may go to ∞ beyond the grid. 3–500 intervals of O(√n) each.
     """
     chances = law.chances
     keep, drop, lit, dark = chances
     tail = max(spill * 1e-3, 1e-60)
     spans = list(cover(law, honest - 1))
+    if law.mirrored:
+        spans = [span for span in spans if 2 * span[1] >= honest - 1]  # they are the finer near their end
     direct = max(DIRECT, _PRODUCTS // len(spans))
 
     def pair(span: tuple[int, int]) -> CoordinatePair:
@@ -65,6 +70,8 @@ def coordinate_losses(law: BitFlipLaw, honest: int, spill: float) -> CoordinateL
         one = ends[0] if index == 0 else ends[-1] if index == len(spans) - 1 else pair(span)
         np.maximum(forward, one.forward(losses), out=forward)
         np.maximum(backward, one.backward(losses), out=backward)
+    if law.mirrored:
+        forward = backward = np.maximum(forward, backward)
     return CoordinateLosses(*(_bounded(law, step, points, losses, curve) for curve in (forward, backward)))
 
 
@@ -86,7 +93,7 @@ def _grid(law: BitFlipLaw, honest: int, ends: list[CoordinatePair], spill: float
     reach = min(local, 4 * deviation)
     while reach < local:
         here = np.array([reach])
-        if max(float(curve(here)[0]) for pair in ends for curve in (pair.forward, pair.backward)) <= spill:
+        if all(max(pair.forward(here)[0], pair.backward(here)[0]) <= max(spill, pair.least) for pair in ends):
             break
         reach = min(local, reach * 1.2)
     step = 2.0 ** math.floor(math.log2(max(deviation / _FINE, reach / _POINTS)))
@@ -116,7 +123,7 @@ def _spans(people: int, loud: float, quiet: float) -> Iterator[tuple[int, int]]:
     louder = loud > 1.01 * quiet
     loss = 5e-4 if louder else 5e-3
     if noise > 1e5:  # what is left out is then less than the last digit of a price
-        loss = 5e-4 if loud > 4 * quiet else 2e-3 if louder else 1e-2
+        loss = 5e-4 if loud > 4 * quiet else 2e-3 if loud > 1.2 * quiet else 5e-3 if louder else 1e-2
     part = 0.02 if noise < 200 else 0.05 if noise < 2000 else 0.3
     low = 0
     while low <= people:
