@@ -1,0 +1,63 @@
+"""The tables of the page on amplification are what the code says."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from hazemap.privacy.amplification.aggregate_price import minimum_cohort
+from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
+from hazemap.privacy.amplification.exact_sum import exact_sum
+from hazemap.privacy.amplification.neighbours import Neighbours, SumRound
+from hazemap.privacy.amplification.renyi_of_sum import renyi_symmetric
+from hazemap.privacy.amplification.shuffle_bounds import clone_bound, theorem_3_1
+
+PAGE = Path(__file__).parents[3] / "docs" / "concepts" / "amplification.md"
+MICRO = Fraction(1, 10**6)
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the table below this line."""
+    lines = PAGE.read_text().partition(heading)[2].strip().splitlines()[2:]
+    table = lines[: next(i for i, line in enumerate(lines) if not line.startswith("|"))]
+    return [[cell.strip().replace(",", "") for cell in line.strip("|").split("|")] for line in table]
+
+
+def shown(price: Fraction | None) -> str:
+    return "–" if price is None else f"{float(price):.4f}"
+
+
+def test_the_table_of_asymmetric_reports():
+    found = rows("Asymmetric reports:\n")
+    assert len(found) == 5
+    for honest, local, *prices in found:
+        n, epsilon = int(honest), Fraction(local)
+        once = [SumRound(BitFlipLaw.asymmetric(epsilon), n)]
+        assert prices == [
+            shown(theorem_3_1(n, epsilon, MICRO)),
+            shown(clone_bound(n, epsilon, MICRO)),
+            shown(exact_sum(once, MICRO)),
+            shown(exact_sum(once, MICRO, Neighbours.REMOVAL)),
+        ]
+
+
+def test_the_table_of_symmetric_reports():
+    found = rows("2ε₀ for a replacement:\n")
+    assert len(found) == 4
+    for honest, local, *prices in found:
+        n, epsilon = int(honest), Fraction(local)
+        once = [SumRound(BitFlipLaw.symmetric(epsilon), n)]
+        assert prices == [
+            shown(clone_bound(n, 2 * epsilon, MICRO)),
+            shown(renyi_symmetric(n, epsilon, MICRO)),
+            shown(exact_sum(once, MICRO)),
+            shown(exact_sum(once, MICRO, Neighbours.REMOVAL)),
+        ]
+
+
+@pytest.mark.parametrize("row", range(3))
+def test_the_table_of_cohorts(row):
+    local, by_theorem, by_clones, exactly = map(int, rows("Honest reports that ε = 1 takes, asymmetric:\n")[row])
+    assert minimum_cohort(BitFlipLaw.asymmetric(local), 1, MICRO) == exactly
+    for bound, least in ((theorem_3_1, by_theorem), (clone_bound, by_clones)):
+        assert bound(least, Fraction(local), MICRO) <= 1 < bound(least - 1, Fraction(local), MICRO)
