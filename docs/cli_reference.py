@@ -14,6 +14,7 @@ from typing import Any
 from typer.main import get_command
 
 from hazemap.cli.main import app
+from hazemap.recipes.policy_schema import POLICY_SCHEMA
 from hazemap.recipes.recipe_schema import SCHEMA as RECIPE
 from hazemap.specs.spec_fields import SCHEMAS
 
@@ -29,7 +30,7 @@ def commands(command: Any, name: str = "hazemap") -> Iterator[tuple[str, Any]]:
         yield from commands(inner, f"{name} {own}")
 
 
-FILES = SCHEMAS | {"recipe": RECIPE}
+FILES = SCHEMAS | {"recipe": RECIPE, "policy": POLICY_SCHEMA}
 """The JSON Schema of each kind of file that people write."""
 
 COMMANDS = dict(commands(get_command(app)))

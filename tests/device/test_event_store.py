@@ -12,6 +12,7 @@ from hazemap.device.row_store import PersonRows, Rows
 from hazemap.errors import FileError, InputError
 from hazemap.recipes.event_stream import EventField, EventStream, EventType
 from hazemap.recipes.policy_document import example
+from hazemap.recipes.query_class import StreamFieldName
 
 DAY = 86_400
 NOW = 20_000.5 * DAY
@@ -32,7 +33,7 @@ def typed(number, ago=0.0):
     return (f"hello {number}", int(NOW - ago * DAY), number / 7)
 
 
-def test_events_come_back_as_they_were_donated_and_in_that_order(events):
+def test_events_come_back_as_they_were_donated_day_by_day(events):
     some = [typed(number, ago=number % 29) for number in range(3 * PAGE)]
     for start in range(0, len(some), 500):
         assert events.donate(STREAM, some[start : start + 500], NOW) == (len(some[start : start + 500]), 0)
@@ -137,6 +138,11 @@ def test_a_query_reads_the_streams_that_the_policy_lists_and_the_fields_that_it_
     approved = ApprovedStreams(events, policy, NOW)
     assert approved.events("keyboard", ("at", "ngram")) == [(int(NOW), "hello world")]
     assert approved.events("other", ("ngram",)) == []
+    profile, locale = policy.stream("profile"), StreamFieldName("profile", "locale")
+    assert approved.latest(locale) is None
+    for days, value in ((0, "de_DE"), (3, "fr_FR"), (3, "en_US"), (1, "en_GB")):
+        events.donate(profile, [(30, value)], NOW + days * DAY)
+    assert approved.latest(locale) == "en_US"
 
 
 def test_ten_thousand_events_are_read_in_a_few_milliseconds(events):

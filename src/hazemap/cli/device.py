@@ -17,11 +17,13 @@ from hazemap.cli.device_options import (
     Lon,
     Mark,
     Number,
+    Person,
     PolicyFile,
     StoreFile,
     Time,
     Token,
     Value,
+    allowed_at,
     chosen,
     opened,
     policy_at,
@@ -91,8 +93,14 @@ def enrol(
 @app.command(epilog="Example: [bold]hazemap device add visits.csv --keep 30[/bold]")
 def add(
     source: Annotated[
-        str, typer.Argument(metavar="TABLE", help="Parquet, CSV or GeoParquet with rows of this one person.")
+        str,
+        typer.Argument(metavar="TABLE", help="Parquet, CSV or GeoParquet: rows of this one person, or of many."),
     ],
+    stream: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=TABLE, help="Events of this stream, instead of rows of places."),
+    ] = None,
+    person: Person = None,
     lon: Lon = None,
     lat: Lat = None,
     time: Time = None,
@@ -112,27 +120,77 @@ def add(
     passphrase: Ask = False,
     as_json: AsJson = False,
 ) -> None:
-    """Keep rows, sealed: the device reads them to answer, and deletes old ones for good."""
-    from time import time as now
+    """Keep rows, or events of a stream, sealed: the device reads them to answer, and deletes old ones for good.
 
-    from hazemap.device import enrolment
-    from hazemap.device.row_store import Rows, expire
-    from hazemap.device.rows_per_person import own
+    With --person each person of the table gets a device of their own in this store: for tests and loads.
+    """
+    from hazemap.cli.device_tables import donate_events, keep_many, keep_places
 
-    places = own(source, lon=lon, lat=lat, time=time, value=value, mark=mark)
-    days = keep or policy_at(None, store).keep
+    columns = {"lon": lon, "lat": lat, "time": time, "value": value, "mark": mark}
+    if person is not None and device is not None:
+        raise InputError("--person gives each person a device: leave --device out")
     with opened(store, passphrase, create=True) as file:
-        if not enrolment.devices(file):
-            enrolment.add(file)
-        rows = Rows(file, chosen(file, device))
-        before = len(rows)
-        rows.add(places, days)
-        expire(file, now())
-        kept = len(rows)
-    old = before + len(places) - kept
-    also = f"; {old:,} were older than that and are gone" if old else ""
-    facts = {"added": len(places), "rows": kept, "older": old, "days": days}
-    deliver(facts, as_json, f"{len(places):,} rows read, {kept:,} kept now, each for {days:,} days{also}")
+        if stream not in (None, "places"):
+            if keep is not None or any(columns.values()):
+                raise InputError("columns and retention of a stream are the policy's: leave out the other options")
+            facts, said = donate_events(file, Path(source), stream, person, device, store)
+        elif person is not None:
+            facts, said = keep_many(file, source, person, keep or policy_at(None, store).keep, columns)
+        else:
+            facts, said = keep_places(file, source, device, keep or policy_at(None, store).keep, columns)
+    deliver(facts, as_json, said)
+
+
+@app.command(epilog="Example: [bold]hazemap device accept policy.signed.json --key 9f86d0…[/bold]")
+def accept(
+    policy: Annotated[Path, typer.Argument(metavar="FILE", help="A policy that `hazemap policy sign` has signed.")],
+    key: Annotated[
+        str | None,
+        typer.Option(metavar="HEX", help="Whose signature it is to be: the first time. It is pinned for good."),
+    ] = None,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take a signed policy: what recipes may ask of this device, and at which price. Older versions are refused."""
+    from datetime import UTC, datetime
+
+    from hazemap.cli.policy import key_of, signed_at
+    from hazemap.device.shipped_policies import ShippedPolicies
+
+    signed = signed_at(policy)
+    with opened(store, passphrase, create=True) as file:
+        taken = ShippedPolicies(file).accept(signed, key_of(key), datetime.now(UTC)).policy
+    facts = {"name": taken.name, "version": taken.version, "key": signed.key.hex()}
+    deliver(facts, as_json, f"{taken.name}, version {taken.version}, rules what recipes may ask of this device")
+
+
+@app.command(epilog="Example: [bold]hazemap device budget[/bold]")
+def budget(
+    device: Number = None,
+    policy: PolicyFile = None,
+    store: StoreFile = None,
+    passphrase: Ask = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is left of every budget for recipes: of each analysis, of each field, and of everything together."""
+    from datetime import UTC, datetime
+
+    from rich.table import Table
+
+    from hazemap.device.budget_tables import budget_lines
+
+    with opened(store, passphrase) as file:
+        rules = allowed_at(file, store, policy)
+        lines = list(budget_lines(file, chosen(file, device), rules, datetime.now(UTC)))
+    table = Table("", "of", "days", "allowed", "used", "left", "δ used", "reports", "ε₀ at most", box=None)
+    for each in lines:
+        numbers = [f"{each.unit} = {float(number):.6g}" for number in (each.allowed, each.used, each.left)]
+        local = "" if each.local_epsilon is None else f"{float(each.local_epsilon):.6g}"
+        reports = f"{each.reports_used:,} of {each.reports_allowed:,}"
+        table.add_row(each.kind, each.name, f"{each.days:,}", *numbers, f"{float(each.delta_used):.3g}", reports, local)
+    facts = {"policy": rules.name, "version": rules.version, "budgets": [each.to_json() for each in lines]}
+    deliver(facts, as_json, f"{rules.name}, version {rules.version}, within your own rules", table)
 
 
 @app.command(epilog="Example: [bold]hazemap device run --until-idle 600[/bold]")
@@ -242,7 +300,7 @@ def log(device: Number = None, store: StoreFile = None, passphrase: Ask = False,
     from hazemap.device.activity_log import ActivityLog
 
     with opened(store, passphrase) as file:
-        lines = ActivityLog(file, chosen(file, device)).lines()
+        lines = ActivityLog(file, chosen(file, device)).entries()
     facts = [line.to_json() for line in lines]
     deliver({"log": facts}, as_json, *(map(str, lines) if lines else ["nothing was ever asked, and nothing sent"]))
 
@@ -323,10 +381,11 @@ def forget(
     store: StoreFile = None,
     passphrase: Ask = False,
 ) -> None:
-    """Delete all rows for good; what was sent in sums cannot be taken back."""
+    """Delete all rows and events for good; what was sent in sums cannot be taken back."""
+    from hazemap.device.event_store import forget as forget_events
     from hazemap.device.row_store import forget as forget_rows
 
-    what = "the rows, identity, account and log" if everything else "all rows"
+    what = "the rows, events, identity, account and log" if everything else "all rows and events"
     with opened(store, passphrase) as file:
         if not yes and not typer.confirm(f"Delete {what} in {file.path} for good?"):
             raise typer.Abort
@@ -334,4 +393,5 @@ def forget(
             file.forgotten()
         else:
             forget_rows(file)
+            forget_events(file)
     note(f"{what} are gone from {store_at(store)}; copies and backups are yours to look after")

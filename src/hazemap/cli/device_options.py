@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hazemap.device.consent_policy import Policy
     from hazemap.device.encrypted_store import EncryptedStore
     from hazemap.device.store_encryption_keys import Secret
+    from hazemap.recipes.policy import ShippedPolicy
 
 TABLE, REACH, TESTS = "The table", "How the server is reached", "Many devices, for tests and loads"
 
@@ -58,6 +59,12 @@ Value = Annotated[
     str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Weight of a row, for 'one vote'.")
 ]
 Mark = Annotated[str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Yes or no, for proportions.")]
+Person = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", rich_help_panel=TABLE, help="Whose row it is: each person gets a device in this store."
+    ),
+]
 Number = Annotated[int | None, typer.Option("--device", metavar="N", help="Which device, where the store has many.")]
 
 
@@ -97,6 +104,17 @@ def policy_at(path: Path | None, store: Path | None) -> "Policy":
     if path is None and not beside.exists():
         return Policy()
     return Policy.read(path or beside)
+
+
+def allowed_at(file: "EncryptedStore", store: Path | None, own: Path | None = None) -> "ShippedPolicy":
+    """What a device allows: the policy that its store has accepted, within its owner's own rules."""
+    from hazemap.device.allowed_policy import allowed
+    from hazemap.device.shipped_policies import ShippedPolicies
+
+    accepted = ShippedPolicies(file).current()
+    if accepted is None:
+        raise InputError("this device has accepted no policy for recipes yet: `hazemap device accept` takes one")
+    return allowed(accepted.policy, policy_at(own, store))
 
 
 def policy_file(store: Path | None) -> Path:

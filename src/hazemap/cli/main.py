@@ -42,6 +42,7 @@ COMMANDS = {
     "export": "Write the numbers of a release, a map or statistics, for other tools. The statement goes with them.",
     "server": "Serve devices and campaigns; say who may enrol, order and look.",
     "campaign": "Order a map from people's devices, watch it being made, fetch it.",
+    "policy": "Write and sign what recipes may ask of devices, and at which price.",
     "device": "Keep a person's rows, and answer campaigns without showing one.",
     "ledger": "Show and set what data sets have paid, and may pay.",
 }

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-from hazemap.device import enrolment
+from hazemap.device import enrolment, event_store
 from hazemap.device import row_store as rows
 from hazemap.device.agent import Agent, Backoff, jittered
 from hazemap.device.consent_policy import Policy
@@ -189,6 +189,7 @@ class DeviceProcess:
             now = time.monotonic()
             if now - expired > HOUR:
                 rows.expire(self.store, time.time())
+                event_store.expire(self.store, time.time())
                 self.store.emptied()
                 expired = now
             if now - told > self.every:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hazemap.codec import Limits, parsed
@@ -19,6 +19,7 @@ class Enrolment:
 
     `sampling` draws which rows count where there are too many; a device that is not enrolled yet has no `server`.
     `pinned` is the identity that the server showed when the device first enrolled there, in hexadecimal digits.
+    `person` is whose table's rows it was given, where a store holds the devices of many: it never leaves the store.
 
     >>> Enrolment.create().server is None
     True
@@ -31,6 +32,7 @@ class Enrolment:
     ticket: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     pinned: str | None = None
+    person: str | None = field(default=None, repr=False)
 
     @classmethod
     def create(cls) -> "Enrolment":
@@ -61,12 +63,16 @@ def devices(store: EncryptedStore) -> list[int]:
 
 def add(store: EncryptedStore, number: int = 1) -> list[int]:
     """`number` new devices, in one transaction."""
+    return _added(store, [None] * number)
+
+
+def _added(store: EncryptedStore, people: Sequence[str | None]) -> list[int]:
     with store.writing() as database:
         added = []
-        for _ in range(number):
+        for person in people:
             database.execute("INSERT INTO devices (sealed) VALUES (x'')")
             [device] = database.execute("SELECT last_insert_rowid()").fetchone()
-            database.execute(*saved(store, device, Enrolment.create()))
+            database.execute(*saved(store, device, replace(Enrolment.create(), person=person)))
             added.append(int(device))
     return added
 
@@ -81,6 +87,13 @@ def read(store: EncryptedStore, device: int) -> Enrolment:
     """What a device knows of itself."""
     [(sealed,)] = store.read("SELECT sealed FROM devices WHERE device = ?", device)
     return Enrolment.from_bytes(store.unseal("devices", device, 0, sealed))
+
+
+def devices_of(store: EncryptedStore, people: Iterable[str]) -> dict[str, int]:
+    """The device of each person of a table, in one transaction; who has none gets one. O(devices)."""
+    known = {person: device for device in devices(store) if (person := read(store, device).person) is not None}
+    new = [person for person in people if person not in known]
+    return known | dict(zip(new, _added(store, new) if new else (), strict=True))
 
 
 WORD = Limits(length=1 << 14, items=16, work=0, depth=1)

@@ -1,4 +1,4 @@
-"""A person's own events, in streams: donated, sealed, read in the order in which they came, deleted in time.
+"""A person's own events, in streams: donated, sealed, read one after the other, deleted in time.
 
 Events are sealed in pages. A page holds events that expire on one day; a donation goes on where the last page of that
 day has room, so a device that donates one event at a time reads 10,000 of them as fast as one that donates them at
@@ -18,6 +18,7 @@ from hazemap.device.row_store import DAY, Rows
 from hazemap.errors import FileError, InputError
 from hazemap.recipes.event_stream import EventField, EventStream, EventType, EventValue
 from hazemap.recipes.policy import ShippedPolicy
+from hazemap.recipes.query_class import StreamFieldName
 
 PAGE = 1_024
 """Events of a page at most: sealing one again for one more event costs less than a millisecond."""
@@ -88,7 +89,7 @@ class EventStore:
         return donated(self.store, stream, {self.device: checked}, now)[self.device]
 
     def read(self, stream: EventStream, now: float) -> list[Event]:
-        """All events whose retention has not ended, in the order in which they were donated.
+        """All events whose retention has not ended: the oldest day first, and in a day in the order of donation.
 
         10,000 events of three fields: some milliseconds.
         """
@@ -128,12 +129,17 @@ class ApprovedStreams:
     now: float
 
     def events(self, stream: str, fields: tuple[str, ...]) -> list[Event]:
-        """The events of a stream, in the order of donation, with the values of these fields in this order."""
+        """The events of a stream, the oldest day first, with the values of these fields in this order."""
         approved = self.policy.stream(stream)
         if approved is None:
             return []
         places = [[field.name for field in approved.fields].index(name) for name in fields]
         return [tuple(event[place] for place in places) for event in self.store.read(approved, self.now)]
+
+    def latest(self, name: StreamFieldName) -> EventValue:
+        """What the latest event holds in a field, as cohort fields are read; None where there is none."""
+        found = self.events(name.stream, (name.field,))
+        return found[-1][0] if found else None
 
 
 def _checked(stream: EventStream, events: Iterable[Sequence[EventValue]]) -> list[Event]:
@@ -235,7 +241,9 @@ def _stored(store: EncryptedStore, device: int, stream: EventStream) -> int:
 def _pages(store: EncryptedStore, device: int, stream: EventStream) -> list[_Page]:
     tag = _tag(store, device, stream)
     found = store.read(
-        "SELECT sequence, expires, sealed FROM events WHERE device = ? AND stream = ? ORDER BY sequence", device, tag
+        "SELECT sequence, expires, sealed FROM events WHERE device = ? AND stream = ? ORDER BY expires, sequence",
+        device,
+        tag,
     )
     return [_opened(store, device, stream, *each) for each in found]
 

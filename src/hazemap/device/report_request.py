@@ -1,5 +1,6 @@
 """What a recipe asks of one device, with everything that its price depends on."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,6 +12,7 @@ from hazemap.field_types import check_fields
 from hazemap.privacy.report_price import ReportPrice
 from hazemap.recipes.policy import Carrier
 from hazemap.recipes.query_class import StreamFieldName
+from hazemap.recipes.recipe import Recipe
 
 MOST_ROUNDS = 1_024
 
@@ -77,6 +79,28 @@ class ReportRequest:
             raise InputError("a cohort and a round are whole numbers of at least 1")
         check_fields(self.price)
         check_fields(self.achieved)
+
+    @classmethod
+    def of(
+        cls, recipe: Recipe, touched: Iterable[StreamFieldName], achieved: ReportPrice, audience: bytes
+    ) -> "ReportRequest":
+        """A recipe asked by itself, of no schedule; `touched` is the sandbox's word on what its query reads.
+
+        The ρ that is paid is the one that the device has computed: a recipe states none.
+        """
+        return cls(
+            analysis=recipe.analysis,
+            purpose=recipe.purpose,
+            recipe=bytes.fromhex(recipe.digest),
+            fields=frozenset(touched),
+            local_epsilon=recipe.local_epsilon,
+            cohort=recipe.minimum_cohort,
+            price=ReportPrice(recipe.epsilon, recipe.delta, achieved.rho, achieved.spill),
+            achieved=achieved,
+            carrier=recipe.carrier,
+            audience=audience,
+            cohort_fields=frozenset(each.name for each in recipe.cohort),
+        )
 
     @cached_property
     def key(self) -> bytes:

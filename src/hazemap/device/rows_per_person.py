@@ -55,6 +55,17 @@ def people(
     >>> [each.lon.tolist() for each in people(rows, most=10)]
     [[2.0, 4.0], [3.0]]
     """
+    return list(people_by_name(table, most, person, each_row, **names).values())
+
+
+def people_by_name(
+    table: Any,
+    most: int,
+    person: str | None = None,
+    each_row: bool = False,
+    **names: Unpack[ColumnNames],
+) -> dict[str, PersonRows]:
+    """As `people`, each with their id as text; with `each_row` the number of the row."""
     codes: dict[Any, int] = {}
     found = [(np.zeros(0, dtype=np.int64), np.zeros((0, len(COLUMNS))))]
     for ids, columns in _batches(table, person, not each_row, names):
@@ -66,7 +77,8 @@ def people(
     whose, columns = (np.concatenate(each) for each in zip(*found, strict=True))
     order = np.argsort(whose, kind="stable")
     ends = np.searchsorted(whose[order], np.arange(1, len(codes)))
-    return [_places(columns[rows]) for rows in np.split(order, ends)] if codes else []
+    each = (_places(columns[rows]) for rows in np.split(order, ends))
+    return dict(zip(map(str, codes), each, strict=True)) if codes else {}
 
 
 def _code(codes: dict[Any, int], name: Any, most: int) -> int:
