@@ -291,3 +291,54 @@ def test_a_server_that_wants_to_be_asked_at_once_is_asked_four_times_a_second_at
     """`Retry-After: 0` made a device ask 660 times a second."""
     agent = made(store, Scripted(answer(wait=0.0), answer(wait=1e-9), answer(wait=0.3)))
     assert stepped(agent, 3) == [0.25, 0.25, 0.3]
+
+
+TICKET = json.dumps({"device": "d-1", "ticket": "new"}).encode()
+
+
+def enrolling(store, http_transport, moved=False):
+    return asyncio.run(DeviceProcess(store, FEW).enrol(SERVER, "token", http_transport, moved))
+
+
+def test_a_server_with_another_identity_than_at_first_is_refused_until_the_person_says_so(store):
+    enrolment.add(store)
+    assert enrolling(store, Scripted(answer(201, content=TICKET))) == 1
+    agent, other = made(store, Scripted()), Identity.create()
+    agent.enrolment = enrolment.read(store, agent.device)
+    agent.http_transport = Scripted(answer(401), answer(201, content=TICKET), server=other)
+    stepped(agent)
+    assert agent.failed == 1 and [path for _, path, *_ in agent.http_transport.sent] == ["/v1/tasks"]
+    with pytest.raises(Refused, match=r"another identity.*--new-identity"):
+        asyncio.run(enrolment.enrolled(agent.enrolment, agent.http_transport, SERVER, "token"))
+    assert enrolling(store, agent.http_transport, moved=True) == 1
+    assert enrolment.read(store, agent.device).pinned == other.public.hex()
+
+
+@pytest.mark.parametrize(
+    ("http_transport", "error", "words"),
+    [
+        (Scripted(at="https://evil.example"), Refused, "not signed for https://maps.example"),
+        (Scripted(answer(404), server=None), Refused, "older than this device"),
+        (Scripted(answer(421, content=b'{"error": "this is\\nanother"}'), server=None), Refused, "this is another"),
+        (Scripted(answer(200, content=b'{"server": 7}'), server=None), CodecError, "as agreed"),
+        (Scripted(answer(200, content=b"[" * 999), server=None), CodecError, "as agreed"),
+        (Scripted(answer(403, content=b'{"error": "used\\u001b before"}')), Refused, "used before"),
+    ],
+)
+def test_a_server_that_cannot_say_who_it_is_gets_no_proof(store, http_transport, error, words):
+    enrolment.add(store)
+    with pytest.raises(error, match=words):
+        enrolling(store, http_transport)
+    assert not any(b"signature" in content for _, path, _, content in http_transport.sent if path != "/v1/enrol")
+
+
+def test_a_fleet_uses_the_codes_of_a_file_in_order_and_again_after_a_failure(store):
+    enrolment.add(store, 3)
+    with pytest.raises(InputError, match="3 devices, but only 2 codes"):
+        asyncio.run(DeviceProcess(store, FEW).enrol(SERVER, ["a", "b"], Scripted()))
+    for device in enrolment.devices(store)[:1]:
+        known = enrolment.read(store, device).enrolled(SERVER, "a", "d-1", "ticket")
+        store.commit([[enrolment.saved(store, device, known)]])
+    http_transport = Scripted(*[answer(201, content=TICKET)] * 2)
+    asyncio.run(DeviceProcess(store, FEW).enrol(SERVER, ["a", "b", "c"], http_transport))
+    assert sorted(json.loads(content)["token"] for *_, content in http_transport.sent) == ["b", "c"]

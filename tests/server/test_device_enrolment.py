@@ -202,6 +202,7 @@ def test_tickets_do_not_all_end_at_once(tmp_path):
     assert 80 < min(days) < max(days) <= 90 and max(days) - min(days) > 1
 
 
+@pytest.mark.slow
 def test_a_revoked_device_is_out_at_once_for_good_and_nobody_waits_for_it(tmp_path):
     async def play(town):
         assert (await town.begin(campaign(deadlines=IMPATIENT))).status_code == 201
@@ -252,6 +253,7 @@ def test_codes_that_are_guessed_in_parallel_are_cut_off(tmp_path):
     assert set(found) == {403, 429} and found.count(403) <= 20
 
 
+@pytest.mark.slow
 def test_nobody_is_seated_twice_by_enrolling_again_in_the_middle_of_a_sum(tmp_path):
     async def play(town):
         await seated(town)

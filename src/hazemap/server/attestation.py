@@ -9,6 +9,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import cast
 
@@ -19,6 +20,8 @@ log = logging.getLogger("hazemap.server")
 Attestation = Callable[[str, bytes, bytes], bool]
 PATIENCE = 10.0
 """Seconds for an answer."""
+_THREADS = ThreadPoolExecutor(8, "attestation")
+"""Of its own: a function that hangs keeps nobody waiting but those who want to enrol."""
 _NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -48,7 +51,7 @@ async def attest(check: Attestation, token: str, identity: bytes, nonce: bytes) 
     """`Refused` unless the operator's function says exactly True, in time and without an error."""
     try:
         async with asyncio.timeout(PATIENCE):
-            said = await asyncio.to_thread(check, token, identity, nonce)
+            said = await asyncio.get_running_loop().run_in_executor(_THREADS, check, token, identity, nonce)
     except Exception as error:
         log.error("the attestation function failed (%s)", type(error).__name__)
         raise Refused("the server could not check this attestation: try again later, or ask its operator") from error

@@ -6,8 +6,11 @@ limited per address by what is asked, such as enrolments, is limited in `http_ro
 """
 
 import asyncio
+import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from ipaddress import ip_address, ip_network
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +29,8 @@ BODY = 64 << 20
 """Bytes of the longest body that anybody may send: a campaign may hold a prior map."""
 PIECE = 4_096
 """Bytes that the parser is given at a time while headers come: as far as a limit may be overrun."""
+PIPELINED = 4
+"""Requests that may wait behind one that is being answered."""
 SHAKE = 10.0
 """Seconds for the handshake of TLS."""
 
@@ -71,21 +76,31 @@ class HttpLimits:
 class OpenConnections:
     """Which connections are open, from where, and which of them are idle, the longest idle first."""
 
-    def __init__(self, limits: HttpLimits, metrics: Metrics, proxied: bool) -> None:
-        self.limits, self.metrics, self.proxied = limits, metrics, proxied
+    def __init__(self, limits: HttpLimits, metrics: Metrics, proxies: Sequence[str]) -> None:
+        self.limits, self.metrics = limits, metrics
+        self._proxies = [ip_network(proxy, strict=False) for proxy in proxies]
         self._from: Counter[str] = Counter()
         self._idle: dict[LimitedHttp, None] = {}
 
     def admit(self, one: "LimitedHttp") -> str | None:
         """Count it; the name of the limit that is reached. Idle ones are closed first to make room."""
-        here, limits = "" if self.proxied else one.place, self.limits
+        limits = self.limits
         self._from[one.place] += 1
         self.metrics.connections += 1
-        if here and self._from[here] > limits.per_address and not self._make_room(here):
+        many = self._from[one.place] > limits.per_address and not self._proxy(one)
+        if many and not self._make_room(one.place):
             return "connections_per_address"
         if self.metrics.connections > limits.connections and not self._make_room(None):
             return "connections"
         return None
+
+    def _proxy(self, one: "LimitedHttp") -> bool:
+        """Whether it comes from a proxy, before which there are many addresses."""
+        try:
+            address = ip_address(one.client[0] if one.client else "")
+        except ValueError:
+            return False
+        return any(address in network for network in self._proxies)
 
     def _make_room(self, place: str | None) -> bool:
         idle = next((each for each in self._idle if place in (None, each.place)), None)
@@ -112,6 +127,11 @@ class OpenConnections:
         self._idle.pop(one, None)
 
 
+quiet = logging.getLogger("hazemap.server.http")
+"""Strangers cannot fill the log with what is no HTTP: it is counted."""
+quiet.setLevel(logging.ERROR)
+
+
 class LimitedHttp(HttpToolsProtocol):
     """One connection within the limits. Only bodies whose length is said are read."""
 
@@ -125,7 +145,7 @@ class LimitedHttp(HttpToolsProtocol):
         every: OpenConnections,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.place = "?"
+        self.place, self.logger = "?", quiet
         self._every, self._limits, self._metrics = every, every.limits, every.metrics
         self._clock: asyncio.TimerHandle | None = None
         self._reader: asyncio.TimerHandle | None = None
@@ -193,6 +213,9 @@ class LimitedHttp(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._in_head = False
+        if len(self.pipeline) >= PIPELINED:
+            self._too_slow("pipelined")
+            return
         if any(name == b"transfer-encoding" for name, _ in self.headers):
             self._turn_away(411, "length", "say the length of the body: send Content-Length")
             return
@@ -202,6 +225,12 @@ class LimitedHttp(HttpToolsProtocol):
             return
         self._within(self._limits.body_seconds + length / self._limits.body_rate, "body_seconds")
         super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """What came is no HTTP."""
+        if not self.transport.is_closing():
+            self._metrics.rejected["malformed"] += 1
+            super().send_400_response(msg)
 
     def on_message_complete(self) -> None:
         """The request is whole."""
@@ -263,9 +292,9 @@ class HandshakeLoop(uvloop.Loop):
         return await super().create_server(*arguments, **options)
 
 
-def limited(limits: HttpLimits, metrics: Metrics, proxied: bool) -> type[HttpToolsProtocol]:
-    """The class of a server's connections; behind a proxy all come from one address, so none is limited by it."""
-    every = OpenConnections(limits, metrics, proxied)
+def limited(limits: HttpLimits, metrics: Metrics, proxies: Sequence[str] = ()) -> type[HttpToolsProtocol]:
+    """The class of a server's connections; those of a proxy all have one address, so none is limited by it."""
+    every = OpenConnections(limits, metrics, proxies)
 
     class Limited(LimitedHttp):
         """A connection of this server."""

@@ -130,7 +130,7 @@ class ServerProcess:
                 host=self.host,
                 port=self.port,
                 loop="hazemap.server.http_limits:HandshakeLoop",
-                http=limited(limits, metrics, proxied=bool(self.trusted_proxies)),
+                http=limited(limits, metrics, self.trusted_proxies),
                 ws="none",
                 lifespan="on",
                 access_log=False,
