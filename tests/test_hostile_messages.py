@@ -35,6 +35,7 @@ from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVot
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import KNOWN, Task, parameters_for
 from hazemap.values.value_encoding import ValueEncoding
+from research import hostile_tasks
 
 GOLDEN = {path.stem: path.read_text() for path in (Path(__file__).parent / "vectors" / "codec").glob("*.json")}
 ALL = (*METHODS, *OF_VALUES, *KNOWN)
@@ -88,6 +89,7 @@ LARGE = {
     "a whole number of a million digits": "1" * 1_000_000,
     "a number of a million digits in an array": '{"array": ["int64", [' + "1" * 1_000_000 + "]]}",
     "millions of empty lists": "[" + "[]," * 4_000_000 + "[]]",
+    "half a million empty lists, which are parsed in 0.25 s": "[" + "[]," * 500_000 + "[]]",
     "three billion shards": json.dumps(
         changed(changed(TASK, (*COHORT, "people"), 3_000_000_000), (*COHORT, "shard"), 1)
     ),
@@ -342,6 +344,27 @@ def test_bytes_are_work_or_refused(content):
     for read, kind in ((ServerTask.from_json, ServerTask), (lambda data: task_of(data.decode("latin-1")), Task)):
         with suppress(CodecError):
             assert isinstance(read(content), kind)
+
+
+@pytest.mark.parametrize("number", [300, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.timeout(3_600)])])
+def test_whatever_a_task_asks_it_is_refused_or_answered_soon_and_alike_inside_the_box_and_outside(number):
+    """Tasks made up by kind: no other error, below 0.1 s of CPU and 64 MB each, the same answer for two people."""
+    found = hostile_tasks.fuzzed(number, seed=number)
+    assert not found.faults, "\n".join(found.faults[:5])
+    assert found.kinds["answered"] > number / 50 and found.kinds["no task"] > number / 50, found.kinds
+
+
+def test_the_fuzzer_sees_an_error_that_only_somebody_inside_the_box_has(monkeypatch):
+    """A twin that must fail: an IndexError for whoever has rows inside the box, as an older encoder had it."""
+    honest = hostile_tasks.contribution
+
+    def careless(encoder, rows):
+        if rows().columns["lon"][0] == 13.4:
+            raise IndexError
+        return honest(encoder, rows)
+
+    monkeypatch.setattr(hostile_tasks, "contribution", careless)
+    assert hostile_tasks.fuzzed(60, seed=3).faults
 
 
 def test_a_task_beyond_a_million_numbers_is_refused_and_a_release_of_them_is_read():

@@ -107,8 +107,8 @@ def test_campaigns_and_refusals_are_read_within_bounds(tmp_path):
         order = dumps(campaign())
         bodies = (
             "[" * 200_000,
-            order.replace('"attempts":2', '"attempts":2.0'),
-            order.replace('"attempts":2', '"attempts":true'),
+            order.replace('"attempts":3', '"attempts":3.0'),
+            order.replace('"attempts":3', '"attempts":true'),
             '{"PureDP":{"epsilon":{"fraction":"1"}}}',
             order.replace('"people":', '"people":9e99,"people":'),
         )

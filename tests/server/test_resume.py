@@ -18,6 +18,8 @@ from .fleet import AS_OPERATOR, Town, crowd
 from .test_campaign_spec import TREE, campaign, counts, truth
 from .test_restarts import Doomed, life
 
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+
 SHORT = Deadlines.all(0.4)
 ONE = Cohort(12, 12, dropout=Fraction(1, 4), corrupt=Fraction(0), sampling=Sampling.ONE)
 

@@ -14,9 +14,9 @@ from hazemap.errors import CodecError
 class Limits:
     """What is checked before work is done; all are inclusive.
 
-    `length` is in bytes, `items` are brackets and commas, `things` are objects, `digits` those of one numerator or
-    denominator, and `work` is about the bytes of memory that making the things may need beyond the text
-    (`decoding_work` of their classes).
+    `length` is in bytes, `items` are brackets and commas, `things` are objects, `lists` lists (each costs as much as
+    ten numbers), `digits` those of one numerator or denominator, and `work` is about the bytes of memory that making
+    the things may need beyond the text (`decoding_work` of their classes).
     """
 
     length: int
@@ -25,19 +25,20 @@ class Limits:
     depth: int = 64
     digits: int = 640
     things: int = 1 << 14
+    lists: int = 1 << 16
 
 
 MESSAGE = Limits(length=1 << 25, items=1 << 21, work=1 << 26)
 """What a device is sent, and what a server takes from outside: a million numbers, well below a second."""
 
-FILE = Limits(length=1 << 33, items=1 << 31, work=1 << 33, things=1 << 31)
+FILE = Limits(length=1 << 33, items=1 << 31, work=1 << 33, things=1 << 31, lists=1 << 31)
 """A release: files of many millions of numbers, which somebody chose to open."""
 
 
 PIECE = 1 << 20
 """Bytes that are looked at together."""
 
-_QUOTE, _BACKSLASH, _COMMA, _BRACE, _LAST_DIGIT = (ord(letter) for letter in '"\\,{9')
+_QUOTE, _BACKSLASH, _COMMA, _BRACKET, _BRACE, _LAST_DIGIT = (ord(letter) for letter in '"\\,[{9')
 
 
 def parsed(text: str | bytes, limits: Limits) -> Any:
@@ -87,7 +88,7 @@ class _Scan:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.depth = self.items = self.things = self.literals = 0
+        self.depth = self.items = self.things = self.lists = self.literals = 0
         self.quoted = self.escaping = False
 
     def read(self, piece: NDArray[np.uint8]) -> None:
@@ -113,6 +114,9 @@ class _Scan:
         self.things += int(np.count_nonzero(outside & (marks == _BRACE)))
         if self.things > self.limits.things:
             raise CodecError(f"this JSON holds more than {self.limits.things:,} objects")
+        self.lists += int(np.count_nonzero(outside & (marks == _BRACKET)))
+        if self.lists > self.limits.lists:
+            raise CodecError(f"this JSON holds more than {self.limits.lists:,} lists")
         self.items += int(np.count_nonzero(steps > 0)) + int(np.count_nonzero(outside & (marks == _COMMA)))
         if len(at):
             self.quoted, self.depth = bool(inside[-1]), int(depths[-1])

@@ -50,7 +50,10 @@ class QueryDescription:
 
 def described(task: Task) -> QueryDescription:
     """What a task asks; `Refused` for a kind of question that devices do not know."""
-    each = list(_parts(task.question.encoder))
+    try:
+        each = list(_parts(task.question.encoder))
+    except ValueError as error:  # cells that are none: only who measures them sees it
+        raise Refused(f"this device cannot tell how large these cells are: {error!s:.100}") from error
     side = sqrt(min(part.area for part in each))
     marked = any(isinstance(part.tree, BinaryAttribute) for part in each)
     thrown = any(part.thrown for part in each)

@@ -194,7 +194,7 @@ def _passed(
         )
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024, typed=True)
 def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest ρ, rounded down, whose zCDP but for the probability δ/100 implies (ε, δ). 20 ms, once."""
     return ApproxDP(epsilon, delta * (1 - SPILL)).rho if epsilon and delta else Fraction(0)

@@ -27,7 +27,7 @@ from hazemap.spatial.quadtree import Quadtree
 LONGEST_TOML = 1 << 20
 """Bytes of TOML; what is longer (the cells of a large map) is written as JSON."""
 
-_JSON = Limits(length=2 * LONGEST_JSON, items=1 << 22, work=1 << 26, depth=16)
+_JSON = Limits(length=2 * LONGEST_JSON, items=1 << 22, work=1 << 26, depth=16, lists=1 << 20)
 _PARTITION = Limits(length=LONGEST_JSON, items=1 << 21, work=1 << 26)
 _WORD = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _LONG_KEY = re.compile(rf"(?<![\w.\"'-]){_WORD}(?:[ \t]*+\.[ \t]*+{_WORD}){{16}}")

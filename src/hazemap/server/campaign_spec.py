@@ -62,8 +62,7 @@ class Campaign:
     """A map to be made by devices: who asks what, why, at which price, and whom.
 
     `name` is the campaign's own, and is used once; `dataset` pays, in the ledger. `wait` is how many seconds each
-    round waits for enough devices to be there; `attempts` is how often a shard is begun that could not be opened,
-    as long as nobody had sent what could open it.
+    round waits for enough devices to be there; `attempts` is how often a shard is begun that cannot be opened.
 
     >>> from hazemap.algorithms import Flat
     >>> from hazemap.spatial.quadtree import Quadtree
@@ -72,7 +71,7 @@ class Campaign:
     ...     Cohort(1_000, 1_000),
     ... )
     >>> campaign.attempts
-    2
+    3
     """
 
     name: str
@@ -83,7 +82,7 @@ class Campaign:
     cohort: Cohort
     deadlines: Deadlines = Deadlines()
     wait: float = 3600
-    attempts: int = 2
+    attempts: int = 3
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", self.name):
@@ -148,7 +147,7 @@ class Campaign:
 KNOWN: tuple[type, ...] = (Campaign, Deadlines, *OF_TASKS, *METHODS)
 """What a campaign adds to the codec's closed list."""
 
-ORDER = Limits(length=1 << 26, items=1 << 23, work=1 << 28)
+ORDER = Limits(length=1 << 26, items=1 << 23, work=1 << 28, lists=1 << 23)
 """A campaign may hold a prior map."""
 
 

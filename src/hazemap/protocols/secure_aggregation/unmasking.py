@@ -79,27 +79,26 @@ class Unmasking:
         """The seed of every survivor and the masking key of everybody else who is needed.
 
         Each is checked against what its dealer committed to; where it differs, wrong shares are found as errors of a
-        Reed–Solomon word. NotOpened if a secret has too few shares, or its dealer's shares fit none.
+        Reed–Solomon word. NotOpened if a secret has too few shares, or its dealer's shares fit none; `culprits` then
+        names all who are to blame, so that another session can do without them.
         """
         threshold = self._terms.threshold
         dealers: list[int] = np.flatnonzero(self._needed).tolist()
         few = [dealer for dealer in dealers if self._has[self._sharing.from_dealer(dealer)].sum() < threshold]
-        secrets: dict[int, bytes] = {}
-        if not few:
-            joined = join_all([self._shares(dealer, threshold) for dealer in dealers], threshold)
-            both = zip(dealers, joined, strict=True)
-            secrets = {dealer: secret for dealer, secret in both if secret and self._fits(dealer, secret)}
-            self._mend([dealer for dealer in dealers if dealer not in secrets], secrets)
+        enough = [dealer for dealer in dealers if dealer not in {*few}]
+        joined = join_all([self._shares(dealer, threshold) for dealer in enough], threshold) if enough else []
+        both = zip(enough, joined, strict=True)
+        secrets = {dealer: secret for dealer, secret in both if secret and self._fits(dealer, secret)}
+        self._mend([dealer for dealer in enough if dealer not in secrets], secrets)
         self.culprits |= blamed(self._quarrels)
-        unfit = [dealer for dealer in dealers if dealer not in secrets] if not few else []
+        unfit = [dealer for dealer in enough if dealer not in secrets]
         for dealer in unfit:
             self.culprits[dealer] = (
                 "dealt shares that fit no secret it was committed to (or too many of their holders lied)"
             )
         if few or unfit:
-            what = (
-                f"the shares of {len(few)} clients are too few" if few else f"{len(unfit)} clients dealt wrong shares"
-            )
+            causes = [(few, "the shares of {} clients are too few"), (unfit, "{} clients dealt wrong shares")]
+            what = ", ".join(words.format(len(which)) for which, words in causes if which)
             raise NotOpened(f"{what}: this session cannot be opened; form another without its culprits")
         return secrets
 

@@ -1,0 +1,297 @@
+"""Tasks that a hostile server might send, made up without end, and what a device does about each.
+
+usage: python -m research.hostile_tasks [--number 1000000] [--seed 1]
+
+A device may refuse a task or answer it. It may not fail in another way, work for long, or fill its memory; and whoever
+watches it may not learn whether its person was inside the box that was asked about. Every task is judged as by a device
+that allows what a policy can allow, by two people: one with rows inside the box, one far outside.
+"""
+
+import argparse
+import json
+import random
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from fractions import Fraction
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from hazemap import codec
+from hazemap.codec import MESSAGE
+from hazemap.device.consent_policy import Policy
+from hazemap.engines.memory import MemoryTable
+from hazemap.errors import CodecError, InputError, Refused
+from hazemap.privacy import distributed_noise
+from hazemap.protocols.secure_aggregation import graph_degree
+from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
+from hazemap.trust.checked_contribution import contribution
+from hazemap.trust.device_tasks import KNOWN, Task, parameters_for
+
+CPU, MEMORY = 0.1, 64 << 20
+"""What one message may cost: seconds of CPU, bytes."""
+
+OPEN = Policy(
+    people=2,
+    survivors=1,
+    corrupt=Fraction(0),
+    finest=0.0,
+    campaign=Fraction(10**12),
+    period=Fraction(10**12),
+    modes=("malicious", "semi-honest"),
+)
+"""Refuses as little as a policy can, so that much is tried."""
+
+INSIDE = MemoryTable(np.zeros(5, dtype=np.int64), {"lon": np.full(5, 13.4), "lat": np.full(5, 52.5)})
+OUTSIDE = MemoryTable(np.zeros(5, dtype=np.int64), {"lon": np.full(5, -70.1), "lat": np.full(5, -33.3)})
+
+WHOLE = (
+    0,
+    1,
+    2,
+    3,
+    7,
+    8,
+    9,
+    29,
+    30,
+    31,
+    32,
+    100,
+    4_096,
+    1 << 16,
+    1 << 20,
+    1 << 31,
+    (1 << 62) - 1,
+    1 << 63,
+    3_000_000_000,
+)
+FLOATS = (0.0, -0.0, 1.0, 13.4, 52.5, 90.0, 180.0, -180.0, 1e-320, 1e308, 0.25, -85.06)
+PARTS = ("0", "1/10", "1/20", "1/5", "1/2", "9/10", "999/1000", "1/3", "1001/1000", "1/" + "9" * 600, "9" * 600, "-1/2")
+TEXTS = ("[" * 200_000, '{"fraction":"1e999999999"}', '{"a":' * 100_000, "[" + "[]," * 500_000 + "[]]", '"' * 999)
+
+
+def spread(rng: random.Random, low: float, high: float) -> int:
+    """A whole number whose logarithm is uniform."""
+    return int(low * (high / low) ** rng.random())
+
+
+def cells(rng: random.Random) -> dict[str, Any]:
+    """A tree, around the middle of a town or wherever."""
+    if rng.random() < 0.2:
+        width = rng.choice((0.01, 0.4, 5.0, 360.0))
+        box = {"west": 13.4 - width / 2, "south": 52.3, "east": 13.4 + width / 2, "north": 52.7}
+        return {"Hexagons": {"box": {"Box": box}, "coarsest": rng.randrange(8), "finest": rng.randrange(16)}}
+    x, y, side = rng.choice(((0.0, 0.0, 1.0), (0.5, 0.25, 0.25), (0.537, 0.328, 2.0**-12), (0.5, 0.3, 0.3)))
+    return {"Quadtree": {"left": x, "top": y, "side": side, "depth": rng.choice((0, 1, 3, 8, 8, 12, 16, 23, 24, 25))}}
+
+
+def rule(rng: random.Random) -> dict[str, Any]:
+    """A bound on what a person contributes."""
+    nowhere = rng.choice((False, False, True, "people"))
+    kind = rng.choice(("AtMostRows", "AtMostCells", "OneVote", "RowIsPerson"))
+    most = (
+        {"most": rng.choice((1, 1, 2, 20, 1_000, 10**6, rng.choice(WHOLE)))}
+        if kind in ("AtMostRows", "AtMostCells")
+        else {}
+    )
+    scale = {"scale": rng.choice((1, 60, 5_040, 1 << 16, 1 << 40))} if kind == "OneVote" else {}
+    return {kind: {**most, **scale, "nowhere": nowhere}}
+
+
+def encoder(rng: random.Random, depth: int = 0) -> dict[str, Any]:
+    """A question: listed cells, a sketch, a wavelet, or several of them."""
+    tree, kind = cells(rng), rng.random()
+    if kind < 0.12 and depth < 3:
+        parts = [encoder(rng, depth + 1) for _ in range(spread(rng, 1, 40))]
+        return {"Stack": {"parts": parts, "weights": [rng.choice((1, 1, 2, 1_000, -1, 0)) for _ in parts]}}
+    if kind < 0.3:
+        shape = {"level": rng.randrange(31), "width": spread(rng, 1, 1 << 22), "rows": rng.choice((1, 2, 5, 64, 4_096))}
+        return {"Sketch": {"tree": tree, **shape, "bounding": rule(rng), "key": rng.choice((0, 1, 1 << 63))}}
+    if kind < 0.45:
+        tree = tree if "Quadtree" in tree or rng.random() < 0.1 else cells(rng)
+        return {"Wavelet": {"tree": tree, "level": rng.randrange(14), "bounding": rule(rng)}}
+    if kind < 0.55:
+        return {"Counts": {"cells": {"Everything": {"tree": tree}}, "bounding": rule(rng)}}
+    level, many = rng.randrange(10), spread(rng, 1, 3_000)
+    start = rng.choice((4**level, 4**level, 4**level, 1, 0, 1 << 60, 599686042433355775))
+    numbers = sorted({start + rng.randrange(4**level) for _ in range(many)}) + rng.choice(([], [], [0], [1 << 63]))
+    return {
+        "Counts": {"cells": {"Leaves": {"tree": tree, "cells": {"array": ["uint64", numbers]}}}, "bounding": rule(rng)}
+    }
+
+
+def task(rng: random.Random) -> dict[str, Any]:
+    """A task that mostly hangs together, with parts that do not."""
+    share = Fraction(1, rng.choice((1, 2, 10, 20, 999)))
+    budget = Fraction(rng.choice((1, 1, 5, 10**9)), rng.choice((1, 3, 10**6)))
+    people = spread(rng, 20, 1e5)
+    cohort = {
+        "people": people,
+        "shard": rng.choice((people, spread(rng, 50, 12_000), spread(rng, 50, 12_000), 10_000, rng.choice(WHOLE))),
+        "dropout": {"fraction": str(Fraction(rng.choice((0, 5, 10, 20, rng.randrange(90))), 100))},
+        "corrupt": {"fraction": str(Fraction(rng.choice((0, 5, 10, rng.randrange(60))), 100))},
+        "sampling": {"Sampling": rng.choice(("one sample for all rounds", "a fresh sample each round"))},
+        "mode": {"Mode": rng.choice((1, 2))},
+    }
+    query = {"encoder": encoder(rng), "share": {"fraction": str(share)}, "cohort": None}
+    fields = {
+        "campaign": "homes",
+        "purpose": "a map",
+        "round": 1,
+        "question": {"Query": query},
+        "price": {"PureDP": {"epsilon": {"fraction": str(budget * share)}}},
+        "budget": {"PureDP": {"epsilon": {"fraction": str(budget)}}},
+        "cohort": {"Cohort": cohort},
+    }
+    return {"Task": fields}
+
+
+def spoilt(rng: random.Random, data: Any) -> Any:
+    """The same with a few leaves replaced by what should not stand there."""
+    for _ in range(rng.choice((0, 0, 0, 1, 2))):
+        *above, last = rng.choice([path for path in places(data) if path])
+        parent = data
+        for step in above:
+            parent = parent[step]
+        parent[last] = deepcopy(
+            rng.choice((*WHOLE, *FLOATS, *({"fraction": part} for part in PARTS), True, None, "", []))
+        )
+    return data
+
+
+def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place of a JSON value, but for the single numbers of arrays."""
+    yield path
+    inner = data.items() if isinstance(data, dict) else enumerate(data[:2]) if isinstance(data, list) else ()
+    for step, value in inner:
+        yield from places(value, (*path, step))
+
+
+def texts(seed: int) -> Iterator[str]:
+    """Messages without end; the same for the same seed."""
+    rng = random.Random(seed)  # noqa: S311 - the same messages again
+    while True:
+        yield rng.choice(TEXTS) if rng.random() < 0.002 else json.dumps(spoilt(rng, task(rng)))
+
+
+def offered(text: str) -> SessionParameters | None:
+    """What a server would offer for this task, so that a device looks at all of it; None where it cannot."""
+    try:
+        found: Task = codec.loads(text, KNOWN, Task, MESSAGE)
+        clients = min(found.cohort.shard, found.cohort.people, 10_000)
+        graph = bytes(32)
+        return parameters_for(found, bytes(32), clients, graph, bytes(32))
+    except (CodecError, InputError):
+        return None
+
+
+def answered(text: str, terms: SessionParameters | None, rows: MemoryTable) -> tuple[str, int]:
+    """What a device says to a task in a session of these terms, and how many numbers: all that others see."""
+    try:
+        found: Task = codec.loads(text, KNOWN, Task, MESSAGE)
+    except CodecError:
+        return "no task", 0
+    try:
+        if terms is None:
+            return "no session", 0
+        if reason := OPEN.refusal(found, terms):
+            return f"refused: {reason}", 0
+    except (InputError, Refused) as error:
+        return f"refused: {error}", 0
+    sums = contribution(found.question.encoder, lambda: rows).sums
+    return f"answered: {sums.dtype}", len(sums)
+
+
+def forget() -> None:
+    """As if a device had just been started: nothing is known of parameters."""
+    for known in (
+        graph_degree.degree_and_threshold,
+        graph_degree.weakness,
+        graph_degree.together,
+        distributed_noise._bits,
+    ):
+        known.cache_clear()
+
+
+@dataclass
+class Findings:
+    """What became of many messages: kinds of answers, the dearest message of each measure, and what went wrong."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    bytes: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def see(self, text: str, traced: bool) -> None:
+        """One message, to two people."""
+        said, spent = [], []
+        try:
+            terms = offered(text)
+            for rows in (INSIDE, OUTSIDE):
+                forget()
+                seconds, answer = measured(lambda rows=rows: answered(text, terms, rows))  # type: ignore[misc]
+                said.append(answer)
+                spent.append(seconds)
+            if max(spent) > CPU:  # something else may have happened at the time: the least of three counts
+                forget()
+                spent.append(measured(lambda: answered(text, terms, INSIDE))[0])
+                forget()
+                spent.append(measured(lambda: answered(text, terms, INSIDE))[0])
+                spent = [min(spent)]
+            if traced:
+                forget()
+                tracemalloc.start()
+                answered(text, terms, INSIDE)
+                self.bytes = max(self.bytes, tracemalloc.get_traced_memory()[1])
+                tracemalloc.stop()
+        except Exception as error:
+            tracemalloc.stop()
+            self.faults.append(f"{type(error).__name__}: {error!s:.200} for {text[:2_000]}")
+            return
+        self.kinds[said[0][0].partition(":")[0]] += 1
+        self.seconds = max(self.seconds, *spent)
+        if said[0] != said[1]:
+            self.faults.append(f"{said[0]} inside, {said[1]} outside: {text[:2_000]}")
+        if max(spent) > CPU or self.bytes > MEMORY:
+            self.faults.append(f"{max(spent):.3f} s of CPU, {self.bytes:,} bytes: {text[:2_000]}")
+            self.bytes = 0
+
+
+def measured(work: Callable[[], tuple[str, int]]) -> tuple[float, tuple[str, int]]:
+    """Seconds of CPU, and what came of it."""
+    start = process_time()
+    found = work()
+    return process_time() - start, found
+
+
+def fuzzed(number: int, seed: int) -> Findings:
+    """So many messages; memory is traced for each twentieth."""
+    findings, made = Findings(), texts(seed)
+    for _ in range(20):  # loops are compiled once
+        Findings().see(next(made), traced=False)
+    for at in range(number):
+        findings.see(next(made), traced=at % 20 == 0)
+    return findings
+
+
+def main() -> None:
+    """Print what became of them."""
+    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options.add_argument("--number", type=int, default=1_000_000)
+    options.add_argument("--seed", type=int, default=1)
+    chosen = options.parse_args()
+    found = fuzzed(chosen.number, chosen.seed)
+    print(f"{chosen.number:,} tasks: {dict(found.kinds)}")
+    print(f"the dearest took {found.seconds:.3f} s of CPU and {found.bytes / 2**20:.1f} MB")
+    print("\n".join(found.faults[:20]) or "no fault")
+    if found.faults:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
