@@ -1,5 +1,6 @@
 """Maps as pictures: the truth, what each method shows, and where that is too much or too little."""
 
+from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -12,20 +13,44 @@ from hazemap.compare.figures import heading
 from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.compare.map_scores import seen_at
 from hazemap.compare.results import Results
+from hazemap.compare.trial_settings import Everyone, Row
 from hazemap.draw.colour_scales import DensityScale, quantile, short
 from hazemap.draw.figure_layout import GREY, MARGIN, FigureLayout, style
 from hazemap.draw.legends import BAR, draw_densities
-from hazemap.errors import InputError
+from hazemap.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+
+PICTURE_DEPTH = 9
+"""Pictures are kept with 4^9 pixels at most: more would not be seen."""
 
 COLUMNS, GAP, WORDS, HEAD = 5, 0.12, 0.36, 0.62
 """Pictures in a row; inches between them, for the words above a picture, and for the legends above all."""
 
 FEWER, MORE = ("#10304f", "#0067a8", "#8fc1e3"), ("#f3b68f", "#c8480a", "#5a1d00")
 """From far too little to nothing, and from nothing to far too much."""
+
+
+@dataclass(frozen=True)
+class Pictured(Everyone):
+    """`Everyone`; it keeps what the map shows, too: people in each of at most 512² pixels."""
+
+    def beside(self, place: GroundTruthMap, shown: Floats) -> Row:
+        """The picture, beside what else is told of the map."""
+        return super().beside(place, shown) | {"picture": seen_at(shown, min(PICTURE_DEPTH, place.tree.depth))}
+
+
+def picture_of(results: Results) -> Floats:
+    """The picture of the first of some trials; `FileError` if it has none."""
+    frame = results.frame
+    name = frame["picture"].iloc[0] if "picture" in frame and len(frame) else ""
+    path = results.folder / str(name)
+    if not path.is_file():
+        raise FileError(f"the picture {name} is not in {results.folder}: measure it again with --afresh")
+    found: Floats = np.load(path, allow_pickle=False)
+    return found
 
 
 def draw_gallery(results: Results, place: str, title: str) -> "Figure":
@@ -48,10 +73,10 @@ def draw_gallery(results: Results, place: str, title: str) -> "Figure":
         "counts in random rectangles, and L1 of the density."
     )
     page = FigureLayout.ruled(PAPER, HEAD + rows * tall, title, caption)
-    picture = pictures[0][1].picture()
+    picture = picture_of(pictures[0][1])
     true = seen_at(truth.counts.astype(np.float64), len(picture).bit_length() - 1)
     scale = _scale(true)
-    shown = [np.maximum(trial.picture().astype(np.float64), 0) for _, trial in pictures]
+    shown = [np.maximum(picture_of(trial).astype(np.float64), 0) for _, trial in pictures]
     apart = [seen_at(each - true, len(true).bit_length() - 2) / 4 for each in shown]
     errors = _scale(np.abs(np.stack(apart)))
     draw_densities(page, MARGIN, page.top, 2.6, scale, "people in a pixel")

@@ -16,7 +16,6 @@ from hazemap.compare.presets import Preset
 from hazemap.compare.report_page import page, written
 from hazemap.compare.result_tables import by_map, hindsight, varying
 from hazemap.compare.results import ResultMean, Results, mean_of
-from hazemap.compare.trial_settings import Everyone
 from hazemap.draw import figure_layout as drawn
 
 METHOD = Method("AG", "adaptive-grid")
@@ -159,6 +158,7 @@ def test_a_picture_is_kept_beside_its_row(tmp_path):
     from hazemap.compare import run_comparison as running
     from hazemap.compare.trial_key import Trial
     from hazemap.compare.worker_processes import Done, attempted
+    from research.compare.map_gallery import Pictured, picture_of
 
     np.save(tmp_path / "one.npy", np.random.default_rng(2).poisson(5.0, (16, 16)))
     atlas = Datasets((("one", tmp_path / "one.npy"),))
@@ -169,12 +169,12 @@ def test_a_picture_is_kept_beside_its_row(tmp_path):
 
     running_measured, running.measured = running.measured, measured
     try:
-        trial = Trial("one", Method("flat", "flat:4", True), Everyone(pictured=True), "100", 0)
+        trial = Trial("one", Method("flat", "flat:4", True), Pictured(), "100", 0)
         outcome = running.compared([trial], atlas, tmp_path / "out", jobs=1)
     finally:
         running.measured = running_measured
     made = Results.read(tmp_path / "out" / "results.parquet")
-    assert np.abs(made.picture() - atlas.map("one").counts).max() <= 2
+    assert np.abs(picture_of(made) - atlas.map("one").counts).max() <= 2
     assert outcome.rows[0]["picture"].startswith("pictures/")
 
 

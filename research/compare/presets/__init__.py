@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from hazemap.compare.presets import QUICK, Preset
+from research.compare import metric_labels  # noqa: F401 - adds them
 from research.compare.evaluation_datasets import HISTOGRAMS
 from research.compare.presets import heatmaps, htf, user_level
 from research.compare.presets.federated import FEDERATED

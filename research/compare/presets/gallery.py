@@ -6,8 +6,7 @@ from hazemap.compare.compared_methods import METHODS
 from hazemap.compare.figures import Draw
 from hazemap.compare.presets import Preset
 from hazemap.compare.results import Results
-from hazemap.compare.trial_settings import Everyone
-from research.compare.map_gallery import draw_gallery
+from research.compare.map_gallery import Pictured, draw_gallery
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +29,7 @@ GALLERY = Preset(
     ("0.1",),
     1,
     ("mre", "l1", "cells"),
-    (Everyone(pictured=True),),
+    (Pictured(),),
     tuple((place, _of(place)) for place in TITLES),
     note="Only the pictures of the city are of made-up data: those of the others are not to be passed on.",
 )

@@ -18,9 +18,6 @@ CLASSICS = (
 )
 """What `auto` is measured against in hindsight."""
 
-PLAIN = ("cells", "numbers", "bytes", "rounds", "peak_mb", "length", "factor", "left_out")
-"""Columns that are no scores: none is the best, and they need no interval."""
-
 
 @dataclass(frozen=True)
 class Table:
@@ -131,7 +128,7 @@ def _text(value: Any) -> str:
 
 def _best(means: Sequence[ResultMean], measure: MetricLabel) -> float:
     known = [mean.mean for mean in means if mean.number]
-    if len(known) < 2 or measure.score in PLAIN:
+    if len(known) < 2 or measure.plain:
         return float("nan")
     return max(known) if measure.higher else min(known)
 
@@ -143,7 +140,7 @@ def _cell(mean: ResultMean, measure: MetricLabel, best: float) -> str:
         return ""
     text = f"**{text}**" if mean.mean == best else text
     half = mean.high - mean.mean
-    return f"{text} ± {_two_digits(half * measure.factor)}" if half > 0 and measure.score not in PLAIN else text
+    return f"{text} ± {_two_digits(half * measure.factor)}" if half > 0 and not measure.plain else text
 
 
 def _two_digits(number: float) -> str:

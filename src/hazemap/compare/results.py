@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hazemap.compare.trial_settings import Place
 from hazemap.errors import FileError
@@ -15,7 +14,6 @@ from hazemap.errors import FileError
 if TYPE_CHECKING:
     import pandas as pd
 
-Picture = NDArray[np.float64]
 SURE = 0.95
 """The confidence of every band."""
 
@@ -52,15 +50,6 @@ class Results:
                 f"{path} holds no results of a comparison: run `hazemap compare` into its folder"
             ) from error
         return cls(frame, path.parent, maps or {})
-
-    def picture(self) -> "Picture":
-        """The picture of the first trial here; `FileError` if it has none."""
-        name = self.frame["picture"].iloc[0] if "picture" in self.frame and len(self.frame) else ""
-        path = self.folder / str(name)
-        if not path.is_file():
-            raise FileError(f"the picture {name} is not in {self.folder}: measure it again with --afresh")
-        found: Picture = np.load(path, allow_pickle=False)
-        return found
 
     def named(self, column: str) -> list[Any]:
         """The values of a column, as they first come."""

@@ -6,18 +6,16 @@ from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
 from hazemap.algorithm_session import Result, Unrecorded, run
+from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap
 from hazemap.compare.compared_methods import Method
 from hazemap.compare.ground_truth_maps import GroundTruthMap
-from hazemap.compare.map_scores import Scorer, seen_at
+from hazemap.compare.map_scores import Scorer
 from hazemap.compare.map_to_pixels import painted
 from hazemap.noisy_queries import Trust
 from hazemap.privacy.budget import PureDP
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson
 from hazemap.trust.curator import Curator
-
-PICTURE_DEPTH = 9
-"""Pictures are kept with 4^9 pixels at most: more would not be seen."""
 
 Row = dict[str, Any]
 
@@ -106,14 +104,13 @@ def scorer(place: GroundTruthMap) -> Scorer:
 class Everyone:
     """A curator holds the rows of all people, one each, and publishes one map.
 
-    With `emd`, that is measured too; `pictured` keeps what the map shows, people in each of at most 512² pixels.
+    With `emd`, that is measured too.
     """
 
     places: ClassVar[tuple[type, ...]] = (GroundTruthMap,)
     methods: ClassVar[tuple[type, ...]] = (Method,)
 
     emd: bool = False
-    pictured: bool = False
 
     @property
     def rule(self) -> Bounding:
@@ -130,7 +127,8 @@ class Everyone:
         table.votes(place.tree, self.rule)
         made, row = timed(self.algorithm(place, method, epsilon), Curator(table), epsilon)
         shown, unbiased = painted(made.value, place.tree)
-        known = scorer(place)
-        row |= known.all(shown, unbiased)
-        row |= known.moved(shown) if self.emd else {}
-        return row | ({"picture": seen_at(shown, min(PICTURE_DEPTH, place.tree.depth))} if self.pictured else {})
+        return row | scorer(place).all(shown, unbiased) | self.beside(place, shown)
+
+    def beside(self, place: GroundTruthMap, shown: Floats) -> Row:
+        """What is told of the map that is shown, beside its errors."""
+        return dict(scorer(place).moved(shown)) if self.emd else {}
