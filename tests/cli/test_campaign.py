@@ -98,6 +98,9 @@ def test_a_campaign_is_stopped(process, hazemap):
     assert "stopped" in watched.out
     release = hazemap("campaign", "release", "berlin", "-o", "map.parquet", *process.operator)
     assert (release.code, "has no release" in release.err) == (2, True)
+    for order, why in (("resume", "only one that failed"), ("release-partial", "no answered round")):
+        refused = hazemap("campaign", order, "berlin", *process.operator)
+        assert (refused.code, why in refused.err) == (2, True), refused.err
 
 
 @pytest.mark.parametrize(

@@ -107,16 +107,36 @@ def within_their_own_votes(release, honest: list[FakeDevice], hostile: list[Fake
 
 def test_a_dealer_of_bad_shares_is_named_and_the_round_goes_on_without_it(tmp_path):
     """One of twelve made a campaign fail that was paid."""
-    for hostile in (deals_letters_that_cannot_be_read, deals_shares_of_another_secret):
-        devices = crowd(12)
-        hostile(devices[0])
-        town, status, release = played(tmp_path / hostile.__name__, devices, campaign(deadlines=Deadlines.all(20)))
-        assert status["state"] == "done", status
-        [each] = status["rounds"]
-        assert list(each["culprits"]) == [devices[0].name] and each["attempts"] == 2
-        assert counts(release) == truth(devices[1:])
-        [record] = town.ledger.history("town")
-        assert record.charge.price == PureDP(1_000)
+    devices = crowd(12)
+    deals_shares_of_another_secret(devices[0])
+    town, status, release = played(tmp_path, devices, campaign(deadlines=Deadlines.all(20)))
+    assert status["state"] == "done", status["reason"]
+    [each] = status["rounds"]
+    assert list(each["culprits"]) == [devices[0].name]
+    assert each["attempts"] == 2
+    assert counts(release) == truth(devices[1:])
+    [record] = town.ledger.history("town")
+    assert record.charge.price == PureDP(1_000)
+
+
+def test_others_are_asked_before_those_who_have_paid(tmp_path):
+    """24 are enrolled and 12 are asked; when vectors were sent in vain, the other twelve take their places."""
+    devices, dealers = crowd(24), []
+
+    def broken(stage: int, reply: bytes) -> bytes:
+        if stage != LETTERS or dealers:
+            return reply
+        dealers.append(stage)
+        sealed = Sealed.decode(reply)
+        return replace(sealed, letters={who: os.urandom(len(each)) for who, each in sealed.letters.items()}).encode()
+
+    for device in devices:
+        device.broken = broken
+    _, status, _ = played(tmp_path, devices, campaign(deadlines=Deadlines.all(20)))
+    assert status["state"] == "done", status["reason"]
+    [each] = status["rounds"]
+    assert (each["attempts"], each["people"], len(each["culprits"])) == (2, 12, 1)
+    assert [device.contributed for device in devices] == [[("berlin", 1)]] * 24, "nobody pays twice"
 
 
 @pytest.mark.slow
