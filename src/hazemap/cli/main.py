@@ -44,6 +44,7 @@ COMMANDS = {
     "campaign": "Order a map from people's devices, watch it being made, fetch it.",
     "policy": "Write and sign what recipes may ask of devices, and at which price.",
     "device": "Keep a person's rows, and answer campaigns without showing one.",
+    "recipe": "Write what devices are asked of their events, and check it before anybody is asked.",
     "ledger": "Show and set what data sets have paid, and may pay.",
 }
 """Every command, with the first sentences of its help. Its module is loaded when it is used."""

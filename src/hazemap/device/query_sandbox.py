@@ -1,6 +1,6 @@
 """Where a recipe's query runs over a person's events: SQLite in memory, with nothing in it but what the query may read.
 
-Three walls, each enough by itself for what it keeps out (Davidson et al. 2022, section 4.2):
+Three walls, one behind the other (McMillan et al. 2022, section 4.2):
 
 * the *shape*: one SELECT, no comments, no names in quotes, no NATURAL JOIN or USING (`recipes.sql_query`);
 * the *authorizer*: SQLite asks it, while it compiles, for every field and function by name; all else is denied;

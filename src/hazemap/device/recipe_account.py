@@ -1,4 +1,4 @@
-"""May this device answer a recipe, and what does it pay? Checks 1, 2 and 3 of Davidson et al. (2022), section 4.3.
+"""May this device answer a recipe, and what does it pay? Checks 1, 2 and 3 of McMillan et al. (2022), section 4.3.
 
 All three come before the query runs. The charge is written in the transaction that keeps the reply, before anything is
 sent (`report_records`).
@@ -16,7 +16,7 @@ departs from it is refused.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -82,17 +82,43 @@ class RecipeAccount:
         now: datetime,
     ) -> Iterator[str]:
         """Every budget that the charges and this report would pass."""
-        after = [*charges, _charge(request, 0, now)]
-        own = spending((each for each in after if each.analysis == analysis.name), policy.days, now)
-        yield from _passed(f"the analysis {analysis.name}", own, analysis, policy.days, policy.accounting)
-        for name in sorted(request.fields):
-            if budget := policy.field(name):
-                read = spending((each for each in after if name in each.fields), policy.days, now)
-                yield from _passed(f"the field {name}", read, budget, policy.days, policy.accounting)
         campaigns = PrivacyAccount(self.store, self.device)
-        for limit in policy.limits:
-            both = with_campaigns(spending(after, limit.days, now), campaigns.spent(limit.days, now))
-            yield from _passed("this device", both, limit, limit.days, policy.accounting)
+        told = {limit.days: campaigns.spent(limit.days, now) for limit in policy.limits}
+        return _overdrawn(request, policy, analysis, charges, now, told)
+
+
+def reasons_against(request: ReportRequest, policy: ShippedPolicy, now: datetime) -> tuple[str, ...]:
+    """Why even a device that has told nothing yet would refuse a report: what a recipe's author can mend."""
+    analysis = policy.analysis(request.analysis)
+    if analysis is None:
+        return (f"this policy knows no analysis {request.analysis!r:.80}",)
+    return (
+        *_asked(request, analysis),
+        *_achieved(request, analysis),
+        *_fields(request, policy),
+        *_overdrawn(request, policy, analysis, [], now, {limit.days: spending((), 1, now) for limit in policy.limits}),
+    )
+
+
+def _overdrawn(
+    request: ReportRequest,
+    policy: ShippedPolicy,
+    analysis: AnalysisBudget,
+    charges: list[RecipeCharge],
+    now: datetime,
+    campaigns: Mapping[int, Spending],
+) -> Iterator[str]:
+    """Every budget that these charges and this report would pass; `campaigns` were paid in so many days."""
+    after = [*charges, _charge(request, 0, now)]
+    own = spending((each for each in after if each.analysis == analysis.name), policy.days, now)
+    yield from _passed(f"the analysis {analysis.name}", own, analysis, policy.days, policy.accounting)
+    for name in sorted(request.fields):
+        if budget := policy.field(name):
+            read = spending((each for each in after if name in each.fields), policy.days, now)
+            yield from _passed(f"the field {name}", read, budget, policy.days, policy.accounting)
+    for limit in policy.limits:
+        both = with_campaigns(spending(after, limit.days, now), campaigns[limit.days])
+        yield from _passed("this device", both, limit, limit.days, policy.accounting)
 
 
 def _charge(request: ReportRequest, number: int, now: datetime) -> RecipeCharge:

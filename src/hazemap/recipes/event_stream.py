@@ -1,6 +1,6 @@
 """Streams of events that a device keeps: a name, typed fields, and how long an event is kept.
 
-Davidson et al. (2022), section 4. A stream is public: a signed policy lists those that are approved. What does not fit
+McMillan et al. (2022), section 4. A stream is public: a signed policy lists those that are approved. What does not fit
 its types is refused before anything is stored.
 """
 

@@ -1,4 +1,4 @@
-"""Features of a recipe: how the columns of a query's rows fall into buckets (Davidson et al. 2022, appendix B).
+"""Features of a recipe: how the columns of a query's rows fall into buckets (McMillan et al. 2022, appendix B).
 
 Bucket 0 of every rule is what the rule does not cover: *out of vocabulary* (OOV) in the paper, `(other)` in tables.
 """

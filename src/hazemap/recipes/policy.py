@@ -1,6 +1,6 @@
 """The policy that a device ships with: which analyses may ask what of which fields, and at which price.
 
-Tables 1a and 1b of Davidson et al. (2022), with what else a device has to know before it answers: streams, query
+Tables 1a and 1b of McMillan et al. (2022), with what else a device has to know before it answers: streams, query
 classes, cohorts, and who may carry the answer. A policy is public. It is signed (`signed_policy`), and a device takes a
 later version only from the same key.
 

@@ -282,7 +282,7 @@ def _written_range(found: ParameterRange) -> dict[str, Any]:
 
 
 EXAMPLE = """\
-# A policy as a device ships with it: tables 1a and 1b of Davidson et al. (2022).
+# A policy as a device ships with it: tables 1a and 1b of McMillan et al. (2022).
 name = "keyboard_statistics"
 version = 1
 days = 30                       # the period of all budgets below

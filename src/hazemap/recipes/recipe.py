@@ -1,4 +1,4 @@
-"""A recipe: everything that a device is sent when it is asked about its events (Davidson et al. 2022, appendix B).
+"""A recipe: everything that a device is sent when it is asked about its events (McMillan et al. 2022, appendix B).
 
 A device runs the query, lets one of its rows fall into a bin, and reports the bin by a local randomiser. Bins are the
 product of the features' buckets, in the order of the features, the last one running fastest.

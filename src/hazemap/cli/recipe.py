@@ -1,0 +1,163 @@
+"""`hazemap recipe`: write what devices are asked of their events, and see what it would be like before anybody is."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hazemap.cli.console_output import deliver, note
+from hazemap.cli.shared_options import AsJson, Force
+from hazemap.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    from hazemap.device.recipe_check import RecipeCheck
+    from hazemap.recipes.policy import ShippedPolicy
+    from hazemap.recipes.recipe import Recipe
+    from hazemap.recipes.recipe_price import RecipePrice
+
+app = typer.Typer(
+    name="recipe",
+    help="Write what devices are asked of their events, and check it before anybody is asked.",
+    epilog="Example: [bold]hazemap recipe example > words.toml[/bold]",
+    no_args_is_help=True,
+)
+
+RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe: TOML, or JSON of the same names.")]
+ShippedPolicyFile = Annotated[
+    Path | None,
+    typer.Option("--policy", metavar="FILE", help="A policy that devices ship with: TOML, JSON, or signed."),
+]
+
+
+@app.command(epilog="Example: [bold]hazemap recipe check words.toml --policy keyboard.toml --people 100000[/bold]")
+def check(
+    recipe: RecipeFile,
+    policy: ShippedPolicyFile = None,
+    people: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Of how many people. By default the minimum cohort.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a recipe asks, costs and finds, without any data; with --policy also whether devices would answer it.
+
+    Exit code 4 means that they would not.
+    """
+    from hazemap.device.recipe_check import check_recipe
+    from hazemap.recipes.recipe_file import read_recipe
+    from hazemap.recipes.recipe_price import RecipePrice
+
+    found = read_recipe(recipe)
+    price = RecipePrice.of(found)
+    judged = check_recipe(found, shipped_policy(policy), price.sum) if policy else None
+    facts = _facts(found, price, judged, people or found.minimum_cohort)
+    deliver(facts, as_json, *_lines(found, price, judged, people or found.minimum_cohort))
+    if not price.kept or (judged and judged.reasons):
+        raise typer.Exit(4)
+
+
+@app.command(epilog="Example: [bold]hazemap recipe example > words.toml[/bold]")
+def example() -> None:
+    """Print a recipe that works, with a word on every line: the one of the paper's appendix B."""
+    from hazemap.recipes.recipe_file import EXAMPLE
+
+    typer.echo(EXAMPLE, nl=False)
+
+
+@app.command(epilog="Example: [bold]hazemap recipe write words.toml -o words.json[/bold]")
+def write(
+    recipe: RecipeFile,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file: .toml or .json.")],
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a recipe whole, with everything that it leaves out, as TOML or JSON, and tell its digest."""
+    from hazemap.atomic_write import write_whole
+    from hazemap.recipes.recipe_file import read_recipe, recipe_to_json, recipe_to_toml
+
+    found = read_recipe(recipe)
+    writers = {".toml": recipe_to_toml, ".json": recipe_to_json}
+    if output.suffix not in writers:
+        raise InputError(f"a recipe is written as .toml or .json, not as {output.name}")
+    if output.exists() and not force:
+        raise InputError(f"there is {output} already: use another name, or --force")
+    write_whole(output, writers[output.suffix](found).encode())
+    facts = {"id": found.id, "version": found.version, "digest": found.digest, "output": str(output)}
+    deliver(facts, as_json, found.digest)
+    if not as_json:
+        note(f"{output}: {found.id}, version {found.version}")
+
+
+def shipped_policy(path: Path) -> "ShippedPolicy":
+    """The policy in a file: TOML, JSON, or signed JSON, whose signature is not looked at here."""
+    from hazemap.recipes.policy_document import LIMITS, from_json, from_toml
+    from hazemap.recipes.signed_policy import SignedPolicy
+
+    try:
+        with path.open("rb") as file:
+            text = file.read(LIMITS.length + 1).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"the policy {path} cannot be read ({error})") from None
+    if text.lstrip()[:1] != "{":
+        return from_toml(text)
+    try:
+        return SignedPolicy.from_json(text).policy
+    except InputError:
+        return from_json(text)
+
+
+def _facts(recipe: "Recipe", price: "RecipePrice", judged: "RecipeCheck | None", people: int) -> dict[str, Any]:
+    admitted = judged and judged.admitted
+    return {
+        "id": recipe.id,
+        "version": recipe.version,
+        "digest": recipe.digest,
+        "analysis": recipe.analysis,
+        "bins": recipe.bins,
+        "size": recipe.size,
+        "features": {each.name: each.rule.size for each in recipe.features},
+        "cohort": {each.name: list(each.values) for each in recipe.cohort},
+        "minimum_cohort": recipe.minimum_cohort,
+        "local_epsilon": str(recipe.local_epsilon),
+        "epsilon": str(recipe.epsilon),
+        "delta": str(recipe.delta),
+        "epsilon_achieved": float(price.sum.epsilon),
+        "bound": price.sum.bound,
+        "assumptions": list(price.sum.assumptions),
+        "price_kept": price.kept,
+        "least_cohort": price.least_cohort,
+        "people": people,
+        "stddev": recipe.standard_deviation(people),
+        "admitted": None if judged is None else admitted is not None,
+        "fields": [str(each) for each in admitted.touched] if admitted else None,
+        "answered": judged and judged.answered,
+        "reasons": list(judged.reasons) if judged else [],
+    }
+
+
+def _lines(recipe: "Recipe", price: "RecipePrice", judged: "RecipeCheck | None", people: int) -> list[str]:
+    own = " and one" if recipe.none_bin is not None else ", and a random one of them"
+    who = "".join(f"{each.name} {' or '.join(each.values)}; " for each in recipe.cohort)
+    least = f"{price.least_cohort:,} people would do" if price.least_cohort else "no sum of any size would do"
+    verdict = "which it keeps" if price.kept else "which it does NOT keep: no device answers"
+    lines = [
+        f"{recipe.id}, version {recipe.version}, for {recipe.analysis}: {recipe.purpose}",
+        f"bins     {recipe.bins:,} ({' × '.join(f'{each.name} {each.rule.size:,}' for each in recipe.features)}){own}"
+        " for devices where nothing fits",
+        f"cohort   {who}{recipe.minimum_cohort:,} people at least, by {recipe.carrier.value}",
+        f"report   ε₀ = {_number(recipe.local_epsilon)}",
+        f"sum      (ε, δ) = ({float(price.sum.epsilon):.4g}, {float(recipe.delta):.3g}), by {price.sum.bound};"
+        f" the recipe states ε = {_number(recipe.epsilon)}, {verdict} ({least})",
+        f"error    ± {recipe.standard_deviation(people):,.1f} people in a bin, one standard deviation,"
+        f" of {people:,} people",
+    ]
+    if judged is None:
+        return [*lines, "fields   --policy says which fields are read, and whether devices would answer"]
+    if judged.admitted:
+        lines.append(f"fields   {', '.join(map(str, judged.admitted.touched))}")
+    if judged.answered:
+        return [*lines, "answered by every device that has told nothing yet"]
+    return [*lines, *(f"refused  {reason}" for reason in judged.reasons)]
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):.6g}"
