@@ -100,11 +100,19 @@ def test_every_rule_and_carrier_has_words(hazemap, recipe):
     text = text[: text.index("[[features]]")] + (
         '[[features]]\nname = "kind"\ncategories = ["home", "work"]\n'
         '[[features]]\nname = "first"\nprefixes = [""]\ntokens = ["hello"]\n'
+        '[[features]]\nname = "mark"\nbeginnings = ["ab"]\nalphabet = "xyz"\nstep = 1\n'
         '[[features]]\nname = "place"\ncells = { quadtree = { box = [2.2, 48.8, 2.5, 48.9], level = 3 } }\n'
     )
     recipe.write_text(text.replace('delta = "1e-6"', "delta = 0"))
     said = re.sub(r"\s+", " ", hazemap("device", "explain", "words.toml").out)
-    for words in ("home, work", "its first word", "which of 64 areas", "two servers", "a box taken by chance"):
+    for words in (
+        "home, work",
+        "its first word",
+        'begins with "ab", and the next 1 of the characters x, y, z',
+        "which of 64 areas",
+        "two servers",
+        "a box taken by chance",
+    ):
         assert words in said
     assert "but for a chance" not in said
 

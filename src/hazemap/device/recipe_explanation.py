@@ -9,6 +9,7 @@ from hazemap.recipes.features import BucketRule, Categories, MapCells, NumericEd
 from hazemap.recipes.policy import Carrier
 from hazemap.recipes.query_class import StreamFieldName
 from hazemap.recipes.recipe import NoMatch, Recipe
+from hazemap.recipes.string_prefixes import StringPrefixes
 
 _SHOWN = 6
 """So many examples of a list are shown."""
@@ -56,12 +57,20 @@ def _kept(rule: BucketRule) -> str:
             return f"whether it is one of: {_list(rule.labels()[1:])}; or none of them"
         case PrefixTree(prefixes=prefixes, tokens=tokens):
             known = f"one of {len(tokens):,} known words ({_list(list(tokens))}), an unknown one, or none"
-            starts = _list([f'"{each}"' for each in prefixes])
             if prefixes == ("",):
                 return f"its first word: {known}"
-            return f"whether it begins with {starts}, and which word follows: {known}"
+            return f"whether it begins with {_quoted(prefixes)}, and which word follows: {known}"
+        case StringPrefixes(prefixes=prefixes, alphabet=alphabet, step=step):
+            characters = f"{step} of the characters {_list(list(alphabet))}, where they are some of these"
+            if prefixes == ("",):
+                return f"its first {characters}"
+            return f"whether it begins with {_quoted(prefixes)}, and the next {characters}"
         case MapCells():
             return f"in which of {rule.cells.size:,} areas of a map it is, or that it is in none; not where in the area"
+
+
+def _quoted(texts: tuple[str, ...]) -> str:
+    return _list([f'"{each}"' for each in texts])
 
 
 def _plain(name: str) -> str:
