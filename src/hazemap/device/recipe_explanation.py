@@ -57,14 +57,12 @@ def _kept(rule: BucketRule) -> str:
             return f"whether it is one of: {_list(rule.labels()[1:])}; or none of them"
         case PrefixTree(prefixes=prefixes, tokens=tokens):
             known = f"one of {len(tokens):,} known words ({_list(list(tokens))}), an unknown one, or none"
-            if prefixes == ("",):
-                return f"its first word: {known}"
-            return f"whether it begins with {_quoted(prefixes)}, and which word follows: {known}"
+            starts = f"whether it begins with {_quoted(prefixes)}, and which word follows"
+            return f"{'its first word' if prefixes == ('',) else starts}: {known}"
         case StringPrefixes(prefixes=prefixes, alphabet=alphabet, step=step):
             characters = f"{step} of the characters {_list(list(alphabet))}, where they are some of these"
-            if prefixes == ("",):
-                return f"its first {characters}"
-            return f"whether it begins with {_quoted(prefixes)}, and the next {characters}"
+            starts = f"whether it begins with {_quoted(prefixes)}, and the next"
+            return f"{'its first' if prefixes == ('',) else starts} {characters}"
         case MapCells():
             return f"in which of {rule.cells.size:,} areas of a map it is, or that it is in none; not where in the area"
 
