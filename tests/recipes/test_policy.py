@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from hazemap.errors import InputError, Refused
-from hazemap.protocols.secure_aggregation.enrolment_proof import enrolment_statement
+from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, enrolment_statement
 from hazemap.protocols.secure_aggregation.signing_identities import Identity, policy_statement
 from hazemap.recipes.event_stream import EventField, EventType
 from hazemap.recipes.policy import Accounting, DeviceLimit, ShippedPolicy
@@ -124,7 +124,9 @@ def test_a_signature_is_of_one_policy_and_one_key_under_a_domain_of_its_own():
         replace(signed, signature=bytes(64)),
         replace(signed, signature=THEIRS.sign(policy_statement(digest(example())))),
         replace(signed, signature=OURS.sign(digest(example()))),
-        replace(signed, signature=OURS.sign(enrolment_statement("", bytes(32), bytes(32), digest(example()), ""))),
+        replace(
+            signed, signature=OURS.sign(enrolment_statement("", bytes(32), bytes(CHALLENGE), digest(example()), ""))
+        ),
     ):
         with pytest.raises(Refused, match="does not fit it"):
             forged.verify(OURS.public)

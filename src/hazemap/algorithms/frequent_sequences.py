@@ -21,7 +21,7 @@ _AFTER = 2
 
 @dataclass(frozen=True)
 class FrequentSequences:
-    """The frequent sequences of 1, 2, … known tokens (Davidson et al. 2022, section 1): only frequent ones grow longer.
+    """The frequent sequences of 1, 2, … known tokens (McMillan et al. 2022, section 1): only frequent ones grow longer.
 
     Round i asks which token follows a frequent sequence of i − 1 tokens; a person answers with one of their texts that
     begin with one, drawn at random. So nobody's report is lost on a text that begins in a rare way, and a round needs

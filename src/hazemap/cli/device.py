@@ -31,7 +31,7 @@ from hazemap.cli.device_options import (
     store_at,
     token_of,
 )
-from hazemap.cli.recipe import RecipeFile, ShippedPolicyFile, shipped_policy
+from hazemap.cli.recipe import EXPLAIN, explain
 from hazemap.cli.server_client import LOCAL, Server
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
@@ -327,22 +327,7 @@ def policy(
     note(f"{goal}: edit it; the device reads it when it starts")
 
 
-@app.command(epilog="Example: [bold]hazemap device explain words.toml --policy keyboard.toml[/bold]")
-def explain(
-    recipe: RecipeFile,
-    policy: ShippedPolicyFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Say in plain words what a recipe would have this device send, before it is sent. No rows are read."""
-    from hazemap.device.recipe_check import admit
-    from hazemap.device.recipe_explanation import explained
-    from hazemap.recipes.recipe_file import read_recipe
-
-    found = read_recipe(recipe)
-    touched = admit(found, shipped_policy(policy)).touched if policy else None
-    lines = list(explained(found, touched))
-    fields = touched and [str(each) for each in touched]
-    deliver({"id": found.id, "digest": found.digest, "fields": fields, "words": lines}, as_json, *lines)
+app.command(epilog=EXPLAIN)(explain)
 
 
 @app.command(epilog="Example: [bold]hazemap device status[/bold]")

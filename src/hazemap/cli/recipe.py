@@ -22,6 +22,8 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+EXPLAIN = "Example: [bold]hazemap device explain words.toml --policy keyboard.toml[/bold]"
+
 RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe: TOML, or JSON of the same names.")]
 ShippedPolicyFile = Annotated[
     Path | None,
@@ -85,6 +87,23 @@ def write(
     deliver(facts, as_json, found.digest)
     if not as_json:
         note(f"{output}: {found.id}, version {found.version}")
+
+
+def explain(
+    recipe: RecipeFile,
+    policy: ShippedPolicyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say in plain words what a recipe would have this device send, before it is sent. No rows are read."""
+    from hazemap.device.recipe_check import admit
+    from hazemap.device.recipe_explanation import explained
+    from hazemap.recipes.recipe_file import read_recipe
+
+    found = read_recipe(recipe)
+    touched = admit(found, shipped_policy(policy)).touched if policy else None
+    lines = list(explained(found, touched))
+    fields = touched and [str(each) for each in touched]
+    deliver({"id": found.id, "digest": found.digest, "fields": fields, "words": lines}, as_json, *lines)
 
 
 def shipped_policy(path: Path) -> "ShippedPolicy":

@@ -1,4 +1,4 @@
-"""What is left of every budget, as a device sees it: tables 1a and 1b of Davidson et al. (2022), and its limits."""
+"""What is left of every budget, as a device sees it: tables 1a and 1b of McMillan et al. (2022), and its limits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
