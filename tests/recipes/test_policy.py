@@ -119,14 +119,13 @@ def test_a_signature_is_of_one_policy_and_one_key_under_a_domain_of_its_own():
     with pytest.raises(Refused, match="the pinned key is"):
         signed.verify(THEIRS.public)
     other = replace(example(), version=2)
+    enrolment = enrolment_statement("", bytes(32), bytes(CHALLENGE), digest(example()), "")
     for forged in (
         replace(signed, policy=other),
         replace(signed, signature=bytes(64)),
         replace(signed, signature=THEIRS.sign(policy_statement(digest(example())))),
         replace(signed, signature=OURS.sign(digest(example()))),
-        replace(
-            signed, signature=OURS.sign(enrolment_statement("", bytes(32), bytes(CHALLENGE), digest(example()), ""))
-        ),
+        replace(signed, signature=OURS.sign(enrolment)),
     ):
         with pytest.raises(Refused, match="does not fit it"):
             forged.verify(OURS.public)

@@ -37,7 +37,7 @@ from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
-    from hazemap.device.encrypted_store import EncryptedStore
+    pass
 
 
 class _RunByDefault(TyperGroup):
@@ -244,6 +244,7 @@ def run(
     from dataclasses import asdict
     from tempfile import TemporaryDirectory
 
+    from hazemap.cli.device_tables import place_people
     from hazemap.device.device_process import DeviceProcess
     from hazemap.privacy.budget import exact
 
@@ -267,32 +268,10 @@ def run(
             tell=lambda tally: note(str(tally)) if many and not as_json else None,
         )
         if many:
-            settle(file, many, table, person, each_row, lon=lon, lat=lat, time=time, value=value, mark=mark)
+            place_people(file, many, table, person, each_row, lon=lon, lat=lat, time=time, value=value, mark=mark)
             asyncio.run(running.enrol(server, token_of(token, token_file)))
         tally = asyncio.run(running.run())
     deliver(asdict(tally), as_json, str(tally))
-
-
-def settle(
-    file: "EncryptedStore", many: int, table: str | None, person: str | None, each_row: bool, **columns: str | None
-) -> None:
-    """A device for each of the first people of a table, unless the store has its devices already."""
-    from hazemap.device import enrolment
-    from hazemap.device.row_store import added, any_rows
-    from hazemap.device.rows_per_person import people
-
-    there = enrolment.devices(file)
-    if there and len(there) != many:
-        raise InputError(f"the store has {len(there):,} devices, not {many:,}: name another with --store")
-    if there and any_rows(file):
-        return
-    if table is None:
-        raise InputError("--many needs --table: each of its people gets a device")
-    found = people(table, many, person, each_row, **columns)
-    if len(found) < many:
-        raise InputError(f"{table} has {len(found):,} people, too few for {many:,} devices")
-    # A process that is killed here leaves devices without rows, and the next one goes on
-    added(file, dict(zip(there or enrolment.add(file, many), found, strict=True)), None)
 
 
 @app.command(epilog="Example: [bold]hazemap device log[/bold]")

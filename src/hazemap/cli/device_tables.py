@@ -47,6 +47,28 @@ def keep_many(file: "EncryptedStore", source: str, person: str, days: int, colum
     return facts, f"{written:,} rows of {len(people):,} people read; the store has {len(devices):,} devices"
 
 
+def place_people(
+    file: "EncryptedStore", many: int, table: str | None, person: str | None, each_row: bool, **columns: str | None
+) -> None:
+    """Make a device for each of the first people of a table, unless the store has its devices already."""
+    from hazemap.device import enrolment
+    from hazemap.device.row_store import added, any_rows
+    from hazemap.device.rows_per_person import people
+
+    there = enrolment.devices(file)
+    if there and len(there) != many:
+        raise InputError(f"the store has {len(there):,} devices, not {many:,}: name another with --store")
+    if there and any_rows(file):
+        return
+    if table is None:
+        raise InputError("--many needs --table: each of its people gets a device")
+    found = people(table, many, person, each_row, **columns)
+    if len(found) < many:
+        raise InputError(f"{table} has {len(found):,} people, too few for {many:,} devices")
+    # A process that is killed here leaves devices without rows, and the next one goes on
+    added(file, dict(zip(there or enrolment.add(file, many), found, strict=True)), None)
+
+
 def donate_events(
     file: "EncryptedStore", source: Path, name: str, person: str | None, device: int | None, store: Path | None
 ) -> Said:
