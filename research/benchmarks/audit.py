@@ -32,6 +32,9 @@ CONFIDENCE = 0.95
 OLD = "2026-11-22 13:40, before tails were looked at to their last numbers and people's moves were measured"
 EVIDENCE = ("the law of the noise", "guessing who is there", "telling neighbours apart", "one question alone")
 
+OF_REPORTS = ("auto", "fitted-level", "flat:3", "singular:3", "total")
+"""Methods that ask one level at a time: those that can be answered from reports that each person randomised."""
+
 
 def kind(name: str):
     return next(each for each in KINDS if each.name == name)
@@ -75,7 +78,7 @@ def settings(epsilon: str) -> list[AuditedSetting]:
     found += [
         AuditedSetting(method, rule, epsilon=None, rho="0.5") for method in ("auto", "flat:5") for rule in plan.RULES
     ]
-    found += [AuditedSetting(method, trust=LOCAL, epsilon=epsilon, cells="quadtree:3") for method in plan.OF_REPORTS]
+    found += [AuditedSetting(method, trust=LOCAL, epsilon=epsilon, cells="quadtree:3") for method in OF_REPORTS]
     return found
 
 

@@ -52,7 +52,6 @@ class AuditedSetting:
     box: str | None = BOX
     outside: str = "people"
     form: str = CSV
-    since: str | None = None
     delta: str | None = None
     dropping: str | None = None
 
@@ -111,8 +110,6 @@ class AuditedSetting:
             "delta": self.delta,
             "box": self.box,
         }
-        if self.since is not None:
-            shared |= {"time": "time", "since": self.since}
         if self.of_values:
             return {**shared, "value": "weight", **VARIANTS[self.method.partition(":")[2]]}
         cells = self.cells.replace(DISTRICTS, f"{DISTRICTS}@12:{folder / DISTRICTS}.geojson")
@@ -129,7 +126,6 @@ class AuditedSetting:
             {BOX: "", None: "box found"}.get(self.box, f"box {self.box}") if self.cells != DISTRICTS else "",
             self.form if self.form != CSV else "",
             f"{self.dropping} of people drop out" if self.dropping is not None else "",
-            f"since {self.since}" if self.since is not None else "",
         ]
         return ", ".join([self.method, self.bounding, self.trust, *filter(None, more)])
 

@@ -44,9 +44,6 @@ SUMS_ONLY = tuple(
     method for method in METHODS
     if method.partition(":")[0] not in ("kd-tree", "kd-tree-uniform", "kd-hybrid", "privtree", "htf", "htf+")
 )  # fmt: skip
-OF_REPORTS = ("auto", "fitted-level", "flat:3", "singular:3", "total")
-"""Methods that ask one level at a time: those that can be answered from reports that each person randomised."""
-
 CANARIES = ("flat:5", "singular:5", "laplace-clip:5")
 """Methods whose published numbers are one for each place, so that canaries can be told by them."""
 

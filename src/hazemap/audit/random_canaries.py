@@ -23,11 +23,10 @@ class CanaryKind:
     lines: Callable[[int, float, float, int], bytes]
     partner: Callable[[int], str] = lambda number: f"p{number}"
     only: str = ""
-    header: bytes = HEADER
 
 
-def _plain(user: str, lon: float, lat: float, weight: str = "1000", note: str = "", rows: int = 1) -> bytes:
-    return f"{user},{lon:.6f},{lat:.6f},{weight},2026-03-01T08:00:00,{note}\n".encode() * rows
+def _plain(user: str, lon: float, lat: float, weight: str = "1000", rows: int = 1) -> bytes:
+    return f"{user},{lon:.6f},{lat:.6f},{weight},2026-03-01T08:00:00,\n".encode() * rows
 
 
 def _as(form: str, rows: int = 40) -> Callable[[int, float, float, int], bytes]:
@@ -92,11 +91,6 @@ KINDS: tuple[CanaryKind, ...] = (
 )  # fmt: skip
 """What canaries are made to look like. Partners come first in the file, or right after, in turn."""
 
-OTHERS = (
-    CanaryKind("plain rows among decimal ids", lambda n, lon, lat, most: _plain(f"{n}", lon, lat, rows=3 * most),
-         lambda n: f"{n}.5"),
-)  # fmt: skip
-
 
 @dataclass(frozen=True)
 class CanaryCrowd:
@@ -120,7 +114,7 @@ class CanaryCrowd:
 
     def content(self, coins: Sequence[bool] | Bools) -> bytes:
         """The file with those canaries whose coin says so."""
-        text = [self.kind.header]
+        text = [HEADER]
         for number, there in enumerate(coins):
             places, partner = self.places(number)
             beside = self._row(self.kind.partner(number), partner).text

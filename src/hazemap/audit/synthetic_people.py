@@ -5,8 +5,7 @@ tables itself, so it knows what each line says of whom without reading it back.
 """
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import cast
@@ -105,17 +104,14 @@ class CsvLine:
 
 @dataclass(frozen=True)
 class File:
-    """The bytes of a table, and its rows as the auditor means them; `sure` where the rules leave no doubt of them."""
+    """The bytes of a table, and its rows as the auditor means them."""
 
     lines: tuple[CsvLine, ...]
-    header: bytes = HEADER
-    encoding: str = "utf-8"
-    sure: bool = True
 
     @property
     def content(self) -> bytes:
         """The file."""
-        return self.header + b"".join(line.text for line in self.lines)
+        return HEADER + b"".join(line.text for line in self.lines)
 
     @property
     def table(self) -> MemoryTable:
@@ -130,10 +126,6 @@ class File:
             "time": np.array([MIDNIGHT + 3600.0 * row.hour for row in rows]),
         }
         return MemoryTable(np.array([codes[row.person] for row in rows], dtype=np.int64), columns, 0)
-
-    def but(self, lines: Iterable[CsvLine]) -> "File":
-        """The same file with other lines."""
-        return replace(self, lines=tuple(lines))
 
 
 @dataclass(frozen=True)
