@@ -75,6 +75,8 @@ def test_the_digest_changes_with_everything_that_a_policy_says():
         ("version = 1", "version = 1\nversion = 2", "not TOML"),
         ("version = 1", f"version = 1\nx = {'[' * 3_000}", "not TOML"),
         ("days = 30 ", "days = 0 ", "from 1 to"),
+        ("version = 1", f"{'a.' * 100_000}b = 1", "more than 16 parts"),
+        ("version = 1", f"version = 1\n# {'x' * 300_000}", "at most 262,144 characters"),
         ("keep = 30", "keep = 0", "1 to 3,660 days"),
         ("[streams.profile]", '[streams."ｐrofile"]', "lower-case"),
         ('"keyboard.ngram"]       #', '"keyboard.ngramm"]       #', "no stream of this policy has it"),

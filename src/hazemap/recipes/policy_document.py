@@ -1,7 +1,6 @@
 """A policy as a text: TOML for people, canonical JSON for digests and signatures, both of the same shape."""
 
 import json
-import tomllib
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from fractions import Fraction
@@ -33,9 +32,12 @@ from hazemap.recipes.query_class import (
 )
 from hazemap.recipes.query_class import FieldType as ParameterType
 from hazemap.recipes.sql_query import Parameter, SqlQuery
+from hazemap.recipes.toml_text import toml_table
 
 LIMITS = Limits(length=1 << 20, items=1 << 16, work=0, depth=12)
 """A policy has a megabyte at most."""
+
+LONGEST_TOML = 1 << 18
 
 _NOTHING = object()
 
@@ -48,12 +50,7 @@ class _Decimal(str):
 
 def from_toml(text: str) -> ShippedPolicy:
     """The policy in a TOML text; `InputError` says what is wrong with it."""
-    if len(text) > LIMITS.length:
-        raise InputError(f"a policy has at most {LIMITS.length:,} letters")
-    try:
-        return from_document(tomllib.loads(text, parse_float=_Decimal))
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError of its own
-        raise InputError(f"the policy is not TOML: {error!s:.200}") from None
+    return from_document(toml_table(text, "the policy", LONGEST_TOML, _Decimal))
 
 
 def from_json(text: str | bytes) -> ShippedPolicy:

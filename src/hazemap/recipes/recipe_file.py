@@ -1,8 +1,6 @@
 """Recipes as files that people write: TOML, or JSON of the same names (docs/reference/recipe.schema.json)."""
 
 import json
-import re
-import tomllib
 from collections.abc import Mapping
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -20,6 +18,7 @@ from hazemap.recipes.recipe import CohortField, NoMatch, Recipe
 from hazemap.recipes.recipe_schema import LONGEST_JSON, check
 from hazemap.recipes.sql_query import Parameter, SqlQuery
 from hazemap.recipes.string_prefixes import StringPrefixes
+from hazemap.recipes.toml_text import toml_table
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
@@ -29,9 +28,6 @@ LONGEST_TOML = 1 << 20
 
 _JSON = Limits(length=2 * LONGEST_JSON, items=1 << 22, work=1 << 26, depth=16, lists=1 << 20)
 _PARTITION = Limits(length=LONGEST_JSON, items=1 << 21, work=1 << 26)
-_WORD = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
-_LONG_KEY = re.compile(rf"(?<![\w.\"'-]){_WORD}(?:[ \t]*+\.[ \t]*+{_WORD}){{16}}")
-"""Keys of many parts: Python's reader of TOML takes time that grows with the square of their number."""
 
 EXAMPLE = '''# Which words follow "hello world" and "i got", by age: a recipe as `hazemap recipe check` reads it.
 id = "next-words-by-age"
@@ -88,15 +84,7 @@ def recipe_from_toml(text: str) -> Recipe:
     >>> recipe_from_toml(EXAMPLE).bins == (1 + 7) * (1 + 3 * (1 + 1 + 9))
     True
     """
-    if len(text) > LONGEST_TOML:
-        raise InputError(f"a recipe in TOML has at most {LONGEST_TOML:,} characters: write a longer one as JSON")
-    if _LONG_KEY.search(text):
-        raise InputError("no name in a recipe has more than 16 parts")
-    try:
-        found = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"the recipe is not TOML: {error!s:.200}") from None
-    return _recipe(found)
+    return _recipe(toml_table(text, "the recipe", LONGEST_TOML))
 
 
 def recipe_from_json(text: str) -> Recipe:
