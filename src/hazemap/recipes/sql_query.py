@@ -12,8 +12,8 @@ from hazemap.field_types import check_fields
 LONGEST_SQL, LONGEST_VALUE, MOST_PARAMETERS = 16_384, 1_024, 32
 """Bytes of a query and of a text that it is handed; how many parameters it has."""
 
-MOST_COPIES = 1_024
-"""How often the parts of a WITH are put in where they are used, at most: SQLite copies each of them every time."""
+MOST_COPIED = 1 << 17
+"""Tokens of a query at most, times how often SQLite copies the parts of a WITH to where they are used."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
 _TOKEN = re.compile(
@@ -137,8 +137,8 @@ def check_shape(text: str, names: list[str]) -> None:
         raise InputError("a query holds no comments: what is read is what runs")
     if ";" in (word for kind, word in words if kind == "sign"):
         raise InputError("a query is one statement, without a semicolon")
-    if copies(words) > MOST_COPIES:
-        raise InputError(f"the parts of a WITH are used so often that SQLite would copy them {MOST_COPIES:,} times")
+    if copies(words) * len(words) > MOST_COPIED:
+        raise InputError("the parts of a WITH are used so often that SQLite would copy them too long: use them less")
     used = {word for kind, word in words if kind == "parameter"}
     if used != {f":{name}" for name in names}:
         raise InputError(
