@@ -10,7 +10,6 @@ from hazemap.algorithms import Adaptive, FittedLevel
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.releases import Release
-from hazemap.server.campaign_spec import Deadlines
 from hazemap.server.coordinator import Taken
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
@@ -20,18 +19,21 @@ from .test_restarts import Doomed, life
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
-SHORT = Deadlines.all(0.4)
 ONE = Cohort(12, 12, dropout=Fraction(1, 4), corrupt=Fraction(0), sampling=Sampling.ONE)
 
 
-def quiet_from(devices, round_):
-    """Nobody answers a question of this round or a later one."""
+async def killed(*_writes):
+    raise SystemExit
+
+
+def declining_from(devices, round_):
+    """Nobody goes on with a question of this round or a later one."""
     for device in devices:
         make = device._client
 
         def client(task, device=device, make=make):
             if task.round >= round_:
-                device.silent = 1
+                device.declines = "not now"
             return make(task)
 
         device._client = client
@@ -43,11 +45,11 @@ def test_a_campaign_that_failed_is_resumed_and_charged_once(tmp_path):
     async def play():
         async with Town(tmp_path, devices) as town:
             for device in devices:
-                device.silent = 1
-            await town.begin(campaign(deadlines=SHORT))
+                device.declines = "not now"
+            await town.begin(campaign())
             assert (await town.live("berlin"))["state"] == "failed"
             for device in devices:
-                device.silent = 99
+                device.declines = ""
             assert (await town.http.post("/v1/campaigns/berlin/resume")).status_code == 401
             assert (await town.http.post("/v1/campaigns/berlin/resume", headers=AS_OPERATOR)).status_code == 204
             with pytest.raises(Taken, match="only one that failed can be resumed"):
@@ -63,14 +65,20 @@ def test_a_campaign_that_failed_is_resumed_and_charged_once(tmp_path):
 
 def test_what_was_answered_before_a_campaign_failed_is_released_and_says_so(tmp_path):
     devices = crowd(12)
-    quiet_from(devices, 2)
-    ordered = campaign(algorithm=FittedLevel(TREE), cohort=ONE, budget=PureDP(200), deadlines=SHORT)
+    declining_from(devices, 2)
+    ordered = campaign(algorithm=FittedLevel(TREE), cohort=ONE, budget=PureDP(200))
 
     async def play():
         async with Town(tmp_path, devices) as town:
             await town.begin(ordered)
             status = await town.live("berlin")
             assert (status["state"], [each["answered"] for each in status["rounds"]]) == ("failed", [True, False])
+            town.store.write, write = killed, town.store.write
+            with pytest.raises(SystemExit):
+                await town.coordinator.release_in_part("berlin")
+            town.store.write = write  # it was killed before the state was written, and is started again
+            with pytest.raises(Taken, match="finish that with release-partial"):
+                await town.coordinator.resume("berlin")
             done = await town.http.post("/v1/campaigns/berlin/partial", headers=AS_OPERATOR)
             assert done.status_code == 204
             with pytest.raises(Taken, match="is partial"):
@@ -101,17 +109,17 @@ def test_a_campaign_without_an_answer_has_nothing_to_release(tmp_path):
     asyncio.run(play())
 
 
-def test_others_take_the_places_of_those_who_were_silent(tmp_path):
+def test_others_take_the_places_of_those_who_are_gone(tmp_path):
     devices = crowd(24)
 
     async def play():
         async with Town(tmp_path, devices) as town:
-            await town.begin(campaign(deadlines=SHORT))
+            await town.begin(campaign())
             while not any(device.clients for device in devices):
                 await asyncio.gather(*(device.step(town.http) for device in devices))
             asked = [device for device in devices if device.clients]
             for device in asked[:6]:
-                device.silent = 1
+                device.declines = "not now"
             return await town.live("berlin")
 
     status = asyncio.run(play())
@@ -124,17 +132,17 @@ def test_others_take_the_places_of_those_who_were_silent(tmp_path):
 def test_a_campaign_that_is_resumed_survives_every_kill_and_is_charged_once(tmp_path):
     devices = crowd(6)
     cohort = Cohort(6, 6, dropout=Fraction(1, 6), corrupt=Fraction(0))
-    ordered = campaign(algorithm=Adaptive(TREE, first_cells=4), cohort=cohort, deadlines=Deadlines.all(2), wait=20)
+    ordered = campaign(algorithm=Adaptive(TREE, first_cells=4), cohort=cohort, wait=20)
 
     async def play():
         town = Doomed(tmp_path, devices)
         async with town:
             for device in devices:
-                device.silent = 1
+                device.declines = "not now"
             await town.begin(ordered)
             assert (await town.live("berlin"))["state"] == "failed"
             for device in devices:
-                device.silent = 99
+                device.declines = ""
         lives = 0
         while True:
             town.last, town.before = 10**9, False

@@ -200,6 +200,9 @@ class Coordinator:
         if state != "failed" or name in self._campaigns:
             raise Taken(f"the campaign {name!r} is {state}: only one that failed can be resumed")
         [(identifier,)] = await asyncio.to_thread(self.store.read, _ID, name)
+        paid = await asyncio.to_thread(lambda: self._account(campaign, identifier).record)
+        if paid is not None and paid.released:  # the server was killed while it released a part
+            raise Taken(f"a part of the campaign {name!r} is released already: finish that with release-partial")
         await self.store.write(Write(_AGAIN, (name,)), Write(_SET_ASIDE, (name,)))
         log.info("%s is resumed", name)
         if name not in self._campaigns:

@@ -1,6 +1,7 @@
 """Graphs: regular, symmetric, the same for everybody who knows the seed, and uniform over seeds."""
 
 import os
+from fractions import Fraction
 from hashlib import sha256
 
 import numpy as np
@@ -9,12 +10,14 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy.stats import chisquare
 
 from hazemap.errors import InputError
+from hazemap.protocols.secure_aggregation.graph_degree import degree_and_threshold
 from hazemap.protocols.secure_aggregation.neighbour_graph import (
     commitment,
     drawn_neighbours,
     ring_neighbours,
     ring_neighbours_of,
 )
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
 
 SEED = bytes(range(32))
 
@@ -129,3 +132,17 @@ def test_graphs_that_cannot_be_are_refused():
         ring_neighbours_of(SEED, np.arange(10), 2, own=10)
     with pytest.raises(InputError, match="not among"):
         drawn_neighbours(os.urandom, np.arange(10), own=11, degree=2)
+
+
+def test_a_server_that_forms_the_roster_chooses_a_persons_neighbours_on_a_ring_and_not_in_a_draw():
+    """Why semi-honest sessions take a person's word: of 300 a tenth is assumed to be corrupt, and 22 are enough."""
+    clients, victim, tenth = 300, 150, Fraction(1, 10)
+    degree, threshold = degree_and_threshold(clients, tenth, tenth, Mode.SEMI_HONEST)
+    ring = ring_neighbours_of(SEED, np.arange(clients), degree, victim).tolist()
+    sybils = set(ring[:30])  # the server knows the seed while it decides who stands where
+    assert threshold == 22
+    assert len(sybils.intersection(ring)) >= threshold, "they hold enough shares of both secrets"
+    degree, threshold = degree_and_threshold(clients, tenth, tenth, Mode.MALICIOUS)
+    drawn = [drawn_neighbours(os.urandom, np.arange(clients), victim, degree).tolist() for _ in range(200)]
+    most = max(len(sybils.intersection(each)) for each in drawn)
+    assert most < 2 * threshold - degree, "of a draw that the client makes, so many are rarer than 2^-41"
