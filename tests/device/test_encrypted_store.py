@@ -186,6 +186,18 @@ def test_rows_are_deleted_for_good_when_they_are_old(path):
         assert sealed[1] not in bytes_of(path.parent)
 
 
+def test_an_older_ticket_is_gone_from_the_file_and_the_journal(path):
+    with EncryptedStore.opened(path, create=True) as store:
+        [device] = enrolment.add(store)
+        assert store.read("PRAGMA secure_delete") == [(1,)]
+        [(older,)] = store.read("SELECT sealed FROM devices")
+        known = enrolment.read(store, device).enrolled("https://maps.example", "token", "d", "ticket" * 9)
+        store.commit([[enrolment.saved(store, device, known)]])
+        assert older in bytes_of(path.parent)
+        store.emptied()
+        assert older not in bytes_of(path.parent)
+
+
 def test_forgetting_everything_removes_every_file(path):
     store = EncryptedStore.opened(path, create=True)
     enrolment.add(store)

@@ -12,11 +12,13 @@ from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.server import device_enrolment, enrolment_challenges
 from hazemap.server.access_tokens import kept
 from hazemap.server.attestation import attest
+from hazemap.server.audit_log import checked
 from hazemap.server.device_enrolment import Admission
 from hazemap.server.enrolment_challenges import Challenges, OtherServer, Stale
 from hazemap.server.http_limits import HttpLimits
 
 from .fleet import AS_OPERATOR, FakeDevice, Town, crowd
+from .postgres import cluster
 from .test_campaign_spec import IMPATIENT, campaign
 from .test_http_routes import seated, told
 
@@ -263,3 +265,30 @@ def test_nobody_is_seated_twice_by_enrolling_again_in_the_middle_of_a_sum(tmp_pa
 
     status = told(tmp_path, crowd(12), play)
     assert (status["state"], status["rounds"][0]["people"]) == ("done", 12)
+
+
+@pytest.mark.slow
+def test_codes_tokens_and_the_log_are_kept_in_postgresql_too(tmp_path):
+    async def play(town):
+        [code] = await codes(town, 1)
+        many = [FakeDevice(13.3, 52.5) for _ in range(10)]
+        done = await asyncio.gather(*(device.enrol(town.http, code) for device in many))
+        asked = {"name": "anna", "role": "analyst", "days": 1, "epsilon": "1"}
+        for _ in range(2):
+            made = await town.http.post("/v1/tokens", json=asked, headers=AS_OPERATOR)
+        anna = {"Authorization": f"Bearer {made.json()['token']}"}
+        [device] = [device for device in many if device.ticket]
+        revoked = await town.http.post(f"/v1/devices/{device.name}/revoke", headers=AS_OPERATOR)
+        await town.restart()
+        found = [
+            await town.http.get("/v1/campaigns", headers=anna),
+            await town.http.get("/v1/tasks", headers=device.headers),
+            await device.enrol(town.http, code),
+        ]
+        log = (await town.http.get("/v1/audit", headers=AS_OPERATOR)).text.splitlines()
+        return [each.status_code for each in done], revoked.status_code, [each.status_code for each in found], log
+
+    with cluster() as url:
+        done, revoked, found, log = played(tmp_path, play, admission=CODES, database=url)
+    assert (done.count(201), revoked, found) == (1, 204, [200, 401, 403])
+    assert checked(log).entries == 8

@@ -64,7 +64,7 @@ def administration_routes(coordinator: Coordinator, guard: Guard) -> list[Route]
         return Response("".join(f"{line}\n" for line in lines), media_type="application/x-ndjson")
 
     async def metrics(_: Request, __: Principal) -> Response:
-        text = coordinator.metrics.text(coordinator.gauges(), coordinator.store.commits)
+        text = coordinator.metrics.text(coordinator.gauges(), coordinator.store.commit_seconds)
         return Response(text, headers={"content-type": CONTENT_TYPE})
 
     operator, auditor = Role.OPERATOR, Role.AUDITOR

@@ -98,6 +98,7 @@ class Guard:
                     401, "only the operator may, and analysts and auditors with a token of their own: show one"
                 )
             if who.role not in roles:
+                self._wrong(request)
                 await self._audit.record(who, f"{request.method} {request.url.path}"[:100], "", "refused: role")
                 may = " or ".join(role.value for role in roles)
                 return failed(403, f"your token is an {who.role.value}'s; this is for {may} alone")

@@ -70,7 +70,7 @@ class CampaignStore:
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._broken: StoreError | None = None
         self._reading = threading.Lock()
-        self.commits = Histogram()
+        self.commit_seconds = Histogram()
         """Seconds that each commit took."""
         self._deleted: float | None = None
         try:
@@ -235,7 +235,7 @@ class CampaignStore:
                 if self._deleted is None and not sql.startswith("INSERT"):
                     self._deleted = begun
             db.execute("COMMIT")
-            self.commits.observe(monotonic() - begun)
+            self.commit_seconds.observe(monotonic() - begun)
         except BaseException:
             with suppress(*self._database.failures):
                 db.execute("ROLLBACK")
