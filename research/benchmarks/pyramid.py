@@ -20,7 +20,8 @@ import numpy as np
 
 from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Adaptive, DensePyramid, LaplaceClip, PublishedPyramid, Pyramid, TopCells
-from hazemap.compare import density, emd
+from hazemap.compare.density_metrics import density
+from hazemap.compare.earth_movers_distance import emd
 from hazemap.compare.ground_truth_maps import GroundTruthMap
 from hazemap.compare.map_to_pixels import painted
 from hazemap.privacy.budget import PureDP

@@ -7,7 +7,8 @@ import pytest
 
 from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import DensePyramid, LaplaceClip
-from hazemap.compare import density, emd
+from hazemap.compare.density_metrics import density
+from hazemap.compare.earth_movers_distance import emd
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, PureDP

@@ -10,7 +10,8 @@ from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import PublishedPyramid, Pyramid
 from hazemap.algorithms.sparse_emd_pyramid import share
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.compare import density, emd
+from hazemap.compare.density_metrics import density
+from hazemap.compare.earth_movers_distance import emd
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP

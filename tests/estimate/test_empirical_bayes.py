@@ -8,7 +8,8 @@ from tests.estimate.test_tree_levels import cut_here_and_there
 
 from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.estimate import consistent, likely, nonnegative, roughness
+from hazemap.estimate import consistent, nonnegative, roughness
+from hazemap.estimate.empirical_bayes import likely
 from hazemap.estimate.empirical_bayes_kernels import SCALES, START, WIDTHS, _components, posterior
 from hazemap.estimate.tree_least_squares import Measurement
 from hazemap.spatial.bounding_box import Box

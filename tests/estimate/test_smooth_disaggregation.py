@@ -9,7 +9,8 @@ from tests.estimate.test_tree_levels import HEXES, SQUARES, cut_here_and_there
 
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.estimate import inside, shown
+from hazemap.estimate import shown
+from hazemap.estimate.smooth_disaggregation import inside
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import Leaves
-from hazemap.estimate.empirical_bayes import likely, roughness
+from hazemap.estimate.empirical_bayes import roughness
 from hazemap.estimate.nonnegative_projection import nonnegative
 from hazemap.estimate.postprocess import read
-from hazemap.estimate.shrinkage import shrunk
-from hazemap.estimate.smooth_disaggregation import inside, shown
+from hazemap.estimate.smooth_disaggregation import shown
 from hazemap.estimate.transcript_measurements import measurements
 from hazemap.estimate.tree_least_squares import ConsistentEstimate, Measurement, consistent
 from hazemap.estimate.wavelet_reconstruction import read_wavelet, wavelet_of
@@ -17,18 +16,14 @@ from hazemap.noisy_queries import Answer, Question
 __all__ = [
     "ConsistentEstimate",
     "Measurement",
-    "Reading",
     "consistent",
     "from_transcript",
-    "inside",
-    "likely",
     "measurements",
     "nonnegative",
     "read",
     "read_wavelet",
     "roughness",
     "shown",
-    "shrunk",
 ]
 
 
