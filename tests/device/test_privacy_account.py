@@ -58,3 +58,17 @@ def test_what_a_campaign_was_paid_before_the_period_still_counts_toward_its_own_
     paid(account, NOW - timedelta(days=1_000))
     rich = replace(TIGHT, campaign=Fraction(10))
     assert account.refusal(task(share=Fraction(1), budget=PureDP("0.5")), rich, NOW)
+
+
+def test_a_campaign_and_a_period_may_be_spent_to_the_last_fraction_and_no_further(account):
+    paid(account, NOW)
+    for rules in (replace(TIGHT, campaign=Fraction(2), period=Fraction(9)), replace(TIGHT, period=Fraction(2))):
+        assert account.refusal(task(share=Fraction(1, 10), budget=PureDP(10)), rules, NOW) is None
+        more = task(share=Fraction(1, 10) + Fraction(1, 10**30), budget=PureDP(10))
+        assert account.refusal(more, rules, NOW)
+
+
+def test_what_campaigns_cost_is_told_for_the_same_period_in_every_unit(account):
+    paid(account, NOW)
+    assert account.spent(DAYS, NOW + timedelta(days=DAYS, seconds=-1)) == (1, 0, Fraction(1, 2), 0, 1)
+    assert account.spent(DAYS, NOW + timedelta(days=DAYS)) == (0, 0, 0, 0, 0)

@@ -10,7 +10,7 @@ The stream `places` is the table of rows that campaigns ask about (`row_store`),
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import inf, isnan
 from typing import NamedTuple
 
 from hazemap.device.encrypted_store import EncryptedStore
@@ -53,17 +53,28 @@ class _Page(NamedTuple):
     sequence: int
     expires: int
     keep: int
-    begins: list[float]
-    columns: list[list[EventValue]]
+    earliest: float
+    text: tuple[bytes, ...]
+    """JSON of `begins`, the seconds from which on retention runs, and of each column: read where they are needed."""
+
+    @property
+    def begins(self) -> list[float]:
+        found: list[float] = json.loads(self.text[0])
+        return found
+
+    def column(self, place: int) -> list[EventValue]:
+        found: list[EventValue] = json.loads(self.text[1 + place])
+        return found
 
     @property
     def size(self) -> int:
         return len(self.begins)
 
     def grown(self, more: Sequence[tuple[float, Event]]) -> "_Page":
-        added = zip(*(event for _, event in more), strict=True)
-        columns = [before + list(after) for before, after in zip(self.columns, added, strict=True)]
-        return self._replace(begins=self.begins + [begins for begins, _ in more], columns=columns)
+        begins = [each for each, _ in more]
+        columns = [begins, *zip(*(event for _, event in more), strict=True)]
+        text = tuple(_joined(before, after) for before, after in zip(self.text, columns, strict=True))
+        return self._replace(earliest=min([self.earliest, *begins]), text=text)
 
 
 @dataclass(frozen=True)
@@ -108,9 +119,9 @@ class EventStore:
             yield from zip(*(columns[place] for place in places), strict=True)
             return
         for page in _pages(self.store, self.device, stream):
-            events = zip(*(page.columns[place] for place in places), strict=True)
+            events = zip(*(page.column(place) for place in places), strict=True)
             over = now - min(page.keep, stream.keep) * DAY
-            if min(page.begins) > over:
+            if page.earliest > over:
                 yield from events
             else:
                 yield from (event for begins, event in zip(page.begins, events, strict=True) if begins > over)
@@ -199,7 +210,7 @@ def _donated(
         if page and room > 0:
             _write(store, device, stream, page.grown(own[:room]))
         for start in range(max(room, 0), len(own), PAGE):
-            empty = _Page(following, expires, stream.keep, [], [[] for _ in stream.fields])
+            empty = _Page(following, expires, stream.keep, inf, (b"[]",) * (1 + len(stream.fields)))
             _write(store, device, stream, empty.grown(own[start : start + PAGE]))
             following += 1
     return DonationCounts(fresh, len(events) - fresh)
@@ -240,6 +251,11 @@ def _expiry(begins: float, keep: int) -> int:
     return int(begins // DAY) + keep + 1
 
 
+def _joined(before: bytes, after: Sequence[EventValue]) -> bytes:
+    """The JSON of a list with more items at its end."""
+    return json.dumps([*json.loads(before), *after], separators=(",", ":")).encode()
+
+
 def _tag(store: EncryptedStore, device: int, stream: EventStream) -> bytes:
     return store.tag(device, b"stream" + stream.name.encode())
 
@@ -271,16 +287,17 @@ def _opened(
     store: EncryptedStore, device: int, stream: EventStream, sequence: int, expires: int, sealed: bytes
 ) -> _Page:
     plain = store.unseal(f"events {stream.name}", device, sequence, sealed, expires)
-    keep, names, begins, columns = json.loads(plain)
+    head, *text = plain.split(b"\n")  # a newline within a text is written as an escape
+    keep, names, earliest = json.loads(head)
     if names != [field.name for field in stream.fields]:
         raise FileError(f"events of {stream.name} were stored with other fields than the policy gives it")
-    return _Page(sequence, expires, keep, begins, columns)
+    return _Page(sequence, expires, keep, earliest, tuple(text))
 
 
 def _write(store: EncryptedStore, device: int, stream: EventStream, page: _Page) -> None:
     names = [field.name for field in stream.fields]
-    plain = json.dumps([page.keep, names, page.begins, page.columns], separators=(",", ":"))
-    sealed = store.seal(f"events {stream.name}", device, page.sequence, plain.encode(), page.expires)
+    head = json.dumps([page.keep, names, page.earliest]).encode()
+    sealed = store.seal(f"events {stream.name}", device, page.sequence, b"\n".join((head, *page.text)), page.expires)
     store.read(
         "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?)",
         *(device, _tag(store, device, stream), page.sequence, page.expires, sealed),
