@@ -1,0 +1,72 @@
+"""A recipe from the file to the bin: checked against a policy, run over the events that a device keeps."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hazemap.device import enrolment
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.event_store import PLACE_FIELDS, ApprovedStreams, EventStore
+from hazemap.device.query_sandbox import QuerySandbox
+from hazemap.device.recipe_check import admit, check_recipe, report_request
+from hazemap.device.row_store import PersonRows, Rows
+from hazemap.errors import Refused
+from hazemap.recipes.event_stream import EventStream
+from hazemap.recipes.policy_document import example
+from hazemap.recipes.query_class import AnyQueryOverFields
+from hazemap.recipes.recipe_file import EXAMPLE, recipe_from_toml
+from hazemap.recipes.recipe_price import RecipePrice
+from hazemap.recipes.sql_query import SqlQuery
+
+NOW = 20_000.5 * 86_400
+RECIPE = recipe_from_toml(EXAMPLE)
+
+
+@pytest.fixture
+def events(tmp_path):
+    with EncryptedStore.opened(tmp_path / "devices.sqlite", create=True) as store:
+        yield EventStore(store, enrolment.add(store)[0])
+
+
+def sandbox(policy):
+    return QuerySandbox(tuple(each.schema for each in policy.streams), policy.analyses[0].queries)
+
+
+def test_the_example_finds_the_bins_of_donated_events(events):
+    policy = example()
+    admitted = admit(RECIPE, policy)
+    approved = ApprovedStreams(events, policy, NOW)
+    assert sandbox(policy).run(admitted, approved).rows == ()
+    events.donate(policy.stream("profile"), [(33, "en_GB")], NOW)
+    words = ("hello world today", "i got", "good bye", "Alas")
+    events.donate(policy.stream("keyboard"), [(text, 0.5, int(NOW)) for text in words], NOW)
+    found = sandbox(policy).run(admitted, approved)
+    assert found.failure is None
+    assert [RECIPE.label(place)[1] for place in RECIPE.bins_of(found.rows)] == [
+        *("hello world today", "i got (end)", "(other)")
+    ]
+    assert {RECIPE.label(place)[0] for place in RECIPE.bins_of(found.rows)} == {"[30, 40)"}
+
+
+def test_places_that_a_device_keeps_are_a_stream_like_others(events):
+    policy = replace(example(), streams=(EventStream("places", PLACE_FIELDS, 30),), fields=(), analyses=())
+    Rows(events.store, events.device).add(
+        PersonRows(*(np.array([each]) for each in (NOW, 2.35, 48.85, 1.0, np.nan))), None
+    )
+    streams = policy.streams[0]
+    anything = QuerySandbox((streams.schema,), AnyQueryOverFields(streams.names))
+    admitted = anything.admit(SqlQuery("SELECT lon, lat, time, weight, mark FROM places"))
+    found = anything.run(admitted, ApprovedStreams(events, policy, NOW))
+    assert found.rows == ((2.35, 48.85, int(NOW), 1.0, None),)
+
+
+def test_a_recipe_that_passes_the_check_is_a_request_that_names_what_it_reads():
+    price = RecipePrice.of(RECIPE)
+    assert check_recipe(RECIPE, example(), price.sum).answered
+    request = report_request(RECIPE, admit(RECIPE, example()), price.sum, bytes(32))
+    assert sorted(map(str, request.fields)) == ["keyboard.ngram", "profile.age"]
+    assert request.recipe.hex() == RECIPE.digest
+    assert request.achieved.epsilon < request.price.epsilon
+    with pytest.raises(Refused, match="knows no analysis"):
+        admit(replace(RECIPE, analysis="other"), example())
