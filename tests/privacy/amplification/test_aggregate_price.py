@@ -83,7 +83,9 @@ def test_a_price_that_no_cohort_reaches_is_refused():
         minimum_cohort(BitFlipLaw.asymmetric(3), 0, MICRO)
 
 
-@pytest.mark.parametrize("wrong", [{"honest": 0}, {"delta": 1}, {"delta": -1}, {"rounds": 0}, {"rounds": 10**7}])
+@pytest.mark.parametrize(
+    "wrong", [{"honest": 0}, {"delta": 1}, {"delta": -1}, {"rounds": 0}, {"rounds": 10**7}, {"honest": 10.5}]
+)
 def test_what_makes_no_sense_is_refused(wrong):
     options = {"law": BitFlipLaw.asymmetric(1), "honest": 10, "delta": MICRO} | wrong
     with pytest.raises(InputError):

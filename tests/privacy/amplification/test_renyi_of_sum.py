@@ -6,9 +6,11 @@ import mpmath
 import numpy as np
 import pytest
 from tests.privacy.amplification.exact_laws import configurations, coordinate, replacement
+from tests.privacy.amplification.exact_laws import divergence as exact_divergence
 
 from hazemap.errors import InputError
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
+from hazemap.privacy.amplification.certified_bounds import exp_bounds
 from hazemap.privacy.amplification.exact_sum import exact_sum
 from hazemap.privacy.amplification.neighbours import Neighbours, SumRound
 from hazemap.privacy.amplification.renyi_of_sum import renyi_of_sum, renyi_symmetric, zcdp_of_sum
@@ -61,6 +63,27 @@ def test_rounds_that_are_added_up_cost_more_than_by_the_exact_law_and_not_much_m
         price.plus(renyi_of_sum(law, 10**4, [3.0]))
     with pytest.raises(InputError, match="above"):
         price.epsilon(price.delta)
+
+
+def test_an_analyst_who_chooses_the_next_law_by_the_answer_stays_within_the_filter():
+    """The second law is either of two, whichever gives away more then; the filter counts the dearer one."""
+    first, second = (
+        (Fraction(1, 2), Fraction(1, 5)),
+        [(Fraction(1, 2), Fraction(1, 4)), (Fraction(2, 3), Fraction(1, 3))],
+    )
+    order = 6.0
+    dearer = max(renyi_of_sum(BitFlipLaw.unary(*law), 3, [order]).divergences[0] for law in second)
+    paid = renyi_of_sum(BitFlipLaw.unary(*first), 3, [order]).divergences[0] + dearer
+    for epsilon in (0.5, 1.0, 2.0):
+        gamma = exp_bounds(Fraction(epsilon))[1]
+        likely, unlikely = replacement(*first, 3, 2, 0)
+        rests = [replacement(*law, 3, *b) for law in second for b in configurations(3)]
+        delta = sum(
+            Fraction(p, sum(likely)) * max(exact_divergence(*rest, gamma * q / p) for rest in rests)
+            for p, q in zip(likely, unlikely, strict=True)
+        )
+        claimed = np.exp((order - 1) * (float(paid) - epsilon)) * (1 - 1 / order) ** (order - 1) / order
+        assert 0 < float(delta) <= claimed + 1e-11
 
 
 def test_zcdp_is_that_of_a_gaussian_for_large_sums_and_covers_every_order():

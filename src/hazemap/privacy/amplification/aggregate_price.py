@@ -69,8 +69,8 @@ def minimum_cohort(
 ) -> int:
     """The least number of honest reports in a sum whose exact price is at most ε, by bisection.
 
-    The price of n reports holds for every larger sum, so ε holds above it as well. (The price as computed falls with n
-    but for about 0.1 %, where the covers change. So a smaller n might do by as little, never a larger one fail.)
+    The price of n reports holds for every larger sum, by proof, so compare sizes with this number, not prices again:
+    where covers change, a price as computed might rise in its last digits.
     `Refused` where no sum up to 10⁸ is enough.
 
     >>> minimum_cohort(BitFlipLaw.asymmetric(4), 1, Fraction(1, 10**6))

@@ -21,7 +21,7 @@ def exact_sum(
 
     The questions may be chosen on the way, from what the rounds before said. The laws of the reports, the sizes of the
     sums and the number of rounds may not: they are the schedule. It covers whatever the other people hold. Tight to
-    about 0.5 % for δ ≥ 10⁻⁹ (the absolute errors of the transforms are below 10⁻¹¹); a bound for every δ.
+    about 1 % for δ ≥ 10⁻⁹ (the absolute errors of the transforms are below 10⁻¹¹); a bound for every δ.
 
     >>> from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
     >>> once = SumRound(BitFlipLaw.asymmetric(3), 10_000)

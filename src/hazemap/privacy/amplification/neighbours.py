@@ -52,6 +52,8 @@ class SumRound:
     times: int = 1
 
     def __post_init__(self) -> None:
+        if type(self.honest) is not int or type(self.times) is not int:
+            raise InputError("the reports of a sum and its rounds are counted in whole numbers")
         if self.honest < 1:
             raise InputError(f"a sum has 1 honest report or more, the person's own, not {self.honest}")
         if not 1 <= self.times <= MOST_ROUNDS:
