@@ -10,6 +10,7 @@ from hazemap.privacy.amplification.aggregate_price import aggregate_price, minim
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
 from hazemap.privacy.amplification.neighbours import Neighbours
+from hazemap.privacy.amplification.shuffle_bounds import clone_bound
 from hazemap.privacy.amplification.smallest_opened_sum import OpenedSum, honest_in_smallest_sum, pieces
 
 MICRO = Fraction(1, 10**6)
@@ -39,10 +40,18 @@ def test_a_price_is_never_above_the_local_one():
                 assert 0 < price.epsilon <= rounds * neighbours.local(law)
 
 
+def test_where_floats_give_up_clones_are_added_up_over_the_rounds():
+    law, delta = BitFlipLaw.asymmetric("0.5"), Fraction(1, 10**13)
+    price = aggregate_price(law, 10**6, delta, rounds=2)
+    assert price.bound == "clones (Feldman et al. 2022)"
+    assert price.epsilon == 2 * clone_bound(10**6, law.replacement, delta / 2)
+
+
 def test_a_random_report_costs_no_more_than_replacement_and_the_truth_is_below_it():
     """The bin is drawn from k = 3; the others hold what they like."""
     keep, turn_on, delta = Fraction(3, 4), Fraction(1, 4), Fraction(1, 50)
     law = BitFlipLaw.unary(keep, turn_on)
+    assert Neighbours.RANDOM_REPORT.allowed(delta, 3) == Fraction(3, 100)
     for honest in (1, 3, 5):
         price = aggregate_price(law, honest, delta, neighbours=Neighbours.RANDOM_REPORT, bins=3)
         assert price.epsilon <= aggregate_price(law, honest, delta).epsilon

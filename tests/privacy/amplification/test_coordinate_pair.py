@@ -46,7 +46,9 @@ def test_a_long_window_is_added_within_its_stated_error():
     assert slow.sum() - slow[cut : cut + len(quick.mass)].sum() < quick.outside < 1e-11
 
 
-@pytest.mark.parametrize(("coins", "heads"), [(1, 1e-12), (10, 0.5), (1000, 1e-3), (10**6, 0.9), (10**8, 0.377)])
+@pytest.mark.parametrize(
+    ("coins", "heads"), [(1, 1e-12), (10, 0.5), (1000, 1e-3), (10**6, 1e-6), (10**6, 0.9), (10**8, 0.377)]
+)
 def test_a_window_holds_all_but_its_tails(coins, heads):
     from scipy.stats import binom
 
@@ -55,6 +57,28 @@ def test_a_window_holds_all_but_its_tails(coins, heads):
     assert binom.cdf(law.start - 1, coins, heads) + binom.sf(end, coins, heads) <= law.outside
     middle = law.start + int(np.argmax(law.mass))
     assert law.mass.max() == pytest.approx(binom.pmf(middle, coins, heads), rel=1e-7)
+
+
+def test_what_a_window_leaves_out_is_added():
+    mass, chances = np.array([0.2, 0.5, 0.3]), (0.5, 0.5, 0.25, 0.75)
+    sure = CoordinatePair(chances, Window(0, mass, 0.0, 0.0, 0.0))
+    vague = CoordinatePair(chances, Window(0, mass, 0.0, 0.001, 0.02))
+    epsilon = np.array([-0.2, 0.0, 0.3])
+    missing = 0.02 + 0.001 * (1 + np.exp(epsilon))
+    assert vague.forward(epsilon) == pytest.approx(sure.forward(epsilon) + missing)
+    assert vague.backward(epsilon) == pytest.approx(sure.backward(epsilon) + missing)
+
+
+def test_ratios_that_errors_have_shuffled_are_sorted():
+    mass = np.array([0.1, 0.3, 0.05, 0.4, 0.15])
+    pair = CoordinatePair((0.5, 0.5, 0.25, 0.75), Window(0, mass, 0.0, 1e-15, 0.0))
+    one, zero = np.append(0, mass), np.append(mass, 0)
+    p, q = (one + zero) / 2, (one + 3 * zero) / 4
+    for epsilon in (-0.3, 0.0, 0.1, 0.4):
+        truth = np.maximum(0, p - np.exp(epsilon) * q).sum()
+        assert truth <= pair.forward(np.array([epsilon]))[0] <= truth + 1e-12
+        truth = np.maximum(0, q - np.exp(epsilon) * p).sum()
+        assert truth <= pair.backward(np.array([epsilon]))[0] <= truth + 1e-12
 
 
 def test_a_person_without_others_is_told_apart_by_their_own_coins():

@@ -25,6 +25,16 @@ def test_a_curve_is_dominated_at_its_points_and_between_them():
     assert told.delta(-50) == pytest.approx(1)
 
 
+def test_a_curve_with_rounding_in_it_and_a_rest_at_its_end_is_dominated_too():
+    noise = np.random.default_rng(3).uniform(0, 1e-4, len(LOSSES))
+    curve = np.minimum(1, 0.9 * response(1) + 0.02 + noise)
+    told = PrivacyLossDistribution.from_curve(STEP, -100, curve)
+    assert told.mass.min() >= 0
+    assert told.infinite == np.minimum.accumulate(curve)[-1] >= 0.02
+    assert all(told.delta(x) >= min(d, 0.9 * e + 0.02) for x, d, e in zip(LOSSES, curve, response(1), strict=True))
+    assert told.delta(1e3) >= 0.02
+
+
 def test_an_epsilon_is_the_least_that_its_delta_allows():
     told = PrivacyLossDistribution.from_curve(STEP, -100, response(1)).rounds(5)
     for delta in (0.9, 0.3, 1e-3, 1e-9):
@@ -59,7 +69,11 @@ def test_a_coarser_grid_and_cut_ends_only_raise_delta():
     coarse, cut = told.coarser(), told.compose(PrivacyLossDistribution(STEP, 0, np.ones(1), 0.0), 1e-4)
     assert len(coarse.mass) <= len(told.mass) // 2 + 2
     assert len(cut.mass) < len(told.mass)
+    ends = told.compose(PrivacyLossDistribution(STEP, 0, np.ones(1), 0.0), 0.21)
+    assert ends.infinite > 0.1
+    assert ends.first > told.first
     for epsilon in (-3.0, 0.0, 0.4, 1.1, 2.7):
+        assert ends.delta(epsilon) >= told.delta(epsilon)
         delta = told.delta(epsilon)
         assert delta * (1 - 1e-12) <= coarse.delta(epsilon) <= delta + 3e-3
         assert delta * (1 - 1e-12) <= cut.delta(epsilon) <= delta + 3e-4
