@@ -22,7 +22,7 @@ def variance(keep, turn_on, honest, share):
     ("epsilon", "honest", "share", "least"),
     [
         ("0.25", 10**5, "0.1", 1211),
-        (1, 100, 0, 45),
+        (2, 12, 0, 20),
         pytest.param("0.25", 10**5, 0, 477, marks=pytest.mark.slow),
         pytest.param(1, 10**4, "0.01", 52.7, marks=pytest.mark.slow),
         pytest.param("0.1", 10**4, "0.1", 2761, marks=pytest.mark.slow),

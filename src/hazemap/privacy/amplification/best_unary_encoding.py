@@ -86,7 +86,7 @@ def _least_turn_on(keep: Fraction, epsilon: Fraction, delta: Fraction, honest: i
     for _ in range(40):
         step = float(price(_exactly(guess)) / epsilon)
         low, high = (low, min(high, guess)) if step <= 1 else (max(low, guess), high)
-        if high < low * 1.002:
+        if high < low * 1.002 or 0.999 < step <= 1:
             break
         guess *= min(step, 3.0) ** 2 * 1.0005  # ε is about 1/√turn_on
         if not low < guess < high:
