@@ -13,6 +13,7 @@ from hazemap.codec import dumps, loads
 from hazemap.encoders.encoder import total
 from hazemap.engines.memory import MemoryTable
 from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.client import Client
 from hazemap.protocols.secure_aggregation.enrolment_proof import Challenge, origin
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
@@ -25,6 +26,7 @@ from hazemap.server.http_limits import HttpLimits
 from hazemap.server.http_routes import Application
 from hazemap.server.store import CampaignStore
 from hazemap.trust.device_tasks import KNOWN, Task, check
+from hazemap.trust.randomised_reports import randomised
 
 TOKEN, OPERATOR = "enrolment token of the tests", "operator token of the tests"
 AS_OPERATOR = {"Authorization": f"Bearer {OPERATOR}"}
@@ -113,7 +115,8 @@ class FakeDevice:
         def contribution(terms: SessionParameters) -> np.ndarray:
             check(task, terms)
             self.contributed.append((task.campaign, task.round))
-            return total(task.question.encoder, table)
+            sums = total(task.question.encoder, table)
+            return sums if task.randomiser is None else randomised(task.randomiser, sums, Stream.from_os())
 
         return Client(self.identity, Anything(), contribution)
 

@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 
 from hazemap.algorithms import Adaptive, FittedLevel, Flat, PrivateBoundingBox
-from hazemap.privacy.budget import PureDP
+from hazemap.codec import dumps
+from hazemap.errors import InputError
+from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.releases import Release
-from hazemap.server.campaign_spec import Campaign, Deadlines
+from hazemap.server.campaign_spec import Campaign, Deadlines, campaign_from
+from hazemap.server.privacy_statement import prices as statement_prices
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
+from hazemap.tables.contribution_bounding import AtMostRows
 from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
+from hazemap.trust.randomised_reports import ReportPrices
 
 from .fleet import Town, crowd
 
@@ -95,6 +100,52 @@ def test_the_release_is_what_its_own_answers_give(tmp_path):
     assert "secure aggregation" in said
     assert "the noise of 9 of them is enough" in said
     assert "each round asks people drawn anew" in said
+
+
+def test_a_campaign_of_reports_says_what_one_alone_and_all_sums_cost(tmp_path):
+    """Twelve people at a (16, 10^−3): the crowd's square is the largest but for a chance below 10^−6."""
+    devices = crowd(12)
+    budget, local = ApproxDP(16, "0.001"), Fraction(16)
+    ordered = campaign(algorithm=Flat(TREE, 1), budget=budget, local_epsilon=local)
+    town, status, release = played(tmp_path, devices, ordered)
+    assert status["state"] == "done", status
+    [record] = town.ledger.history("town")
+    assert record.charge.price == budget
+    [exchange] = release.transcript
+    law = ReportPrices(budget, ordered.cohort, local).law(exchange.question.share)
+    where = truth(devices, 1)
+    noise = [int(n) - where[int(cell)] for cell, n in zip(TREE.children(TREE.root), exchange.answer.sums, strict=True)]
+    assert np.abs(noise).max() < 6 * float(np.sqrt(law.variance(12, np.array([12.0])))[0]) + 1
+    assert release.statement.noise == "bits flipped by each person"
+    said = release.statement.text()
+    for words in ("ε₀ = 16", "(16, 0.001)", "Rényi divergences", "among 5 honest", "costs twice"):
+        assert words in said, said
+    prices = statement_prices(release.statement)
+    assert prices == ReportPrices(budget, ordered.cohort, local)
+    assert np.array_equal(release.replay(prices).map.unbiased, release.map.unbiased)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"budget": ApproxDP(1, "1e-6")}, "spends pure ε"),
+        ({"local_epsilon": Fraction(100)}, "most local epsilon"),
+        ({"local_epsilon": 4}, "most local epsilon"),
+        ({"local_epsilon": Fraction(4), "budget": ZCDP(1)}, "pure ε or"),
+        ({"local_epsilon": Fraction(4), "algorithm": Flat(TREE, 2, AtMostRows(2))}, "a report of one row"),
+        ({"local_epsilon": Fraction(4), "budget": ApproxDP(1, "1e-13")}, "delta is 10"),
+    ],
+    ids=str,
+)
+def test_a_campaign_whose_reports_could_not_be_made_is_refused(changes, words):
+    with pytest.raises(InputError, match=words):
+        campaign(**changes)
+
+
+def test_an_older_campaign_is_read_and_one_without_reports_is_written_as_it_was():
+    plain, local = campaign(), campaign(local_epsilon=Fraction(4), budget=ApproxDP(1, "1e-6"))
+    assert "local_epsilon" not in dumps(plain)
+    assert [campaign_from(dumps(each)) for each in (plain, local)] == [plain, local]
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ Two-sample chi-square tests; each fails by chance with probability 1e-7, and has
 """
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
@@ -125,6 +126,41 @@ def test_a_method_runs_on_real_secure_sums():
     trust = SecureAggregation(TOWN, Cohort(30, 15, Fraction(1, 5), Fraction(1, 10)), dropping=Fraction(1, 20))
     made = run(Flat(TREE, 1), trust, PureDP(8), Unrecorded()).value
     assert made.unbiased.argmax() == 0
+
+
+def reported(trust, budget, times):
+    """Two numbers of so many answers: the cell of everybody, and one of nobody."""
+    answers = []
+    while len(answers) < times:
+        with suppress(NotOpened):
+            answers.append(trust.answer(Query(CORNERS, 1), budget))
+    crowd = [int(answer.sums[0]) for answer in answers]
+    return crowd, [number for answer in answers for number in answer.sums[1:].tolist()]
+
+
+CORNERS = Counts(Leaves.at_level(TREE, 1), AtMostRows(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", [PureDP("0.5"), ZCDP("0.4")], ids=str)
+def test_reports_have_one_law(budget):
+    cohort = replace(COHORT, dropout=Fraction(1, 6))
+    local = {"dropping": Fraction(1, 20), "local_epsilon": Fraction(3)}
+    real = reported(SecureAggregation(TOWN, cohort, **local), budget, 120)
+    simulated = reported(SimulatedSecureAggregation(TOWN, cohort, **local), budget, 2_000)
+    # The twin's reports have a local ε of a third.
+    twin = reported(
+        SimulatedSecureAggregation(TOWN, cohort, **local | {"local_epsilon": Fraction(1, 3)}), budget, 2_000
+    )
+    for mine, theirs, others in zip(real, simulated, twin, strict=True):
+        assert alike(mine, theirs) > ERROR > alike(mine, others)
+
+
+def test_a_method_runs_on_reports_in_real_secure_sums():
+    trust = SecureAggregation(TOWN, Cohort(30, 15, Fraction(1, 5), Fraction(1, 10)), local_epsilon=Fraction(16))
+    made = run(Flat(TREE, 1), trust, PureDP(8), Unrecorded()).value
+    assert made.unbiased.argmax() == 0
+    assert made.unbiased.sum() == pytest.approx(30, abs=3)
 
 
 def test_what_a_secure_sum_cannot_do_is_refused():

@@ -34,7 +34,7 @@ ORDER, MAP, PEOPLE, TIME = "The order", "The map", "The people", "Time"
     epilog="Example: [bold]hazemap campaign start --name commuters --purpose 'where people live' "
     "--box=-74.02,40.70,-73.93,40.80 --epsilon 1 --people 2000 --token-file operator.token[/bold]"
 )
-@options(RELEASE, "epsilon", "dataset", "box", "cells", "method", "bounding")
+@options(RELEASE, "epsilon", "delta", "dataset", "box", "cells", "method", "bounding")
 def start(
     ctx: typer.Context,
     token_file: TokenFile,
@@ -71,6 +71,14 @@ def start(
             help="What the server may do.",
         ),
     ] = "malicious",
+    local_epsilon: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            rich_help_panel=PEOPLE,
+            help="Each person randomises their own report, with an ε of this at most. No noise is added in shares.",
+        ),
+    ] = None,
     stage: Annotated[
         float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long devices have for each stage.")
     ] = 120.0,
@@ -118,6 +126,7 @@ def start(
         cohort=cohort,
         deadlines=replace(Deadlines.all(stage, quiet), masked=upload or stage),
         wait=wait,
+        local_epsilon=None if local_epsilon is None else exact(local_epsilon, "--local-epsilon"),
     )
     with operator(server, token_file, trust_certificate) as line:
         begin(line, campaign, as_json, server)
@@ -126,6 +135,7 @@ def start(
 def begin(line: "Operator", campaign: "Campaign", as_json: bool, server: str) -> None:
     """Send a campaign to its server, and say what it is about."""
     from hazemap.codec import dumps
+    from hazemap.server.privacy_statement import noise_of
 
     line.post("/v1/campaigns", dumps(campaign).encode())
     name, cohort = campaign.name, campaign.cohort
@@ -134,7 +144,7 @@ def begin(line: "Operator", campaign: "Campaign", as_json: bool, server: str) ->
         facts,
         as_json,
         f"{name}: {campaign.budget} from {cohort.people:,} people a round, in {len(cohort.shards):,} shards",
-        *(f"  {line}" for line in cohort.assumptions),
+        *(f"  {line}" for line in (*cohort.assumptions, *noise_of(campaign))),
         f"Watch it: hazemap campaign watch {name}",
     )
 

@@ -73,6 +73,9 @@ CLOSED_LIST: tuple[type, ...] = (
 RENAMED: Mapping[str, str] = {"outside": "nowhere", "value_encoding": "gauge", "district_squares": "parcels"}
 """Fields whose name in texts is older than the one in the code: their digests stay what they were."""
 
+YOUNGER: Mapping[str, frozenset[str]] = {"Task": frozenset({"randomiser"}), "Campaign": frozenset({"local_epsilon"})}
+"""Optional fields, by type, that are left out of texts where they are None: older texts and digests stay."""
+
 UNIONS: Mapping[type, tuple[type, ...]] = {Tree: TREES, Partition: PARTITIONS, Encoder: ENCODERS}
 """What may stand where a field is annotated with a protocol. For a protocol of methods it is those of `known`."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.codec.allowed_types import CLOSED_LIST, RENAMED, UNIONS, written_name
+from hazemap.codec.allowed_types import CLOSED_LIST, RENAMED, UNIONS, YOUNGER, written_name
 from hazemap.codec.json_parser import FILE, Limits, counted
 from hazemap.errors import CodecError, HazemapError, PlugInError
 from hazemap.field_types import ANYTHING, FieldType, kind_of, kinds_of
@@ -157,6 +157,12 @@ class _Reader:
                 raise CodecError(f"{fields!r:.40} is no {name}")
             return known[fields]
         kinds = {key: (RENAMED.get(key, key), kind) for key, kind in kinds_of(class_).items()}
+        if isinstance(fields, dict):
+            for key in YOUNGER.get(name, ()):
+                if key not in fields:
+                    del kinds[key]
+                elif fields[key] is None:
+                    raise CodecError(f"{name}.{key} is left out where it is None: a thing has one text")
         if not isinstance(fields, dict) or fields.keys() != {key for key, _ in kinds.values()}:
             found = sorted(fields) if isinstance(fields, dict) else fields
             raise CodecError(f"{name} has the fields {sorted(key for key, _ in kinds.values())}, not {found!r:.200}")

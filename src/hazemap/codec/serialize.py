@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hazemap.codec.allowed_types import RENAMED, written_name
+from hazemap.codec.allowed_types import RENAMED, YOUNGER, written_name
 from hazemap.errors import CodecError
 from hazemap.tables.contribution_bounding import Outside
 
@@ -31,9 +31,11 @@ def _write(thing: Any, once: dict[Any, int]) -> Any:  # noqa: PLR0911 - one answ
         large = getattr(thing, "travels_once", False)
         if large and thing in once:
             return {"again": once[thing]}
-        names = sorted(f.name for f in dataclasses.fields(thing))  # the order of the text, and of reading
+        own = written_name(type(thing))
+        left_out = {name for name in YOUNGER.get(own, ()) if getattr(thing, name) is None}
+        names = sorted({f.name for f in dataclasses.fields(thing)} - left_out)  # the order of the text, and of reading
         fields = {RENAMED.get(name, name): _write(getattr(thing, name), once) for name in names}
-        written = {written_name(type(thing)): fields}
+        written = {own: fields}
         if large:
             once[thing] = len(once)
         return written

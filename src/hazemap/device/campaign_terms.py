@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from hazemap.codec import dumps
 from hazemap.device.encrypted_store import EncryptedStore, Write
+from hazemap.privacy.budget import PureDP
 from hazemap.trust.device_tasks import Task
 
 WHAT = {"purpose": "its purpose", "budget": "its budget", "cohort": "its cohort, or the mode of its protocol"}
@@ -59,4 +60,5 @@ class CampaignTerms:
 
 
 def _terms(task: Task) -> dict[str, str]:
-    return {"purpose": task.purpose, "budget": str(task.budget.epsilon), "cohort": dumps(task.cohort)}
+    budget = str(task.budget.epsilon) if isinstance(task.budget, PureDP) else dumps(task.budget)
+    return {"purpose": task.purpose, "budget": budget, "cohort": dumps(task.cohort)}

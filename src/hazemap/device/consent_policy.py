@@ -13,7 +13,7 @@ from typing import Any
 
 from hazemap.device.query_description import described
 from hazemap.errors import FileError, InputError, Refused
-from hazemap.privacy.budget import exact
+from hazemap.privacy.budget import ZCDP, PureDP, exact
 from hazemap.protocols.secure_aggregation.minimum_parameters import MinimumParameters
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.recipes.policy import MOST_DAYS, MOST_REPORTS, Carrier
@@ -58,6 +58,7 @@ class Policy:
     reports: int = 1_000
     no_fields: tuple[str, ...] = ()
     carriers: tuple[str, ...] = tuple(each.value for each in Carrier)
+    delta: Fraction = Fraction(1, 100_000)
 
     def __post_init__(self) -> None:
         for name in ("campaign", "period", "local"):
@@ -66,6 +67,9 @@ class Policy:
             if value < 0:
                 raise InputError(f"{what} is 0 or more, not {value}")
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "delta", exact(self.delta, "the most delta of a period"))
+        if not 0 <= self.delta < 1:
+            raise InputError(f"the most delta of a period is 0 to below 1, not {self.delta}")
         object.__setattr__(self, "corrupt", exact(self.corrupt, "the part of a shard that works with the server"))
         if not 0 <= self.corrupt < 1:
             raise InputError(f"the part of a shard that works with the server is 0 to below 1, not {self.corrupt}")
@@ -132,7 +136,7 @@ class Policy:
             for reason in (self._who(task), self._price(task), self._assumption(task)):
                 if reason:
                     return reason
-            self.floors().check(terms)
+            self.floors(task).check(terms)
             if reason := self._question(task):
                 return reason
             check(task, terms)
@@ -140,8 +144,8 @@ class Policy:
             return str(error)
         return None
 
-    def floors(self) -> MinimumParameters:
-        """What the protocol's client insists on."""
+    def floors(self, task: Task | None = None) -> MinimumParameters:
+        """What the protocol's client insists on. It sends its vector without noise only if the task randomises it."""
         modes = frozenset(mode for mode, name in MODES.items() if name in self.modes)
         return MinimumParameters(
             clients=max(self.people, self.survivors),
@@ -149,6 +153,7 @@ class Policy:
             corrupt=self.corrupt,
             longest=self.longest,
             modes=modes,
+            randomised=task is not None and task.randomiser is not None,
         )
 
     def _who(self, task: Task) -> str | None:
@@ -170,10 +175,18 @@ class Policy:
         yield purpose, "purpose", _fits(purpose, self.purposes) and not _fits(purpose, self.no_purposes)
 
     def _price(self, task: Task) -> str | None:
-        if task.price.epsilon > task.budget.epsilon:
+        if isinstance(task.budget, ZCDP):
+            return "a campaign says its price in epsilon, or in epsilon and delta; this one says it in rho"
+        if task.price.rho > task.budget.rho:
             return f"this round costs {task.price}, more than its whole campaign ({task.budget})"
-        if task.price.epsilon > self.campaign:
-            return f"this round costs {task.price}, but one campaign may cost {float(self.campaign):.6g} in all"
+        whole = task.price if isinstance(task.price, PureDP) else task.budget
+        if whole.epsilon > self.campaign:
+            return f"this round costs {whole}, but one campaign may cost {float(self.campaign):.6g} in all"
+        if task.randomiser is not None and task.randomiser.replacement > self.local:
+            return (
+                f"each report by itself would cost ε₀ = {float(task.randomiser.replacement):.6g}, but on this device it"
+                f" may cost {float(self.local):.6g}"
+            )
         return None
 
     def _assumption(self, task: Task) -> str | None:
@@ -201,6 +214,7 @@ _PAGE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("campaign", "campaign", "The most ε that one campaign, or one analysis in its period, may cost in all."),
         ("period", "period", "The most ε that all campaigns and recipes together may cost in this many days:"),
         ("days", "days", "the length of that time."),
+        ("delta", "delta", "The most δ that all campaigns together may cost in it, where people randomise reports."),
     ),
     "cohort": (
         ("people", "people", "The least people that are asked together in one secure sum."),

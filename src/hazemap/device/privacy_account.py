@@ -15,10 +15,13 @@ import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
+from typing import Any
 
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.recipe_charge import Spending, recipe_charges, spending
+from hazemap.privacy.aggregate_zcdp import SPILL
+from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.trust.device_tasks import Task
 
 
@@ -35,6 +38,8 @@ class DeviceCharge:
     session: str
     epsilon: Fraction
     time: datetime
+    rho: Fraction | None = None
+    delta: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -47,31 +52,38 @@ class PrivacyAccount:
     def charges(self) -> list[DeviceCharge]:
         """Every charge for a campaign, the oldest first; those for recipes are in `recipe_charge`."""
         found = (json.loads(plain) for _, plain in self.store.records("charges", self.device))
-        return [
-            DeviceCharge(**{**each, "epsilon": Fraction(each["epsilon"]), "time": datetime.fromisoformat(each["time"])})
-            for each in found
-            if "campaign" in each
-        ]
+        return [_read(each) for each in found if "campaign" in each]
 
     def spent(self, days: int, now: datetime) -> Spending:
         """What campaigns cost in the last `days`, in every unit: a pure ε is (ε, 0), and ρ = ε²/2."""
-        charges = [each.epsilon for each in self.charges() if each.time > now - timedelta(days=days)]
-        rho = sum((epsilon**2 / 2 for epsilon in charges), Fraction(0))
-        return Spending(sum(charges, Fraction(0)), Fraction(0), rho, Fraction(0), len(charges))
+        since = now - timedelta(days=days)
+        charges = [each for each in self.charges() if each.time > since]
+        shared = [each.rho for each in charges if each.rho is not None]
+        pure = [each.epsilon**2 / 2 for each in charges if each.rho is None]
+        return Spending(
+            spent(charges),
+            sum({each.campaign: each.delta for each in charges if each.rho is not None}.values(), Fraction(0)),
+            sum(shared + pure, Fraction(0)),
+            len(shared) * SPILL,
+            len(charges),
+        )
 
     def refusal(self, task: Task, policy: Policy, now: datetime) -> str | None:
         """Why this round cannot be paid; None where it can."""
-        price, charges = task.price.epsilon, self.charges()
-        campaign = spent(charges, campaign=task.campaign)
+        charges = self.charges()
+        price, campaign = self.price(task, charges), spent(charges, campaign=task.campaign)
         if campaign + price > policy.campaign:
             return (
                 f"this round costs ε = {shown(price)} and {shown(campaign)} is spent, but one campaign may cost"
                 f" {shown(policy.campaign)} in all"
             )
-        if campaign + price > task.budget.epsilon:
+        if isinstance(task.price, ZCDP):
+            if reason := _beyond_rho(task, charges) or _beyond_delta(task, policy, charges, now):
+                return reason
+        elif campaign + price > _whole(task):
             return (
                 f"this round costs ε = {shown(price)} and {shown(campaign)} is spent, but this campaign said it"
-                f" would cost {shown(task.budget.epsilon)} in all"
+                f" would cost {shown(_whole(task))} in all"
             )
         recipes = spending(recipe_charges(self.store, self.device), policy.days, now).epsilon
         period = spent(charges, since=now - timedelta(days=policy.days)) + recipes
@@ -82,6 +94,14 @@ class PrivacyAccount:
             )
         return None
 
+    def price(self, task: Task, charges: list[DeviceCharge] | None = None) -> Fraction:
+        """The ε that a round adds to what was spent; that of its whole campaign, once, where it shares out a ρ."""
+        if isinstance(task.price, PureDP):
+            return task.price.epsilon
+        charges = self.charges() if charges is None else charges
+        paid = max((c.epsilon for c in _shared(charges, task.campaign)), default=Fraction(0))
+        return max(Fraction(0), _whole(task) - paid)
+
     def charge(self, task: Task, session: bytes, now: datetime) -> Write:
         """The statement that charges a round; it fails if another process has charged this device meanwhile."""
         number = self.store.next_number("charges", self.device)
@@ -89,19 +109,64 @@ class PrivacyAccount:
             "campaign": task.campaign,
             "round": task.round,
             "session": session.hex(),
-            "epsilon": str(task.price.epsilon),
+            "epsilon": str(task.price.epsilon if isinstance(task.price, PureDP) else _whole(task)),
             "time": now.isoformat(),
         }
+        if isinstance(task.price, ZCDP) and isinstance(task.budget, ApproxDP):
+            charge |= {"rho": str(task.price.rho), "delta": str(task.budget.delta)}
         return self.store.added("charges", self.device, number, json.dumps(charge).encode())
 
 
 def spent(charges: list[DeviceCharge], campaign: str | None = None, since: datetime | None = None) -> Fraction:
     """The sum of charges, of one campaign and from a moment on where they are given.
 
-    A charge of the future, as a clock that was set back sees it, counts.
+    A charge of the future, as a clock that was set back sees it, counts. Charges that share out the ρ of their campaign
+    each name the ε of the whole; it counts once.
     """
-    chosen = (c for c in charges if campaign in (None, c.campaign) and (since is None or c.time > since))
-    return sum((c.epsilon for c in chosen), Fraction(0))
+    chosen = [c for c in charges if campaign in (None, c.campaign) and (since is None or c.time > since)]
+    whole: dict[str, Fraction] = {}
+    for charge in chosen:
+        if charge.rho is not None:
+            whole[charge.campaign] = max(charge.epsilon, whole.get(charge.campaign, Fraction(0)))
+    return sum((c.epsilon for c in chosen if c.rho is None), sum(whole.values(), Fraction(0)))
+
+
+def _read(record: dict[str, Any]) -> DeviceCharge:
+    rationals = {name: Fraction(record[name]) for name in ("epsilon", "rho", "delta") if name in record}
+    read: dict[str, Any] = record | rationals | {"time": datetime.fromisoformat(record["time"])}
+    return DeviceCharge(**read)
+
+
+def _shared(charges: list[DeviceCharge], campaign: str) -> list[DeviceCharge]:
+    return [charge for charge in charges if charge.campaign == campaign and charge.rho is not None]
+
+
+def _whole(task: Task) -> Fraction:
+    """The ε of a campaign. The policy has refused those that name none."""
+    return Fraction(0) if isinstance(task.budget, ZCDP) else task.budget.epsilon
+
+
+def _beyond_rho(task: Task, charges: list[DeviceCharge]) -> str | None:
+    """ρ's add, however a campaign's questions depend on its answers (Bun and Steinke 2016, lemma 2.3)."""
+    spent_rho = sum((charge.rho or Fraction(0) for charge in _shared(charges, task.campaign)), Fraction(0))
+    if spent_rho + task.price.rho <= task.budget.rho:
+        return None
+    return (
+        f"this round costs ρ = {shown(task.price.rho)} and {shown(spent_rho)} is spent, but this campaign said it would"
+        f" cost {task.budget}, which is ρ = {shown(task.budget.rho)}, in all"
+    )
+
+
+def _beyond_delta(task: Task, policy: Policy, charges: list[DeviceCharge], now: datetime) -> str | None:
+    since = now - timedelta(days=policy.days)
+    deltas = {charge.campaign: charge.delta for charge in charges if charge.time > since}
+    deltas[task.campaign] = task.budget.delta if isinstance(task.budget, ApproxDP) else Fraction(0)
+    if (total := sum(deltas.values(), Fraction(0))) <= policy.delta:
+        return None
+    return (
+        f"with this campaign δ = {float(total):.3g} would be spent in {policy.days} days, but all campaigns together"
+        f" may cost {float(policy.delta):.3g} in that time"
+    )
 
 
 def shown(epsilon: Fraction) -> str:

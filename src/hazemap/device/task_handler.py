@@ -28,6 +28,7 @@ from hazemap.device.query_description import described
 from hazemap.device.row_store import Rows
 from hazemap.device.session_records import Record, Sessions
 from hazemap.errors import CodecError, FileError, HazemapError, Refused
+from hazemap.privacy.distributed_noise import NoAddedNoise
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.client import Client
 from hazemap.protocols.secure_aggregation.messages import Invitation, Stage
@@ -35,6 +36,7 @@ from hazemap.protocols.secure_aggregation.session_parameters import SessionParam
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.trust.checked_contribution import contribution
 from hazemap.trust.device_tasks import KNOWN, Task
+from hazemap.trust.randomised_reports import randomised
 
 ENVELOPE = Limits(length=1 << 26, items=1 << 10, work=0, depth=2)
 """The work of a server: a few fields, one of them a message in base64 and one a task as text."""
@@ -208,7 +210,7 @@ class Answering:
         saved: list[bytes] = []
         client = Client(
             self._identity,
-            self.policy.floors(),
+            self.policy.floors(task),
             lambda terms: self._contribution(text, terms, said, now),
             saved.append,
             stream=self.stream,
@@ -226,7 +228,7 @@ class Answering:
         client = Client.resume(
             record.state,
             self._identity,
-            self.policy.floors(),
+            self.policy.floors(task_of(record.task)),
             lambda terms: self._contribution(record.task, terms, said, now),
             saved.append,
             stream=self.stream,
@@ -248,16 +250,20 @@ class Answering:
         """
         task = task_of(text)
         self._can_pay(task, now)
+        price = self._account.price(task)
         said.writes.append(self._account.charge(task, terms.session, now))
         own = Rows(self.store, self.device)
         sums, trouble = contribution(task.question.encoder, lambda: own.table(self._sampling, task.campaign))
-        noise = f"noise of scale {float(terms.noise.scale):.4g}, made by {terms.noise.parties:,} people or more"
+        if isinstance(terms.noise, NoAddedNoise):
+            noise = f"randomised here by {task.randomiser}, in a sum with {terms.noise.parties:,} people or more"
+        else:
+            noise = f"noise of scale {float(terms.noise.scale):.4g}, made by {terms.noise.parties:,} people or more"
         touched = f"your rows touch {int(np.count_nonzero(sums)):,} of the {terms.size:,} numbers"
         if trouble is not None:
             logger.warning("device %d answers as if it had no rows: counting them failed (%s)", self.device, trouble)
             touched = f"your rows could not be counted ({trouble}), so the answer is that of somebody without rows"
-        said.line = said.line.charged(task.price.epsilon, f"{_described(text)}; {touched}; {noise}")
-        return sums
+        said.line = said.line.charged(price, f"{_described(text)}; {touched}; {noise}")
+        return sums if task.randomiser is None else randomised(task.randomiser, sums, self.stream)
 
     def _can_pay(self, task: Task, now: datetime) -> None:
         reason = self._account.refusal(task, self.policy, now)

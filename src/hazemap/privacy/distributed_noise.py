@@ -84,6 +84,35 @@ class DistributedNoise:
         return Fraction(people, self.parties)
 
 
+@dataclass(frozen=True)
+class NoAddedNoise:
+    """Nothing is added to reports that were randomised on their devices: the noise is in them.
+
+    `parties` is the number of people whose reports are certain to be in the sum, of which its price follows.
+
+    >>> reports = NoAddedNoise(parties=800)
+    >>> reports.share(Stream.from_os(), 4).tolist(), reports.bits(1000, 1, 65_536)
+    ([0, 0, 0, 0], 11)
+    """
+
+    parties: int
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not 1 <= self.parties < 1 << 40:
+            raise InputError(f"noise is made by 1 to 2^40 people together, not by {self.parties}")
+
+    def share(self, stream: Stream, size: int) -> NDArray[np.int64]:  # noqa: ARG002 - as `DistributedNoise.share`
+        """Zeros."""
+        return np.zeros(size, dtype=np.int64)
+
+    def bits(self, people: int, most: int, size: int) -> int:  # noqa: ARG002 - as `DistributedNoise.bits`
+        """Digits b of a modulus 2^b in which sums of 0 … `most` of `people` fit: always, 0 … 2^(b−1) − 1."""
+        if type(most) is not int or type(people) is not int or people < 1 or most < 0:
+            raise InputError("a modulus is for whole numbers of people, 1 or more, and votes, 0 or more")
+        return (people * most).bit_length() + 1
+
+
 @lru_cache(maxsize=1024, typed=True)
 def _bits(scale: Fraction, shape: Fraction, largest: int, size: int) -> int:
     """The least b with size · (P(Z ≥ 2^(b−1) − largest) + P(−Z ≥ 2^(b−1) + 1)) < 2^−40 by Chernoff's bound."""

@@ -39,6 +39,8 @@ _LONGEST = 1 << 63  # of a denominator
 class Randomiser(Protocol):
     """What one person does to their vector, and what the sum of all says of the truth."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def chances(self) -> tuple[float, float]:
         """p, with which the 1 is kept, and q, with which a zero is turned on."""

@@ -56,22 +56,30 @@ class CohortFacts:
     corrupt: Fraction
     sampling: str
     mode: str
+    local_epsilon: Fraction | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.local_epsilon is not None and self.local_epsilon <= 0:
+            raise InputError("the local epsilon of reports is above 0")
         if min(self.people, self.shard) < 1 or not (0 <= self.dropout < 1 and 0 <= self.corrupt < 1):
             raise InputError("a cohort is 1 person or more, in shards of which parts below 1 are assumed")
 
     def to_json(self) -> dict[str, object]:
         """A plain dict for `json.dumps`."""
-        return asdict(self) | {"dropout": str(self.dropout), "corrupt": str(self.corrupt)}
+        rationals = {name: str(getattr(self, name)) for name in ("dropout", "corrupt", "local_epsilon")}
+        if self.local_epsilon is None:
+            del rationals["local_epsilon"]
+        return {name: value for name, value in asdict(self).items() if value is not None} | rationals
 
     @classmethod
     def from_json(cls, data: object) -> "CohortFacts":
         """What `to_json` wrote; `CodecError` for anything else."""
-        if not isinstance(data, Mapping) or data.keys() != cls.__dataclass_fields__.keys():
+        younger = {"local_epsilon"} & (data.keys() if isinstance(data, Mapping) else set())
+        fields = cls.__dataclass_fields__.keys() - {"local_epsilon"}
+        if not isinstance(data, Mapping) or data.keys() != fields | younger:
             raise CodecError(f"a cohort in a statement has the fields {', '.join(cls.__dataclass_fields__)}")
-        parts = {name: data[name] for name in ("dropout", "corrupt")}
+        parts = {name: data[name] for name in ("dropout", "corrupt", *younger)}
         if not all(isinstance(part, str) and len(part) <= 100 for part in parts.values()):
             raise CodecError("the parts of a cohort are rationals as text, like '1/10'")
         try:

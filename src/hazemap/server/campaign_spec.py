@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any, cast
 
 from hazemap.algorithms import METHODS, LocateBox, PrivateBoundingBox
@@ -12,12 +13,14 @@ from hazemap.cells import Tree
 from hazemap.codec import CLOSED_LIST, UNIONS, Limits, loads
 from hazemap.errors import InputError
 from hazemap.noisy_queries import Algorithm
-from hazemap.privacy.budget import PureDP
+from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.specs.method_from_name import among_devices
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.tables.contribution_bounding import Bounding, Outside, RowIsPerson
-from hazemap.trust.cohort_assumptions import Cohort
+from hazemap.trust.cohort_assumptions import Cohort, SecureSumPrices
 from hazemap.trust.device_tasks import KNOWN as OF_TASKS
+from hazemap.trust.device_tasks import pure
+from hazemap.trust.randomised_reports import ReportPrices, check_budget, check_most
 
 LONGEST = 7 * 24 * 3600
 """Seconds that a device may be given for an answer, or a campaign for its people to come."""
@@ -61,6 +64,9 @@ class Deadlines:
 class Campaign:
     """A map to be made by devices: who asks what, why, at which price, and whom.
 
+    With a `local_epsilon` each person randomises their own report, by an ε of that at most (for a replacement), and the
+    reports are added in secure sums without further noise: then the budget, against the sums, may be (ε, δ).
+
     `name` is the campaign's own, and is used once; `dataset` pays, in the ledger. `wait` is how many seconds each
     round waits for enough devices to be there; `attempts` is how often a shard is begun that cannot be opened.
 
@@ -78,11 +84,12 @@ class Campaign:
     purpose: str
     dataset: str
     algorithm: Algorithm[CellMap]
-    budget: PureDP
+    budget: PureDP | ApproxDP
     cohort: Cohort
     deadlines: Deadlines = Deadlines()
     wait: float = 3600
     attempts: int = 3
+    local_epsilon: Fraction | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", self.name):
@@ -99,10 +106,7 @@ class Campaign:
             raise InputError(
                 f"devices know hazemap's own cells and bounding rules only, not a {type(self.asking.tree).__name__}"
             )
-        if not isinstance(self.budget, PureDP):
-            raise InputError(
-                f"devices add discrete Laplace noise, so a campaign spends pure ε: found {self.budget!s:.80}"
-            )
+        self._check_reports()
         if isinstance(self.bounding, RowIsPerson):
             raise InputError(
                 "a device is a person: bound the rows that each may give ('one row', rows:K, cells:K, 'one vote')"
@@ -113,6 +117,24 @@ class Campaign:
             raise InputError(f"a campaign waits 0 to {LONGEST:,} seconds for its people, not {self.wait!r:.40}")
         if type(self.attempts) is not int or not 1 <= self.attempts <= 5:
             raise InputError(f"a shard is begun 1 to 5 times, not {self.attempts!r:.40}")
+
+    def _check_reports(self) -> None:
+        if self.local_epsilon is None:
+            if not isinstance(self.budget, PureDP):
+                raise InputError(
+                    f"devices add discrete Laplace noise, so a campaign spends pure ε: found {self.budget!s:.80}; with "
+                    "a local epsilon each person randomises their own report, and it may spend (ε, δ)"
+                )
+            return
+        if not isinstance(self.budget, PureDP | ApproxDP):
+            raise InputError(f"a campaign spends pure ε or (ε, δ), not {self.budget!s:.80}")
+        check_most(self.local_epsilon)
+        check_budget(self.budget)
+        if self.bounding.sensitivity.l1 != 1:
+            raise InputError(
+                f"each person randomises a report of one row, not of {self.bounding}: bound it by 'one row', or leave "
+                "the local epsilon out"
+            )
 
     @classmethod
     def of(cls, spec: ReleaseSpec, *, most_numbers: int, **own: Any) -> "Campaign":
@@ -142,6 +164,13 @@ class Campaign:
         if isinstance(self.algorithm, PrivateBoundingBox):
             return self.algorithm.method
         return cast(MethodOfBox, self.algorithm)
+
+
+def prices_of(campaign: Campaign) -> SecureSumPrices | ReportPrices:
+    """What a share of its budget buys among its people."""
+    if campaign.local_epsilon is not None:
+        return ReportPrices(campaign.budget, campaign.cohort, campaign.local_epsilon)
+    return SecureSumPrices(pure(campaign.budget), campaign.cohort)
 
 
 KNOWN: tuple[type, ...] = (Campaign, Deadlines, *OF_TASKS, *METHODS)

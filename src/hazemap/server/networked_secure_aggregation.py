@@ -18,9 +18,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hazemap.codec import dumps
-from hazemap.errors import InputError, NotOpened, Unanswerable
+from hazemap.errors import InputError, NotOpened, TranscriptMismatch, Unanswerable
 from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.budget import Budget
+from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.device_enrolment import Enrolled, named
@@ -31,8 +32,9 @@ from hazemap.server.secure_sum_plan import COLUMNS, SecureSumPlan, ShardOutcome,
 from hazemap.server.shard import Seating
 from hazemap.server.store import CampaignStore, Write
 from hazemap.trust.cohort_assumptions import Sampling, SecureSumPrices, noisy_answer
-from hazemap.trust.device_tasks import Task, pure
+from hazemap.trust.device_tasks import Task, pure, round_price
 from hazemap.trust.random_sampling import in_any_order
+from hazemap.trust.randomised_reports import ReportPrices, debiased, law_for
 
 log = logging.getLogger("hazemap.server")
 
@@ -75,8 +77,10 @@ class DeviceTrustModel:
     _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """two shards of a round do not choose the same people to go on with"""
 
-    def prices(self, budget: Budget) -> SecureSumPrices:
+    def prices(self, budget: Budget) -> SecureSumPrices | ReportPrices:
         """What a share of this budget buys among the campaign's people."""
+        if self.campaign.local_epsilon is not None:
+            return ReportPrices(budget, self.campaign.cohort, self.campaign.local_epsilon)
         return SecureSumPrices(pure(budget), self.campaign.cohort)
 
     def answers(self, question: type[Question]) -> bool:
@@ -90,18 +94,10 @@ class DeviceTrustModel:
         """
         if not isinstance(question, Query) or question.cohort is not None:
             raise Unanswerable("devices answer queries for sums, and ask everybody in the campaign")
-        task = Task(
-            self.campaign.name,
-            self.campaign.purpose,
-            self.rounds + 1,
-            question,
-            pure(price),
-            self.campaign.budget,
-            self.campaign.cohort,
-        )
+        task = await asyncio.to_thread(self._task, question, price)
         shards = await self._stored(task.round) or await self._formed(task)
         ended = await together([self._opened(task, attempts) for attempts in shards])
-        answer = _added(ended, task.round)
+        answer = _added(ended, task)
         await self.store.write(
             Write(_EXCHANGE, (self.campaign.name, task.round, dumps(question), dumps(answer))),
             Write(_DROP_SUMS, (self.campaign.name, task.round)),
@@ -109,6 +105,15 @@ class DeviceTrustModel:
         )
         self.rounds += 1
         return answer
+
+    def _task(self, question: Query, price: Budget) -> Task:
+        campaign, law = self.campaign, None
+        if campaign.local_epsilon is not None:
+            law = law_for(round_price(price), campaign.cohort.honest(campaign.cohort.smallest), campaign.local_epsilon)
+        own = round_price(price) if law else pure(price)
+        return Task(
+            campaign.name, campaign.purpose, self.rounds + 1, question, own, campaign.budget, campaign.cohort, law
+        )
 
     async def _stored(self, round_: int) -> list[list[Attempt]]:
         """The shards of a round that was begun before the server was started: their attempts, in order."""
@@ -244,14 +249,23 @@ def _without(roster: Sequence[bytes], out: set[int]) -> list[bytes]:
     return [identity for position, identity in enumerate(roster) if position not in out]
 
 
-def _added(ended: Sequence[tuple[SecureSumPlan, ShardOutcome]], round_: int) -> Answer:
-    """The sums of all opened shards, and the law of the noise that is really in them: a Pólya(1/N) share a person."""
+def _added(ended: Sequence[tuple[SecureSumPlan, ShardOutcome]], task: Task) -> Answer:
+    """The sums of all opened shards, and the law of the noise that is really in them.
+
+    It is a Pólya(1/N) share a person, or what each person did to their report.
+    """
+    law = task.randomiser
     opened = [(plan, outcome.people, outcome.sums) for plan, outcome in ended if outcome.sums is not None]
     if not opened:
-        raise NotOpened(failure(ended, round_))
-    parts = sum((Fraction(people, plan.terms.noise.parties) for plan, people, _ in opened), Fraction(0))
+        raise NotOpened(failure(ended, task.round))
     sums = sum((vector for _, _, vector in opened), np.zeros_like(opened[0][2]))
-    return noisy_answer(sums, opened[0][0].terms.noise.scale, parts, sum(people for _, people, _ in opened))
+    if law is not None:
+        return debiased(law, sums, sum(people for _, people, _ in opened), Stream.from_os())
+    parts = sum((Fraction(people, plan.terms.noise.parties) for plan, people, _ in opened), Fraction(0))
+    noise = opened[0][0].terms.noise
+    if not isinstance(noise, DistributedNoise):
+        raise TranscriptMismatch("a shard was opened without noise, though its task says that noise is added")
+    return noisy_answer(sums, noise.scale, parts, sum(people for _, people, _ in opened))
 
 
 def _report(plan: SecureSumPlan, outcome: ShardOutcome) -> None:

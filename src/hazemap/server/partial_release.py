@@ -6,12 +6,11 @@ from pathlib import Path
 from hazemap.algorithm_session import Exchange, Session, Unrecorded
 from hazemap.errors import InputError
 from hazemap.releases import Release
-from hazemap.server.campaign_spec import Campaign
+from hazemap.server.campaign_spec import Campaign, prices_of
 from hazemap.server.campaign_status import so_far
 from hazemap.server.campaign_worker import CampaignCharge
 from hazemap.server.privacy_statement import statement
 from hazemap.server.round_failure import PAID
-from hazemap.trust.cohort_assumptions import SecureSumPrices
 
 
 def release_in_part(
@@ -31,7 +30,7 @@ def release_in_part(
         )
     Session(
         campaign.algorithm,
-        SecureSumPrices(campaign.budget, campaign.cohort),
+        prices_of(campaign),
         campaign.budget,
         Unrecorded(),
         lambda _: True,

@@ -1,5 +1,6 @@
 """What a map made by devices promises to the people whose devices they are, and what its answers cost."""
 
+from dataclasses import replace
 from typing import cast
 
 from hazemap.algorithm_disclosure import Disclosing
@@ -8,6 +9,7 @@ from hazemap.algorithms.plug_ins import credited
 from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.codec import loads
 from hazemap.errors import InputError
+from hazemap.privacy.budget import PureDP
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import CohortFacts, Randomness, StatementFacts
@@ -18,6 +20,7 @@ from hazemap.statement_builder import Promise, stated
 from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
 from hazemap.trust.device_tasks import KNOWN as OF_TASKS
 from hazemap.trust.device_tasks import pure
+from hazemap.trust.randomised_reports import ReportPrices
 
 A_DEVICE = "a person: all rows on one device"
 _COHORT = "the cohort, for machines: "
@@ -45,7 +48,7 @@ def statement(campaign: Campaign) -> Statement:
         trust="secure aggregation among devices",
         assumptions=(
             *cohort.assumptions,
-            "all other devices add their share of the noise, as the protocol has it",
+            *noise_of(campaign),
             "what devices say is not checked: a device can add false people, as much as its bounding rule allows and "
             "more if it breaks the rules",
             *relied_on,
@@ -53,20 +56,48 @@ def statement(campaign: Campaign) -> Statement:
         method=f"{name} by secure aggregation",
     )
     facts = CohortFacts(
-        cohort.people, cohort.shard, cohort.dropout, cohort.corrupt, cohort.sampling.name, cohort.mode.name
+        *(cohort.people, cohort.shard, cohort.dropout, cohort.corrupt, cohort.sampling.name, cohort.mode.name),
+        campaign.local_epsilon,
     )
-    return stated(
+    made = stated(
         promise,
         cast(Disclosing, method).disclosure,
         box=None if isinstance(method, PrivateBoundingBox) else reach(cast(MethodOfBox, method)),
         public=public,
         circumstances=StatementFacts(DEVICE, Randomness.DEVICES, facts),
     )
+    return made if campaign.local_epsilon is None else replace(made, noise="bits flipped by each person")
 
 
-def prices(said: Statement) -> SecureSumPrices | None:
+def noise_of(campaign: Campaign) -> tuple[str, ...]:
+    """Whose noise it is, and what bounds what the sums give away."""
+    if campaign.local_epsilon is None:
+        return ("all other devices add their share of the noise, as the protocol has it",)
+    local, honest = campaign.local_epsilon, campaign.cohort.honest(campaign.cohort.smallest)
+    alone = (
+        f"each report by itself is private by ε₀ = {float(local):.6g} at most, against whoever sees it alone: a person "
+    )
+    alone += "pays that again in every round"
+    if isinstance(campaign.budget, PureDP):
+        bound = f"the {campaign.budget} of all rounds is what the reports hide by themselves, in a sum or not"
+    else:
+        bound = (
+            f"against the sums, all rounds together cost {campaign.budget}: each sum is bounded by the Rényi"
+            f" divergences of its exact law, whatever the other people say, among {honest:,} honest people's reports"
+        )
+    return (
+        alone,
+        bound,
+        "all other devices randomise their reports, as the protocol has it, and nothing is added to them",
+        "to exchange one device's rows for others, rather than to leave them out, costs twice the ρ or ε of it",
+    )
+
+
+def prices(said: Statement) -> SecureSumPrices | ReportPrices | None:
     """The prices of the answers behind a statement of devices; `None` for one of another trust model."""
-    cohort = _cohort(said)
+    cohort, facts = _cohort(said), said.circumstances.cohort
+    if said.unit == A_DEVICE and cohort is not None and facts is not None and facts.local_epsilon is not None:
+        return ReportPrices(said.budget, cohort, facts.local_epsilon)
     return None if said.unit != A_DEVICE or cohort is None else SecureSumPrices(pure(said.budget), cohort)
 
 

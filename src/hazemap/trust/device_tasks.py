@@ -6,15 +6,18 @@ again by every device before it answers.
 """
 
 from dataclasses import dataclass, fields
+from fractions import Fraction
 
 from hazemap.cells import Leaves
 from hazemap.codec import digest
-from hazemap.encoders import Concatenation, CountMinSketch, Counts, HaarWavelet, Values
+from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder, HaarWavelet, Values
 from hazemap.errors import InputError, Refused
 from hazemap.field_types import check_fields
 from hazemap.noisy_queries import Query
-from hazemap.privacy.budget import Budget, PureDP
-from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.privacy.aggregate_zcdp import LEAST_DELTA, rho_of_sum
+from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
+from hazemap.privacy.distributed_noise import DistributedNoise, NoAddedNoise
+from hazemap.privacy.local_randomisers import Asymmetric, Randomiser, Symmetric, UnaryEncoding
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote
@@ -27,8 +30,13 @@ from hazemap.values.cell_slot_counters import CellTimeSlots
 class Task:
     """One round of a campaign as a person can read it: who asks what, why, at which price, and whom else.
 
-    `price` is what this round costs, `budget` what the whole campaign may cost a person; both in pure ε. It travels
-    as JSON: `codec.loads(text, KNOWN)`.
+    `price` is what this round costs, `budget` what the whole campaign may cost a person. It travels as JSON:
+    `codec.loads(text, KNOWN)`.
+
+    Without a `randomiser` people add noise in shares, and both are in pure ε. With one, everybody sends one report,
+    that of their one row or of none, and nothing is added: the sum's noise is that of the reports. Then `budget` may
+    be (ε, δ) and `price` the part of its ρ: what the sum gives away, if as many honest people are in it as the cohort
+    promises. What a report gives away by itself is the randomiser's own ε, whatever becomes of the sum.
 
     >>> from fractions import Fraction
     >>> from hazemap.cells import Leaves
@@ -45,13 +53,15 @@ class Task:
     purpose: str
     round: int
     question: Query
-    price: PureDP
-    budget: PureDP
+    price: PureDP | ZCDP
+    budget: PureDP | ApproxDP | ZCDP
     cohort: Cohort
+    randomiser: Symmetric | Asymmetric | UnaryEncoding | None = None
 
     def __post_init__(self) -> None:
-        pure(self.price)
-        pure(self.budget)
+        if self.randomiser is None:
+            pure(self.price)
+            pure(self.budget)
         check_fields(self)
         if self.round < 1 or not self.campaign:
             raise InputError("a task names its campaign, and counts its rounds from 1")
@@ -59,6 +69,11 @@ class Task:
             raise InputError(
                 "a device counts in listed cells, or in sketches, or several times, by a rule that bounds its rows"
             )
+        if self.randomiser is not None:
+            check_randomiser(self.randomiser)
+            check_report(self.question.encoder)
+            if isinstance(self.budget, ApproxDP) and self.budget.delta < LEAST_DELTA:
+                raise InputError("where reports are randomised on devices, delta is 10^-12 or more")
         if self.price != self.budget.part(self.question.share):
             raise InputError(
                 f"this task costs {self.price}, but its question's share of {self.budget} is "
@@ -70,12 +85,23 @@ class Task:
         """SHA-256 of its canonical JSON: what the session is bound to."""
         return bytes.fromhex(digest(self))
 
-    def noise(self, clients: int) -> DistributedNoise:
-        """The noise that the people of a shard of this size make together: discrete Laplace of scale Δ₁/ε."""
-        return noise_shares(self.question, self.price, self.cohort, clients)
+    def noise(self, clients: int) -> DistributedNoise | NoAddedNoise:
+        """The noise that the people of a shard of this size make together: discrete Laplace of scale Δ₁/ε.
+
+        Nothing, where their reports are randomised: `InputError` if a sum of so few costs more than the price.
+        """
+        honest = self.cohort.honest(clients)
+        if self.randomiser is None:
+            return DistributedNoise(self.question.encoder.sensitivity.l1 / pure(self.price).epsilon, honest)
+        if not covers(self.price, self.randomiser, honest):
+            raise InputError(
+                f"a sum in which {honest:,} honest people's reports are certain costs more than {self.price}: ask more "
+                "people together, for a report with a smaller local epsilon, or at a higher price"
+            )
+        return NoAddedNoise(honest)
 
 
-KNOWN = (Task, Cohort, Sampling, Mode)
+KNOWN = (Task, Cohort, Sampling, Mode, Symmetric, Asymmetric, UnaryEncoding)
 """What a task adds to the codec's closed list."""
 
 
@@ -94,9 +120,37 @@ def askable(encoder: object) -> bool:
     )
 
 
-def noise_shares(question: Query, price: PureDP, cohort: Cohort, clients: int) -> DistributedNoise:
-    """The shares of noise in a shard of `clients` people: of scale Δ₁/ε, for its guaranteed honest survivors."""
-    return DistributedNoise(question.encoder.sensitivity.l1 / price.epsilon, cohort.honest(clients))
+def check_report(encoder: Encoder) -> None:
+    """`InputError` unless a person's vector is a single 1, or none: what a report is made of."""
+    if not isinstance(encoder, Counts | CountMinSketch) or encoder.sensitivity.l1 != 1:
+        raise InputError(
+            "a device randomises a vector with a single 1: ask for counts of one row a person, one level at a time, "
+            "and one question at a time"
+        )
+
+
+def check_randomiser(randomiser: Randomiser) -> None:
+    """`InputError` for a report that says nothing, or hides nothing: ε from 2^−20 to 64, in numbers of 128 digits."""
+    if isinstance(randomiser, Symmetric | Asymmetric):
+        epsilon = randomiser.epsilon
+        if max(epsilon.numerator, epsilon.denominator) >= 1 << 128 or not LEAST_LOCAL <= epsilon <= MOST_LOCAL:
+            raise InputError("the local epsilon of a report is between 2^-20 and 64, with at most 128 binary digits")
+    elif not LEAST_LOCAL <= randomiser.replacement <= MOST_LOCAL:
+        raise InputError("the local epsilon of a report is between 2^-20 and 64")
+
+
+def covers(price: PureDP | ZCDP, randomiser: Randomiser, honest: int) -> bool:
+    """Whether a price pays for a sum of reports of so many honest people: the removal of one of them.
+
+    In pure ε only what a report hides by itself counts: however many people are in a sum, there are sums that nobody
+    else could have made. In ρ, `rho_of_sum`.
+    """
+    if isinstance(price, PureDP):
+        return randomiser.removal <= price.epsilon
+    return rho_of_sum(randomiser, honest) <= price.rho
+
+
+LEAST_LOCAL, MOST_LOCAL = Fraction(1, 1 << 20), Fraction(64)
 
 
 def pure(budget: Budget) -> PureDP:
@@ -107,6 +161,11 @@ def pure(budget: Budget) -> PureDP:
             "Gaussian noise do not add up exactly; give epsilon alone, without delta or rho"
         )
     return budget
+
+
+def round_price(price: Budget) -> PureDP | ZCDP:
+    """The price of one round of reports: a part of a budget, which is in pure ε or in ρ."""
+    return ZCDP(price.rho) if isinstance(price, ApproxDP) else price
 
 
 def parameters_for(task: Task, roster: bytes, clients: int, graph: bytes, nonce: bytes) -> SessionParameters:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, NotOpened
 from hazemap.noisy_queries import Answer, Question
-from hazemap.privacy.budget import Budget, PureDP
+from hazemap.privacy.budget import ZCDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation.in_memory_round import secure_sum
@@ -22,8 +22,9 @@ from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.secure_aggregation.unmasking import Opened
 from hazemap.trust.checked_contribution import contribution
 from hazemap.trust.cohort_assumptions import Cohort, Participation, Sampling
-from hazemap.trust.device_tasks import Task, check, parameters_for, pure
+from hazemap.trust.device_tasks import Task, check, parameters_for, pure, round_price
 from hazemap.trust.random_sampling import happens, in_any_order, without_replacement
+from hazemap.trust.randomised_reports import debiased, randomised
 from hazemap.trust.simulated_secure_aggregation import SecureSumTrust, asked, rows_of
 
 _BEFORE_THE_VECTOR = {
@@ -50,9 +51,14 @@ class SecureAggregation(SecureSumTrust):
     """
 
     def __init__(
-        self, table: MemoryTable, cohort: Cohort, stream: Stream | None = None, dropping: Fraction = Fraction(0)
+        self,
+        table: MemoryTable,
+        cohort: Cohort,
+        stream: Stream | None = None,
+        dropping: Fraction = Fraction(0),
+        local_epsilon: Fraction | None = None,
     ) -> None:
-        super().__init__(cohort, stream, dropping)
+        super().__init__(cohort, stream, dropping, local_epsilon)
         self._people = [_Person(Identity.create(), own) for own in _one_by_one(table)]
         self._sample: NDArray[np.int64] | None = None
         if len(self._people) < cohort.people:
@@ -60,9 +66,11 @@ class SecureAggregation(SecureSumTrust):
 
     def answer(self, question: Question, price: Budget) -> Answer:
         """Draw people, form shards, run the protocol in each, and add up what was opened."""
-        query, each = asked(question), pure(price)
-        budget = PureDP(each.epsilon / query.share)
-        task = Task("in memory", "to try things out", len(self.turnouts) + 1, query, each, budget, self.cohort)
+        query = asked(question)
+        law = self.law(query, price)
+        each = pure(price) if law is None else round_price(price)
+        budget = PureDP(each.epsilon / query.share) if isinstance(each, PureDP) else ZCDP(each.rho / query.share)
+        task = Task("in memory", "to try things out", len(self.turnouts) + 1, query, each, budget, self.cohort, law)
         stream, cohort = self._stream, self.cohort
         sample = self._sample
         if sample is None:
@@ -82,11 +90,13 @@ class SecureAggregation(SecureSumTrust):
         turnout = Participation(cohort, tuple(answered))
         self.turnouts.append(turnout)
         turnout.need()
-        return turnout.answer(sums, query.encoder.sensitivity.l1 / each.epsilon)
+        if law is not None:
+            return debiased(law, sums, turnout.people, stream)
+        return turnout.answer(sums, query.encoder.sensitivity.l1 / pure(price).epsilon)
 
     def _run(self, task: Task, people: Sequence["_Person"]) -> Opened:
         """One session. People drop out at a stage drawn for each."""
-        cohort, encoder = self.cohort, task.question.encoder
+        cohort = self.cohort
         seed = os.urandom(HASH) if cohort.mode is Mode.SEMI_HONEST else None
         root = roster.root([person.identity.public for person in people])
         graph = commitment(seed) if seed else bytes(HASH)
@@ -96,12 +106,16 @@ class SecureAggregation(SecureSumTrust):
         return secure_sum(
             terms,
             [person.identity for person in people],
-            [contribution(encoder, lambda own=person: own.table).sums for person in people],  # type: ignore[misc]
+            [self._vector(task, person) for person in people],
             seed,
             {position: stages[self._stream.below(len(stages))] for position in leaving},
             _Agreed(task),
             self._stream,
         )
+
+    def _vector(self, task: Task, person: "_Person") -> NDArray[np.int64]:
+        sums = contribution(task.question.encoder, lambda: person.table).sums
+        return sums if task.randomiser is None else randomised(task.randomiser, sums, self._stream)
 
 
 @dataclass(frozen=True)

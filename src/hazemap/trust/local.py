@@ -9,9 +9,6 @@ reports of many people together.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import sqrt
-
-import numpy as np
 
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError, Unanswerable
@@ -21,13 +18,7 @@ from hazemap.privacy.local_randomisers import Randomiser, Symmetric
 from hazemap.privacy.random_stream import Stream
 from hazemap.tables.votes import VotesTable
 from hazemap.trust.checked_contribution import within
-
-_ROUNDING = 0.25  # the variance of rounding a number up or down at random, at most
-_STEP = 30  # shares are multiples of 2^−30
-MOST = 2.0**62
-"""Larger numbers are cut down to this one: a little ε makes them, and no crowd."""
-
-_DEAREST = 64  # a share that is asked for is at most this
+from hazemap.trust.randomised_reports import debiased, least_share, stddev_of
 
 
 @dataclass(frozen=True)
@@ -40,20 +31,11 @@ class LocalPrices:
 
     def stddev(self, encoder: Encoder, share: Fraction) -> float:
         """The standard deviation of the noise in each sum, where people are spread evenly."""
-        count = np.array([self.people / max(encoder.size, 1)])
-        noise = self.randomiser(self.budget.part(share).epsilon).variance(self.people, count)
-        return sqrt(float(noise[0]) + _ROUNDING)
+        return stddev_of(self.randomiser(self.budget.part(share).epsilon), self.people, encoder.size)
 
     def share(self, encoder: Encoder, stddev: float) -> Fraction:
         """The least multiple of 2^−30 that buys a standard deviation this small; 64 if no share will do."""
-        low, high = 0, 1
-        while high < _DEAREST << _STEP and self.stddev(encoder, Fraction(high, 1 << _STEP)) > stddev:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            enough = self.stddev(encoder, Fraction(middle, 1 << _STEP)) <= stddev
-            low, high = (low, middle) if enough else (middle, high)
-        return Fraction(high, 1 << _STEP)
+        return least_share(lambda share: self.stddev(encoder, share), stddev)
 
 
 @dataclass(frozen=True)
@@ -106,12 +88,7 @@ class LocalReports:
             raise InputError(f"{self.people:,} people were said to report, but more have a row that counts")
         within(counts, question.encoder.sensitivity, self.people)
         chosen = self.randomiser(_pure(price).epsilon)
-        numbers = chosen.unbiased(chosen.sums(self.stream, counts, self.people), self.people)
-        luck = (self.stream.words(len(numbers)) >> np.uint64(11)) * 2.0**-53
-        variance = chosen.variance(self.people, numbers) + _ROUNDING
-        constant = variance[:1] if len(variance) and (variance == variance[0]).all() else variance
-        sums = np.clip(np.floor(numbers + luck), -MOST, MOST).astype(np.int64)
-        return Answer(sums, np.sqrt(constant), chosen.kurtosis(self.people), self.people)
+        return debiased(chosen, chosen.sums(self.stream, counts, self.people), self.people, self.stream)
 
 
 def _pure(budget: Budget) -> PureDP:

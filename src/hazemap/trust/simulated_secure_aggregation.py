@@ -13,13 +13,15 @@ from hazemap.errors import HazemapWarning, InputError, NotOpened, TranscriptMism
 from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.privacy.local_randomisers import Asymmetric, Symmetric
 from hazemap.privacy.random_stream import Stream
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson
 from hazemap.tables.votes import Votes, VotesTable
 from hazemap.trust.checked_contribution import within
 from hazemap.trust.cohort_assumptions import Cohort, Participation, Sampling, SecureSumPrices
-from hazemap.trust.device_tasks import pure
+from hazemap.trust.device_tasks import check_report, pure, round_price
 from hazemap.trust.random_sampling import happens, without_replacement
+from hazemap.trust.randomised_reports import ReportPrices, check_most, debiased, law_for
 
 
 class SampledTable:
@@ -107,16 +109,30 @@ def rows_of(table: MemoryTable, some: NDArray[np.bool_] | NDArray[np.int64]) -> 
 class SecureSumTrust:
     """What the devices of one process have in common, whether they run the protocol or are simulated."""
 
-    def __init__(self, cohort: Cohort, stream: Stream | None, dropping: Fraction) -> None:
+    def __init__(
+        self, cohort: Cohort, stream: Stream | None, dropping: Fraction, local_epsilon: Fraction | None = None
+    ) -> None:
         if not 0 <= dropping <= 1:
             raise InputError(f"the probability of dropping out is a fraction from 0 to 1, not {dropping}")
-        self.cohort, self.dropping = cohort, dropping
+        if local_epsilon is not None:
+            check_most(local_epsilon)
+        self.cohort, self.dropping, self.local_epsilon = cohort, dropping, local_epsilon
         self.turnouts: list[Participation] = []
         self._stream = stream or Stream.from_os()
 
-    def prices(self, budget: Budget) -> SecureSumPrices:
-        """What a share of this budget buys; `InputError` unless it is in pure ε."""
+    def prices(self, budget: Budget) -> SecureSumPrices | ReportPrices:
+        """What a share of this budget buys; `InputError` unless it is in pure ε, or reports are randomised."""
+        if self.local_epsilon is not None:
+            return ReportPrices(budget, self.cohort, self.local_epsilon)
         return SecureSumPrices(pure(budget), self.cohort)
+
+    def law(self, question: Query, price: Budget) -> Symmetric | Asymmetric | None:
+        """What each person does to their report; None where they add shares of noise instead."""
+        if self.local_epsilon is None:
+            return None
+        check_report(question.encoder)
+        honest = self.cohort.honest(self.cohort.smallest)
+        return law_for(round_price(price), honest, self.local_epsilon)
 
     def answers(self, question: type[Question]) -> bool:
         """Sums, and nothing else."""
@@ -130,6 +146,8 @@ class SimulatedSecureAggregation(SecureSumTrust):
     if all are, the round raises `NotOpened`. Every sum has exactly the law of `SecureAggregation` (tests/trust/
     test_one_law.py): who survives in which shard does not depend on what they say, so it is enough to draw how many
     survive in each, and then that many people. `turnouts` tells what became of each round.
+
+    With a `local_epsilon` people add no noise in shares: each sends one report, randomised with that ε or less.
 
     A `MemoryTable` may hold several rows and votes a person; its people are all who have a row. Of any other table only
     votes are known, so a person must have one vote; its people are those votes. O(people asked + cells) a round, beyond
@@ -146,15 +164,20 @@ class SimulatedSecureAggregation(SecureSumTrust):
     """
 
     def __init__(
-        self, table: VotesTable, cohort: Cohort, stream: Stream | None = None, dropping: Fraction = Fraction(0)
+        self,
+        table: VotesTable,
+        cohort: Cohort,
+        stream: Stream | None = None,
+        dropping: Fraction = Fraction(0),
+        local_epsilon: Fraction | None = None,
     ) -> None:
-        super().__init__(cohort, stream, dropping)
+        super().__init__(cohort, stream, dropping, local_epsilon)
         self.table = table
         self._sample: SampledTable | None = None
 
     def answer(self, question: Question, price: Budget) -> Answer:
         """The sums of those who answered, and their noise."""
-        scale = asked(question).encoder.sensitivity.l1 / pure(price).epsilon
+        law = self.law(asked(question), price)
         sample = self._sample or SampledTable(self.table, self.cohort, self._stream, self.dropping)
         if self.cohort.sampling is Sampling.ONE:
             self._sample = sample
@@ -164,6 +187,10 @@ class SimulatedSecureAggregation(SecureSumTrust):
         self.turnouts.append(turnout)
         sample.next_round()
         turnout.need()
+        if law is not None:
+            sums = law.sums(self._stream, sums, turnout.people)
+            return debiased(law, sums, turnout.people, self._stream)
+        scale = asked(question).encoder.sensitivity.l1 / pure(price).epsilon
         for honest, people in turnout.by_honest.items():
             sums += DistributedNoise(scale, honest).together(self._stream, len(sums), people)
         return turnout.answer(sums, scale)

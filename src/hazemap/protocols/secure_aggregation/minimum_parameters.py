@@ -7,6 +7,7 @@ from math import floor
 from typing import Protocol
 
 from hazemap.errors import InputError, Refused
+from hazemap.privacy.distributed_noise import NoAddedNoise
 from hazemap.protocols.secure_aggregation.graph_degree import MOST_IN_A_SESSION, together, weakness
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 
@@ -27,7 +28,8 @@ class MinimumParameters:
     * if the part `corrupt` of the invited work with the server, degree and threshold still hide everybody, but for
       probability 2⁻⁴⁰ (`graph_degree.weakness`), in the mode that the terms claim;
     * the noise is enough without them: `parties`, whose shares make all of it, are at most the survivors less the
-      corrupt; and at most `graph_degree.together` where the server may lie about who survived.
+      corrupt; and at most `graph_degree.together` where the server may lie about who survived;
+    * noise is added, unless what this client sends is a report that was randomised already (`randomised`).
 
     Whether the noise has the scale that was paid for, and the modulus follows from it, only the task can say.
 
@@ -48,6 +50,8 @@ class MinimumParameters:
     """clients, at most: what it is willing to find parameters for"""
     modes: frozenset[Mode] = frozenset([Mode.MALICIOUS])
     """a server is not trusted unless somebody says so"""
+    randomised: bool = False
+    """whether vectors are reports of which the noise is a part"""
 
     def __post_init__(self) -> None:
         if not 0 <= self.corrupt < 1 or not 1 <= self.survivors <= self.clients <= self.most or self.longest < 1:
@@ -80,6 +84,8 @@ class MinimumParameters:
             raise Refused(f"{reason}, if {self.corrupt} of the clients work with the server")
 
     def _check_noise(self, terms: SessionParameters) -> None:
+        if isinstance(terms.noise, NoAddedNoise) and not self.randomised:
+            raise Refused("no noise is to be added, but what this client sends is not randomised: it would be exact")
         honest = terms.survivors - floor(terms.clients * self.corrupt)
         if terms.mode is Mode.MALICIOUS:
             dropout = Fraction(terms.clients - terms.survivors, terms.clients)

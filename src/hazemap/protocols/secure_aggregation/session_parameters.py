@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Annotated, Self
 
 from hazemap.errors import CodecError, InputError
-from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.privacy.distributed_noise import DistributedNoise, NoAddedNoise
 from hazemap.protocols.secure_aggregation.tls_encoding import Form, Structure, TlsReader, TlsWriter, fixed, number
 
 HASH = 32
@@ -29,15 +29,21 @@ class Mode(Enum):
     """it may do anything, and the enrolled identities are what clients trust"""
 
 
-def _write_noise(writer: TlsWriter, noise: DistributedNoise) -> None:
-    for part in (noise.scale.numerator, noise.scale.denominator):
+Noise = DistributedNoise | NoAddedNoise
+"""What each client adds: a share of noise, or nothing where vectors are reports that were randomised already."""
+
+
+def _write_noise(writer: TlsWriter, noise: Noise) -> None:
+    scale = noise.scale if isinstance(noise, DistributedNoise) else Fraction(0)
+    for part in (scale.numerator, scale.denominator):
         writer.opaque(part.to_bytes((part.bit_length() + 7) // 8, "big"), 1)
     writer.number(noise.parties, 4)
 
 
-def _read_noise(reader: TlsReader) -> DistributedNoise:
+def _read_noise(reader: TlsReader) -> Noise:
     scale = Fraction(int.from_bytes(reader.opaque(1), "big"), int.from_bytes(reader.opaque(1), "big"))
-    return DistributedNoise(scale, reader.number(4))
+    parties = reader.number(4)
+    return DistributedNoise(scale, parties) if scale else NoAddedNoise(parties)
 
 
 @dataclass(frozen=True)
@@ -70,8 +76,8 @@ class SessionParameters(Structure):
     """numbers in a vector"""
     bits: Annotated[int, number(1)]
     """sums are modulo 2^bits"""
-    noise: Annotated[DistributedNoise, Form(_write_noise, _read_noise)]
-    """what each client adds"""
+    noise: Annotated[Noise, Form(_write_noise, _read_noise)]
+    """what each client adds, and how many of them are certain to be in the sum"""
     roster: Hash
     """Merkle root of the identities that are invited, in order"""
     graph: Hash
