@@ -90,9 +90,9 @@ class Guard:
         """A route for those who have a token of one of these roles."""
 
         async def checked(request: Request) -> Response:
-            self._patient(request)
             who = self.tokens.holder(bearer(request.scope))
-            if who is None:
+            if who is None:  # whoever has a token is not kept waiting by those who guess from the same address
+                self._patient(request)
                 self._wrong(request)
                 return failed(
                     401, "only the operator may, and analysts and auditors with a token of their own: show one"
