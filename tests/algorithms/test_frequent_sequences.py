@@ -15,6 +15,7 @@ from hazemap.codec import dumps, loads
 from hazemap.errors import InputError, TranscriptMismatch
 from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
+from hazemap.privacy.local_randomisers import Symmetric
 from hazemap.privacy.mechanisms import noise_for
 from hazemap.privacy.random_stream import Stream
 from hazemap.recipes.buckets import MOST_BINS
@@ -23,6 +24,7 @@ from hazemap.recipes.recipe import KNOWN, NoMatch
 from hazemap.recipes.recipe_bins import RecipeBins
 from hazemap.tables.contribution_bounding import Sensitivity
 from hazemap.trust.curator import Curator
+from hazemap.trust.local import LocalReports
 
 FIRST = recipe(PrefixTree(("",), ("a",)))
 TOKENS = ("to", "be", "or", "not", "a", "cat")
@@ -112,6 +114,17 @@ def test_a_replay_gives_the_same_and_another_search_does_not_replay():
         replay(replace(SEARCH, tokens=TOKENS[:3]), prices, PureDP(1), found.transcript)
 
 
+def test_reports_that_people_randomise_themselves_find_the_same():
+    """Nearly without noise each of the 13 people's reports is as it was; then with noise that is stated."""
+    people = typing(TYPED)
+    exact = run(SEARCH, LocalReports(people, 13, Symmetric, Stream.fixed(b"reports")), PureDP(400), Unrecorded())
+    assert table(exact.value) == table(asked(SEARCH, TYPED).value)
+    many = typing(TYPED[:9] * 300)
+    found = run(SEARCH, LocalReports(many, 2_700, Symmetric, Stream.fixed(b"many")), PureDP(16), Unrecorded()).value
+    counts = table(found)
+    assert abs(counts["to be or not"] - 1_800) < 6 * found.stddev.max() < 200
+
+
 def test_a_search_travels():
     known = (*KNOWN, RecipeBins, FrequentSequences, ListedSequences)
     for search in (SEARCH, ListedSequences(FIRST, ("to be",))):
@@ -131,8 +144,13 @@ def test_a_static_question_counts_listed_sequences_of_one_length():
         ({"shares": (Fraction(2, 3), Fraction(2, 3))}, "shares"),
         ({"shares": (Fraction(0),)}, "shares"),
         ({"tokens": ()}, "prefix tree"),
-        ({"most": 0}, "at least 1"),
+        ({"most": 0}, "items in a round"),
+        ({"most": 1 << 17}, "items in a round"),
         ({"by_noise": Fraction(0)}, "above 0"),
+        ({"shares": (Fraction(1, 18),) * 18}, "17 tokens"),
+        ({"tokens": ("a" * 400, "b")}, "1,203 bytes"),
+        ({"shares": (Fraction(1, 10**19),)}, "19 digits"),
+        ({"recipe": replace(FIRST, id="a" * 99)}, "the id of a recipe"),
         ({"recipe": recipe(PrefixTree(("",), ("a",)), no_match=NoMatch.RANDOM)}, "random bin"),
         ({"recipe": recipe(PrefixTree(("",), ("a",)), PrefixTree(("",), ("a",)))}, "one feature"),
     ],

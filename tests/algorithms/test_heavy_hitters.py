@@ -77,7 +77,16 @@ def test_an_infrequent_beginning_is_never_extended_and_a_replay_gives_the_same()
 
 
 @pytest.mark.parametrize(
-    "change", [{"alphabet": ""}, {"step": 0}, {"most": 0}, {"shares": ()}, {"by_noise": Fraction(-1)}]
+    "change",
+    [
+        {"alphabet": ""},
+        {"step": 0},
+        {"most": 0},
+        {"shares": ()},
+        {"by_noise": Fraction(-1)},
+        {"most": 1 << 17},
+        {"shares": (Fraction(1, 2_000),) * 900, "step": 2},
+    ],
 )
 def test_searches_that_could_not_be_asked_are_refused(change):
     with pytest.raises(InputError):

@@ -9,6 +9,7 @@ from tests.recipes.asking import recipe
 
 from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import Refine
+from hazemap.algorithms.refine import FINEST
 from hazemap.codec import dumps, loads
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
@@ -76,6 +77,18 @@ def test_every_run_costs_the_budget_and_its_edges_ascend_from_end_to_end(numbers
     assert replay(SEARCH, prices, PureDP(1), found.transcript).value == found.value
 
 
+@pytest.mark.parametrize(
+    ("low", "step"), [(0.0, 2.0**-38), (-1e9, 1e-5), (1e14 / 2**40, 1e-8), (3.3, 0.1), (-0.7, 1e-14)]
+)
+def test_the_finest_edges_are_different_floats(low, step):
+    """Fifty steps at both ends of the longest range that a step allows: they ascend, as a recipe's edges must."""
+    for high in (low + 50.5 * step, (FINEST - 1) * step):
+        search = Refine(FIRST, low, high, step, buckets=2)
+        for first in (0, search._steps - 50):
+            edges = search._rule(first + np.arange(51.0)).edges
+            assert len(set(edges)) == 51
+
+
 def test_a_search_travels():
     assert loads(dumps(SEARCH), (*KNOWN, RecipeBins, Refine)) == SEARCH
 
@@ -84,7 +97,8 @@ def test_a_search_travels():
     "change",
     [
         {"low": 1_000}, {"step": 0.0}, {"step": 2_000}, {"high": float("inf")}, {"buckets": 1}, {"buckets": 1 << 20},
-        {"step": 1e-15}, {"shares": (Fraction(1),)}, {"shares": (Fraction(-1, 2),)},
+        {"step": 1e-15}, {"low": 1e15, "high": 1e15 + 1, "step": 0.25}, {"shares": (Fraction(1, 10**19),)},
+        {"shares": (Fraction(1),)}, {"shares": (Fraction(-1, 2),)},
     ],
 )  # fmt: skip
 def test_ranges_that_cannot_be_refined_are_refused(change):

@@ -31,12 +31,13 @@ def test_every_short_string_has_the_bucket_that_its_characters_say(step):
 
 
 def test_the_string_of_a_bucket_falls_into_it():
-    rule = StringPrefixes(("",), "ab", 2)
-    for bucket in range(rule.size):
-        found = rule.text(bucket)
-        assert (found is None) == (bucket in (0, 1))
-        if found is not None:
-            assert rule.buckets([[found[0]]])[0] == bucket
+    rule = StringPrefixes(("b",), "abc", 3)
+    for bucket in range(2, rule.size):
+        text, ends = rule.string(bucket)
+        assert rule.buckets([[text]])[0] == bucket and ends == (len(text) < 4)
+    for bucket in (-1, 0, 1, rule.size):
+        with pytest.raises(InputError, match="no string"):
+            rule.string(bucket)
 
 
 def test_strings_are_compared_in_normal_form_and_other_values_are_others():
@@ -49,6 +50,7 @@ def test_strings_are_compared_in_normal_form_and_other_values_are_others():
     [
         (("a", "ab"), "ab", 1), (("a", "a"), "ab", 1), ((), "ab", 1), (("a",), "", 1), (("a",), "aa", 1),
         (("a",), "ab", 0), (("a",), "ab", 17), (("a",), "abcdefghij", 6), (("a", "b"), "ab", 19), (("\x00",), "ab", 1),
+        (("a",), "e\u0301", 1), (("a",), "\u1100\u1161", 1), (("a",), "".join(map(chr, range(0x4E00, 0x4F01))), 1),
     ],
 )  # fmt: skip
 def test_prefixes_that_could_not_be_told_apart_or_are_too_many_are_refused(prefixes, alphabet, step):

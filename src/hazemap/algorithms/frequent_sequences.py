@@ -7,11 +7,12 @@ import numpy as np
 
 from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.algorithms.item_counts import ItemCounts, counted_items, frequent_bins
-from hazemap.algorithms.recipe_rounds import asked, check_search
+from hazemap.algorithms.recipe_rounds import asked, check_length, check_search
 from hazemap.arrays import Ints
+from hazemap.errors import InputError
 from hazemap.field_types import check_fields
 from hazemap.noisy_queries import Prices, Rounds
-from hazemap.recipes.buckets import MOST_BINS
+from hazemap.recipes.buckets import LONGEST_PREFIX, MOST_BINS
 from hazemap.recipes.features import Categories, PrefixTree
 from hazemap.recipes.recipe import Recipe
 
@@ -55,6 +56,9 @@ class FrequentSequences:
         check_fields(self)
         check_search(self.recipe, self.shares, self.most, self.by_noise)
         PrefixTree(("",), self.tokens)
+        if len(self.shares) > LONGEST_PREFIX + 1:
+            raise InputError(f"sequences have at most {LONGEST_PREFIX + 1} tokens; found {len(self.shares)} shares")
+        check_length((max(len(each.encode()) for each in self.tokens) + 1) * (len(self.shares) - 1))
 
     @classmethod
     def evenly(cls, recipe: Recipe, tokens: tuple[str, ...], length: int) -> "FrequentSequences":

@@ -7,7 +7,7 @@ import numpy as np
 
 from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.algorithms.item_counts import ItemCounts, counted_items, frequent_bins
-from hazemap.algorithms.recipe_rounds import asked, check_search
+from hazemap.algorithms.recipe_rounds import asked, check_length, check_search
 from hazemap.arrays import Ints
 from hazemap.field_types import check_fields
 from hazemap.noisy_queries import Prices, Rounds
@@ -46,6 +46,7 @@ class HeavyHitters:
         check_fields(self)
         check_search(self.recipe, self.shares, self.most, self.by_noise)
         StringPrefixes(("",), self.alphabet, self.step)
+        check_length(max(map(_bytes, self.alphabet)) * self.step * (len(self.shares) - 1))
 
     @property
     def longest(self) -> int:
@@ -63,7 +64,7 @@ class HeavyHitters:
         for number, share in enumerate(self.shares, 1):
             answer = yield asked(self.recipe, rule, number, share)
             bins = frequent_bins(answer, _of_strings(rule), self.most, self.by_noise)
-            texts = [text for bucket in bins if (text := rule.text(int(bucket)))]
+            texts = [rule.string(int(bucket)) for bucket in bins]
             ends = np.array([end for _, end in texts], dtype=bool)
             longer = tuple(text for text, end in texts if not end)
             last = number == len(self.shares)
@@ -74,6 +75,10 @@ class HeavyHitters:
                 break
             rule = StringPrefixes(longer[: (MOST_BINS - 2) // rule.width], self.alphabet, self.step)
         return ItemCounts.joined(found)
+
+
+def _bytes(letter: str) -> int:
+    return len(letter.encode())
 
 
 def _of_strings(rule: StringPrefixes) -> Ints:

@@ -24,6 +24,10 @@ EVEN = 0.25
 """Buckets are even if none differs from their mean by more than this part of it, besides what noise explains."""
 
 
+FINEST = 1 << 48
+"""Steps from 0 to an end, at most: edges a step apart are then different floats."""
+
+
 @dataclass(frozen=True, eq=False)
 class RefinedBuckets(EqualByFields):
     """Buckets [edge, next edge) and how many people reported each; `others` reported a number outside, or none.
@@ -73,12 +77,16 @@ class Refine:
     def __post_init__(self) -> None:
         check_fields(self)
         check_template(self.recipe, (*self.shares, self.last_share))
+        for rounds in range(1, len(self.shares) + 1):  # the last question has what these leave
+            check_template(self.recipe, (1 - sum(self.shares[:rounds], Fraction(0)),))
         if not all(map(isfinite, (self.low, self.high, self.step))) or not 0 < self.step <= self.high - self.low:
             raise InputError("a number is refined from its low end to its high end, by a step above 0")
-        if not 2 <= self.buckets < MOST_BINS - 1 or not self._steps < 1 << 52:
+        if max(abs(self.low), abs(self.high)) / self.step >= FINEST:
             raise InputError(
-                f"2 to {MOST_BINS - 2:,} buckets are asked for, of ends that are less than 2^52 steps apart"
+                "a step is so small beside the ends that floats do not tell edges apart: take a larger one"
             )
+        if not 2 <= self.buckets < MOST_BINS - 1:
+            raise InputError(f"2 to {MOST_BINS - 2:,} buckets are asked for; found {self.buckets:,}")
 
     @property
     def last_share(self) -> Fraction:

@@ -140,7 +140,7 @@ class Recipe:
         """How many columns the query's rows have: the features read them from the left to the right."""
         return sum(each.rule.columns for each in self.features)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of its canonical text: two recipes are the same iff these are."""
         return codec.digest(self)

@@ -1,10 +1,11 @@
 """Strings by the characters that they begin with and the next ones: what heavy hitters are found with."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from unicodedata import normalize
+from itertools import pairwise
+from unicodedata import combining, is_normalized, normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,8 @@ from hazemap.field_types import check_fields
 from hazemap.recipes.buckets import END, MOST_BINS, MOST_TOKENS, OTHER, Column
 from hazemap.recipes.sql_query import LONGEST_VALUE, check_text
 
-MOST_STEP = 16
-"""Characters by which a prefix grows in one round, at most."""
+MOST_STEP, MOST_LETTERS = 16, 256
+"""Characters by which a prefix grows in one round, and those of an alphabet, at most."""
 
 
 @dataclass(frozen=True)
@@ -40,19 +41,21 @@ class StringPrefixes:
     def __post_init__(self) -> None:
         check_fields(self)
         check_text(self.alphabet, "an alphabet", LONGEST_VALUE)
-        if not self.alphabet or len(set(self.alphabet)) != len(self.alphabet):
-            raise InputError("an alphabet has one character or more, each once")
-        if not 1 <= self.step <= MOST_STEP or len(self.alphabet) ** self.step >= MOST_BINS:
+        letters = len(self.alphabet)
+        if not 1 <= letters <= MOST_LETTERS or len(set(self.alphabet)) != letters:
+            raise InputError(f"an alphabet has 1 to {MOST_LETTERS} characters, each once; found {letters}")
+        if not self.alphabet.isascii() and _combine(self.alphabet):
+            raise InputError("the characters of an alphabet do not combine with each other: write them composed")
+        if not 1 <= self.step <= MOST_STEP or letters**self.step >= MOST_BINS:
             raise InputError(
                 f"a prefix grows by 1 to {MOST_STEP} characters in a round, of which there are less than {MOST_BINS:,} "
-                f"different ones; {self.step} of {len(self.alphabet)} are too many"
+                f"different ones; {self.step} of {letters} are too many"
             )
         if not 1 <= len(self.prefixes) <= MOST_TOKENS or len(set(self.prefixes)) != len(self.prefixes):
             raise InputError(f"strings have 1 to {MOST_TOKENS:,} different prefixes; found {len(self.prefixes):,}")
         for each in self.prefixes:
             check_text(each, "a prefix", LONGEST_VALUE)
-        known = set(self.prefixes)
-        if any(each[:length] in known for each in self.prefixes for length in range(len(each))):
+        if any(next_.startswith(each) for each, next_ in pairwise(sorted(self.prefixes))):
             raise InputError("a prefix of strings begins another one: ask for them in different rounds")
         if self.size >= MOST_BINS:
             raise InputError(f"strings fall into less than {MOST_BINS:,} buckets; these make {self.size:,}")
@@ -70,56 +73,70 @@ class StringPrefixes:
     @property
     def width(self) -> int:
         """How many buckets a prefix has."""
-        extensions: int = sum(len(self.alphabet) ** length for length in range(self.step + 1))
-        return 1 + extensions
+        return 1 + self._before[-1]
 
     def buckets(self, columns: Sequence[Column]) -> NDArray[np.int64]:
-        """The bucket of each row. Texts are compared in Unicode's normal form C."""
+        """The bucket of each row: O(log prefixes + step) each. Texts are compared in Unicode's normal form C."""
         return np.fromiter((self._bucket(value) for value in columns[0]), dtype=np.int64)
 
     def labels(self) -> list[str]:
         """The label of each bucket."""
         found = [OTHER]
-        for prefix in self.prefixes:
-            found.append(f"{prefix} {OTHER}".lstrip())
-            found += [f"{prefix}{rest} {END}".lstrip() if ends else prefix + rest for rest, ends in self._extensions]
+        for prefix in range(len(self.prefixes)):
+            first = 1 + prefix * self.width
+            found.append(f"{self.prefixes[prefix]} {OTHER}".lstrip())
+            for bucket in range(first + 1, first + self.width):
+                text, ends = self.string(bucket)
+                found.append(f"{text} {END}".lstrip() if ends else text)
         return found
 
-    def text(self, bucket: int) -> tuple[str, bool] | None:
-        """The string of a bucket, and whether it ends there; None for a bucket of others."""
+    def string(self, bucket: int) -> tuple[str, bool]:
+        """The string of a bucket, and whether it ends there; `InputError` for a bucket of others."""
         prefix, place = divmod(bucket - 1, self.width)
-        if bucket == 0 or place == 0:
-            return None
-        rest, ends = self._extensions[place - 1]
-        return self.prefixes[prefix] + rest, ends
+        if place == 0 or not 0 < bucket < self.size:
+            raise InputError(f"the bucket {bucket} stands for no string")
+        length = bisect_right(self._before, place - 1) - 1
+        number, letters = place - 1 - self._before[length], ""
+        for _ in range(length):
+            number, letter = divmod(number, len(self.alphabet))
+            letters = self.alphabet[letter] + letters
+        return self.prefixes[prefix] + letters, length < self.step
 
     def _bucket(self, value: object) -> int:
         if not isinstance(value, str):
             return 0
         text = normalize("NFC", value)
-        for length in self._lengths:
-            prefix = self._places.get(text[:length]) if length <= len(text) else None
-            if prefix is not None:
-                place = self._rests.get((text[length : length + self.step], len(text) < length + self.step), 0)
-                return 1 + prefix * self.width + place
-        return 0
+        ordered, places = self._ordered
+        at = bisect_right(ordered, text) - 1  # no prefix begins another, so only this one can begin the text
+        if at < 0 or not text.startswith(ordered[at]):
+            return 0
+        rest = text[len(ordered[at]) :][: self.step]
+        number = 0
+        for letter in rest:
+            place = self._letters.get(letter)
+            if place is None:
+                return 1 + places[at] * self.width
+            number = number * len(self.alphabet) + place
+        return 2 + places[at] * self.width + self._before[len(rest)] + number
 
     @cached_property
-    def _extensions(self) -> list[tuple[str, bool]]:
-        return [
-            ("".join(letters), length < self.step)
-            for length in range(self.step + 1)
-            for letters in product(self.alphabet, repeat=length)
-        ]
+    def _before(self) -> list[int]:
+        """How many strings are shorter than 0, 1, … `step` + 1 characters."""
+        return [sum(len(self.alphabet) ** shorter for shorter in range(length)) for length in range(self.step + 2)]
 
     @cached_property
-    def _rests(self) -> dict[tuple[str, bool], int]:
-        return {extension: place for place, extension in enumerate(self._extensions, 1)}
+    def _letters(self) -> dict[str, int]:
+        return {letter: place for place, letter in enumerate(self.alphabet)}
 
     @cached_property
-    def _lengths(self) -> list[int]:
-        return sorted({len(prefix) for prefix in self.prefixes})
+    def _ordered(self) -> tuple[list[str], list[int]]:
+        """The prefixes in ascending order, and where each stands."""
+        places = sorted(range(len(self.prefixes)), key=self.prefixes.__getitem__)
+        return [self.prefixes[place] for place in places], places
 
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {prefix: place for place, prefix in enumerate(self.prefixes)}
+
+def _combine(alphabet: str) -> bool:
+    """Whether Unicode's normal form C may write some of these characters together otherwise than alone."""
+    return any(combining(letter) for letter in alphabet) or any(
+        not is_normalized("NFC", first + second) for first in alphabet for second in alphabet
+    )

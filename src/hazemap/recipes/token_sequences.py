@@ -56,7 +56,17 @@ class TokenSequences:
         return len(self.tokens)
 
     def buckets(self, rule: BucketRule) -> Ints:
-        """The bucket of each row, as `rule.buckets` of the texts gives it: O(rows · length), not O(characters)."""
+        """The bucket of each row, as `rule.buckets` of the texts gives it: O(rows · length), not O(characters).
+
+        Those of the rule that was asked for last are kept: populations that are resampled ask for the same.
+        """
+        last: tuple[BucketRule, Ints] | None = self.__dict__.get("_last")
+        if last is None or last[0] is not rule:
+            last = rule, self._found(rule)
+            object.__setattr__(self, "_last", last)
+        return last[1]
+
+    def _found(self, rule: BucketRule) -> Ints:
         if isinstance(rule, PrefixTree):
             return self._after_prefixes(rule)
         if isinstance(rule, Categories):
