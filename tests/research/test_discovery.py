@@ -1,0 +1,81 @@
+"""What the measurements of interactive discovery rest on."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
+from hazemap.privacy.amplification.exact_sum import exact_sum
+from hazemap.privacy.amplification.neighbours import SumRound
+from research.benchmarks.discovery import BY_NOISE, TOP, Static, interactive, local_epsilon, scores
+from research.benchmarks.discovery_corpora import Corpus
+from research.benchmarks.discovery_page import compared, page, summary
+
+TINY = Corpus(
+    "tiny",
+    ("to", "be", "or"),
+    [[np.array([0, 1, 2]), np.array([0, 1])], [np.array([0, -1, 1])], [np.array([1, 2])], []],
+)
+
+
+def test_sequences_of_a_corpus_are_counted_by_people_and_by_expected_reports():
+    pairs = TINY.sequences(2)
+    assert pairs.texts == ("to be", "be or") and np.diff(pairs.table.start).tolist() == [3, 0, 1, 0]
+    of = np.array([0, 0, 2, 3])
+    assert pairs.people(of).tolist() == [2, 3]
+    assert np.allclose(pairs.reports(of), [4 / 3, 1 + 2 / 3])
+    assert TINY.sequences(3).texts == ("to be or",)
+
+
+def test_scores_are_parts_of_the_true_top_and_of_its_weight():
+    texts = tuple(f"w{place}" for place in range(600))
+    truth = np.arange(600, 0, -1.0)
+    best = scores(list(texts[:500]), truth, texts)
+    assert best == {"recall": [1.0] * len(TOP), "weighted error": [0.0] * len(TOP)}
+    half = scores([*texts[:10], *["noise"] * 10], truth, texts)
+    assert half["recall"][0] == 0.5 and half["weighted error"][0] == 1 - truth[:10].sum() / truth[:20].sum()
+    assert scores([], truth, texts)["weighted error"] == [1.0] * len(TOP)
+
+
+def test_rounds_cost_what_is_said_and_hardly_less():
+    for rounds in (1, 3):
+        local = local_epsilon(10_000, rounds)
+        price, more = (
+            exact_sum([SumRound(BitFlipLaw.asymmetric(each), 10_000, rounds)], Fraction(1, 10**6))
+            for each in (local, local + Fraction(1, 50))
+        )
+        assert 0.98 < price <= 1 < more
+
+
+def test_both_systems_find_what_nearly_everybody_says():
+    of = np.zeros(20_000, dtype=np.int64)
+    asked = TINY.sequences(2)
+    found = Static.over(asked, 2).found(of, 1)
+    assert found["static"][0] == found["static, told which occur"][0] == "to be"
+    assert interactive(asked, TINY.dictionary, of, 1, 2)[:2] == ["to be", "be or"]
+
+
+def test_empty_bins_reach_the_threshold_as_often_as_is_said():
+    """Of 10⁶ bins 11.4 are expected above it (not 20: reports are whole), in ten runs 114.
+
+    Poisson: 60 or fewer have a probability of 2e-8, 200 or more one below 1e-12. The twin is one run alone.
+    """
+    static = Static.over(TINY.sequences(2), 2)
+    drawn = [static._empty(10_000, local_epsilon(10_000, 1), np.random.default_rng(seed)) for seed in range(10)]
+    reached = [len(numbers) for _, numbers in drawn]
+    assert 60 < sum(reached) < 200 and reached[0] <= 60 and float(BY_NOISE) == 20
+    assert all((numbers >= least).all() for least, numbers in drawn)
+
+
+def test_a_page_says_in_how_many_cases_rounds_are_ahead():
+    rows = [
+        {"corpus": corpus, "length": 3, "people": 10, "run": run, "system": system, "truth": truth,
+         "recall": [recall] * 5, "weighted error": [1 - recall] * 5}
+        for corpus in ("irc_ubuntu_text_to_2013", "shakespeare_by_character")
+        for run in range(2)
+        for truth in ("people", "reports")
+        for system, recall in (("interactive", 0.5), ("static", 0.2), ("static, told which occur", 0.6))
+    ]  # fmt: skip
+    found = {"top": list(TOP), "summary": summary(rows), "CPU s": 1, "local": [], "figure 1": []}
+    assert compared(found, "people") == {"cases": 10, "ahead": 10, "told_cases": 10, "told_ahead": 0}
+    assert "| IRC | 3 | 10 | 0.50 (0.50–0.50) | 0.20 (0.20–0.20) | 0.60 (0.60–0.60) |" in page(found)
