@@ -62,6 +62,13 @@ def test_check_1_counts_reports_and_deltas(account):
     assert "the analysis next_word may cost δ" in paid(account, request(price=price("0", "0.999e-6")), policy=wide)
 
 
+def test_check_1_the_delta_may_be_spent_to_the_last_fraction(account):
+    half = price("0", Fraction(1, 2 * 10**6))
+    assert paid(account, request(price=half)) is None
+    assert paid(account, request(price=half)) is None
+    assert "may cost δ" in paid(account, request(price=price("0", Fraction(1, 10**30))))
+
+
 def test_check_2_every_field_has_budget_left_and_the_strictest_decides(account):
     wide = replace(POLICY, analyses=(replace(POLICY.analyses[0], epsilon=Fraction(9)),))
     assert paid(account, request("0.2", (AGE,)), policy=wide) is None
@@ -202,6 +209,9 @@ def test_a_schedule_is_paid_whole_at_its_first_round_and_departures_are_refused(
     assert paid(account, third, NOW + 29 * DAY) is None
     assert paid(account, request("0.2"), NOW + 35 * DAY), "the whole price counts as long as any of its rounds does"
     assert "in order" in paid(account, replace(first, round=4), NOW + 29 * DAY)
+    renamed = replace(POLICY, analyses=(replace(POLICY.analyses[0], name="other"),))
+    taken = account.refusal(replace(second, analysis="other"), renamed, NOW)
+    assert "begun by another analysis" in taken.reason
     other = Schedule(fixed.rounds, whole, b"three more weeks")
     assert paid(account, replace(first, schedule=other), NOW + 59 * DAY) is None
 

@@ -168,6 +168,8 @@ def test_what_a_person_denies_is_gone_with_what_depended_on_it():
     assert allowed(example(), Policy(no_fields=only)).analyses == ()
     assert allowed(example(), Policy(carriers=())).analyses == ()
     assert allowed(example(), Policy(people=10**10)).analyses == ()
+    assert allowed(example(), Policy(people=5_000)).analyses[0].minimum_cohort == 5_000
+    assert allowed(example(), Policy(people=5)).analyses[0].minimum_cohort == 1_000
     [analysis] = allowed(example(), Policy(no_fields=("profile.*",))).analyses
     assert analysis.cohort_fields == () and StreamFieldName("profile", "age") not in analysis.queries.fields
     assert analysis.carriers == tuple(Carrier)[::-1] and analysis.minimum_cohort == 1_000
