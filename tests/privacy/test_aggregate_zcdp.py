@@ -11,6 +11,9 @@ from scipy.stats import binom
 from hazemap.errors import InputError
 from hazemap.privacy import aggregate_zcdp
 from hazemap.privacy.aggregate_zcdp import LEAST_DELTA, rho_of_sum
+from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
+from hazemap.privacy.amplification.neighbours import Neighbours
+from hazemap.privacy.amplification.renyi_of_sum import zcdp_of_sum
 from hazemap.privacy.budget import ApproxDP, log_delta
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
 
@@ -56,6 +59,13 @@ def test_many_people_cost_hardly_more_than_gaussian_noise_of_their_variance(epsi
     q = 1 / (exp(epsilon) + 1)
     gauss = (0.5 - q) ** 2 / (2 * people * q * (1 - q))
     assert gauss < rho_of_sum(law, people) < 1.12 * gauss
+
+
+@pytest.mark.parametrize(("epsilon", "people"), [(4, 1_000), (1, 300), (6, 10_000)])
+def test_two_computations_agree(epsilon, people):
+    """The other one bounds privacy losses on a grid, from hockey-stick divergences, and leaves out 10^−12."""
+    other = zcdp_of_sum(BitFlipLaw.asymmetric(epsilon), people, Neighbours.REMOVAL)
+    assert float(rho_of_sum(Asymmetric(Fraction(epsilon)), people)) == pytest.approx(float(other.rho), rel=0.04)
 
 
 def test_more_people_cost_less_and_a_larger_epsilon_more():
