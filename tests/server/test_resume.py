@@ -10,6 +10,7 @@ from hazemap.algorithms import Adaptive, FittedLevel
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.releases import Release
+from hazemap.server.campaign_spec import Deadlines
 from hazemap.server.coordinator import Taken
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
@@ -132,17 +133,17 @@ def test_others_take_the_places_of_those_who_are_gone(tmp_path):
 def test_a_campaign_that_is_resumed_survives_every_kill_and_is_charged_once(tmp_path):
     devices = crowd(6)
     cohort = Cohort(6, 6, dropout=Fraction(1, 6), corrupt=Fraction(0))
-    ordered = campaign(algorithm=Adaptive(TREE, first_cells=4), cohort=cohort, wait=20)
+    ordered = campaign(algorithm=Adaptive(TREE, first_cells=4), cohort=cohort, deadlines=Deadlines.all(2), wait=20)
 
     async def play():
         town = Doomed(tmp_path, devices)
         async with town:
             for device in devices:
-                device.declines = "not now"
+                device.silent = 1
             await town.begin(ordered)
             assert (await town.live("berlin"))["state"] == "failed"
             for device in devices:
-                device.declines = ""
+                device.silent = 99
         lives = 0
         while True:
             town.last, town.before = 10**9, False
