@@ -16,8 +16,7 @@ from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.recipes.features import NumericEdges
 from hazemap.recipes.population_table import PopulationTable
-from hazemap.recipes.recipe import KNOWN
-from hazemap.recipes.recipe_bins import RecipeBins
+from hazemap.recipes.recipe_bins import KNOWN
 from hazemap.trust.curator import Curator
 
 FIRST = recipe(NumericEdges((0, 1)))
@@ -90,7 +89,7 @@ def test_the_finest_edges_are_different_floats(low, step):
 
 
 def test_a_search_travels():
-    assert loads(dumps(SEARCH), (*KNOWN, RecipeBins, Refine)) == SEARCH
+    assert loads(dumps(SEARCH), (*KNOWN, Refine)) == SEARCH
 
 
 @pytest.mark.parametrize(

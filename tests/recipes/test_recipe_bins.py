@@ -17,8 +17,8 @@ from hazemap.errors import TableError
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
 from hazemap.recipes.features import NumericEdges, PrefixTree
-from hazemap.recipes.recipe import KNOWN, NoMatch
-from hazemap.recipes.recipe_bins import PersonDraws, PersonRows, RecipeBins
+from hazemap.recipes.recipe import NoMatch
+from hazemap.recipes.recipe_bins import KNOWN, PersonDraws, PersonRows, RecipeBins
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.checked_contribution import bounded, contribution
 from hazemap.trust.curator import Curator
@@ -96,7 +96,7 @@ def test_draws_reach_the_first_and_the_last_place():
 
 def test_a_question_with_a_recipe_travels():
     query = Query(RecipeBins(recipe(TREE)), Fraction(1, 4))
-    assert loads(dumps(query), (*KNOWN, RecipeBins), Query, MESSAGE) == query
+    assert loads(dumps(query), KNOWN, Query, MESSAGE) == query
 
 
 def test_tables_of_votes_and_of_rows_are_not_taken_for_each_other():

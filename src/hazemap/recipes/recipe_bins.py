@@ -18,6 +18,7 @@ from hazemap.encoders.encoder import Entries
 from hazemap.errors import TableError
 from hazemap.field_types import check_fields
 from hazemap.recipes.features import PrefixTree
+from hazemap.recipes.recipe import KNOWN as OF_RECIPES
 from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.sql_query import Value
 from hazemap.recipes.string_prefixes import StringPrefixes
@@ -74,14 +75,15 @@ class RecipeBins:
 
     def encode(self, table: RecipeTable | VotesTable) -> Entries:
         """A 1 of each person."""
-        bins = self._bins(table)
+        bins = self.bins(table)
         return Entries(np.arange(len(bins)), bins, np.ones(len(bins), dtype=np.int64))
 
     def total(self, table: RecipeTable | VotesTable) -> NDArray[np.int64]:
         """How many people report each bin. O(rows + people + bins)."""
-        return np.bincount(self._bins(table), minlength=self.size)
+        return np.bincount(self.bins(table), minlength=self.size)
 
-    def _bins(self, table: RecipeTable | VotesTable) -> Ints:
+    def bins(self, table: RecipeTable | VotesTable) -> Ints:
+        """The bin that each person reports; `TableError` for a table of votes."""
         if not hasattr(table, "recipe_bins"):
             raise TableError(
                 f"a {type(table).__name__} holds votes in cells; a recipe is answered by rows of a query: ask a "
@@ -89,6 +91,10 @@ class RecipeBins:
             )
         bins: Ints = table.recipe_bins(self.recipe)
         return bins
+
+
+KNOWN: tuple[type, ...] = (*OF_RECIPES, RecipeBins)
+"""What questions about recipes add to the codec's closed list: `codec.loads(text, KNOWN, Query, MESSAGE)`."""
 
 
 @dataclass(frozen=True)

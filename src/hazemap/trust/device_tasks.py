@@ -19,6 +19,7 @@ from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise, NoAddedNoise
 from hazemap.privacy.local_randomisers import Asymmetric, Randomiser, Symmetric, UnaryEncoding
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
+from hazemap.recipes.recipe_bins import RecipeBins
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
@@ -122,7 +123,7 @@ def askable(encoder: object) -> bool:
 
 def check_report(encoder: Encoder) -> None:
     """`InputError` unless a person's vector is a single 1, or none: what a report is made of."""
-    if not isinstance(encoder, Counts | CountMinSketch) or encoder.sensitivity.l1 != 1:
+    if not isinstance(encoder, Counts | CountMinSketch | RecipeBins) or encoder.sensitivity.l1 != 1:
         raise InputError(
             "a device randomises a vector with a single 1: ask for counts of one row a person, one level at a time, "
             "and one question at a time"

@@ -7,6 +7,7 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.arrays import Ints
 from hazemap.cells import Redrawn, Tree
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapWarning, InputError, NotOpened, TranscriptMismatch, Unanswerable
@@ -15,6 +16,8 @@ from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric
 from hazemap.privacy.random_stream import Stream
+from hazemap.recipes.recipe import Recipe
+from hazemap.recipes.recipe_bins import RecipeBins
 from hazemap.tables.contribution_bounding import Bounding, RowIsPerson
 from hazemap.tables.votes import Votes, VotesTable
 from hazemap.trust.checked_contribution import within
@@ -74,6 +77,11 @@ class SampledTable:
         until = np.cumsum(votes.weights)
         places = np.searchsorted(until, self._people(int(until[-1]) if len(until) else 0), "right")
         return Votes(votes.cells, np.bincount(places, minlength=len(votes.cells)))
+
+    def recipe_bins(self, recipe: Recipe) -> Ints:
+        """The bins of whoever was drawn and answered."""
+        bins = RecipeBins(recipe).bins(self._table)
+        return bins[self._people(len(bins))]
 
     def _people(self, population: int) -> NDArray[np.int64]:
         """The ranks of those who answered, ascending."""
@@ -149,8 +157,9 @@ class SimulatedSecureAggregation(SecureSumTrust):
 
     With a `local_epsilon` people add no noise in shares: each sends one report, randomised with that ε or less.
 
-    A `MemoryTable` may hold several rows and votes a person; its people are all who have a row. Of any other table only
-    votes are known, so a person must have one vote; its people are those votes. O(people asked + cells) a round, beyond
+    A `MemoryTable` may hold several rows and votes a person; its people are all who have a row. A `PopulationTable`
+    answers recipes, and its people are all, with or without a row. Of any other table only votes are known, so a person
+    must have one vote; its people are those votes. O(people asked + cells) a round, beyond
     reading the table once. Whoever runs it sees every row: it is for research, plans and tests.
 
     >>> import numpy as np
