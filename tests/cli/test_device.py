@@ -87,7 +87,7 @@ def test_without_a_store_every_reader_says_what_to_do(hazemap):
 def test_the_policy_is_printed_with_comments_and_written_once(hazemap, home):
     printed = hazemap("device", "policy").out
     assert Policy.parse(printed) == Policy()
-    assert "# The most ε that one campaign may cost" in printed
+    assert "# The most ε that one campaign, or one analysis in its period, may cost" in printed
     assert hazemap("device", "policy", "--write").code == 0
     file = home / "policy.toml"
     file.write_text(file.read_text().replace("days = 30", "days = 7"))
@@ -145,7 +145,7 @@ def test_many_devices_answer_a_campaign_and_can_show_what_they_sent(hazemap, ser
     more = ("--policy", "few.toml", "--store", "many.sqlite", "--until-idle", "3", "--json")
     done = hazemap("device", "--many", "30", *options, *more)
     assert done.code == 0, done.err
-    assert (done.json["devices"], done.json["finished"], done.json["answers"]) == (30, 30, 150)
+    assert (done.json["devices"], done.json["finished"], done.json["answers"]) == (30, 30, 6 * 30)
     assert done.json["sent"] > 30 * 1_000
     status = httpx.get(f"{server}/v1/campaigns/berlin", headers={"Authorization": f"Bearer {OPERATOR}"}).json()
     assert status["state"] == "done", status["reason"]
