@@ -10,6 +10,7 @@ from tests.recipes.asking import recipe, typing
 
 from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import FrequentSequences, ItemCounts, ListedSequences
+from hazemap.algorithms.frequent_sequences import _room
 from hazemap.algorithms.item_counts import frequent_bins
 from hazemap.codec import dumps, loads
 from hazemap.errors import InputError, TranscriptMismatch
@@ -89,10 +90,25 @@ def test_no_more_sequences_grow_than_are_allowed_or_a_recipe_has_bins_for():
 
 
 def test_only_tokens_that_were_frequent_once_are_asked_for_again_where_that_is_wanted():
-    few = asked(replace(SEARCH, frequent_tokens=True), TYPED).transcript
-    every = asked(SEARCH, TYPED).transcript
-    assert few[1].question.encoder.recipe.features[0].rule.tokens == ("to", "a", "cat")
-    assert every[3].question.encoder.recipe.features[0].rule.tokens == TOKENS
+    people = [[text] for text in ("to be or", "be or to", "or to be")] * 3
+    for wanted, tokens in ((False, TOKENS), (True, ("to", "be", "or"))):
+        found = asked(replace(SEARCH, frequent_tokens=wanted), people)
+        rules = [question.encoder.recipe.features[0].rule for question, _ in found.transcript]
+        assert [rule.tokens for rule in rules] == [TOKENS, *[tokens] * 3] and len(found.value) == 9
+
+
+@pytest.mark.parametrize("tokens", [1, 14, 1_022, 1_023, 65_536])
+def test_as_many_prefixes_are_asked_for_as_a_recipe_has_bins_for(tokens):
+    """One bin for other texts and one for none; one prefix more would be too many."""
+    room = _room(tokens)
+    assert 2 + room * (2 + tokens) <= MOST_BINS < 2 + (room + 1) * (2 + tokens)
+
+
+def test_what_stands_out_is_judged_by_the_noise_of_an_empty_bin():
+    """In reports that keep a 1 by chance, full bins have more noise than empty ones; twins of one noise beside it."""
+    sums, bins = np.array([90, 0, 5]), np.arange(3)
+    for stddev, found in (([30.0, 1.0, 1.0], [0, 2]), ([30.0] * 3, [0]), ([1.0] * 3, [0, 2])):
+        assert frequent_bins(Answer(sums, np.array(stddev)), bins, 9, Fraction(1, 10)).tolist() == found
 
 
 def test_where_nothing_is_frequent_the_search_ends():

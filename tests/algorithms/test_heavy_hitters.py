@@ -15,6 +15,7 @@ from hazemap.codec import dumps, loads
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.recipes.buckets import MOST_BINS
 from hazemap.recipes.population_table import PopulationTable
 from hazemap.recipes.recipe_bins import KNOWN
 from hazemap.recipes.string_prefixes import StringPrefixes
@@ -57,6 +58,17 @@ def test_bits_of_numbers_are_found_a_byte_at_a_time():
     found = asked(evenly("01", 8, 2), [f"{number:016b}" for number in numbers], PureDP(2)).value
     assert [int(item, 2) for item in found.top(2).items] == [0xBEEF, 0xCAFE]
     assert (np.abs(found.top(2).count - [300, 200]) < 60).all()
+
+
+def test_no_more_beginnings_are_asked_for_than_a_recipe_has_bins_for():
+    """1,024 pairs of letters are frequent; each would need 1,058 buckets."""
+    letters = "abcdefghijklmnopqrstuvwxyz234567"
+    search = replace(evenly(letters, 2, 2), most=2_000)
+    sizes = [
+        question.size
+        for question, _ in asked(search, ["".join(pair) for pair in product(letters, repeat=2)]).transcript
+    ]
+    assert sizes[0] == 2 + 1_058 and 0.99 * MOST_BINS < sizes[1] <= MOST_BINS
 
 
 def test_an_infrequent_beginning_is_never_extended_and_a_replay_gives_the_same():

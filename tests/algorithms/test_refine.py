@@ -38,7 +38,7 @@ def skewed(people: int) -> np.ndarray:
 
 
 def test_without_noise_buckets_are_even_and_their_numbers_exact():
-    numbers = skewed(20_000)
+    numbers = np.append(skewed(20_000), [-5.0] * 7)
     found = asked(SEARCH, numbers).value
     exact, _ = np.histogram(numbers, found.edges)
     outside = ((numbers < 0) | (numbers >= 1_000)).sum()
@@ -59,6 +59,19 @@ def test_even_numbers_are_asked_once_and_the_rest_of_the_budget_counts_them():
     found = asked(SEARCH, np.linspace(0, 999.9, 5_000), PureDP(1))
     assert [question.share for question, _ in found.transcript] == [Fraction(1, 8), Fraction(7, 8)]
     assert found.value.counts.stddev[0] < 2
+
+
+def test_buckets_that_differ_by_noise_alone_are_even():
+    """1,600 people in 16 buckets of 100 ± 11: counts differ by more than a quarter, and the edges stay."""
+    found = asked(SEARCH, np.linspace(0, 999.9, 1_600), PureDP(1))
+    counts = found.transcript[0].answer.sums[1:17]
+    assert np.abs(counts - counts.mean()).max() > 0.25 * counts.mean() and len(found.transcript) == 2
+
+
+def test_as_many_buckets_are_made_as_the_noise_of_the_next_round_allows():
+    """After a round that cost next to nothing the last one has 99 % of the budget, and noise of 1.4 people."""
+    search = replace(SEARCH, shares=(Fraction(1, 100),))
+    assert len(asked(search, np.linspace(0, 999.9, 2_000), PureDP(1)).value.counts) > 8
 
 
 def test_a_crowd_at_one_number_ends_in_a_bucket_of_one_step():

@@ -95,6 +95,7 @@ def test_people_who_are_resampled_have_the_rows_of_others_and_draws_of_their_own
         (lambda texts: PopulationTable(np.array([0, 2]), (texts,)), "order of their people"),
         (lambda texts: PopulationTable(np.array([0, 2, 1, 3]), (texts,)), "order of their people"),
         (lambda texts: PopulationTable(np.array([0, 3]), (texts,), np.array([1])), "holders 0 to 0"),
+        (lambda _: PopulationTable(np.array([0, 1 << 32]), (range(1 << 32),)), "less than 2"),
         (lambda texts: PopulationTable.of_people(np.array([1, 2, 1]), (texts,)), "sort them"),
         (lambda texts: PopulationTable(np.array([0, 3]), (texts, texts)).recipe_bins(recipe(RULES[0])), "1 columns"),
         (lambda _: TokenSequences(np.zeros((2, 2)), ()), "vocabulary"),
@@ -105,6 +106,13 @@ def test_people_who_are_resampled_have_the_rows_of_others_and_draws_of_their_own
 def test_tables_that_would_mislead_are_refused(make, why):
     with pytest.raises(TableError, match=why):
         make(TokenSequences.of_texts(["a", "b", "a b"], 2))
+
+
+def test_a_text_that_ends_is_not_taken_for_one_that_goes_on():
+    """Where it has ended stands −1, which as a token would be the last one of the vocabulary after another prefix."""
+    rule, texts = PrefixTree(("a z", "z a"), ("a",)), ["a", "z", "a z", "z a"]
+    found = TokenSequences.of_texts(texts, 2).buckets(rule)
+    assert found.tolist() == rule.buckets([texts]).tolist() == [0, 0, 1, 4]
 
 
 def test_nobody_at_all_answers_nothing():

@@ -1,6 +1,7 @@
 """Strings by their beginnings: every string has the bucket that its characters say."""
 
-from itertools import product
+from itertools import combinations, product
+from unicodedata import is_normalized
 
 import pytest
 from tests.recipes.asking import recipe
@@ -13,7 +14,7 @@ from hazemap.recipes.string_prefixes import StringPrefixes
 
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_every_short_string_has_the_bucket_that_its_characters_say(step):
-    rule = StringPrefixes(("a", "ba"), "ab", step)
+    rule = StringPrefixes(("ba", "a"), "ab", step)
     labels = rule.labels()
     assert len(labels) == rule.size == len(set(labels))
     for text in ("".join(letters) for many in range(6) for letters in product("abc", repeat=many)):
@@ -38,6 +39,20 @@ def test_the_string_of_a_bucket_falls_into_it():
     for bucket in (-1, 0, 1, rule.size):
         with pytest.raises(InputError, match="no string"):
             rule.string(bucket)
+
+
+def test_strings_over_an_alphabet_that_is_admitted_stay_in_normal_form():
+    """Over letters that compose, and marks that are reordered: every triple of an alphabet that is not refused."""
+    letters = "ae\u0301\u0323\u1100\u1161\u11a8\uac00\u0345q\u00e9"
+    admitted = 0
+    for alphabet in ("".join(some) for some in combinations(letters, 3)):
+        try:
+            StringPrefixes(("",), alphabet, 1)
+        except InputError:
+            continue
+        admitted += 1
+        assert all(is_normalized("NFC", "".join(text)) for text in product(alphabet, repeat=3))
+    assert admitted > 5
 
 
 def test_strings_are_compared_in_normal_form_and_other_values_are_others():

@@ -28,9 +28,6 @@ from hazemap.tables.votes import VotesTable
 
 _HALF = np.uint64(32)
 
-_ROW, _BIN = np.uint64(0), np.uint64(1)
-"""What a person draws for a recipe: which of their rows, and a bin if none matches."""
-
 
 class RecipeTable(Protocol):
     """Rows of people, as a recipe's query gives them. Only a trust model may hold one."""
@@ -134,17 +131,14 @@ class PersonDraws:
 
     def places(self, of: Ints) -> Ints:
         """A place from 0 to `of` − 1 for each person, uniform as far as 32 bits go; `of` below 2³², int64[people]."""
-        return self._scaled(_ROW, of)
+        drawn = numbers(self._seeds, np.zeros(len(self.people), dtype=np.uint64)) >> _HALF
+        return ((drawn * of.astype(np.uint64)) >> _HALF).astype(np.int64)
 
     def without_match(self) -> Ints:
         """The bins that people report who have no matching row: that of none, or a random one."""
         if self.recipe.none_bin is not None:
             return np.full(len(self.people), self.recipe.none_bin, dtype=np.int64)
-        return self._scaled(_BIN, np.full(len(self.people), self.recipe.bins, dtype=np.int64))
-
-    def _scaled(self, word: np.uint64, of: Ints) -> Ints:
-        drawn = numbers(self._seeds, np.full(len(self.people), word)) >> _HALF
-        return ((drawn * of.astype(np.uint64)) >> _HALF).astype(np.int64)
+        return self.places(np.full(len(self.people), self.recipe.bins, dtype=np.int64))
 
     @cached_property
     def _seeds(self) -> NDArray[np.uint64]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from unicodedata import combining, is_normalized, normalize
+from unicodedata import is_normalized, normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,7 +136,9 @@ class StringPrefixes:
 
 
 def _combine(alphabet: str) -> bool:
-    """Whether Unicode's normal form C may write some of these characters together otherwise than alone."""
-    return any(combining(letter) for letter in alphabet) or any(
-        not is_normalized("NFC", first + second) for first in alphabet for second in alphabet
-    )
+    """Whether Unicode's normal form C may write some of these characters together otherwise than alone.
+
+    It reorders two neighbours, or composes a character with a later one that would compose with it alone: so pairs
+    tell. O(characters²).
+    """
+    return not all(is_normalized("NFC", first + second) for first in alphabet for second in alphabet)
