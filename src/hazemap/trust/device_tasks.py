@@ -19,10 +19,13 @@ from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise, NoAddedNoise
 from hazemap.privacy.local_randomisers import Asymmetric, Randomiser, Symmetric, UnaryEncoding
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
+from hazemap.recipes.recipe import Recipe
+from hazemap.recipes.recipe_bins import KNOWN as OF_RECIPES
 from hazemap.recipes.recipe_bins import RecipeBins
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
+from hazemap.trust.recipe_terms import check_recipe_round, check_recipe_sum, randomiser_of, stated_price
 from hazemap.values.boolean_attribute import AttributeCells
 from hazemap.values.cell_slot_counters import CellTimeSlots
 
@@ -39,6 +42,9 @@ class Task:
     be (ε, δ) and `price` the part of its ρ: what the sum gives away, if as many honest people are in it as the cohort
     promises. What a report gives away by itself is the randomiser's own ε, whatever becomes of the sum.
 
+    A round may ask a recipe instead of a map: `RecipeBins`. Then `price` is the (ε, δ) that the recipe states, and
+    `budget` that of all recipes of the campaign, by basic composition (`recipe_terms`, `Task.asking`).
+
     >>> from fractions import Fraction
     >>> from hazemap.cells import Leaves
     >>> from hazemap.spatial.quadtree import Quadtree
@@ -54,24 +60,29 @@ class Task:
     purpose: str
     round: int
     question: Query
-    price: PureDP | ZCDP
+    price: PureDP | ZCDP | ApproxDP
     budget: PureDP | ApproxDP | ZCDP
     cohort: Cohort
     randomiser: Symmetric | Asymmetric | UnaryEncoding | None = None
 
     def __post_init__(self) -> None:
-        if self.randomiser is None:
+        check_fields(self)
+        if self.randomiser is None and self.recipe is None:
             pure(self.price)
             pure(self.budget)
-        check_fields(self)
         if self.round < 1 or not self.campaign:
             raise InputError("a task names its campaign, and counts its rounds from 1")
-        if not askable(self.question.encoder):
+        if self.recipe is None and not askable(self.question.encoder):
             raise InputError(
                 "a device counts in listed cells, or in sketches, or several times, by a rule that bounds its rows"
             )
         if self.randomiser is not None:
             check_randomiser(self.randomiser)
+        if self.recipe is not None:
+            share = self.question.share
+            check_recipe_round(self.recipe, self.purpose, share, self.price, self.budget, self.randomiser)
+            return
+        if self.randomiser is not None:
             check_report(self.question.encoder)
             if isinstance(self.budget, ApproxDP) and self.budget.delta < LEAST_DELTA:
                 raise InputError("where reports are randomised on devices, delta is 10^-12 or more")
@@ -80,6 +91,29 @@ class Task:
                 f"this task costs {self.price}, but its question's share of {self.budget} is "
                 f"{self.budget.part(self.question.share)}"
             )
+
+    @classmethod
+    def asking(
+        cls,
+        recipe: Recipe,
+        campaign: str,
+        number: int,
+        cohort: Cohort,
+        budget: PureDP | ApproxDP | None = None,
+        share: Fraction = Fraction(1),
+        randomiser: Symmetric | Asymmetric | UnaryEncoding | None = None,
+    ) -> "Task":
+        """Round `number` of a campaign, which asks a recipe. Without a budget it is a campaign of its own."""
+        price = stated_price(recipe)
+        law = randomiser or randomiser_of(recipe)
+        question = Query(RecipeBins(recipe), share)
+        return cls(campaign, recipe.purpose, number, question, price, budget or price, cohort, law)
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """The recipe that is asked; None where cells of a map are."""
+        encoder = self.question.encoder
+        return encoder.recipe if isinstance(encoder, RecipeBins) else None
 
     @property
     def digest(self) -> bytes:
@@ -94,6 +128,9 @@ class Task:
         honest = self.cohort.honest(clients)
         if self.randomiser is None:
             return DistributedNoise(self.question.encoder.sensitivity.l1 / pure(self.price).epsilon, honest)
+        if self.recipe is not None:
+            check_recipe_sum(self.recipe, self.randomiser, self.cohort.survivors(clients), honest)
+            return NoAddedNoise(honest)
         if not covers(self.price, self.randomiser, honest):
             raise InputError(
                 f"a sum in which {honest:,} honest people's reports are certain costs more than {self.price}: ask more "
@@ -102,7 +139,7 @@ class Task:
         return NoAddedNoise(honest)
 
 
-KNOWN = (Task, Cohort, Sampling, Mode, Symmetric, Asymmetric, UnaryEncoding)
+KNOWN = (Task, Cohort, Sampling, Mode, Symmetric, Asymmetric, UnaryEncoding, *OF_RECIPES)
 """What a task adds to the codec's closed list."""
 
 
@@ -140,7 +177,7 @@ def check_randomiser(randomiser: Randomiser) -> None:
         raise InputError("the local epsilon of a report is between 2^-20 and 64")
 
 
-def covers(price: PureDP | ZCDP, randomiser: Randomiser, honest: int) -> bool:
+def covers(price: Budget, randomiser: Randomiser, honest: int) -> bool:
     """Whether a price pays for a sum of reports of so many honest people: the removal of one of them.
 
     In pure ε only what a report hides by itself counts: however many people are in a sum, there are sums that nobody
