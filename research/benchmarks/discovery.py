@@ -1,4 +1,4 @@
-"""Frequent words and sequences of words, learnt in rounds or at once (Davidson et al. 2022, section 1), and figure 1.
+"""Frequent words and sequences of words, learnt in rounds or at once (McMillan et al. 2022, section 1), and figure 1.
 
     python -m research.benchmarks.discovery [--runs 5] [--only irc_ubuntu_text_to_2013] [--page]
 

@@ -181,7 +181,7 @@ def noise(rows: Sequence[dict[str, Any]]) -> str:
 
 HEAD = """# Frequent sequences of words, in rounds and at once
 
-The claim of the paper on interactive federated statistics (Davidson et al. 2022, section 1), measured: to learn
+The claim of the paper on interactive federated statistics (McMillan et al. 2022, section 1), measured: to learn
 frequent sequences of n words, ask in n rounds, and only after sequences that were frequent so far. Made by `python -m
 research.benchmarks.discovery` ({runs} runs of each case, {seconds} s of one processor) and written from its results.
 
@@ -189,7 +189,8 @@ People are drawn with replacement from the chatters of Ubuntu's IRC channel or t
 five lends the 1,000 words of the public dictionary, and is not asked. As they are, they are too few for three words at
 ε = 1, and in a drawn population many people say the same. All systems ask for the same rows (each sequence of n known
 words that a person has) by asymmetric one-hot reports, and spend the same: all sums together are (1, 10⁻⁶)-DP for the
-replacement of a person, by the exact law of sums.
+replacement of a person, by the exact law of sums. No device takes part: NumPy draws the sums of all reports from their
+law.
 
 * *interactive*: `FrequentSequences`, n rounds of equal ε₀.
 * *static*: one question over all 1,000ⁿ sequences, as in the paper. Nobody could send so many bins; we draw the reports
