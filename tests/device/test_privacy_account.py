@@ -9,7 +9,8 @@ import pytest
 from hazemap.device import enrolment
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.privacy_account import PrivacyAccount
-from hazemap.privacy.budget import PureDP
+from hazemap.privacy.budget import ApproxDP, PureDP
+from hazemap.trust.randomised_reports import law_for
 
 from .room import FEW, NOW, task
 
@@ -72,3 +73,14 @@ def test_what_campaigns_cost_is_told_for_the_same_period_in_every_unit(account):
     paid(account, NOW)
     assert account.spent(DAYS, NOW + timedelta(days=DAYS, seconds=-1)) == (1, 0, Fraction(1, 2), 0, 1)
     assert account.spent(DAYS, NOW + timedelta(days=DAYS)) == (0, 0, 0, 0, 0)
+
+
+def test_a_campaign_of_reports_that_goes_on_in_another_period_counts_whole_in_that_one_too(account):
+    budget = ApproxDP(1, "1e-6")
+    plain, law = task(budget=PureDP(1)), law_for(budget.part(Fraction(1, 10)), 16, Fraction(8))
+    shared = replace(plain, price=budget.part(Fraction(1, 10)), budget=budget, randomiser=law)
+    assert account.store.commit([[account.charge(shared, bytes(32), NOW)]]) == [None]
+    later = NOW + timedelta(days=DAYS + 1)
+    assert account.refusal(replace(shared, round=2), TIGHT, later) is None
+    paid(account, later)
+    assert "this round costs ε = 1 and 1 was spent" in account.refusal(replace(shared, round=2), TIGHT, later)

@@ -14,6 +14,9 @@ from hazemap.device import row_store as rows
 from hazemap.device.activity_log import ActivityLog
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.privacy_account import PrivacyAccount
+from hazemap.device.recipe_account import RecipeAccount
+from hazemap.device.report_charging import MadeReport, ReportCharging
+from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.device.task_handler import CLOCKS
 from hazemap.encoders import Concatenation, Counts, HaarWavelet
 from hazemap.encoders.encoder import Entries
@@ -21,9 +24,14 @@ from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
 from hazemap.protocols.secure_aggregation.messages import Masked, Stage
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.recipes.policy import DeviceLimit
+from hazemap.recipes.policy_document import example
+from hazemap.recipes.signed_policy import SignedPolicy
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows
 from hazemap.trust.checked_contribution import contribution
 
+from .reporting import request as report
 from .room import FEW, NOW, TREE, UNTIL, Room, settle, task
 
 
@@ -322,6 +330,53 @@ def test_two_processes_that_answer_for_one_device_never_both_charge(store, tmp_p
     assert outcomes[0] is None and "another process" in str(outcomes[1])
     assert Masked.decode(steps[0].reply) != Masked.decode(steps[1].reply)
     assert len(PrivacyAccount(store, devices[0]).charges()) == 1
+
+
+@pytest.mark.parametrize("look", ["a campaign's", "a recipe's"])
+def test_who_charges_between_a_look_at_the_account_and_a_charge_keeps_that_charge_out(store, monkeypatch, look):
+    [first, *_] = settle(store, 20)
+    account, kind = PrivacyAccount(store, first), PrivacyAccount if look == "a campaign's" else RecipeAccount
+    judge = kind.refusal
+
+    def judged(own, *args):
+        reason = judge(own, *args)
+        with EncryptedStore.opened(store.path) as other:  # another process, in the moment after the look
+            charge = PrivacyAccount(other, first).charge(task(campaign="other"), bytes(32), NOW)
+            assert other.commit([[charge]]) == [None]
+        return reason
+
+    if look == "a campaign's":
+        room = Room(store, task())
+        for _ in range(2):
+            for position in range(20):
+                room.turn(position)
+            room.server.advance()
+        monkeypatch.setattr(kind, "refusal", judged)
+        step = room.answering(0).answer(room.work(0), NOW)
+    else:
+        monkeypatch.setattr(kind, "refusal", judged)
+        step = ReportCharging(store, first, example()).step(
+            report(), "ages", "SELECT 1", lambda: MadeReport(b"", (), b""), NOW
+        )
+    [lost] = store.commit([step.writes])
+    assert "another process" in str(lost) and [each.campaign for each in account.charges()] == ["other"]
+
+
+def test_campaigns_are_within_the_shipped_limits_over_everything_recipes_too(store):
+    [first, *_] = settle(store, 20)
+    limited = replace(example(), limits=(DeviceLimit(365, Fraction(1), Fraction(1, 10**5), 50),))
+    signed = SignedPolicy.sign(limited, Identity.from_bytes(b"1" * 32))
+    ShippedPolicies(store).accept(signed, signed.key, NOW)
+    charge = RecipeAccount(store, first).charge(report("0.5"), NOW)
+    assert store.commit([[charge]]) == [None]
+    Room(store, task(share=Fraction(1, 2))).turn(0)
+    room = Room(store, task(share=Fraction(3, 5), campaign="another"), nonce=b"1" * 32)
+    for position in (0, 1):
+        room.turn(position)
+    assert room.told == {0: "this device has nothing left to spend on this round"}
+    assert "this device may cost ε = 1 in 365 days; with this report it would be 1.1" in (
+        ActivityLog(store, first).lines()[-1].outcome
+    )
 
 
 def test_no_row_no_key_and_no_share_is_in_any_process_log(store, caplog):

@@ -41,6 +41,17 @@ class DeviceCharge:
     rho: Fraction | None = None
     delta: Fraction = Fraction(0)
 
+    def to_json(self) -> dict[str, str | int]:
+        """As it is sealed."""
+        fields: dict[str, str | int] = {
+            "campaign": self.campaign,
+            "round": self.round,
+            "session": self.session,
+            "epsilon": str(self.epsilon),
+            "time": self.time.isoformat(),
+        }
+        return fields if self.rho is None else fields | {"rho": str(self.rho), "delta": str(self.delta)}
+
 
 @dataclass(frozen=True)
 class PrivacyAccount:
@@ -54,10 +65,14 @@ class PrivacyAccount:
         found = (json.loads(plain) for _, plain in self.store.records("charges", self.device))
         return [_read(each) for each in found if "campaign" in each]
 
-    def spent(self, days: int, now: datetime) -> Spending:
-        """What campaigns cost in the last `days`, in every unit: a pure ε is (ε, 0), and ρ = ε²/2."""
+    def spent(self, days: int, now: datetime, more: Task | None = None) -> Spending:
+        """What campaigns cost in the last `days`, in every unit: a pure ε is (ε, 0), and ρ = ε²/2.
+
+        With the charge of one `more` round, where it is given.
+        """
         since = now - timedelta(days=days)
-        charges = [each for each in self.charges() if each.time > since]
+        every = self.charges() + ([] if more is None else [_charge(more, bytes(32), now)])
+        charges = [each for each in every if each.time > since]
         shared = [each.rho for each in charges if each.rho is not None]
         pure = [each.epsilon**2 / 2 for each in charges if each.rho is None]
         return Spending(
@@ -86,11 +101,13 @@ class PrivacyAccount:
                 f" would cost {shown(_whole(task))} in all"
             )
         recipes = spending(recipe_charges(self.store, self.device), policy.days, now).epsilon
-        period = spent(charges, since=now - timedelta(days=policy.days)) + recipes
-        if period + price > policy.period:
+        since = now - timedelta(days=policy.days)
+        period = spent(charges, since=since) + recipes
+        after = spent([*charges, _charge(task, bytes(32), now)], since=since) + recipes
+        if after > policy.period:
             return (
-                f"this round costs ε = {shown(price)} and {shown(period)} was spent in {policy.days} days, but all"
-                f" campaigns and recipes together may cost {shown(policy.period)} in that time"
+                f"this round costs ε = {shown(after - period)} and {shown(period)} was spent in {policy.days} days, but"
+                f" all campaigns and recipes together may cost {shown(policy.period)} in that time"
             )
         return None
 
@@ -102,19 +119,17 @@ class PrivacyAccount:
         paid = max((c.epsilon for c in _shared(charges, task.campaign)), default=Fraction(0))
         return max(Fraction(0), _whole(task) - paid)
 
-    def charge(self, task: Task, session: bytes, now: datetime) -> Write:
-        """The statement that charges a round; it fails if another process has charged this device meanwhile."""
-        number = self.store.next_number("charges", self.device)
-        charge = {
-            "campaign": task.campaign,
-            "round": task.round,
-            "session": session.hex(),
-            "epsilon": str(task.price.epsilon if isinstance(task.price, PureDP) else _whole(task)),
-            "time": now.isoformat(),
-        }
-        if isinstance(task.price, ZCDP) and isinstance(task.budget, ApproxDP):
-            charge |= {"rho": str(task.price.rho), "delta": str(task.budget.delta)}
-        return self.store.added("charges", self.device, number, json.dumps(charge).encode())
+    def next_number(self) -> int:
+        """The number of the next charge: take it before the account is read, and charge under it."""
+        return self.store.next_number("charges", self.device)
+
+    def charge(self, task: Task, session: bytes, now: datetime, number: int | None = None) -> Write:
+        """The statement that charges a round; it fails if another process has charged this device meanwhile.
+
+        Meanwhile is since its `number` was taken: since now, where none is given.
+        """
+        plain = json.dumps(_charge(task, session, now).to_json()).encode()
+        return self.store.added("charges", self.device, self.next_number() if number is None else number, plain)
 
 
 def spent(charges: list[DeviceCharge], campaign: str | None = None, since: datetime | None = None) -> Fraction:
@@ -129,6 +144,16 @@ def spent(charges: list[DeviceCharge], campaign: str | None = None, since: datet
         if charge.rho is not None:
             whole[charge.campaign] = max(charge.epsilon, whole.get(charge.campaign, Fraction(0)))
     return sum((c.epsilon for c in chosen if c.rho is None), sum(whole.values(), Fraction(0)))
+
+
+def _charge(task: Task, session: bytes, now: datetime) -> DeviceCharge:
+    price, budget = task.price, task.budget
+    if isinstance(price, ZCDP) and isinstance(budget, ApproxDP):
+        return DeviceCharge(
+            task.campaign, task.round, session.hex(), budget.epsilon, now, rho=price.rho, delta=budget.delta
+        )
+    epsilon = price.epsilon if isinstance(price, PureDP) else _whole(task)
+    return DeviceCharge(task.campaign, task.round, session.hex(), epsilon, now)
 
 
 def _read(record: dict[str, Any]) -> DeviceCharge:

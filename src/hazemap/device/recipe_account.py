@@ -28,6 +28,7 @@ from hazemap.device.recipe_charge import RecipeCharge, Spending, recipe_charges,
 from hazemap.device.report_request import ReportRequest
 from hazemap.privacy.budget import ApproxDP
 from hazemap.recipes.policy import Accounting, AnalysisBudget, DeviceLimit, FieldBudget, ShippedPolicy
+from hazemap.trust.device_tasks import Task
 
 SPILL = Fraction(1, 100)
 """The part of δ that is set aside for the probability that prices in zCDP leave out."""
@@ -67,9 +68,25 @@ class RecipeAccount:
         )
         return next(iter(reasons), None)
 
-    def charge(self, request: ReportRequest, now: datetime) -> Write:
-        """The statement that charges a report; it fails if another process has charged this device meanwhile."""
-        number = self.store.next_number("charges", self.device)
+    def campaign_refusal(self, task: Task, policy: ShippedPolicy, now: datetime) -> str | None:
+        """Why a round of a campaign would pass a limit over everything; None where it would not."""
+        charges, campaigns = self.charges(), PrivacyAccount(self.store, self.device)
+        for limit in policy.limits:
+            both = with_campaigns(spending(charges, limit.days, now), campaigns.spent(limit.days, now, task))
+            for reason in _passed("this device", both, limit, limit.days, policy.accounting):
+                return reason
+        return None
+
+    def next_number(self) -> int:
+        """The number of the next charge: take it before the account is read, and charge under it."""
+        return self.store.next_number("charges", self.device)
+
+    def charge(self, request: ReportRequest, now: datetime, number: int | None = None) -> Write:
+        """The statement that charges a report; it fails if another process has charged this device meanwhile.
+
+        Meanwhile is since its `number` was taken: since now, where none is given.
+        """
+        number = self.next_number() if number is None else number
         plain = json.dumps(_charge(request, number, now).to_json()).encode()
         return self.store.added("charges", self.device, number, plain)
 

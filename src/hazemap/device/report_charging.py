@@ -66,12 +66,12 @@ class ReportCharging:
         if known is not None:
             return ReportStep(reply=known)
         account, log = RecipeAccount(self.store, self.device), ActivityLog(self.store, self.device)
-        number = log.next_number()
+        number, paid_as = log.next_number(), account.next_number()
         refused = account.refusal(request, self.policy, now)
         if refused is not None:
             line = self.line(request, name, query, f"refused: {refused.reason}", now)
             return ReportStep((log.added(number, line),), refusal=NOTHING_LEFT if refused.private else refused.reason)
-        charge = account.charge(request, now)
+        charge = account.charge(request, now, paid_as)
         made = make()
         line = self.line(request, name, query, "answered", now, made)
         return ReportStep((charge, records.kept(request.key, made.reply), log.added(number, line)), made.reply)

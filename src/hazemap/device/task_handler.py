@@ -25,8 +25,10 @@ from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.enrolment import Enrolment
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.query_description import described
+from hazemap.device.recipe_account import RecipeAccount
 from hazemap.device.row_store import Rows
 from hazemap.device.session_records import Record, Sessions
+from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.errors import CodecError, FileError, HazemapError, Refused
 from hazemap.privacy.distributed_noise import NoAddedNoise
 from hazemap.privacy.random_stream import Stream
@@ -248,10 +250,10 @@ class Answering:
 
         Whatever can be refused is refused before rows are read. From then on there is an answer, whatever they are.
         """
-        task = task_of(text)
+        task, number = task_of(text), self._account.next_number()
         self._can_pay(task, now)
         price = self._account.price(task)
-        said.writes.append(self._account.charge(task, terms.session, now))
+        said.writes.append(self._account.charge(task, terms.session, now, number))
         own = Rows(self.store, self.device)
         sums, trouble = contribution(task.question.encoder, lambda: own.table(self._sampling, task.campaign))
         if isinstance(terms.noise, NoAddedNoise):
@@ -266,7 +268,9 @@ class Answering:
         return sums if task.randomiser is None else randomised(task.randomiser, sums, self.stream)
 
     def _can_pay(self, task: Task, now: datetime) -> None:
-        reason = self._account.refusal(task, self.policy, now)
+        reason, shipped = self._account.refusal(task, self.policy, now), ShippedPolicies(self.store).current()
+        if reason is None and shipped is not None:
+            reason = RecipeAccount(self.store, self.device).campaign_refusal(task, shipped.policy, now)
         if reason:
             raise _Spent(reason)
 
