@@ -14,6 +14,7 @@ from hazemap.algorithms import (
     HB,
     HTF,
     METHODS,
+    OF_RECIPES,
     OF_VALUES,
     Adaptive,
     AdaptiveGrid,
@@ -39,6 +40,7 @@ from hazemap.algorithms import (
     UniformGrid,
 )
 from hazemap.cells import NOWHERE, Leaves
+from hazemap.codec.allowed_types import CLOSED_LIST, written_name
 from hazemap.encoders import (
     CellPresence,
     Concatenation,
@@ -200,6 +202,13 @@ def test_a_thing_survives_the_wire(name):
     back = codec.loads(codec.dumps(THINGS[name]), (*METHODS, *OF_VALUES, *KNOWN))
     assert back == THINGS[name]
     assert codec.digest(back) == codec.digest(THINGS[name])
+
+
+def test_no_two_types_have_one_name_in_texts():
+    """What a reader may know together: methods old and new, tasks, campaigns and recipes."""
+    every = dict.fromkeys((*CLOSED_LIST, *METHODS, *OF_VALUES, *OF_RECIPES, *KNOWN))
+    names = [written_name(each) for each in every]
+    assert len(names) == len(set(names)), {name for name in names if names.count(name) > 1}
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)), st.lists(st.floats(0, 1e300)), st.floats(-2, 6))

@@ -200,5 +200,5 @@ def test_a_text_is_counted_as_byte_by_byte_wherever_it_is_cut_and_whatever_is_es
 
 
 def test_a_message_may_ask_for_a_little_and_a_file_for_much():
-    assert Limits(33_554_432, 2_097_152, 67_108_864, 64, 640, 16_384) == MESSAGE
-    assert Limits(8_589_934_592, 2_147_483_648, 8_589_934_592, 64, 640, 2_147_483_648) == FILE
+    assert Limits(33_554_432, 2_097_152, 67_108_864, 64, 640, 16_384, 65_536) == MESSAGE
+    assert Limits(8_589_934_592, 2_147_483_648, 8_589_934_592, 64, 640, 2_147_483_648, 2_147_483_648) == FILE
