@@ -317,7 +317,7 @@ def test_a_level_outside_the_tree_and_missing_columns_are_refused(tree: Tree, bo
             tree.cell_at(rows(box, 0), level)
     with pytest.raises(TableError, match="not found: lat"):
         tree.cell_at({"lon": np.zeros(1), "x": np.zeros(1)}, 0)
-    with pytest.raises(TableError, match="of one length"):
+    with pytest.raises(TableError, match="equally long"):
         tree.cell_at({"lon": np.zeros(1), "lat": np.zeros(2)}, 0)
 
 
