@@ -37,6 +37,12 @@ ROUTES = {
     ("POST", "/v1/campaigns/berlin/stop"): {"operator"},
     ("POST", "/v1/campaigns/berlin/resume"): {"operator"},
     ("POST", "/v1/campaigns/berlin/partial"): {"operator"},
+    ("POST", "/v1/policies"): {"operator"},
+    ("GET", "/v1/studies"): {"operator", "analyst", "auditor"},
+    ("POST", "/v1/studies"): {"operator", "analyst"},
+    ("GET", "/v1/studies/berlin"): {"operator", "analyst", "auditor"},
+    ("POST", "/v1/studies/berlin/rounds"): {"operator", "analyst"},
+    ("GET", "/v1/studies/berlin/rounds/1"): {"operator", "analyst"},
     ("GET", "/v1/devices"): {"operator"},
     ("POST", "/v1/devices/nobody/revoke"): {"operator"},
     ("POST", "/v1/codes"): {"operator"},
@@ -62,8 +68,17 @@ def test_each_role_may_do_what_is_its_own_and_nothing_else(tmp_path):
 
     may, paths = told(tmp_path, crowd(1), play)
     assert may == ROUTES
-    named = {path.replace("berlin", "{name}").replace("nobody", "{name}") for _, path in ROUTES}
-    assert paths - named == {"/v1/challenge", "/v1/enrol", "/v1/status"}, "every route is in this table"
+    named = {
+        path.replace("berlin", "{name}").replace("nobody", "{name}").replace("rounds/1", "rounds/{round}")
+        for _, path in ROUTES
+    }
+    assert paths - named == {
+        "/v1/challenge",
+        "/v1/enrol",
+        "/v1/status",
+        "/v1/recipes",
+        "/v1/recipes/{digest}",
+    }, "every route is in this table"
 
 
 def test_an_analyst_stays_within_epsilon_and_campaigns(tmp_path):

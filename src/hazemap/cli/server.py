@@ -121,6 +121,7 @@ def run(
     import logging
     from dataclasses import replace
 
+    from hazemap.device.recipe_check import check_recipe
     from hazemap.server.http_limits import HttpLimits
     from hazemap.server.server_process import ServerProcess
 
@@ -140,6 +141,7 @@ def run(
         ticket_days=ticket_days,
         trusted_proxies=tuple(trusted_proxy or ()),
         ledger=ledger_at(ledger),
+        judge=lambda recipe, policy, price: check_recipe(recipe, policy, price).reasons,
     )
     if chosen:
         limits = HttpLimits.here(**chosen) if serving.alone else HttpLimits(**chosen)

@@ -26,17 +26,22 @@ _EXCHANGES = "SELECT round, question, answer FROM exchanges WHERE campaign = ? O
 
 def rounds(store: CampaignStore, campaign: Campaign) -> list[dict[str, Any]]:
     """Every round that has begun: what was asked, who answered, and what became of its shards."""
-    shards: dict[int, list[tuple[int, str, int, Summary | None]]] = {}
-    for round_, number, state, people, summary in store.read(_SHARDS, campaign.name):
-        known = Summary.parse(summary) if summary else None
-        shards.setdefault(round_, []).append((number, state, people or 0, known))
-    answered = {}
+    shards, answered = shards_of_rounds(store, campaign.name), {}
     for round_, question, answer in store.read(_EXCHANGES, campaign.name):
         answered[round_] = _answered(campaign, loads(question), loads(answer))
     return [
-        {"round": round_, **answered.get(round_, {"answered": False}), **_shards(shards.get(round_, []))}
+        {"round": round_, **answered.get(round_, {"answered": False}), **(shards.get(round_) or _shards([]))}
         for round_ in sorted({*shards, *answered})
     ]
+
+
+def shards_of_rounds(store: CampaignStore, name: str) -> dict[int, dict[str, Any]]:
+    """For each round of a campaign or a study that has begun: who answered, who declined, and what it took."""
+    shards: dict[int, list[tuple[int, str, int, Summary | None]]] = {}
+    for round_, number, state, people, summary in store.read(_SHARDS, name):
+        known = Summary.parse(summary) if summary else None
+        shards.setdefault(round_, []).append((number, state, people or 0, known))
+    return {round_: _shards(found) for round_, found in shards.items()}
 
 
 def _answered(campaign: Campaign, question: Query, answer: Answer) -> dict[str, Any]:

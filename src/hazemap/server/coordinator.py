@@ -35,6 +35,7 @@ from hazemap.server.secure_sum_events import SumEvent
 from hazemap.server.secure_sum_plan import SecureSumPlan, ShardOutcome
 from hazemap.server.shard import Seating
 from hazemap.server.store import CampaignStore, Write, instant
+from hazemap.server.studies import RecipeJudge, Studies, StudyHouse
 
 log = logging.getLogger("hazemap.server")
 
@@ -45,8 +46,9 @@ RELEASED = ("done", "partial")
 """States in which a campaign has a file."""
 
 _RUNNING = "SELECT name, id, text FROM campaigns WHERE state = 'running' ORDER BY created, name"
-_ONE = "SELECT text, state, reason, created, ended FROM campaigns WHERE name = ?"
-_ALL = "SELECT name, state, reason, created, ended FROM campaigns ORDER BY created, name"
+_ONE = "SELECT text, state, reason, created, ended FROM campaigns WHERE name = ? AND state <> 'study'"
+_TAKEN = "SELECT state FROM campaigns WHERE name = ?"
+_ALL = "SELECT name, state, reason, created, ended FROM campaigns WHERE state <> 'study' ORDER BY created, name"
 _ID = "SELECT id FROM campaigns WHERE name = ?"
 _AGAIN = "UPDATE campaigns SET state = 'running', reason = '', ended = NULL WHERE name = ? AND state = 'failed'"
 _SET_ASIDE = (
@@ -107,6 +109,7 @@ class Coordinator:
         pace: Pace | None = None,
         challenges: Challenges | None = None,
         metrics: Metrics | None = None,
+        judge: RecipeJudge | None = None,
     ) -> None:
         self.store, self.folder, self.ledger = store, folder, ledger
         self.pace = pace or Pace()
@@ -115,6 +118,8 @@ class Coordinator:
         self.audit, self.metrics = AuditLog(store), metrics or Metrics()
         self.pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="shards")
         self.seating = CountedSeating(store, self.enrolled, self.pool, self.metrics)
+        house = StudyHouse(store, ledger, self.enrolled, self.seating, self.pool, self.pace, self.metrics)
+        self.studies = Studies(house, judge)
         self._ordering = asyncio.Lock()
         self._campaigns: dict[str, _Running] = {}
         self._beginning: set[str] = set()
@@ -130,9 +135,11 @@ class Coordinator:
         for name, identifier, text in self.store.read(_RUNNING):
             log.info("%s goes on", name)
             self._run(campaign_from(text), identifier)
+        await self.studies.start()
 
     async def stop(self) -> None:
         """Leave everything as it is stored; nothing is ended."""
+        await self.studies.stop()
         running = list(self._campaigns.values())
         for each in running:
             each.task.cancel()
@@ -183,8 +190,8 @@ class Coordinator:
 
     def _check(self, campaign: Campaign) -> None:
         """Raise what stands against a campaign, before anything is paid."""
-        if self.store.read(_ONE, campaign.name):
-            raise Taken(f"there is a campaign {campaign.name!r} already: each has a name of its own")
+        if self.store.read(_TAKEN, campaign.name):
+            raise Taken(f"there is a campaign or a study {campaign.name!r} already: each has a name of its own")
         cohort = campaign.cohort
         for size in {min(cohort.shards), max(cohort.shards)}:
             degree_and_threshold(size, cohort.corrupt, cohort.dropout, cohort.mode)
@@ -290,8 +297,10 @@ class Coordinator:
             "devices_enrolled": ("Devices that are enrolled and not revoked.", devices["enrolled"]),
             "devices_recent": ("Devices that were heard of lately.", devices["recent"]),
             "campaigns_running": ("Campaigns that are running.", self.asking),
+            "study_rounds_running": ("Rounds of studies that are running.", self.studies.asking),
             "sums_running": ("Secure sums that are running.", len(self.seating.running)),
             "audit_entries": ("Entries of the audit log.", self.audit.entries),
+            "recipe_log_entries": ("Entries of the public log of recipes.", self.studies.log.entries),
         }
 
     def map(self, name: str) -> CellMap:

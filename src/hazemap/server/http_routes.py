@@ -22,6 +22,7 @@ from hazemap.server.device_endpoints import DeviceEndpoints, Receive, Scope, Sen
 from hazemap.server.http_limits import HttpLimits
 from hazemap.server.roles import Principal, Role
 from hazemap.server.route_guard import Guard, OlderDevice, TooOften, body_of, place_from
+from hazemap.server.study_routes import study_routes
 
 ORDER = 64 << 20
 """Bytes of a campaign: it may hold a prior map."""
@@ -181,7 +182,7 @@ class Application:
             await coordinator.stop()
 
         guard = Guard(coordinator, operator, limits or HttpLimits.here())
-        makers = (open_routes, campaign_routes, administration_routes)
+        makers = (open_routes, campaign_routes, study_routes, administration_routes)
         self.routes = [route for make in makers for route in make(coordinator, guard)]
         self._coordinator, self._guard = coordinator, guard
         self._working = DeviceEndpoints(coordinator)

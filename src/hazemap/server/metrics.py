@@ -88,6 +88,7 @@ class Metrics:
     connections: int = 0
     enrolments: Counter[str] = field(default_factory=Counter)
     sums: Counter[tuple[str, str]] = field(default_factory=Counter)
+    study_rounds: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
 
@@ -110,6 +111,7 @@ class Metrics:
         lines += _series("sums_total", "counter", "Secure sums that are over.", sums)
         for name, about, label, counter in (
             ("enrolments_total", "Attempts to enrol a device.", "outcome", self.enrolments),
+            ("study_rounds_total", "Rounds of studies that are over.", "outcome", self.study_rounds),
             ("refusals_total", "Refusals of devices, by what they are about.", "reason", self.refusals),
             ("rejected_total", "Requests and connections that a limit turned away.", "limit", self.rejected),
         ):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream
-from hazemap.server.campaign_spec import Campaign
+from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.server.device_enrolment import Enrolled, named
 from hazemap.server.polling_interval import Pace
 from hazemap.server.round_failure import failure
@@ -31,7 +31,7 @@ from hazemap.server.secure_sum_events import SumEvent
 from hazemap.server.secure_sum_plan import COLUMNS, SecureSumPlan, ShardOutcome, Summary, identities
 from hazemap.server.shard import Seating
 from hazemap.server.store import CampaignStore, Write
-from hazemap.trust.cohort_assumptions import Sampling, SecureSumPrices, noisy_answer
+from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices, noisy_answer
 from hazemap.trust.device_tasks import Task, pure, round_price
 from hazemap.trust.random_sampling import in_any_order
 from hazemap.trust.randomised_reports import ReportPrices, debiased, law_for
@@ -61,59 +61,59 @@ _DROP_SUMS = "UPDATE shards SET sums = NULL WHERE campaign = ? AND round = ?"
 Attempt = tuple[SecureSumPlan, ShardOutcome | None]
 
 
-@dataclass
-class DeviceTrustModel:
-    """`AsyncTrust` over the network, for one campaign. `rounds` is how many of its queries have been answered."""
+class RoundOrder(Protocol):
+    """What a round needs to know of the campaign or the study that asks it."""
 
-    campaign: Campaign
+    @property
+    def name(self) -> str:
+        """Under which its shards are stored."""
+
+    @property
+    def cohort(self) -> Cohort:
+        """Who is asked."""
+
+    @property
+    def deadlines(self) -> Deadlines:
+        """Seconds for each stage."""
+
+    @property
+    def wait(self) -> float:
+        """Seconds that a round waits for its people."""
+
+    @property
+    def attempts(self) -> int:
+        """How often a shard is begun."""
+
+
+@dataclass
+class DeviceRounds:
+    """Rounds among devices, for one campaign or study: a task in, the sum of what people said out."""
+
+    campaign: RoundOrder
     store: CampaignStore
     enrolled: Enrolled
     seating: Seating
     pool: Executor
     pace: Pace
-    rounds: int = 0
     missing: int = 0
     """devices that are waited for before a round can begin"""
     _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """two shards of a round do not choose the same people to go on with"""
 
-    def prices(self, budget: Budget) -> SecureSumPrices | ReportPrices:
-        """What a share of this budget buys among the campaign's people."""
-        if self.campaign.local_epsilon is not None:
-            return ReportPrices(budget, self.campaign.cohort, self.campaign.local_epsilon)
-        return SecureSumPrices(pure(budget), self.campaign.cohort)
+    async def asked(self, task: Task) -> Answer:
+        """The sum of what the people of a round said, with their noise; stored when this returns.
 
-    def answers(self, question: type[Question]) -> bool:
-        """Sums, and nothing else."""
-        return issubclass(question, Query)
-
-    async def answer(self, question: Question, price: Budget) -> Answer:
-        """The sum of what the people of this round said, with their noise; stored when this returns.
-
-        `NotOpened` where no shard could be opened, or where too few devices came within the campaign's `wait`.
+        `NotOpened` where no shard could be opened, or where too few devices came within the order's `wait`.
         """
-        if not isinstance(question, Query) or question.cohort is not None:
-            raise Unanswerable("devices answer queries for sums, and ask everybody in the campaign")
-        task = await asyncio.to_thread(self._task, question, price)
         shards = await self._stored(task.round) or await self._formed(task)
         ended = await together([self._opened(task, attempts) for attempts in shards])
         answer = _added(ended, task)
         await self.store.write(
-            Write(_EXCHANGE, (self.campaign.name, task.round, dumps(question), dumps(answer))),
+            Write(_EXCHANGE, (self.campaign.name, task.round, dumps(task.question), dumps(answer))),
             Write(_DROP_SUMS, (self.campaign.name, task.round)),
             Write(_OVER, (self.campaign.name, task.round)),
         )
-        self.rounds += 1
         return answer
-
-    def _task(self, question: Query, price: Budget) -> Task:
-        campaign, law = self.campaign, None
-        if campaign.local_epsilon is not None:
-            law = law_for(round_price(price), campaign.cohort.honest(campaign.cohort.smallest), campaign.local_epsilon)
-        own = round_price(price) if law else pure(price)
-        return Task(
-            campaign.name, campaign.purpose, self.rounds + 1, question, own, campaign.budget, campaign.cohort, law
-        )
 
     async def _stored(self, round_: int) -> list[list[Attempt]]:
         """The shards of a round that was begun before the server was started: their attempts, in order."""
@@ -232,6 +232,41 @@ class DeviceTrustModel:
 
     async def _read(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return await asyncio.get_running_loop().run_in_executor(None, self.store.read, sql, *values)
+
+
+@dataclass
+class DeviceTrustModel(DeviceRounds):
+    """`AsyncTrust` over the network, for one campaign. `rounds` is how many of its queries have been answered."""
+
+    campaign: Campaign
+    rounds: int = 0
+
+    def prices(self, budget: Budget) -> SecureSumPrices | ReportPrices:
+        """What a share of this budget buys among the campaign's people."""
+        if self.campaign.local_epsilon is not None:
+            return ReportPrices(budget, self.campaign.cohort, self.campaign.local_epsilon)
+        return SecureSumPrices(pure(budget), self.campaign.cohort)
+
+    def answers(self, question: type[Question]) -> bool:
+        """Sums, and nothing else."""
+        return issubclass(question, Query)
+
+    async def answer(self, question: Question, price: Budget) -> Answer:
+        """`asked`, for a query of the campaign's algorithm."""
+        if not isinstance(question, Query) or question.cohort is not None:
+            raise Unanswerable("devices answer queries for sums, and ask everybody in the campaign")
+        answer = await self.asked(await asyncio.to_thread(self._task, question, price))
+        self.rounds += 1
+        return answer
+
+    def _task(self, question: Query, price: Budget) -> Task:
+        campaign, law = self.campaign, None
+        if campaign.local_epsilon is not None:
+            law = law_for(round_price(price), campaign.cohort.honest(campaign.cohort.smallest), campaign.local_epsilon)
+        own = round_price(price) if law else pure(price)
+        return Task(
+            campaign.name, campaign.purpose, self.rounds + 1, question, own, campaign.budget, campaign.cohort, law
+        )
 
 
 async def together(work: Sequence[Awaitable[T]]) -> list[T]:

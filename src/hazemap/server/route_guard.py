@@ -18,6 +18,7 @@ from hazemap.server.enrolment_codes import InUse
 from hazemap.server.http_limits import HttpLimits
 from hazemap.server.rate_limit import RateLimit, place_of
 from hazemap.server.roles import Principal, Role, RoleTokens
+from hazemap.server.studies import StudyTaken, UnknownStudy
 
 log = logging.getLogger("hazemap.server")
 
@@ -43,6 +44,8 @@ _CODES: tuple[tuple[type[HazemapError], int], ...] = (
     (TooLong, 413),
     (Unknown, 404),
     (Taken, 409),
+    (UnknownStudy, 404),
+    (StudyTaken, 409),
     (Stale, 409),
     (InUse, 409),
     (OtherServer, 421),

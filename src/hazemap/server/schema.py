@@ -1,6 +1,6 @@
 """The tables of the server's store, the same for every database, and how those of an older version become them."""
 
-VERSION = 2
+VERSION = 3
 """The schema this hazemap writes; older ones are brought up to it when they are opened."""
 
 SINCE_2 = (
@@ -36,6 +36,38 @@ SINCE_2 = (
     )""",
 )
 """Tables that version 1 did not have."""
+
+SINCE_3 = (
+    """CREATE TABLE policies (
+        version BIGINT PRIMARY KEY,
+        digest TEXT NOT NULL,
+        text TEXT NOT NULL
+    )""",
+    """CREATE TABLE recipes (
+        digest TEXT PRIMARY KEY,
+        text TEXT NOT NULL
+    )""",
+    """CREATE TABLE recipe_log (
+        seq BIGINT PRIMARY KEY,
+        entry TEXT NOT NULL,
+        digest BLOB NOT NULL
+    )""",
+    """CREATE TABLE study_rounds (
+        study TEXT NOT NULL REFERENCES campaigns (name),
+        round BIGINT NOT NULL,
+        analysis TEXT NOT NULL,
+        recipe TEXT NOT NULL REFERENCES recipes (digest),
+        task TEXT NOT NULL,
+        epsilon TEXT NOT NULL,
+        delta TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        created TEXT NOT NULL,
+        ended TEXT,
+        PRIMARY KEY (study, round)
+    )""",
+)
+"""Tables that version 2 did not have."""
 
 TABLES = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -92,11 +124,13 @@ TABLES = (
         PRIMARY KEY (session, seq)
     )""",
     *SINCE_2,
+    *SINCE_3,
 )
 """One list of tables for every database.
 
 * `devices`: who is enrolled; of a ticket only its SHA-256. A ticket without `expires` is an older server's.
-* `campaigns`: the order as the codec's JSON, and what became of it.
+* `campaigns`: the order as the codec's JSON, and what became of it. A study is here too, in the state `study`: names
+  are used once, and its rounds have shards and exchanges as those of campaigns have.
 * `exchanges`: each round's question and answer, the campaign's transcript.
 * `rounds`: what is asked in the round that is going on, as devices are shown it.
 * `shards`: each secure sum that was ever begun, with all that a protocol server is made of. Once it is over, `sums` or
@@ -107,6 +141,10 @@ TABLES = (
 * `codes`, `code_uses`: enrolment codes, of each only its SHA-256, and which device used it: a code has one use.
 * `campaign_owners`: whose token began a campaign, and its price.
 * `audit_log`: who did what; each entry's hash covers the one before it.
+* `policies`: the signed policies that devices ship with, as the operator gave them, by version.
+* `recipes`, `recipe_log`: every recipe that was ever sent, by its digest; and when which recipe and policy was sent or
+  given, in a public log whose entries' hashes cover the ones before.
+* `study_rounds`: each round of a study, its recipe, its price and what became of it.
 """
 
 
@@ -116,5 +154,6 @@ MIGRATIONS = {
         "ALTER TABLE devices ADD COLUMN revoked TEXT",
         *SINCE_2,
     ),
+    2: SINCE_3,
 }
 """What makes the next version of one; all steps are one transaction."""

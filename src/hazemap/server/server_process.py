@@ -21,6 +21,7 @@ from hazemap.server.http_routes import Application
 from hazemap.server.metrics import Metrics
 from hazemap.server.polling_interval import Pace
 from hazemap.server.store import CampaignStore
+from hazemap.server.studies import RecipeJudge
 
 log = logging.getLogger("hazemap.server")
 
@@ -59,6 +60,7 @@ class ServerProcess:
     limits: HttpLimits | None = None
     ledger: Ledger | None = None
     pace: Pace | None = None
+    judge: RecipeJudge | None = None
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -124,7 +126,7 @@ class ServerProcess:
         store, metrics = CampaignStore(self.database or self.folder / "server.sqlite"), Metrics()
         try:
             ledger = self.ledger or Ledger.default()
-            coordinator = Coordinator(store, self.folder, ledger, admission, self.pace, challenges, metrics)
+            coordinator = Coordinator(store, self.folder, ledger, admission, self.pace, challenges, metrics, self.judge)
             config = uvicorn.Config(
                 Application(coordinator, operator, limits),
                 host=self.host,

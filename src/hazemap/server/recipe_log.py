@@ -1,0 +1,70 @@
+"""Which recipes were sent to devices, and under which policies: a public log that only grows.
+
+Anybody may read it, so whom a server asks for what cannot be hidden: a device shows the digest of every recipe that it
+was sent, and the session in which it answers is bound to the task's digest, which covers the recipe. Whoever finds a
+recipe on a device and not in the log, or two logs that differ, has caught the server.
+"""
+
+from collections.abc import Iterable
+
+from hazemap.codec import Limits
+from hazemap.errors import InputError
+from hazemap.recipes.policy_document import digest as policy_digest
+from hazemap.recipes.recipe import Recipe
+from hazemap.recipes.signed_policy import SignedPolicy
+from hazemap.server.hash_chain import HashChain, LogFormat, LogHead
+from hazemap.server.store import CampaignStore, Write, instant
+from hazemap.trust.device_tasks import Task
+
+FIELDS = ("seq", "time", "kind", "name", "version", "sha256", "study", "round", "people", "task", "previous")
+FORMAT = LogFormat("the log of recipes", b"hazemap recipes 1", FIELDS, Limits(length=4_096, items=32, work=0, depth=1))
+
+_RECIPE = "SELECT text FROM recipes WHERE digest = ?"
+_POLICY = "SELECT text FROM policies WHERE digest = ?"
+KEEP = "INSERT INTO recipes (digest, text) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING"
+"""Keep a recipe's text by its digest."""
+
+
+def checked(lines: Iterable[str]) -> LogHead:
+    """Check the log's JSON lines from its beginning; `CodecError` names the first entry that does not follow.
+
+    >>> checked([]).entries
+    0
+    """
+    return FORMAT.checked(lines)
+
+
+class RecipeLog:
+    """The log of a server's store. An entry is on the disk before the recipe leaves."""
+
+    def __init__(self, store: CampaignStore) -> None:
+        self._store, self._chain = store, HashChain(store, "recipe_log", FORMAT)
+
+    @property
+    def entries(self) -> int:
+        """How many there are."""
+        return self._chain.entries
+
+    async def asks(self, recipe: Recipe, task: Task, *also: Write) -> None:
+        """A recipe is about to be sent: on the disk when this returns, with what else is written."""
+        where = task.campaign, task.round, task.cohort.people, task.digest.hex()
+        await self._chain.append(
+            instant(), "recipe", recipe.id, recipe.version, recipe.digest, *where, also=tuple(also)
+        )
+
+    async def policy(self, signed: SignedPolicy, *also: Write) -> None:
+        """A policy begins to count."""
+        policy = signed.policy
+        values = instant(), "policy", policy.name, policy.version, policy_digest(policy).hex(), "", 0, 0, ""
+        await self._chain.append(*values, also=tuple(also))
+
+    def lines(self, after: int) -> list[str]:
+        """Up to a thousand entries after this one, as JSON lines."""
+        return self._chain.lines(after)
+
+    def text(self, digest: str) -> str:
+        """What has this digest: a recipe in the codec's JSON, or a signed policy. `InputError` where nothing has."""
+        for sql in (_RECIPE, _POLICY):
+            for (text,) in self._store.read(sql, digest):
+                return str(text)
+        raise InputError(f"no recipe and no policy has the digest {digest:.70}: GET /v1/recipes lists them all")

@@ -1,0 +1,287 @@
+"""Studies: named series of recipe rounds, each within the budget that the devices' policy gives its analysis."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from os import urandom
+from typing import Any, NamedTuple
+
+from hazemap.codec import dumps
+from hazemap.errors import BudgetExceeded, InputError
+from hazemap.privacy.amplification.aggregate_price import AggregatePrice
+from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.privacy_unit import DEVICE
+from hazemap.recipes.policy import ShippedPolicy
+from hazemap.recipes.policy_document import digest as policy_digest
+from hazemap.recipes.recipe import Recipe
+from hazemap.recipes.signed_policy import SignedPolicy, update_refusal
+from hazemap.server.campaign_worker import CampaignCharge
+from hazemap.server.device_enrolment import Enrolled
+from hazemap.server.metrics import Metrics
+from hazemap.server.networked_secure_aggregation import DeviceRounds
+from hazemap.server.polling_interval import Pace
+from hazemap.server.recipe_log import KEEP, RecipeLog
+from hazemap.server.roles import Principal, Role
+from hazemap.server.shard import Seating
+from hazemap.server.store import CampaignStore, Write, instant
+from hazemap.server.study_spec import StudySpec, recipe_from, study_from
+from hazemap.server.study_worker import RoundWorker
+from hazemap.trust.recipe_terms import price_of_sum, randomiser_of
+
+log = logging.getLogger("hazemap.server")
+
+RecipeJudge = Callable[[Recipe, ShippedPolicy, AggregatePrice], tuple[str, ...]]
+"""Why a device that has told nothing yet would refuse a recipe, by its own code: the server runs no query itself."""
+
+_STUDY = "SELECT id, text, created FROM campaigns WHERE name = ? AND state = 'study'"
+_STUDIES = "SELECT name FROM campaigns WHERE state = 'study' ORDER BY created, name"
+_TAKEN = "SELECT state FROM campaigns WHERE name = ?"
+_NEW = "INSERT INTO campaigns (name, id, text, state, reason, created) VALUES (?, ?, ?, 'study', '', ?)"
+_OWN = "INSERT INTO campaign_owners (campaign, owner, epsilon) VALUES (?, ?, ?)"
+_OWNER = "SELECT owner FROM campaign_owners WHERE campaign = ?"
+_OWNED = "SELECT epsilon FROM campaign_owners WHERE owner = ?"
+_POLICIES = "SELECT text FROM policies ORDER BY version"
+_KEEP_POLICY = "INSERT INTO policies (version, digest, text) VALUES (?, ?, ?)"
+_COLUMNS = "round, recipe, epsilon, delta, state, reason, created, ended"
+_ROUNDS = f"SELECT {_COLUMNS} FROM study_rounds WHERE study = ? ORDER BY round"  # noqa: S608 - columns of ours
+_OF_ANALYSIS = "SELECT epsilon, delta FROM study_rounds WHERE analysis = ? AND state <> 'refused' AND created > ?"
+_RUNNING = "SELECT study, round, recipe FROM study_rounds WHERE state = 'running' ORDER BY created"
+_ASK = (
+    "INSERT INTO study_rounds (study, round, analysis, recipe, task, epsilon, delta, state, reason, created) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, 'running', '', ?)"
+)
+
+
+class UnknownStudy(InputError):
+    """A study, or a round of one, that the server does not know."""
+
+
+class StudyTaken(InputError):
+    """A study that is being asked already, or a name that is taken."""
+
+
+class Left(NamedTuple):
+    """What may still be spent: by a study, or on its analysis by all studies together, whichever is less."""
+
+    epsilon: Fraction
+    delta: Fraction
+    reports: int
+
+
+class StudyRound(NamedTuple):
+    """A row of `study_rounds`."""
+
+    round: int
+    recipe: str
+    epsilon: Fraction
+    delta: Fraction
+    state: str
+    reason: str
+    created: str
+    ended: str | None
+
+
+@dataclass(frozen=True)
+class StudyHouse:
+    """What rounds of studies need of the server they run in."""
+
+    store: CampaignStore
+    ledger: Ledger
+    enrolled: Enrolled
+    seating: Seating
+    pool: Executor
+    pace: Pace
+    metrics: Metrics
+
+
+class Studies:
+    """All studies of a server: rounds go on where they were when it is started again."""
+
+    def __init__(self, house: StudyHouse, judge: RecipeJudge | None) -> None:
+        self._house, self._judge = house, judge
+        self.log = RecipeLog(house.store)
+        self._ordering = asyncio.Lock()
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def asking(self) -> int:
+        """How many rounds are running."""
+        return len(self._running)
+
+    async def start(self) -> None:
+        """Go on with every round that was running."""
+        for name, round_, digest in self._house.store.read(_RUNNING):
+            spec, identifier, _ = self.study(name)
+            log.info("%s goes on with round %d", name, round_)
+            self._run(spec, identifier, recipe_from(self.log.text(digest)), round_)
+
+    async def stop(self) -> None:
+        """Leave everything as it is stored."""
+        running = list(self._running.values())
+        for each in running:
+            each.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def accept(self, signed: SignedPolicy) -> str:
+        """Count by this policy from now on: that of the devices. Its digest; `Refused` where they would not take it."""
+        async with self._ordering:
+            held = await asyncio.to_thread(self._policies)
+            policy = signed.verify(held[-1].key if held else signed.key)
+            reason = update_refusal(policy, [each.policy for each in held])
+            if reason:
+                raise InputError(reason)
+            digest = policy_digest(policy).hex()
+            await self.log.policy(signed, Write(_KEEP_POLICY, (policy.version, digest, signed.to_json())))
+            return digest
+
+    async def begin(self, spec: StudySpec, who: Principal) -> None:
+        """Begin a study: on the disk when this returns. Nothing is paid before its first round."""
+        async with self._ordering:
+            await asyncio.to_thread(self._can_begin, spec, who)
+            await self._house.store.write(
+                Write(_NEW, (spec.name, urandom(8).hex(), dumps(spec), instant())),
+                Write(_OWN, (spec.name, who.name, str(spec.epsilon))),
+            )
+
+    async def ask(self, name: str, recipe: Recipe, who: Principal) -> int:
+        """Begin a round that asks a recipe: its number. One that the study has asked is not asked, nor paid, again.
+
+        Everything that speaks against it is raised before anything is charged or sent.
+        """
+        async with self._ordering:
+            spec, identifier, _ = await asyncio.to_thread(self.study, name)
+            self._may(name, who)
+            told = await asyncio.to_thread(self.rounds, name)
+            for each in told:
+                if each.recipe == recipe.digest and each.state in ("running", "done"):
+                    return each.round
+            if name in self._running:
+                raise StudyTaken(f"the study {name!r} is being asked: wait until its round {told[-1].round} has ended")
+            round_ = len(told) + 1
+            task = await asyncio.to_thread(self._can_ask, spec, recipe, round_)
+            where, price = (name, round_, spec.analysis), (str(recipe.epsilon), str(recipe.delta))
+            await self.log.asks(
+                recipe,
+                task,
+                Write(KEEP, (recipe.digest, dumps(recipe))),
+                Write(_ASK, (*where, recipe.digest, task.digest.hex(), *price, instant())),
+            )
+            self._run(spec, identifier, recipe, round_)
+            return round_
+
+    def all(self) -> list[str]:
+        """The names of all studies, the oldest first."""
+        return [str(name) for (name,) in self._house.store.read(_STUDIES)]
+
+    def study(self, name: str) -> tuple[StudySpec, str, str]:
+        """A study, its identifier and when it began."""
+        for identifier, text, created in self._house.store.read(_STUDY, name):
+            return study_from(text), identifier, created
+        raise UnknownStudy(f"the server knows no study {name!r:.70}")
+
+    def rounds(self, name: str) -> list[StudyRound]:
+        """Every round of a study, the oldest first."""
+        return [
+            StudyRound(number, digest, Fraction(epsilon), Fraction(delta), *rest)
+            for number, digest, epsilon, delta, *rest in self._house.store.read(_ROUNDS, name)
+        ]
+
+    def left(self, spec: StudySpec) -> Left:
+        """What a study may still cost, under its own limit and the one that the policy gives its analysis."""
+        policy = self._policy()
+        budget = policy.analysis(spec.analysis)
+        if budget is None:
+            return Left(Fraction(0), Fraction(0), 0)
+        own = [(each.epsilon, each.delta) for each in self.rounds(spec.name) if each.state != "refused"]
+        since = instant(datetime.now(UTC) - timedelta(days=min(policy.days, 36_500)))
+        rows = self._house.store.read(_OF_ANALYSIS, spec.analysis, since)
+        every = [(Fraction(epsilon), Fraction(delta)) for epsilon, delta in rows]
+        both = _less(Left(spec.epsilon, spec.delta, spec.reports), own)
+        analysis = _less(Left(budget.epsilon, budget.delta, budget.reports), every)
+        return Left(
+            min(both.epsilon, analysis.epsilon), min(both.delta, analysis.delta), min(both.reports, analysis.reports)
+        )
+
+    def _can_begin(self, spec: StudySpec, who: Principal) -> None:
+        if self._house.store.read(_TAKEN, spec.name):
+            raise StudyTaken(f"there is a study or a campaign {spec.name!r} already: each has a name of its own")
+        policy = self._policy()
+        analysis = policy.analysis(spec.analysis)
+        if analysis is None:
+            known = ", ".join(each.name for each in policy.analyses)
+            raise InputError(f"the policy of the devices knows no analysis {spec.analysis}; it knows {known}")
+        if reason := spec.exceeds(analysis):
+            raise BudgetExceeded(reason)
+        if who.epsilon is None:
+            return
+        spent = sum((Fraction(epsilon) for (epsilon,) in self._house.store.read(_OWNED, who.name)), Fraction(0))
+        if spec.epsilon > who.epsilon - spent:
+            raise BudgetExceeded(
+                f"this study may cost ε = {float(spec.epsilon):.6g}, but what {who.name} begins may cost "
+                f"{float(who.epsilon - spent):.6g} more: ask the operator for a token with a higher limit"
+            )
+
+    def _can_ask(self, spec: StudySpec, recipe: Recipe, round_: int) -> Any:
+        """The task; raises what speaks against it, the cheapest first."""
+        task = spec.task(recipe, round_)
+        policy, left = self._policy(), self.left(spec)
+        if recipe.epsilon > left.epsilon or recipe.delta > left.delta or not left.reports:
+            raise BudgetExceeded(
+                f"the recipe {recipe.id} costs (ε, δ) = ({float(recipe.epsilon):.6g}, {float(recipe.delta):.3g}) and a "
+                f"report, but the study {spec.name} has ({float(left.epsilon):.6g}, {float(left.delta):.3g}) and "
+                f"{left.reports:,} reports left: state a lower price, or wait until the period of {policy.days} days "
+                "has passed"
+            )
+        if self._judge is None:
+            raise InputError("this server was started without what checks recipes: start it with `hazemap server`")
+        achieved = price_of_sum(randomiser_of(recipe), spec.honest, recipe.delta)
+        if reasons := self._judge(recipe, policy, achieved):
+            raise InputError(f"devices would refuse the recipe {recipe.id}: {'; '.join(reasons)}")
+        self._house.ledger.check(spec.analysis, spec.charge(recipe), DEVICE)
+        return task
+
+    def _may(self, name: str, who: Principal) -> None:
+        if who.role is Role.ANALYST and self._house.store.read(_OWNER, name) != [(who.name,)]:
+            raise InputError(f"the study {name!r} was begun by somebody else: begin one of your own")
+
+    def _policies(self) -> list[SignedPolicy]:
+        return [SignedPolicy.from_json(text) for (text,) in self._house.store.read(_POLICIES)]
+
+    def _policy(self) -> ShippedPolicy:
+        held = self._policies()
+        if not held:
+            raise InputError(
+                "this server knows no policy of its devices, so it cannot tell what recipes may ask: the operator "
+                "gives it one with `hazemap study policy`"
+            )
+        return held[-1].policy
+
+    def _run(self, spec: StudySpec, identifier: str, recipe: Recipe, round_: int) -> None:
+        house, task = self._house, spec.task(recipe, round_)
+        devices = DeviceRounds(spec, house.store, house.enrolled, house.seating, house.pool, house.pace)
+        account = CampaignCharge(house.ledger, spec.analysis, f"study {spec.name} {identifier} round {round_}")
+        worker = RoundWorker(devices, task, account, spec.charge(recipe), house.store)
+        running = asyncio.get_running_loop().create_task(worker.run(), name=f"{spec.name} {round_}")
+        self._running[spec.name] = running
+        running.add_done_callback(lambda done: self._ended(spec.name, worker, done))
+
+    def _ended(self, name: str, worker: RoundWorker, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and task.exception():
+            return  # the store or the ledger cannot be used: the round is stuck until the server is started again
+        with suppress(KeyError):
+            del self._running[name]
+        self._house.metrics.study_rounds[worker.state] += 1
+
+
+def _less(budget: Left, paid: list[tuple[Fraction, Fraction]]) -> Left:
+    """What is left of a budget; never below 0."""
+    return Left(
+        max(Fraction(0), budget.epsilon - sum((epsilon for epsilon, _ in paid), Fraction(0))),
+        max(Fraction(0), budget.delta - sum((delta for _, delta in paid), Fraction(0))),
+        max(0, budget.reports - len(paid)),
+    )

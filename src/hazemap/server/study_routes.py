@@ -1,0 +1,78 @@
+"""Routes of studies, for those who have a token; and the log of recipes, for everybody."""
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from hazemap.errors import InputError
+from hazemap.recipes.policy_document import LIMITS
+from hazemap.recipes.signed_policy import SignedPolicy
+from hazemap.server.coordinator import Coordinator
+from hazemap.server.roles import Principal, Role
+from hazemap.server.route_guard import Guard, body_of
+from hazemap.server.study_spec import ORDER, RECIPE, recipe_from, study_from
+from hazemap.server.study_status import number_of, round_answer, study_status
+
+DIGEST = 64
+
+
+def study_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
+    """Every route; what changes something is on the audit log before it is done."""
+    audit, studies, store = coordinator.audit, coordinator.studies, coordinator.store
+    operator, analyst, auditor = Role.OPERATOR, Role.ANALYST, Role.AUDITOR
+
+    async def accept(request: Request, who: Principal) -> Response:
+        signed = await asyncio.to_thread(SignedPolicy.from_json, await body_of(request, LIMITS.length))
+        async with audit.recorded(who, "policy accept", f"{signed.policy.name} {signed.policy.version}"):
+            digest = await studies.accept(signed)
+        return JSONResponse({"digest": digest}, 201)
+
+    async def begin(request: Request, who: Principal) -> Response:
+        spec = await asyncio.to_thread(study_from, await body_of(request, ORDER.length))
+        async with audit.recorded(who, "study begin", spec.name):
+            await studies.begin(spec, who)
+        return JSONResponse({"name": spec.name}, 201)
+
+    async def every(_: Request, __: Principal) -> Response:
+        return JSONResponse({"studies": await asyncio.to_thread(studies.all)})
+
+    async def one(request: Request, _: Principal) -> Response:
+        return JSONResponse(await asyncio.to_thread(study_status, studies, store, request.path_params["name"]))
+
+    async def ask(request: Request, who: Principal) -> Response:
+        name = request.path_params["name"]
+        recipe = await asyncio.to_thread(recipe_from, await body_of(request, RECIPE.length))
+        async with audit.recorded(who, "study ask", f"{name} {recipe.id} {recipe.digest}"):
+            round_ = await studies.ask(name, recipe, who)
+        return JSONResponse({"round": round_, "digest": recipe.digest}, 201)
+
+    async def answer(request: Request, who: Principal) -> Response:
+        name, round_ = request.path_params["name"], number_of(request.path_params["round"])
+        found = await asyncio.to_thread(round_answer, studies, store, name, round_)
+        if found["answer"] is not None:
+            await audit.record(who, "study read", f"{name} {round_}", "done")
+        return JSONResponse(found)
+
+    async def log(request: Request) -> Response:
+        after = request.query_params.get("after", "0")
+        if not after.isascii() or not after.isdigit() or len(after) > 15:
+            raise InputError("the log is asked for with after=N, the number of the last entry that is known")
+        lines = await asyncio.to_thread(studies.log.lines, int(after))
+        return Response("".join(f"{line}\n" for line in lines), media_type="application/x-ndjson")
+
+    async def text(request: Request) -> Response:
+        found = await asyncio.to_thread(studies.log.text, request.path_params["digest"][: DIGEST + 1])
+        return Response(found, media_type="application/json")
+
+    return [
+        Route("/v1/policies", guard.only(accept, operator), methods=["POST"]),
+        Route("/v1/studies", guard.only(begin, operator, analyst), methods=["POST"]),
+        Route("/v1/studies", guard.only(every, operator, analyst, auditor), methods=["GET"]),
+        Route("/v1/studies/{name}", guard.only(one, operator, analyst, auditor), methods=["GET"]),
+        Route("/v1/studies/{name}/rounds", guard.only(ask, operator, analyst), methods=["POST"]),
+        Route("/v1/studies/{name}/rounds/{round}", guard.only(answer, operator, analyst), methods=["GET"]),
+        Route("/v1/recipes", guard.anybody(log), methods=["GET"]),
+        Route("/v1/recipes/{digest}", guard.anybody(text), methods=["GET"]),
+    ]

@@ -1,0 +1,139 @@
+"""What an analyst orders who wants to ask several recipes: a study, all of it public and checked before it begins."""
+
+import re
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from hazemap.codec import Limits, loads
+from hazemap.errors import BudgetExceeded, InputError
+from hazemap.field_types import check_fields
+from hazemap.privacy.aggregate_zcdp import rho_of_sum
+from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
+from hazemap.recipes.policy import MOST_REPORTS, AnalysisBudget
+from hazemap.recipes.recipe import Recipe
+from hazemap.server.campaign_spec import LONGEST, Deadlines
+from hazemap.trust.cohort_assumptions import Cohort
+from hazemap.trust.device_tasks import KNOWN as OF_TASKS
+from hazemap.trust.device_tasks import Task
+from hazemap.trust.recipe_terms import randomiser_of
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+LARGEST_ROUND = 1 << 30
+"""Bytes of all reports of a round together: the server keeps them until their sums are opened."""
+
+
+@dataclass(frozen=True)
+class StudySpec:
+    """A named series of recipe rounds of one analysis: who is asked, and what all rounds may cost together.
+
+    `epsilon`, `delta` and `reports` bound the sums of what the recipes state, within the budget that the devices'
+    policy gives the analysis. `wait` is how many seconds a round waits for enough devices to be there; `attempts` is
+    how often a shard is begun that cannot be opened.
+
+    >>> study = StudySpec("spring", "keyboard", Fraction(1), Fraction(1, 10**5), 4, Cohort(1_000, 1_000))
+    >>> study.attempts
+    3
+    """
+
+    name: str
+    analysis: str
+    epsilon: Fraction
+    delta: Fraction
+    reports: int
+    cohort: Cohort
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    wait: float = 3600
+    attempts: int = 3
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not NAME.fullmatch(self.name):
+            raise InputError("a study's name is 1 to 64 of a-z, 0-9, dot, dash and underscore, beginning with a-z, 0-9")
+        if not 0 < self.epsilon <= 1_000 or not 0 <= self.delta < 1 or not 1 <= self.reports <= MOST_REPORTS:
+            raise InputError(
+                f"a study may cost ε above 0 and up to 1,000, δ from 0 to below 1, and 1 to {MOST_REPORTS:,} reports"
+            )
+        if not 0 <= self.wait <= LONGEST or not 1 <= self.attempts <= 5:
+            raise InputError(f"a study waits 0 to {LONGEST:,} seconds for its people, and begins a shard 1 to 5 times")
+
+    def exceeds(self, analysis: AnalysisBudget) -> str | None:
+        """What of it is more than the devices' policy gives its analysis; None where nothing is."""
+        for what, own, most in (
+            ("ε", self.epsilon, analysis.epsilon),
+            ("δ", self.delta, analysis.delta),
+            ("reports", self.reports, analysis.reports),
+        ):
+            if own > most:
+                return (
+                    f"the study {self.name} may cost {what} = {float(own):.6g}, but the devices' policy gives the "
+                    f"analysis {analysis.name} {float(most):.6g}: ask for less"
+                )
+        return None
+
+    @property
+    def budget(self) -> PureDP | ApproxDP:
+        """What all its rounds may cost a person."""
+        return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
+
+    @property
+    def honest(self) -> int:
+        """How many people's reports are certain to be in the sum of the smallest shard."""
+        return self.cohort.honest(self.cohort.smallest)
+
+    def task(self, recipe: Recipe, round_: int) -> Task:
+        """The question of one round as devices are shown it; `InputError` says why it cannot be asked.
+
+        Its share is the part of the study's budget that it costs: of ε or of δ, whichever is larger.
+        """
+        self._check(recipe)
+        share = max(recipe.epsilon / self.epsilon, recipe.delta / self.delta if self.delta else Fraction(0))
+        if not 0 < share <= 1 or (recipe.delta and not self.delta):
+            raise BudgetExceeded(
+                f"the recipe {recipe.id} states (ε, δ) = ({float(recipe.epsilon):.6g}, {float(recipe.delta):.3g}), but "
+                f"all rounds of the study {self.name} together may cost {self.budget}"
+            )
+        task = Task.asking(recipe, self.name, round_, self.cohort, self.budget, share)
+        for size in {min(self.cohort.shards), max(self.cohort.shards)}:
+            task.noise(size)
+        return task
+
+    def charge(self, recipe: Recipe) -> ZCDP:
+        """The ρ that a round costs in the ledger: of a person's report against that of somebody without events.
+
+        A replacement moves two bins, so it is twice that of a removal (`privacy.aggregate_zcdp`).
+        """
+        return ZCDP(2 * rho_of_sum(randomiser_of(recipe), self.honest))
+
+    def _check(self, recipe: Recipe) -> None:
+        """`InputError` where a recipe is another analysis's, or so large that the server could not keep the reports."""
+        if recipe.analysis != self.analysis:
+            raise InputError(
+                f"the recipe {recipe.id} is of the analysis {recipe.analysis}, but the study {self.name} is of "
+                f"{self.analysis}: begin a study of that analysis"
+            )
+        size = self.cohort.people * -(-recipe.size * (self.cohort.shard.bit_length() + 1) // 8)
+        if size > LARGEST_ROUND:
+            raise InputError(
+                f"the reports of {self.cohort.people:,} people with {recipe.size:,} numbers each are {size >> 20:,} "
+                f"MiB, and a round has {LARGEST_ROUND >> 20:,} MiB at most: use fewer buckets, or ask fewer people"
+            )
+
+
+KNOWN: tuple[type, ...] = (StudySpec, Deadlines, *OF_TASKS)
+"""What a study adds to the codec's closed list."""
+
+ORDER = Limits(length=1 << 16, items=1 << 10, work=1 << 16)
+RECIPE = Limits(length=1 << 25, items=1 << 22, work=1 << 26, lists=1 << 21)
+"""A recipe may list the cells of a large map."""
+
+
+def study_from(text: str | bytes) -> StudySpec:
+    """A study that somebody ordered or the server kept; `CodecError` for anything else."""
+    study: StudySpec = loads(text, KNOWN, StudySpec, ORDER)
+    return study
+
+
+def recipe_from(text: str | bytes) -> Recipe:
+    """A recipe as an analyst sends it: the codec's JSON. `CodecError` for anything else."""
+    recipe: Recipe = loads(text, KNOWN, Recipe, RECIPE)
+    return recipe

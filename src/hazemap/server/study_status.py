@@ -1,0 +1,48 @@
+"""How a study is getting on: rounds, prices, refusals and answers as JSON."""
+
+from typing import Any
+
+from hazemap.errors import InputError
+from hazemap.server.campaign_status import shards_of_rounds
+from hazemap.server.store import CampaignStore
+from hazemap.server.studies import Studies, StudyRound, UnknownStudy
+
+_ANSWER = "SELECT answer FROM exchanges WHERE campaign = ? AND round = ?"
+
+
+def study_status(studies: Studies, store: CampaignStore, name: str) -> dict[str, Any]:
+    """All about one study, but the answers."""
+    spec, _, created = studies.study(name)
+    left, shards = studies.left(spec), shards_of_rounds(store, name)
+    return {
+        "name": spec.name,
+        "analysis": spec.analysis,
+        "created": created,
+        "budget": {"epsilon": str(spec.epsilon), "delta": str(spec.delta), "reports": spec.reports},
+        "left": {"epsilon": str(left.epsilon), "delta": str(left.delta), "reports": left.reports},
+        "people": spec.cohort.people,
+        "rounds": [{**_row(each), **shards.get(each.round, {})} for each in studies.rounds(name)],
+    }
+
+
+def round_answer(studies: Studies, store: CampaignStore, name: str, round_: int) -> dict[str, Any]:
+    """One round, with its recipe and, once it is answered, its answer: both in the codec's JSON."""
+    studies.study(name)
+    found = [each for each in studies.rounds(name) if each.round == round_]
+    if not found:
+        raise UnknownStudy(f"the study {name!r} has no round {round_}")
+    answers = [str(answer) for (answer,) in store.read(_ANSWER, name, round_)]
+    shards = shards_of_rounds(store, name).get(round_, {})
+    answer = answers[0] if answers and found[0].state == "done" else None
+    return {**_row(found[0]), **shards, "text": studies.log.text(found[0].recipe), "answer": answer}
+
+
+def number_of(text: str) -> int:
+    """A number of a round in a path."""
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise InputError(f"rounds are numbered from 1; found {text!r:.20}")
+    return int(text)
+
+
+def _row(each: StudyRound) -> dict[str, Any]:
+    return {**each._asdict(), "epsilon": str(each.epsilon), "delta": str(each.delta)}

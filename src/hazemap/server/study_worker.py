@@ -1,0 +1,68 @@
+"""One round of a study: charged, asked, and stored before anybody sees its answer."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from hazemap.errors import BudgetError, HazemapError, LedgerError, StoreError
+from hazemap.privacy.budget import Budget
+from hazemap.server.campaign_worker import CampaignCharge
+from hazemap.server.networked_secure_aggregation import DeviceRounds
+from hazemap.server.round_failure import PAID
+from hazemap.server.store import CampaignStore, Write, instant
+from hazemap.trust.device_tasks import Task
+
+log = logging.getLogger("hazemap.server")
+
+AGAIN = (
+    ". What the round has cost stays paid: ask the recipe again when more devices are there, or in a study that asks "
+    "fewer people or waits for longer"
+)
+"""What to do about a round that was not opened."""
+
+_ANSWERED = "SELECT round FROM exchanges WHERE campaign = ? AND round = ?"
+_END = "UPDATE study_rounds SET state = ?, reason = ?, ended = ? WHERE study = ? AND round = ? AND state = 'running'"
+_LOST = "UPDATE shards SET state = 'lost', sums = NULL WHERE campaign = ? AND round = ? AND state = 'open'"
+_FORGET = "DELETE FROM events WHERE session IN (SELECT session FROM shards WHERE campaign = ? AND round = ?)"
+
+
+@dataclass
+class RoundWorker:
+    """Runs one round to its end, and from wherever it was when the server stopped.
+
+    Whether the round is charged, the ledger knows; whether it is answered, the store. So a server that was killed
+    charges once and asks the same people the same.
+    """
+
+    devices: DeviceRounds
+    task: Task
+    account: CampaignCharge
+    price: Budget
+    store: CampaignStore
+    state: str = "running"
+
+    async def run(self) -> None:
+        """To the end; the store says what became of it. A store or a ledger that cannot be used leaves it running."""
+        try:
+            await self._asked()
+            self.state, reason = "done", ""
+        except (StoreError, LedgerError) as error:
+            log.error("%s waits for the server to be started again: %s", self.task.campaign, error)
+            raise
+        except BudgetError as error:  # the ledger has no room any more: nobody was asked
+            self.state, reason = "refused", str(error)
+        except HazemapError as error:
+            self.state, reason = "failed", str(error).partition(PAID)[0] + AGAIN
+        except Exception as error:
+            log.exception("%s: a bug in hazemap", self.task.campaign)
+            self.state, reason = "failed", f"a bug in hazemap ({type(error).__name__}); the server's log says where"
+        where = self.task.campaign, self.task.round
+        ended = Write(_END, (self.state, reason, instant(), *where))
+        await self.store.write(ended, Write(_FORGET, where), Write(_LOST, where))
+        log.info("%s, round %d: %s %s", *where, self.state, reason)
+
+    async def _asked(self) -> None:
+        if await asyncio.to_thread(self.store.read, _ANSWERED, self.task.campaign, self.task.round):
+            return  # the server was killed when it had the answer
+        await asyncio.to_thread(self.account.charge, self.price)
+        await self.devices.asked(self.task)
