@@ -135,6 +135,19 @@ def test_an_answer_that_is_too_large_is_not_read_to_its_end(kind, monkeypatch):
         )
 
 
+@pytest.mark.parametrize(
+    "flood",
+    [
+        pytest.param(b"".join(b"X-%d: %060d\r\n" % (i, i) for i in range(20_000)), id="many headers"),
+        pytest.param(b"X: " + b"a" * 1_500_000, id="one header without end"),
+        pytest.param(b"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n" + b"X: a\r\n" * 200_000, id="trailers"),
+    ],
+)
+def test_a_flood_of_headers_is_not_read_to_its_end(kind, flood):
+    with pytest.raises(Unreachable):
+        asked(kind, [b"HTTP/1.1 200 OK\r\n" + flood], ("GET", "/v1/tasks"))
+
+
 @pytest.mark.parametrize(("status", "wait"), [(429, 7.0), (503, 30.0), (500, None)])
 def test_a_busy_or_broken_server_is_unreachable_for_as_long_as_it_says(kind, status, wait):
     after = f"Retry-After: {wait:g}\r\n" if wait else ""

@@ -16,6 +16,10 @@ from hazemap.device.http_client import LARGEST, PATIENCE, TOO_LARGE, HttpReply, 
 from hazemap.errors import InputError, Unreachable
 
 
+MOST_HEADERS = 1 << 16
+"""Bytes of an answer that are no content: so many, and as many again as its content has."""
+
+
 class _Lost(Exception):
     """The connection ended before an answer was whole; `begun` if some of it had come."""
 
@@ -35,7 +39,7 @@ class _Connection(asyncio.Protocol):
         self._parser: Any = None
         self._headers: dict[bytes, bytes] = {}
         self._parts: list[bytes] = []
-        self._size = 0
+        self._size = self._received = 0
         self._begun = False
 
     async def send(self, request: bytes) -> HttpReply:
@@ -44,7 +48,7 @@ class _Connection(asyncio.Protocol):
 
         self.used = True
         self._parser, self._begun = httptools.HttpResponseParser(self), False
-        self._headers, self._parts, self._size = {}, [], 0
+        self._headers, self._parts, self._size, self._received = {}, [], 0, 0
         self._coming = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._coming
@@ -67,10 +71,13 @@ class _Connection(asyncio.Protocol):
             self.close()
             return
         self._begun = True
+        self._received += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
             self._fail(Unreachable("the server's answer is not HTTP"))
+        if self._received > 2 * self._size + MOST_HEADERS:
+            self._fail(Unreachable(f"the server's answer has headers of more than {MOST_HEADERS:,} bytes"))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - however it was lost
         """Closed by the other side, or by us."""
