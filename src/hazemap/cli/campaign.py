@@ -135,7 +135,7 @@ def start(
 def begin(line: "Operator", campaign: "Campaign", as_json: bool, server: str) -> None:
     """Send a campaign to its server, and say what it is about."""
     from hazemap.codec import dumps
-    from hazemap.server.privacy_statement import noise_of
+    from hazemap.server.privacy_statement import assumed
 
     line.post("/v1/campaigns", dumps(campaign).encode())
     name, cohort = campaign.name, campaign.cohort
@@ -144,7 +144,7 @@ def begin(line: "Operator", campaign: "Campaign", as_json: bool, server: str) ->
         facts,
         as_json,
         f"{name}: {campaign.budget} from {cohort.people:,} people a round, in {len(cohort.shards):,} shards",
-        *(f"  {line}" for line in (*cohort.assumptions, *noise_of(campaign))),
+        *(f"  {line}" for line in assumed(campaign)),
         f"Watch it: hazemap campaign watch {name}",
     )
 

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 from hazemap.device.http_client import LARGEST, PATIENCE, TOO_LARGE, HttpReply, answered, checked, trusting
 from hazemap.errors import InputError, Unreachable
 
-
 MOST_HEADERS = 1 << 16
 """Bytes of an answer that are no content: so many, and as many again as its content has."""
 

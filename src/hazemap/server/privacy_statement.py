@@ -23,6 +23,10 @@ from hazemap.trust.device_tasks import pure
 from hazemap.trust.randomised_reports import ReportPrices
 
 A_DEVICE = "a person: all rows on one device"
+NOT_CHECKED = (
+    "what devices say is not checked: a device can add false people, as much as its bounding rule allows and more if "
+    "it breaks the rules"
+)
 _COHORT = "the cohort, for machines: "
 """How statements of version 1 began the sentence that the cohort was in."""
 
@@ -47,10 +51,8 @@ def statement(campaign: Campaign) -> Statement:
         bounding=campaign.bounding,
         trust="secure aggregation among devices",
         assumptions=(
-            *cohort.assumptions,
-            *noise_of(campaign),
-            "what devices say is not checked: a device can add false people, as much as its bounding rule allows and "
-            "more if it breaks the rules",
+            *assumed(campaign),
+            NOT_CHECKED,
             *relied_on,
         ),
         method=f"{name} by secure aggregation",
@@ -67,6 +69,13 @@ def statement(campaign: Campaign) -> Statement:
         circumstances=StatementFacts(DEVICE, Randomness.DEVICES, facts),
     )
     return made if campaign.local_epsilon is None else replace(made, noise="bits flipped by each person")
+
+
+def assumed(campaign: Campaign) -> tuple[str, ...]:
+    """What is assumed of the people and the server, whose noise it is, and what bounds what the sums give away."""
+    cohort = campaign.cohort
+    people = cohort.assumptions if campaign.local_epsilon is None else cohort.assumptions_of_reports
+    return (*people, *noise_of(campaign))
 
 
 def noise_of(campaign: Campaign) -> tuple[str, ...]:

@@ -21,6 +21,17 @@ from hazemap.protocols.secure_aggregation.session_parameters import Mode
 MOST_SHARDS = 1 << 17
 """Shards of a round at most: each is a session of its own."""
 
+ENROLLED = "an enrolled device is a person; that is the operator's word, who enrols them"
+CRYPTOGRAPHY = (
+    "nobody breaks X25519, AES, ChaCha20-Poly1305, SHA-256 or Ed25519; a session's random graph fails somebody with a "
+    "probability of at most 2^-40"
+)
+OWN_DEVICE = (
+    "a person's device runs this code, with good randomness and a clock that is right, and its store is not put back "
+    "from an older copy"
+)
+"""What statements assume of every cohort; docs/threats.md says the same, in these words."""
+
 
 class Sampling(Enum):
     """Whether every round asks other people. All samples are drawn without replacement."""
@@ -105,7 +116,16 @@ class Cohort:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What a statement has to say about these rules."""
+        """What a statement has to say about these rules, where people add shares of noise."""
+        return self.assumed("noise")
+
+    @property
+    def assumptions_of_reports(self) -> tuple[str, ...]:
+        """The same, where people randomise their reports and add nothing."""
+        return self.assumed("reports")
+
+    def assumed(self, hiding: str) -> tuple[str, ...]:
+        """The same, where this of the others hides a person: their noise, or their reports."""
         size = self.smallest
         follows = self.mode is Mode.SEMI_HONEST
         server = "the server follows the protocol" if follows else "the server may break the protocol's rules"
@@ -115,9 +135,11 @@ class Cohort:
         }
         return (
             f"{server}, and at most {_percent(self.corrupt)} of a shard work with it",
-            f"a shard of {size:,} people is opened only if {self.survivors(size):,} of them answered; the noise of "
-            f"{self.honest(size):,} of them is enough",
-            "an enrolled device is a person",
+            f"a shard of {size:,} people is opened only if {self.survivors(size):,} of them answered; the {hiding} of "
+            f"{self.honest(size):,} of them {'is' if hiding == 'noise' else 'are'} enough",
+            ENROLLED,
+            CRYPTOGRAPHY,
+            OWN_DEVICE,
             every[self.sampling],
         )
 
