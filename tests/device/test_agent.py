@@ -18,7 +18,7 @@ from hazemap.device.device_process import Absence, DeviceProcess
 from hazemap.device.encrypted_store import Commits, EncryptedStore
 from hazemap.device.http_client import HttpReply
 from hazemap.device.privacy_account import PrivacyAccount
-from hazemap.device.task_handler import ServerTask
+from hazemap.device.task_handler import ServerTask, Step
 from hazemap.errors import CodecError, InputError, Refused, Unreachable
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge, enrolment_statement
@@ -342,3 +342,26 @@ def test_a_fleet_uses_the_codes_of_a_file_in_order_and_again_after_a_failure(sto
     http_transport = Scripted(*[answer(201, content=TICKET)] * 2)
     asyncio.run(DeviceProcess(store, FEW).enrol(SERVER, ["a", "b", "c"], http_transport))
     assert sorted(json.loads(content)["token"] for *_, content in http_transport.sent) == ["b", "c"]
+
+
+def test_when_an_answer_to_a_recipe_goes_out_does_not_tell_how_long_its_query_ran(store, monkeypatch):
+    settle(store, 20)
+    room, clock, slept = Room(store, task()), [100.0], []
+
+    async def sleep(seconds):
+        slept.append(clock[0] + seconds)
+
+    for took in (0.5, 3.9, 4.5):
+        agent = made(store, Scripted(work(room), answer(200)))
+        agent._swept = clock[0] = 100.0
+
+        def slow(*_, took=took):
+            clock[0] += took
+            return Step(reply=b"report", held=True)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(agent._answering, "answer", slow)
+            patched.setattr(agents.asyncio, "sleep", sleep)
+            patched.setattr(agents.time, "monotonic", lambda: clock[0])
+            stepped(agent)
+    assert slept == [104.0, 104.0, 108.0]

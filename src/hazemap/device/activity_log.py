@@ -71,10 +71,9 @@ class ActivityLog:
 
     def entries(self) -> list[LogEntry | RecipeLogEntry]:
         """Every line, the oldest first."""
-        found = (json.loads(plain) for _, plain in self.store.records("log", self.device))
-        return [RecipeLogEntry.from_json(each) if each.get("kind") == KIND else _entry(each) for each in found]
+        return [_line(plain) for _, plain in self.store.records("log", self.device)]
 
-    def line(self, number: int) -> LogEntry:
+    def line(self, number: int) -> LogEntry | RecipeLogEntry:
         """One line."""
         [(sealed,)] = self.store.read("SELECT sealed FROM log WHERE device = ? AND sequence = ?", self.device, number)
         return _line(self.store.unseal("log", self.device, number, sealed))
@@ -87,7 +86,7 @@ class ActivityLog:
         """The statement that writes a new line."""
         return self.store.added("log", self.device, number, _plain(line))
 
-    def changed(self, number: int, line: LogEntry) -> Write:
+    def changed(self, number: int, line: LogEntry | RecipeLogEntry) -> Write:
         """The statement that writes what became of a session."""
         sealed = self.store.seal("log", self.device, number, _plain(line))
         return Write("UPDATE log SET sealed = ? WHERE device = ? AND sequence = ?", (sealed, self.device, number))
@@ -97,8 +96,9 @@ def _plain(line: LogEntry | RecipeLogEntry) -> bytes:
     return json.dumps(line.to_json()).encode()
 
 
-def _line(plain: bytes) -> LogEntry:
-    return _entry(json.loads(plain))
+def _line(plain: bytes) -> LogEntry | RecipeLogEntry:
+    found = json.loads(plain)
+    return RecipeLogEntry.from_json(found) if found.get("kind") == KIND else _entry(found)
 
 
 def _entry(fields: dict[str, Any]) -> LogEntry:

@@ -32,6 +32,8 @@ LONGEST = 3_600.0
 """Seconds: however long a server says to wait."""
 SWEEP = 3_600.0
 """Seconds between two looks for sessions that no server came back to."""
+HOLD = 4.0
+"""Seconds: an answer to a recipe is sent so long after the question, or a multiple of it. A query has two of them."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,15 @@ def jittered(seconds: float) -> float:
     return seconds * (0.5 + int.from_bytes(os.urandom(2), "big") / 65_536)
 
 
+def left_of(hold: float, passed: float) -> float:
+    """Seconds until the next multiple of `hold`, so that the time of an answer says nothing about events.
+
+    >>> left_of(4.0, 0.5), left_of(4.0, 4.5), left_of(0.0, 0.5)
+    (3.5, 3.5, 0.0)
+    """
+    return -passed % hold if hold else 0.0
+
+
 def _always_there(_: ServerTask) -> bool:
     return True
 
@@ -64,7 +75,8 @@ class Agent:
     """One device.
 
     `turns` limits how many devices hold messages in memory at a time. `there` says whether it answers a message:
-    tests let devices fall silent. `heard` is the time (monotonic) at which the server last had work for it, and the
+    tests let devices fall silent. `hold` is how long answers to recipes wait, lest it tell how long a query ran; 0 for
+    people who are made up. `heard` is the time (monotonic) at which the server last had work for it, and the
     counters are for `device_process.ReplyCounts`.
     """
 
@@ -78,6 +90,7 @@ class Agent:
     turns: asyncio.Semaphore
     there: Callable[[ServerTask], bool] = _always_there
     backoff: Backoff = field(default_factory=Backoff)
+    hold: float = HOLD
     heard: float = 0.0
     failures: int = 0
     failed: int = 0
@@ -135,10 +148,21 @@ class Agent:
         self.heard = time.monotonic()
         if not self.there(work):
             return jittered(SILENT)
+        begun = time.monotonic()
         step = self._answering.answer(work, _now())
         await self.commits.write(step.writes)
+        if step.held:
+            await self._held(begun)
         await self._send(work, step)
         return jittered(AGAIN)
+
+    async def _held(self, begun: float) -> None:
+        """Wait until the time at which an answer may go out, and let others work meanwhile."""
+        self.turns.release()
+        try:
+            await asyncio.sleep(left_of(self.hold, time.monotonic() - begun))
+        finally:
+            await self.turns.acquire()
 
     async def _send(self, work: ServerTask, step: Step) -> None:
         """What is on the disk goes out; what becomes of it is noted."""

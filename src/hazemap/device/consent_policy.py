@@ -130,14 +130,15 @@ class Policy:
     def refusal(self, task: Task, terms: SessionParameters) -> str | None:
         """Why a device does not answer this task in a session of these terms; None where it does.
 
-        What was spent is the account's to judge.
+        What was spent is the account's to judge; so is everything that a recipe costs (`recipe_answer`).
         """
+        cells = task.recipe is None
         try:
-            for reason in (self._who(task), self._price(task), self._assumption(task)):
+            for reason in (self._who(task), self._price(task) if cells else None, self._assumption(task)):
                 if reason:
                     return reason
             self.floors(task).check(terms)
-            if reason := self._question(task):
+            if cells and (reason := self._question(task)):
                 return reason
             check(task, terms)
         except Refused as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hazemap.device import enrolment, event_store
 from hazemap.device import row_store as rows
-from hazemap.device.agent import Agent, Backoff, jittered
+from hazemap.device.agent import HOLD, Agent, Backoff, jittered
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import Commits, EncryptedStore
 from hazemap.device.enrolment import Enrolment, enrolled
@@ -93,7 +93,7 @@ class ReplyCounts:
 class DeviceProcess:
     """Everything of a store at work. `drop` is the part that falls silent in each session (for tests); with
     `until_idle` it ends when no server has had work for these seconds. `tell` is called now and then. `lean` is for
-    thousands of devices: without proxies, but cheap.
+    thousands of devices of people who are made up: without proxies, but cheap, and they answer recipes at once.
     """
 
     store: EncryptedStore
@@ -170,6 +170,7 @@ class DeviceProcess:
                     stream=stream,
                     turns=turns,
                     there=Absence(self.drop, stream),
+                    hold=0.0 if self.lean else HOLD,
                 )
             )
         if not agents:

@@ -24,7 +24,10 @@ def explained(recipe: Recipe, touched: tuple[StreamFieldName, ...] | None) -> It
     """
     yield f"Somebody asks for: {recipe.purpose.strip().rstrip('.')}."
     for each in recipe.cohort:
-        yield f"Only devices whose {_plain(each.name)} is {_either(each.values)} answer. That much is seen openly."
+        yield (
+            f"Only devices whose {_plain(each.name)} is {_either(each.values)} answer from what they hold. The others"
+            " answer as if nothing fitted, and nobody can tell which they are."
+        )
     if touched is not None:
         read = [f"{_plain(each.field)} (of your {_plain(each.stream)} events)" for each in touched]
         yield f"The device would look at: {', '.join(read)}. It looks at nothing else."

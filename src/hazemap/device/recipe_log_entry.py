@@ -1,11 +1,15 @@
 """A line of a person's own log about a recipe: what it asked, what the device said and sent, and at which price."""
 
 import base64
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from hashlib import sha256
 from typing import Any
+
+from hazemap.device.report_request import ReportRequest
+from hazemap.privacy.report_price import ReportPrice
 
 KIND = "recipe"
 
@@ -14,7 +18,8 @@ KIND = "recipe"
 class RecipeLogEntry:
     """One recipe, as the person may read it.
 
-    `recipe` is its digest, `fields` what its query truly reads, `verdict` what the device did, with its reason.
+    `recipe` is its digest, `fields` what its query truly reads, `verdict` what the device did, with its reason;
+    `outcome` what became of its session since, and `sent` how many bytes were sent in it.
     `report` is the randomised report, whole, and `shares` the SHA-256 of each part of it that leaves the device: both
     empty where nothing does. What was true of the person's events is in no line.
 
@@ -38,6 +43,38 @@ class RecipeLogEntry:
     delta: Fraction = Fraction(0)
     report: bytes = b""
     shares: tuple[str, ...] = ()
+    sent: int = 0
+    outcome: str = ""
+
+    @classmethod
+    def about(cls, request: ReportRequest, name: str, query: str, verdict: str, time: datetime) -> "RecipeLogEntry":
+        """The line about a report that a device is asked for, before it is made."""
+        return cls(
+            time=time,
+            name=name,
+            analysis=request.analysis,
+            purpose=request.purpose,
+            recipe=request.recipe.hex(),
+            query=query,
+            fields=tuple(sorted(map(str, request.fields))),
+            verdict=verdict,
+            local_epsilon=request.local_epsilon,
+        )
+
+    def answered(self, price: ReportPrice, report: bytes, shares: Sequence[bytes]) -> "RecipeLogEntry":
+        """With the report that was made, as it was randomised, and what of it leaves the device."""
+        digests = tuple(sha256(each).hexdigest() for each in shares)
+        return replace(
+            self, verdict="answered", epsilon=price.epsilon, delta=price.delta, report=report, shares=digests
+        )
+
+    def sending(self, size: int) -> "RecipeLogEntry":
+        """After `size` more bytes."""
+        return replace(self, sent=self.sent + size)
+
+    def ended(self, outcome: str) -> "RecipeLogEntry":
+        """With what became of the session."""
+        return replace(self, outcome=outcome)
 
     def __str__(self) -> str:
         when = self.time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -45,6 +82,7 @@ class RecipeLogEntry:
         if self.epsilon or self.delta:
             epsilon, delta, local = (float(each) for each in (self.epsilon, self.delta, self.local_epsilon))
             price = f"(ε, δ) = ({epsilon:.6g}, {delta:.3g}) charged, ε₀ = {local:.6g}"
+        became = "".join(f"; {each}" for each in (f"{self.sent:,} bytes sent" * bool(self.sent), self.outcome) if each)
         sent = [
             f"    report of {len(self.report):,} bytes, sent as {', '.join(each[:16] + '…' for each in self.shares)}"
         ]
@@ -52,7 +90,7 @@ class RecipeLogEntry:
             [
                 f"{when}  {self.analysis}, recipe {self.name} ({self.purpose})",
                 f"    query: {self.query}",
-                f"    reads {', '.join(self.fields) or 'nothing'}; {price}; {self.verdict}",
+                f"    reads {', '.join(self.fields) or 'nothing'}; {price}; {self.verdict}{became}",
                 *(sent if self.shares else []),
             ]
         )

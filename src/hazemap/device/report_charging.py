@@ -11,9 +11,8 @@ anything, as for campaigns (`task_handler`). The order is part of the privacy ar
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from hashlib import sha256
 
 from hazemap.device.activity_log import ActivityLog
 from hazemap.device.encrypted_store import EncryptedStore, Write
@@ -69,38 +68,10 @@ class ReportCharging:
         number, paid_as = log.next_number(), account.next_number()
         refused = account.refusal(request, self.policy, now)
         if refused is not None:
-            line = self.line(request, name, query, f"refused: {refused.reason}", now)
+            line = RecipeLogEntry.about(request, name, query, f"refused: {refused.reason}", now)
             return ReportStep((log.added(number, line),), refusal=NOTHING_LEFT if refused.private else refused.reason)
         charge = account.charge(request, now, paid_as)
         made = make()
-        line = self.line(request, name, query, "answered", now, made)
+        line = RecipeLogEntry.about(request, name, query, "answered", now)
+        line = line.answered(request.price, made.report, made.shares)
         return ReportStep((charge, records.kept(request.key, made.reply), log.added(number, line)), made.reply)
-
-    def line(
-        self,
-        request: ReportRequest,
-        name: str,
-        query: str,
-        verdict: str,
-        now: datetime,
-        made: MadeReport | None = None,
-    ) -> RecipeLogEntry:
-        """The line of the log about a request."""
-        entry = RecipeLogEntry(
-            now,
-            name,
-            request.analysis,
-            request.purpose,
-            request.recipe.hex(),
-            query,
-            tuple(sorted(map(str, request.fields))),
-            verdict,
-            request.local_epsilon,
-        )
-        return entry if made is None else _answered(entry, request, made)
-
-
-def _answered(entry: RecipeLogEntry, request: ReportRequest, made: MadeReport) -> RecipeLogEntry:
-    shares = tuple(sha256(each).hexdigest() for each in made.shares)
-    price = request.price
-    return replace(entry, epsilon=price.epsilon, delta=price.delta, report=made.report, shares=shares)

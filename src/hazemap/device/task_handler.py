@@ -26,6 +26,8 @@ from hazemap.device.enrolment import Enrolment
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.query_description import described
 from hazemap.device.recipe_account import RecipeAccount
+from hazemap.device.recipe_answer import AnsweredRecipe, RecipeAnswers, WeighedRecipe
+from hazemap.device.recipe_log_entry import RecipeLogEntry
 from hazemap.device.row_store import Rows
 from hazemap.device.session_records import Record, Sessions
 from hazemap.device.shipped_policies import ShippedPolicies
@@ -121,12 +123,16 @@ SENT = {
 
 @dataclass(frozen=True)
 class Step:
-    """What to do about a message: commit the writes, then send the reply, or the refusal."""
+    """What to do about a message: commit the writes, then send the reply, or the refusal.
+
+    A reply that is `held` goes out at a time that does not tell how long a query ran.
+    """
 
     writes: tuple[Write, ...] = ()
     reply: bytes | None = field(default=None, repr=False)
     refusal: str | None = None
     last: bool = False
+    held: bool = False
 
 
 class _Spent(Refused):
@@ -137,8 +143,9 @@ class _Spent(Refused):
 class _Said:
     """What a contribution noted while the client asked for it."""
 
-    line: LogEntry
+    line: LogEntry | RecipeLogEntry
     writes: list[Write] = field(default_factory=list)
+    answered: AnsweredRecipe | None = None
 
 
 class Answering:
@@ -204,11 +211,19 @@ class Answering:
         task, terms = task_of(work.task), Invitation.decode(work.message).terms
         if terms.session != work.session:
             raise Refused("the session is not the one that its terms name")
-        reason = _judged(self.policy, work.task, terms.to_bytes()) or self._terms.refusal(task)
+        reason = _judged(self.policy, work.task, terms.to_bytes())
+        if reason is None and task.recipe is None:
+            reason = self._terms.refusal(task)
         if reason:
             raise Refused(reason)
-        self._can_pay(task, now)
-        text, said = work.task, _Said(LogEntry(now, task.campaign, task.purpose, task.round, _described(work.task)))
+        line: LogEntry | RecipeLogEntry
+        if task.recipe is None:
+            self._can_pay(task, now)
+            line = LogEntry(now, task.campaign, task.purpose, task.round, _described(work.task))
+        else:
+            request = self._weighed(task, terms, now).request
+            line = RecipeLogEntry.about(request, task.recipe.id, task.recipe.query.text, "admitted", now)
+        text, said = work.task, _Said(line)
         saved: list[bytes] = []
         client = Client(
             self._identity,
@@ -222,8 +237,8 @@ class Answering:
         record = Record(number, 1, work.task, work.ends(now.timestamp()) + GRACE, saved[-1])
         line = said.line.sending(len(reply)).ended(SENT[Stage.KEYS])
         logger.info("device %d answers round %d of %s", self.device, task.round, task.campaign)
-        kept = self._sessions.written(work.session, record), self._log.added(number, line)
-        return Step((*self._terms.agreed(task), *kept), reply)
+        agreed = self._terms.agreed(task) if task.recipe is None else ()
+        return Step((*agreed, self._sessions.written(work.session, record), self._log.added(number, line)), reply)
 
     def _next(self, work: ServerTask, record: Record, now: datetime) -> Step:
         said, saved = _Said(self._line(record)), list[bytes]()
@@ -241,9 +256,12 @@ class Answering:
         if not saved:  # the same message again
             return Step((), reply, last=last)
         record = record.next(saved[-1], work.ends(now.timestamp()) + GRACE)
+        if said.answered is not None and isinstance(said.line, RecipeLogEntry):
+            said.line = said.answered.noted(said.line, reply)
+            said.writes += said.answered.paid(reply)
         line = said.line.sending(len(reply)).ended(SENT[stage])
         writes = (*said.writes, self._sessions.written(work.session, record), self._log.changed(record.number, line))
-        return Step(writes, reply, last=last)
+        return Step(writes, reply, last=last, held=said.answered is not None)
 
     def _contribution(self, text: str, terms: SessionParameters, said: _Said, now: datetime) -> NDArray[np.int64]:
         """The device's own sums: charged here, in the transaction that keeps the masked vector.
@@ -251,6 +269,8 @@ class Answering:
         Whatever can be refused is refused before rows are read. From then on there is an answer, whatever they are.
         """
         task, number = task_of(text), self._account.next_number()
+        if isinstance(said.line, RecipeLogEntry):
+            return self._report(task, terms, said, now, number)
         self._can_pay(task, now)
         price = self._account.price(task)
         said.writes.append(self._account.charge(task, terms.session, now, number))
@@ -267,6 +287,28 @@ class Answering:
         said.line = said.line.charged(price, f"{_described(text)}; {touched}; {noise}")
         return sums if task.randomiser is None else randomised(task.randomiser, sums, self.stream)
 
+    def _report(
+        self, task: Task, terms: SessionParameters, said: _Said, now: datetime, number: int
+    ) -> NDArray[np.int64]:
+        """The device's report to a recipe, charged as `number`. Nothing refused depends on an event."""
+        weighed = self._weighed(task, terms, now)
+        if task.randomiser is None:
+            raise Refused("a recipe is answered by reports that are randomised")
+        said.answered = self._recipes().answered(weighed, task.randomiser, now, number)
+        return said.answered.vector
+
+    def _recipes(self) -> RecipeAnswers:
+        return RecipeAnswers(self.store, self.device, self.policy, self.stream)
+
+    def _weighed(self, task: Task, terms: SessionParameters, now: datetime) -> WeighedRecipe:
+        """The recipe that a task asks, if it may be asked and can be paid: checks 1 to 3."""
+        recipes = self._recipes()
+        weighed = recipes.weighed(task, terms)
+        refused = recipes.refusal(weighed, now)
+        if refused is not None:
+            raise (_Spent if refused.private else Refused)(refused.reason)
+        return weighed
+
     def _can_pay(self, task: Task, now: datetime) -> None:
         reason, shipped = self._account.refusal(task, self.policy, now), ShippedPolicies(self.store).current()
         if reason is None and shipped is not None:
@@ -282,13 +324,7 @@ class Answering:
         outcome = f"refused: {reason}"
         if record is not None:
             return Step(self._closed(work.session, record, outcome), refusal=told)
-        try:
-            task = task_of(work.task) if work.task else None
-            question = _described(work.task) if work.task else "nothing that can be understood"
-        except Exception:  # the message may be why it is refused
-            task, question = None, "nothing that can be understood"
-        whose = (task.campaign, task.purpose, task.round) if task else ("unknown", "unknown", 0)
-        line = LogEntry(now, *whose, question, outcome=outcome)
+        line = _unanswered(work, outcome, now)
         writes = (self._sessions.closed(work.session), self._log.added(self._log.next_number(), line))
         return Step(writes, refusal=told)
 
@@ -296,8 +332,22 @@ class Answering:
         line = self._line(record).ended(outcome)
         return (self._sessions.closed(session), self._log.changed(record.number, line))
 
-    def _line(self, record: Record) -> LogEntry:
+    def _line(self, record: Record) -> LogEntry | RecipeLogEntry:
         return self._log.line(record.number)
+
+
+def _unanswered(work: ServerTask, outcome: str, now: datetime) -> LogEntry | RecipeLogEntry:
+    """The line about what was refused at once."""
+    try:
+        task = task_of(work.task) if work.task else None
+        if task is not None and (asked := task.recipe) is not None:
+            facts = (asked.id, asked.analysis, asked.purpose, asked.digest, asked.query.text)
+            return RecipeLogEntry(now, *facts, verdict=outcome)
+        question = _described(work.task) if work.task else "nothing that can be understood"
+    except Exception:  # the message may be why it is refused
+        task, question = None, "nothing that can be understood"
+    whose = (task.campaign, task.purpose, task.round) if task else ("unknown", "unknown", 0)
+    return LogEntry(now, *whose, question, outcome=outcome)
 
 
 def _in_time(work: ServerTask, now: datetime) -> None:

@@ -75,8 +75,8 @@ class Recipe:
     """What a device is asked of its events. ε's and δ are exact; a device refuses what its own policy does not allow.
 
     `local_epsilon` bounds what one report tells of its sender, `epsilon` and `delta` what the sum of `minimum_cohort`
-    reports tells; `carrier` says who carries
-    them, so that nobody sees one alone. Only people with these values of the cohort's fields answer.
+    reports tells; `carrier` says who carries them, so that nobody sees one alone. People with other values of the
+    cohort's fields answer as if they had no matching event.
 
     >>> recipe = Recipe(
     ...     id="ages", version=1, analysis="keyboard", purpose="how old the people are who type",
