@@ -37,6 +37,7 @@ FLOORS = [
     "compare",
     "audit",
     "device | server",
+    "study",
     "cli",
 ]
 RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor.split(" | ")}

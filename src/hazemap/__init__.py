@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from hazemap.specs.release_spec import ReleaseSpec
     from hazemap.specs.statistics_spec import StatisticsSpec
     from hazemap.specs.table_spec import TableSpec
+    from hazemap.study.study import Study
     from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside, RowIsPerson
     from hazemap.trust.curator import Curator
 
@@ -130,6 +131,7 @@ __all__ = [
     "Statement",
     "Statistics",
     "StatisticsSpec",
+    "Study",
     "TableSpec",
     "TopCells",
     "TreesWithinDistricts",
@@ -188,6 +190,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "specs.release_spec": ("ReleaseSpec",),
     "specs.statistics_spec": ("StatisticsSpec",),
     "specs.table_spec": ("TableSpec",),
+    "study.study": ("Study",),
     "tables.contribution_bounding": ("AtMostCells", "AtMostRows", "OneVote", "Outside", "RowIsPerson"),
     "trust.curator": ("Curator",),
 }

@@ -44,6 +44,7 @@ COMMANDS = {
     "campaign": "Order a map from people's devices, watch it being made, fetch it.",
     "policy": "Write and sign what recipes may ask of devices, and at which price.",
     "device": "Keep a person's rows, and answer campaigns without showing one.",
+    "study": "Ask people's devices recipes, one after the other, within the budget of their analysis.",
     "recipe": "Write what devices are asked of their events, and check it before anybody is asked.",
     "ledger": "Show and set what data sets have paid, and may pay.",
 }

@@ -12,6 +12,8 @@ from hazemap.errors import BudgetError, FileError, HazemapError, InputError
 if TYPE_CHECKING:
     import httpx
 
+    from hazemap.study.http_study import HttpStudy
+
 PATIENCE = 60.0
 """Seconds that a server is given for one answer."""
 
@@ -55,6 +57,12 @@ class Operator:
     def order(self, path: str, data: dict[str, Any]) -> Any:
         """An order with an answer, in JSON."""
         return self._asked("POST", path, json=data).json()
+
+    def study(self, name: str) -> "HttpStudy":
+        """A study of this server, over the same line."""
+        from hazemap.study.http_study import HttpStudy
+
+        return HttpStudy(self._http, name)
 
     def _asked(self, method: str, path: str, **options: Any) -> "httpx.Response":
         import httpx

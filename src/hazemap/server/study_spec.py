@@ -100,9 +100,11 @@ class StudySpec:
     def charge(self, recipe: Recipe) -> ZCDP:
         """The ρ that a round costs in the ledger: of a person's report against that of somebody without events.
 
-        A replacement moves two bins, so it is twice that of a removal (`privacy.aggregate_zcdp`).
+        A replacement moves two bins, so it is twice that of a removal (`privacy.aggregate_zcdp`), and never above what
+        the report alone tells.
         """
-        return ZCDP(2 * rho_of_sum(randomiser_of(recipe), self.honest))
+        law = randomiser_of(recipe)
+        return ZCDP(min(2 * rho_of_sum(law, self.honest), law.replacement**2 / 2))
 
     def _check(self, recipe: Recipe) -> None:
         """`InputError` where a recipe is another analysis's, or so large that the server could not keep the reports."""

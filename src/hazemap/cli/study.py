@@ -1,0 +1,259 @@
+"""`hazemap study`: ask people's devices recipes, one after the other, within the budget of their analysis."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hazemap.cli.console_output import deliver, note, progress
+from hazemap.cli.recipe import RecipeFile
+from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate, operator
+from hazemap.cli.shared_options import AsJson
+from hazemap.errors import InputError, NotOpened
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from hazemap.cli.server_client import Operator
+    from hazemap.recipes.recipe import Recipe
+
+app = typer.Typer(
+    name="study",
+    help="Ask people's devices recipes, one after the other, within the budget of their analysis.",
+    epilog="Example: [bold]hazemap study ask spring words.toml --token-file anna.token[/bold]",
+    no_args_is_help=True,
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The study's name.")]
+Round = Annotated[int | None, typer.Option("--round", metavar="N", min=1, help="Which round. By default the last.")]
+Confidence = Annotated[float, typer.Option(metavar="PART", help="How often an interval holds the count.")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="CSV", help="Write every line to this file.")]
+PEOPLE, TIME = "The people", "Time"
+SHOWN = 20
+"""Lines of an answer that are shown: the largest counts."""
+
+
+@app.command(epilog="Example: [bold]hazemap study policy keyboard.signed.json --token-file operator.token[/bold]")
+def policy(
+    policy: Annotated[Path, typer.Argument(metavar="FILE", help="What `hazemap policy sign` has signed.")],
+    token_file: TokenFile,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a server the policy that its devices ship with: by it recipes are judged, and studies have budgets."""
+    from hazemap.cli.policy import signed_at
+
+    signed = signed_at(policy)
+    with operator(server, token_file, trust_certificate) as line:
+        line.post("/v1/policies", signed.to_json().encode())
+    facts = {"name": signed.policy.name, "version": signed.policy.version}
+    deliver(facts, as_json, f"{signed.policy.name}, version {signed.policy.version}, rules the studies of {server}")
+
+
+@app.command(
+    epilog="Example: [bold]hazemap study begin spring --analysis next_word --epsilon 0.5 --delta 1e-6 --reports 3 "
+    "--people 2000 --token-file anna.token[/bold]"
+)
+def begin(
+    name: Name,
+    token_file: TokenFile,
+    analysis: Annotated[str, typer.Option(metavar="NAME", help="Whose budget pays: as the devices' policy calls it.")],
+    epsilon: Annotated[str, typer.Option("-e", "--epsilon", metavar="ε", help="What all rounds may cost together.")],
+    people: Annotated[int, typer.Option(min=2, rich_help_panel=PEOPLE, help="How many are asked in a round.")],
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+    delta: Annotated[str, typer.Option(metavar="δ", help="The δ of all rounds together.")] = "1e-6",
+    reports: Annotated[int, typer.Option(metavar="N", min=1, help="How many rounds at most.")] = 10,
+    shard: Annotated[
+        int | None, typer.Option(min=2, rich_help_panel=PEOPLE, help="People in one secure sum. By default 1000.")
+    ] = None,
+    dropout: Annotated[
+        str, typer.Option(metavar="PART", rich_help_panel=PEOPLE, help="The part of a shard that may drop out.")
+    ] = "0.2",
+    corrupt: Annotated[
+        str, typer.Option(metavar="PART", rich_help_panel=PEOPLE, help="The part that may work with the server.")
+    ] = "0.1",
+    stage: Annotated[
+        float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long devices have for each stage.")
+    ] = 120.0,
+    quiet: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            rich_help_panel=TIME,
+            help="End a stage early: enough have answered, and nobody else for this long.",
+        ),
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long a round waits for its people.")
+    ] = 3600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a study. It costs nothing before its first round."""
+    from hazemap.codec import dumps
+    from hazemap.privacy.budget import exact
+    from hazemap.server.campaign_spec import Deadlines
+    from hazemap.server.study_spec import StudySpec
+    from hazemap.trust.cohort_assumptions import Cohort
+
+    cohort = Cohort(people, min(people, shard or 1000), exact(dropout, "--dropout"), exact(corrupt, "--corrupt"))
+    budget = exact(epsilon, "--epsilon"), exact(delta, "--delta"), reports
+    spec = StudySpec(name, analysis, *budget, cohort, Deadlines.all(stage, quiet), wait)
+    with operator(server, token_file, trust_certificate) as line:
+        line.post("/v1/studies", dumps(spec).encode())
+    facts = {"study": name, "analysis": analysis, "people": people, "honest": spec.honest, "reports": reports}
+    deliver(
+        facts,
+        as_json,
+        f"{name}: {spec.budget} in {reports:,} reports at most, from {people:,} people a round",
+        *(f"  {line}" for line in cohort.assumptions),
+        f"Ask in it: hazemap study ask {name} RECIPE",
+    )
+
+
+@app.command(epilog="Example: [bold]hazemap study ask spring words.toml --token-file anna.token[/bold]")
+def ask(
+    name: Name,
+    recipe: RecipeFile,
+    token_file: TokenFile,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+    confidence: Confidence = 0.95,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a recipe, wait, and show the answer. Ctrl-C ends the waiting alone; the same recipe again costs nothing."""
+    from hazemap.recipes.recipe_file import read_recipe
+
+    asked = read_recipe(recipe)
+    with operator(server, token_file, trust_certificate) as line:
+        study = line.study(name)
+        round_ = study.begin(asked)
+        with progress() as tell:
+            study.tell = lambda _: tell(f"round {round_} of {name}: waiting for devices", None)
+            study.answer(round_)
+        _delivered(line, name, round_, confidence, output, as_json)
+
+
+@app.command(epilog="Example: [bold]hazemap study status spring --token-file anna.token[/bold]")
+def status(
+    name: Name,
+    token_file: TokenFile,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a study has asked, what became of it, and what is left of its budget."""
+    with operator(server, token_file, trust_certificate) as line:
+        study = line.study(name)
+        found, left = study.status(), study.left()
+    rounds = [
+        f"  round {each['round']}: {each['state']}, ε = {_number(each['epsilon'])}, δ = {_number(each['delta'])}, "
+        f"{each.get('survivors', 0):,} people{_declined(each)}{': ' if each['reason'] else ''}{each['reason']}"
+        for each in found["rounds"]
+    ]
+    deliver(found, as_json, f"{name}, of the analysis {found['analysis']}: {left} left", *rounds)
+
+
+@app.command(epilog="Example: [bold]hazemap study results spring --round 2 -o words.csv --token-file anna.token[/bold]")
+def results(
+    name: Name,
+    token_file: TokenFile,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+    round_: Round = None,
+    confidence: Confidence = 0.95,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the answer of a round, with intervals: the largest counts, or with -o everything."""
+    with operator(server, token_file, trust_certificate) as line:
+        rounds = [each["round"] for each in line.study(name).status()["rounds"] if each["state"] == "done"]
+        if not rounds:
+            raise NotOpened(f"no round of {name} has been answered yet: `hazemap study status {name}` says why")
+        _delivered(line, name, round_ or rounds[-1], confidence, output, as_json)
+
+
+@app.command(epilog="Example: [bold]hazemap study recipes --server https://maps.example[/bold]")
+def recipes(
+    server: Server = LOCAL,
+    as_json: AsJson = False,
+) -> None:
+    """Show which recipes and policies a server has sent, and check that its log is whole. Nobody needs a token."""
+    import json
+
+    import httpx
+
+    from hazemap.server.recipe_log import checked
+
+    lines: list[str] = []
+    try:
+        with httpx.Client(base_url=server, timeout=60) as http:
+            while more := http.get("/v1/recipes", params={"after": len(lines)}).raise_for_status().text.splitlines():
+                lines += more
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise InputError(f"the server {server} does not show its log of recipes ({type(error).__name__})") from error
+    head = checked(lines)
+    entries = [json.loads(each) for each in lines]
+    said = [
+        f"{each['time']}  {each['kind']} {each['name']}, version {each['version']}, {each['sha256'][:16]}…"
+        + (f"  {each['study']} round {each['round']}, {each['people']:,} people" if each["study"] else "")
+        for each in entries
+    ]
+    deliver(
+        {"entries": entries, "digest": head.digest},
+        as_json,
+        *said,
+        f"{head.entries:,} entries, whole up to {head.digest}",
+    )
+
+
+def _delivered(line: "Operator", name: str, round_: int, confidence: float, output: Path | None, as_json: bool) -> None:
+    """An answer for people, for machines, or as a file."""
+    from hazemap.atomic_write import write_whole
+    from hazemap.server.study_spec import recipe_from
+    from hazemap.study.study import tabled
+
+    study = line.study(name)
+    recipe = recipe_from(study.round(round_)["text"])
+    frame = tabled(recipe, study.answer(round_), confidence)
+    if output is not None:
+        write_whole(output, frame.to_csv(index=False).encode())
+        note(f"{output}: {len(frame):,} lines")
+    facts = {"study": name, "round": round_, "recipe": recipe.digest, **frame.attrs, "lines": _lines(frame)}
+    deliver(facts, as_json, *shown(recipe, frame), f"Left: {study.left()}")
+
+
+def _lines(frame: "DataFrame") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = frame.to_dict(orient="records")
+    return found
+
+
+def shown(recipe: "Recipe", frame: "DataFrame", most: int = SHOWN) -> list[Any]:
+    """The largest counts of an answer as a table for people, and who is not in it."""
+    from rich.table import Table
+
+    table = Table(*[each.name for each in recipe.features], "count", "standard error", "low", "high", box=None)
+    for _, row in frame.nlargest(most, "count").iterrows():
+        numbers = (f"{row[each]:,.0f}" for each in ("count", "standard_error", "low", "high"))
+        table.add_row(*(str(row[each.name]) for each in recipe.features), *numbers)
+    people, confidence = frame.attrs["people"], frame.attrs["confidence"]
+    rest = f"; {len(frame) - most:,} more bins" if len(frame) > most else ""
+    none = frame.attrs.get("none")
+    apart = f"; without an answer: {none['count']:,.0f} ± {none['standard_error']:,.0f}" if none else ""
+    return [table, f"{people:,} people answered{apart}; intervals hold {confidence:.0%} of the time{rest}"]
+
+
+def _declined(found: dict[str, Any]) -> str:
+    refusals = found.get("refusals") or {}
+    if not refusals:
+        return ""
+    said = "; ".join(f"{number:,}: {reason}" for reason, number in sorted(refusals.items(), key=lambda one: -one[1]))
+    return f", {sum(refusals.values()):,} refused ({said})"
+
+
+def _number(text: str) -> str:
+    from fractions import Fraction
+
+    return f"{float(Fraction(text)):.6g}"

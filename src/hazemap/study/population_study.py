@@ -1,0 +1,74 @@
+"""A study of people in this process: to try recipes and budgets before devices are asked. Nobody is protected by it."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from hazemap.arrays import Ints
+from hazemap.device.recipe_check import check_recipe
+from hazemap.errors import InputError, NotOpened
+from hazemap.noisy_queries import Answer
+from hazemap.privacy.random_stream import Stream
+from hazemap.recipes.policy import ShippedPolicy
+from hazemap.recipes.recipe import Recipe
+from hazemap.study.study_budget import StudyBudget
+from hazemap.trust.randomised_reports import debiased
+from hazemap.trust.recipe_terms import price_of_sum, randomiser_of
+
+
+class Population(Protocol):
+    """People who answer recipes: a `PopulationTable`, or `StoredDevices`."""
+
+    def recipe_bins(self, recipe: Recipe) -> Ints:
+        """The bin of each person who reports."""
+
+
+@dataclass
+class PopulationStudy:
+    """One study of a population, by the rules of a policy: the same refusals and noise as among devices.
+
+    Every person's report is drawn from its exact law. Budgets are those of the policy's analysis, kept in memory.
+    """
+
+    population: Population
+    policy: ShippedPolicy
+    analysis: str
+    stream: Stream = field(default_factory=Stream.from_os)
+    _answers: dict[str, Answer] = field(default_factory=dict)
+    _left: StudyBudget | None = None
+
+    def left(self) -> StudyBudget:
+        """What it may still spend."""
+        if self._left is None:
+            budget = self.policy.analysis(self.analysis)
+            if budget is None:
+                known = ", ".join(each.name for each in self.policy.analyses)
+                raise InputError(f"the policy {self.policy.name} knows no analysis {self.analysis}; it knows {known}")
+            self._left = StudyBudget(budget.epsilon, budget.delta, budget.reports)
+        return self._left
+
+    def ask(self, recipe: Recipe) -> Answer:
+        """The answer to a recipe: asked, and paid, once."""
+        if recipe.digest in self._answers:
+            return self._answers[recipe.digest]
+        if recipe.analysis != self.analysis:
+            raise InputError(f"the recipe {recipe.id} is of {recipe.analysis}, but this study is of {self.analysis}")
+        left, law = self.left().after(recipe), randomiser_of(recipe)
+        achieved = price_of_sum(law, recipe.minimum_cohort, recipe.delta)
+        if reasons := check_recipe(recipe, self.policy, achieved).reasons:
+            raise InputError(f"devices would refuse the recipe {recipe.id}: {'; '.join(reasons)}")
+        self._left = left
+        bins = self.population.recipe_bins(recipe)
+        people = len(bins)
+        if people < recipe.minimum_cohort:
+            said = getattr(self.population, "refusals", None) or Counter[str]()
+            why = "; ".join(f"{number:,} because {reason}" for reason, number in said.most_common(5))
+            raise NotOpened(
+                f"the recipe {recipe.id} is summed over {recipe.minimum_cohort:,} people or more, but {people:,} "
+                f"answered{f'. Devices refused: {why}' if why else ''}. What the round has cost stays paid"
+            )
+        sums = law.sums(self.stream, np.bincount(bins, minlength=recipe.size), people)
+        self._answers[recipe.digest] = debiased(law, sums, people, self.stream)
+        return self._answers[recipe.digest]

@@ -1,0 +1,146 @@
+"""`hazemap.Study`: recipes asked one after the other, each answer a table with intervals."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import numpy as np
+
+from hazemap.algorithm_session import Session, Unrecorded
+from hazemap.encoders import Encoder
+from hazemap.errors import InputError, TranscriptMismatch, Unanswerable
+from hazemap.estimate.confidence_margins import reach
+from hazemap.noisy_queries import Algorithm, Answer, Query, Question
+from hazemap.privacy.budget import PureDP
+from hazemap.recipes.policy import ShippedPolicy
+from hazemap.recipes.recipe import Recipe
+from hazemap.recipes.recipe_bins import RecipeBins
+from hazemap.study.http_study import HttpStudy
+from hazemap.study.population_study import Population, PopulationStudy
+from hazemap.study.study_budget import StudyBudget
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+T = TypeVar("T")
+
+
+class StudyTrust(Protocol):
+    """Who answers a study: devices behind a server, or a population in this process."""
+
+    @property
+    def analysis(self) -> str:
+        """What the recipes are about."""
+
+    def left(self) -> StudyBudget:
+        """What may still be spent."""
+
+    def ask(self, recipe: Recipe) -> Answer:
+        """The answer to a recipe; the same one, for nothing, where it was asked before."""
+
+
+@dataclass(frozen=True)
+class RecipePrices:
+    """What a recipe's own ε₀ buys among so many people, whatever the share: searches by recipes ask for no more."""
+
+    people: int
+
+    def stddev(self, encoder: Encoder, share: Fraction) -> float:  # noqa: ARG002 - the noise is that of ε₀
+        """The standard deviation of the noise in an empty bin."""
+        return _recipe_of(encoder).standard_deviation(self.people)
+
+    def share(self, encoder: Encoder, stddev: float) -> Fraction:
+        """Any share, or none at all."""
+        return Fraction(1) if self.stddev(encoder, Fraction(1)) <= stddev else Fraction(2)
+
+
+class Study:
+    """A named series of recipes of one analysis, over a server or over a population in this process.
+
+    With a server's address, `name` is a study that was begun there (`hazemap study begin`), and `token` an analyst's
+    or operator's. With a population (`PopulationTable`, `StoredDevices`) it is an analysis of the `policy`.
+
+    >>> from hazemap.recipes.policy_document import example
+    >>> from hazemap.recipes.population_table import PopulationTable
+    >>> Study(PopulationTable(np.zeros(1, dtype=np.int64), ()), "next_word", policy=example()).left
+    StudyBudget(epsilon=Fraction(1, 2), delta=Fraction(1, 1000000), reports=1)
+    """
+
+    def __init__(
+        self,
+        server: str | Population,
+        name: str,
+        *,
+        token: str | None = None,
+        policy: ShippedPolicy | None = None,
+    ) -> None:
+        self.name = name
+        self.trust: StudyTrust
+        if isinstance(server, str):
+            if token is None or policy is not None:
+                raise InputError("a study on a server needs a token; the policy is the server's own")
+            self.trust = HttpStudy.to(server, name, token)
+        else:
+            if policy is None or token is not None:
+                raise InputError("a study of a population needs the policy by which people answer, and no token")
+            self.trust = PopulationStudy(server, policy, name)
+
+    @property
+    def left(self) -> StudyBudget:
+        """What is left of the budget: ε, δ and reports."""
+        return self.trust.left()
+
+    def ask(self, recipe: Recipe, confidence: float = 0.95) -> "DataFrame":
+        """Ask a recipe: a line for each bin with its labels, count, standard error, and the ends of its interval.
+
+        The people without an answer stand apart: `frame.attrs["none"]`, where the recipe counts them, and how many
+        people answered in `frame.attrs["people"]`. A recipe that was asked before is read again, for nothing.
+        `InputError` where devices would refuse it, `BudgetError` where nothing is left, `NotOpened` where too few
+        answered, with the reasons that devices gave.
+        """
+        return tabled(recipe, self.trust.ask(recipe), confidence)
+
+    def run(self, algorithm: Algorithm[T]) -> T:
+        """Let an algorithm ask, round after round: `FrequentSequences`, `HeavyHitters`, `Refine`, or one of your own.
+
+        Each round is paid by its recipe. Run again after a crash, it reads the rounds that were answered.
+        """
+        recipe = getattr(algorithm, "recipe", None)
+        people = recipe.minimum_cohort if isinstance(recipe, Recipe) else 1
+        session = Session(algorithm, RecipePrices(people), PureDP(1), Unrecorded(), _is_query)
+        while session.question:
+            question = session.question
+            if not isinstance(question, Query) or question.cohort is not None:
+                raise Unanswerable("a study asks recipes of everybody, and nothing else")
+            session.receive(self.trust.ask(_recipe_of(question.encoder)))
+        if session.result is None:
+            raise TranscriptMismatch("the search ended without a result")
+        return session.result.value
+
+
+def tabled(recipe: Recipe, answer: Answer, confidence: float = 0.95) -> "DataFrame":
+    """An answer to a recipe as a table: O(bins · features)."""
+    from pandas import DataFrame
+
+    counts = answer.sums.astype(np.float64)
+    stddev = np.broadcast_to(answer.stddev, counts.shape)
+    margin = reach(confidence, answer.kurtosis) * stddev
+    found = recipe.decoded(counts)
+    columns = {"count": counts, "standard_error": stddev, "low": counts - margin, "high": counts + margin}
+    if taken := set(columns) & set(found.labels):
+        raise InputError(f"a feature of {recipe.id} is called {min(taken)}, as a column of every answer is: rename it")
+    frame = DataFrame({**found.labels, **{name: values[: recipe.bins] for name, values in columns.items()}})
+    frame.attrs["people"], frame.attrs["confidence"] = answer.people, confidence
+    if recipe.none_bin is not None:
+        frame.attrs["none"] = {name: float(values[recipe.none_bin]) for name, values in columns.items()}
+    return frame
+
+
+def _recipe_of(encoder: Encoder) -> Recipe:
+    if not isinstance(encoder, RecipeBins):
+        raise Unanswerable(f"a study asks recipes; this algorithm asks for {type(encoder).__name__}")
+    return encoder.recipe
+
+
+def _is_query(question: type[Question]) -> bool:
+    return question is Query

@@ -1,0 +1,33 @@
+"""What a study may spend, and what is left of it."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hazemap.errors import BudgetExceeded
+from hazemap.recipes.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class StudyBudget:
+    """ε and δ, which add up over recipes, and reports: one of each person for every recipe.
+
+    >>> print(StudyBudget(Fraction(1, 2), Fraction(1, 10**6), 3))
+    ε = 0.5, δ = 1e-06, 3 reports
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    reports: int
+
+    def __str__(self) -> str:
+        return f"ε = {float(self.epsilon):.6g}, δ = {float(self.delta):.3g}, {self.reports:,} reports"
+
+    def after(self, recipe: Recipe) -> "StudyBudget":
+        """What is left once a recipe is paid; `BudgetExceeded` where it cannot be."""
+        epsilon, delta = self.epsilon - recipe.epsilon, self.delta - recipe.delta
+        if epsilon < 0 or delta < 0 or self.reports < 1:
+            raise BudgetExceeded(
+                f"the recipe {recipe.id} costs ε = {float(recipe.epsilon):.6g}, δ = {float(recipe.delta):.3g} and a "
+                f"report, but this study has {self} left: state a lower price, or end here"
+            )
+        return StudyBudget(epsilon, delta, self.reports - 1)
