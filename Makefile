@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/python.txt
 export PYTHONHASHSEED := 0
 
-.PHONY: demo demo-federated compare-quick compare-docs test test-slow lint docs reference bench mutants constraints clean system
+.PHONY: demo demo-federated compare-quick compare-docs test test-slow lint docs reference bench mutants constraints clean system studio
 
 demo: .venv/base  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
@@ -34,9 +34,13 @@ LOOPS := $(addprefix tests/,algorithms/published/test_chop_user.py algorithms/te
 test: .venv/test  ## The fast tests and the doctests
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal --doctest-modules tests src research/compare
 
-test-slow: .venv/test system  ## Laws on more examples, statistics, processes, large tables
+test-slow: .venv/test system studio  ## Laws on more examples, statistics, processes, large tables
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m "not slow" -n 2 tests/laws
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m slow -n 2 --dist worksteal tests
+
+studio:  ## The device in TypeScript; without npm, or where it can install nothing, its tests skip and say so
+	@if command -v npm >/dev/null; then cd studio/device && npm ci --silent --no-audit --no-fund && npm run --silent build; \
+	else echo "npm is not installed"; fi || echo "the device in TypeScript could not be built"
 
 lint: .venv/test  ## Style, types, spelling, import floors
 	$(BIN)/ruff check .
@@ -65,7 +69,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf .venv .mutants demo demo-federated comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf studio/device/node_modules studio/device/dist .venv .mutants demo demo-federated comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }

@@ -1,0 +1,95 @@
+import { randomInt } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Device, DeviceAnswer, Log } from "./device.js";
+import type { DeviceFile } from "./device_file.js";
+import { enrol } from "./enrolment.js";
+import { CodecError, Unreachable } from "./errors.js";
+import type { HttpTransport } from "./http_transport.js";
+import { readServerTask } from "./server_task.js";
+
+/** Seconds. */
+const [ASK, LEAST, AGAIN, LONGEST, SWEEP, MOST_BACKOFF] = [30, 0.25, 0.5, 3_600, 3_600, 300];
+
+const jittered = (seconds: number): number => seconds * (0.5 + randomInt(65_536) / 65_536);
+
+/**
+ * A device at work: it asks its server, answers, and waits, until a campaign of its has ended: its budget is paid and no
+ * session is open. A campaign that asks for less than its budget says nothing at its end: so it has ended as well
+ * if the server had no work for `idle` seconds after an answer.
+ */
+export class Agent {
+  private failures = 0;
+  private swept = -Infinity;
+  private ended: string | null = null;
+  private answered = Infinity;
+
+  constructor(
+    private readonly device: Device, private readonly file: DeviceFile, private readonly http: HttpTransport,
+    private readonly server: string, private readonly code: string, private readonly idle: number, private readonly log: Log,
+  ) {}
+
+  /** Returns when a campaign has nothing more to ask of this device, or `signal` says to stop. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (this.ended === null && !signal.aborted) {
+      const wait = Math.min(await this.turn(), LONGEST);
+      if (this.ended !== null) break;
+      await sleep(wait * 1_000, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** One question and what follows from it; the seconds to wait. What a server does never stops a device. */
+  private async turn(): Promise<number> {
+    try {
+      const wait = await this.asked();
+      this.failures = 0;
+      return wait;
+    } catch (error) {
+      if (!(error instanceof Unreachable || error instanceof CodecError)) throw error;
+      this.log(error.message);
+      this.failures++;
+      const asked = error instanceof Unreachable ? (error.wait ?? 0) : 0;
+      return Math.max(jittered(Math.min(MOST_BACKOFF, 2 ** Math.min(this.failures - 1, 20))), asked);
+    }
+  }
+
+  private async asked(): Promise<number> {
+    const now = Date.now();
+    if (now - this.swept > SWEEP * 1_000) {
+      this.swept = now;
+      this.device.sweep(now);
+    }
+    if (this.file.record.ticket === null) await this.enrolled();
+    const found = await this.http.send("GET", "/v1/tasks", this.file.record.ticket);
+    if (found.status === 204) {
+      if (now - this.answered > this.idle * 1_000) this.ended = "";
+      return found.wait === null ? jittered(ASK) : Math.max(found.wait, LEAST);
+    }
+    if (found.status === 401) {
+      await this.enrolled();
+      return jittered(AGAIN);
+    }
+    if (found.status !== 200) throw new Unreachable(`the server gave no work, but HTTP ${found.status}`, found.wait);
+    const work = readServerTask(found.content);
+    await this.send(work.session, this.device.answer(work, now));
+    return jittered(AGAIN);
+  }
+
+  private async enrolled(): Promise<void> {
+    await enrol(this.file.record, this.http, this.server, this.code);
+    this.file.save();
+    this.log("enrolled");
+  }
+
+  /** What is in the file goes out. A 409 may be about bytes that had arrived before, so the session stays open. */
+  private async send(session: string, { reply, refusal, campaign, last }: DeviceAnswer): Promise<void> {
+    const path = `/v1/tasks/${session}`;
+    const ticket = this.file.record.ticket;
+    if (refusal !== null) await this.http.post(`${path}/refusal`, ticket, { reason: refusal });
+    if (reply === null) return;
+    const { status } = await this.http.send("POST", path, ticket, reply, "application/octet-stream");
+    this.log(`sent ${reply.length} bytes (HTTP ${status})`);
+    if (status === 413 || status === 422 || (last && status === 204)) this.device.close(session);
+    this.answered = Date.now();
+    if (campaign !== null && this.device.ended(campaign)) this.ended = campaign;
+  }
+}

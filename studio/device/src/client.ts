@@ -1,0 +1,287 @@
+import { type Bytes, equal, join, type RandomBytes, sha256 } from "./bytes.js";
+import type { ClientState, KnownPeer } from "./client_state.js";
+import { type Identity, verified } from "./ed25519.js";
+import { Refused } from "./errors.js";
+import {
+  assentStatement, keysStatement, letterAddress, letterKey, maskedStatement, pairMask, ringCommitment, seal,
+  seedCommitment, selfMask, unseal,
+} from "./key_derivation.js";
+import { addMask } from "./masks.js";
+import { belongs } from "./merkle_roster.js";
+import {
+  decode, type Down, encodeAssent, encodeKeys, encodeMasked, encodePicks, encodeSealed, encodeUnmask, type Peer,
+} from "./messages.js";
+import { pack } from "./modular_packing.js";
+import { drawnNeighbours, ringNeighbours } from "./neighbour_graph.js";
+import { isShare, SHARE } from "./prime_field.js";
+import { MALICIOUS, SEMI_HONEST, sessionOf, type SessionParameters } from "./session_parameters.js";
+import { drawCoefficients, share } from "./shamir_sharing.js";
+import { Bitmap } from "./tls_encoding.js";
+import { drawKeyPair, type KeyPair, keyPair } from "./x25519.js";
+
+type Of<K extends Down["kind"]> = Extract<Down, { kind: K }>;
+
+/** What a client draws at random: tests give what vectors have. */
+export interface Draws {
+  keys(of: "sealing" | "masking"): KeyPair;
+  seed(): Bytes;
+  coefficients(of: "masking" | "seed", threshold: number): readonly bigint[];
+  neighbours(members: readonly number[], own: number, degree: number): number[];
+}
+
+export const drawsFrom = (random: RandomBytes): Draws => ({
+  keys: () => drawKeyPair(random),
+  seed: () => random(32),
+  coefficients: (_, threshold) => drawCoefficients(random, threshold),
+  neighbours: (members, own, degree) => drawnNeighbours(random, members, own, degree),
+});
+
+/** Whose client it is. `check` refuses terms; `vector` is contribution + noise modulo 2^bits, asked for once. */
+export interface ClientOwner {
+  readonly identity: Identity;
+  readonly draws: Draws;
+  check(terms: SessionParameters): void;
+  vector(terms: SessionParameters): Uint32Array;
+}
+
+const NAMES = ["", "KEYS", "PICKS", "SHARES", "MASKED", "ASSENT", "UNMASK"];
+
+/**
+ * The state after a message, with the one reply to it: store it, then send `reply`. The same message again gives the
+ * same state. `Refused` or `CodecError` for any other; then nothing changes. `state` is null before an invitation.
+ */
+export function answer(state: ClientState | null, message: Bytes, owner: ClientOwner): ClientState {
+  const asked = sha256(message);
+  if (state && equal(asked, state.asked)) return state;
+  const found = decode(message);
+  if (!("stage" in found)) throw new Refused(`${found.kind} is what a client says, not a server`);
+  if (!state) {
+    if (found.kind !== "Invitation") throw new Refused(`${found.kind} came before an invitation`);
+    return { ...keys(found, owner), asked };
+  }
+  const session = found.kind === "Invitation" ? sessionOf(found.terms) : found.session;
+  if (!equal(session, sessionOf(state.terms))) throw new Refused(`${found.kind} belongs to another session`);
+  const due = state.stage === 1 && state.terms.mode === SEMI_HONEST ? 3 : state.stage + 1;
+  if (found.stage < due) throw new Refused(`${NAMES[found.stage]} is asked a second time, otherwise: a stage has one answer`);
+  if (found.stage > due) throw new Refused(`${NAMES[found.stage]} is asked before ${NAMES[due]}`);
+  const next = { ...state, ...step(state, found, session, owner) };
+  return { ...next, stage: due, asked };
+}
+
+type Step = Partial<ClientState> & Pick<ClientState, "reply">;
+
+function step(state: ClientState, message: Down, session: Bytes, owner: ClientOwner): Step {
+  switch (message.kind) {
+    case "Roll":
+      return picks(state, message, session, owner);
+    case "Neighbours":
+      return shares(state, message, session, owner);
+    case "Inbox":
+      return masked(state, message, session, owner);
+    case "Survivors":
+      return assent(state, message, session, owner);
+    case "Assents":
+      return unmask(state, message, session);
+    case "Invitation":
+      throw new Refused("an invitation comes first");
+  }
+}
+
+function keys(message: Of<"Invitation">, owner: ClientOwner): Omit<ClientState, "asked"> {
+  const { terms, position, proof } = message;
+  owner.check(terms);
+  if (!belongs(terms.roster, terms.clients, position, owner.identity.public, proof)) {
+    throw new Refused(`this client's identity is not at position ${position} of the roster`);
+  }
+  const session = sessionOf(terms);
+  const [sealing, masking, seed] = [owner.draws.keys("sealing"), owner.draws.keys("masking"), owner.draws.seed()];
+  const commitment = seedCommitment(session, position, seed);
+  const signature = owner.identity.sign(keysStatement(session, position, join(sealing.public, masking.public, commitment)));
+  return {
+    stage: 1,
+    reply: encodeKeys(session, { sealing: sealing.public, masking: masking.public, commitment, signature }),
+    terms,
+    position,
+    sealing: sealing.private,
+    masking: masking.private,
+    seed,
+    roll: null,
+    picks: null,
+    peers: [],
+    shares: new Map(),
+    sharers: null,
+    survivors: null,
+  };
+}
+
+/** Refuse a list of clients that is of another session, without this client, or of too few. */
+function listed(some: Bitmap, { terms, position }: ClientState, what: string): number[] {
+  if (some.size !== terms.clients) throw new Refused(`the list of clients that ${what} has another size than the session`);
+  const positions = some.positions();
+  if (!some.has(position)) throw new Refused(`this client is not on the list of clients that ${what}`);
+  if (positions.length < terms.survivors) {
+    throw new Refused(`only ${positions.length} clients ${what}, fewer than the ${terms.survivors} that must survive`);
+  }
+  return positions;
+}
+
+function picks(state: ClientState, message: Of<"Roll">, session: Bytes, owner: ClientOwner): Step {
+  const members = listed(message.roll, state, "have sent keys");
+  const drawn = owner.draws.neighbours(members, state.position, state.terms.degree);
+  return { reply: encodePicks(session, drawn), roll: message.roll.bits, picks: drawn };
+}
+
+function shares(state: ClientState, message: Of<"Neighbours">, session: Bytes, owner: ClientOwner): Step {
+  const { terms, position: own } = state;
+  listed(message.roll, state, "have sent keys");
+  const holders = new Set(holdersOf(state, message));
+  const [sealing, masking] = [keyPair(state.sealing!), keyPair(state.masking!)];
+  checkDistinct([owner.identity.public, sealing.public, masking.public], message.peers);
+  const peers = message.peers.map((peer): KnownPeer => {
+    checkPeer(terms, session, peer);
+    const letter = letterKey(session, sealing, peer.keys.sealing);
+    const holds = holders.has(peer.position);
+    return { position: peer.position, identity: peer.identity, holds, deals: !holds, letter, masking: peer.keys.masking };
+  });
+  const [forKey, forSeed] = (["masking", "seed"] as const).map((of) => owner.draws.coefficients(of, terms.threshold));
+  const letters = new Map<number, Bytes>();
+  for (const peer of peers.filter(({ holds }) => holds)) {
+    const x = peer.position + 1;
+    const plain = join(share(masking.private, forKey!, x), share(state.seed!, forSeed!, x));
+    letters.set(peer.position, seal(peer.letter!, letterAddress(session, own, peer.position), plain));
+  }
+  return { reply: encodeSealed(session, letters), roll: message.roll.bits, picks: null, sealing: null, peers };
+}
+
+/** The holders of this client's shares; `Refused` unless the neighbours are its own. */
+function holdersOf({ terms, position, roll, picks: drawn }: ClientState, message: Of<"Neighbours">): readonly number[] {
+  const known = new Set(message.peers.map((peer) => peer.position));
+  if (known.has(position)) throw new Refused("this client was presented as its own neighbour");
+  if (![...known].every((peer) => message.roll.has(peer))) throw new Refused("a neighbour was presented that has sent no keys");
+  let holders: readonly number[];
+  if (terms.mode === MALICIOUS) {
+    if (!roll || !drawn || !equal(roll, message.roll.bits)) {
+      throw new Refused("the roll is not the one that neighbours were drawn from");
+    }
+    holders = drawn;
+    if (message.seed.some(Boolean) || !holders.every((holder) => known.has(holder))) {
+      throw new Refused("the neighbours are not those that were drawn");
+    }
+    if (known.size - holders.length > 3 * terms.degree + 32) {
+      throw new Refused(`the server says that ${known.size - holders.length} clients drew this one: no fair draw does that`);
+    }
+  } else {
+    if (!equal(ringCommitment(message.seed), terms.graph)) {
+      throw new Refused("the seed of the ring is not the one that was committed to");
+    }
+    holders = ringNeighbours(message.seed, message.roll.positions(), terms.degree, position);
+    if (known.size !== holders.length || !holders.every((holder) => known.has(holder))) {
+      throw new Refused("the neighbours are not those on the ring");
+    }
+  }
+  if (holders.length < terms.threshold) {
+    throw new Refused(`${holders.length} neighbours are too few for shares of which ${terms.threshold} reveal a secret`);
+  }
+  return holders;
+}
+
+function checkPeer(terms: SessionParameters, session: Bytes, { position, identity, proof, keys }: Peer): void {
+  if (!belongs(terms.roster, terms.clients, position, identity, proof)) {
+    throw new Refused(`the identity of client ${position} is not the one in the roster`);
+  }
+  const statement = keysStatement(session, position, join(keys.sealing, keys.masking, keys.commitment));
+  if (!verified(identity, keys.signature, statement)) {
+    throw new Refused(`the keys of client ${position} are not signed by it for this session`);
+  }
+}
+
+/** Refuse two clients, this one included, that show the same identity or key. */
+function checkDistinct(own: readonly Bytes[], peers: readonly Peer[]): void {
+  const all = [...own, ...peers.flatMap(({ identity, keys }) => [identity, keys.sealing, keys.masking])];
+  if (new Set(all.map((key) => Buffer.from(key).toString("latin1"))).size !== all.length) {
+    throw new Refused("two clients were presented with the same identity or key");
+  }
+}
+
+function masked(state: ClientState, message: Of<"Inbox">, session: Bytes, owner: ClientOwner): Step {
+  const { terms, position: own } = state;
+  listed(message.sharers, state, "have shared");
+  if (!message.sharers.within(new Bitmap(terms.clients, state.roll!))) {
+    throw new Refused("a client is listed as having shared that has sent no keys");
+  }
+  const shared = state.peers.filter((peer) => message.sharers.has(peer.position));
+  const among = new Set(shared.map((peer) => peer.position));
+  const must = shared.filter((peer) => terms.mode === SEMI_HONEST || !peer.holds);
+  if (!must.every((peer) => message.letters.has(peer.position)) || ![...message.letters.keys()].every((p) => among.has(p))) {
+    throw new Refused("the letters are not those of the neighbours that have shared with this client");
+  }
+  const holders = shared.filter((peer) => peer.holds).length;
+  if (holders < terms.threshold) throw new Refused(`${holders} of this client's holders have shared, fewer than ${terms.threshold}`);
+  const found = new Map<number, Bytes>();
+  for (const peer of shared) {
+    const letter = message.letters.get(peer.position);
+    const both = letter && unseal(peer.letter!, letterAddress(session, peer.position, own), letter);
+    if (both && isShare(both.slice(0, SHARE)) && isShare(both.slice(SHARE))) found.set(peer.position, both);
+  }
+  const masking = keyPair(state.masking!);
+  const masks = shared.map((peer) => [peer.position, pairMask(session, masking, peer.masking!)] as const);
+  const vector = owner.vector(terms); // everything else was checked
+  addMask(vector, selfMask(session, state.seed!), terms.bits, 1);
+  for (const [position, key] of masks) addMask(vector, key, terms.bits, own < position ? 1 : -1);
+  const signature = owner.identity.sign(maskedStatement(session, own, message.sharers.bits));
+  const peers = state.peers.map((peer) => ({
+    ...peer,
+    deals: message.letters.has(peer.position),
+    letter: null,
+    masking: null,
+  }));
+  const reply = encodeMasked(session, pack(vector, terms.bits), signature);
+  return { reply, masking: null, seed: null, roll: null, peers, shares: found, sharers: message.sharers.bits };
+}
+
+function assent(state: ClientState, message: Of<"Survivors">, session: Bytes, owner: ClientOwner): Step {
+  const { terms, position, sharers } = state;
+  const { survivors } = message;
+  listed(survivors, state, "have survived");
+  if (!survivors.within(new Bitmap(terms.clients, sharers!))) {
+    throw new Refused("a survivor is not among the clients that shared, as the server listed them before");
+  }
+  const holders = state.peers.filter((peer) => peer.holds && survivors.has(peer.position)).length;
+  if (holders < terms.threshold) {
+    throw new Refused(`${holders} of this client's holders survive, fewer than the threshold ${terms.threshold}`);
+  }
+  const signature = owner.identity.sign(assentStatement(session, position, sharers!, survivors.bits));
+  return { reply: encodeAssent(session, signature), survivors: survivors.bits };
+}
+
+function unmask(state: ClientState, message: Of<"Assents">, session: Bytes): Step {
+  const { terms, sharers } = state;
+  const survivors = new Bitmap(terms.clients, state.survivors!);
+  const known = new Map(state.peers.filter((peer) => survivors.has(peer.position)).map((peer) => [peer.position, peer]));
+  const ofHolders = [...message.assents.keys()].every((position) => known.get(position)?.holds);
+  if (!ofHolders || ![...message.masked.keys()].every((position) => known.get(position)?.deals)) {
+    throw new Refused("a signature was presented of a client that is no neighbour of this one, or did not survive");
+  }
+  if (message.assents.size < terms.threshold) {
+    throw new Refused(`${message.assents.size} holders assent, fewer than the threshold ${terms.threshold}`);
+  }
+  for (const [position, signature] of [...message.assents].slice(0, terms.threshold)) {
+    const statement = assentStatement(session, position, sharers!, survivors.bits);
+    if (!verified(known.get(position)!.identity, signature, statement)) {
+      throw new Refused(`client ${position} did not assent to the survivors that this client assented to`);
+    }
+  }
+  for (const position of terms.mode === MALICIOUS ? state.shares.keys() : []) {
+    if (!known.has(position)) continue;
+    const signature = message.masked.get(position) ?? new Uint8Array(0);
+    if (!verified(known.get(position)!.identity, signature, maskedStatement(session, position, sharers!))) {
+      throw new Refused(`client ${position} did not mask its vector among those that this client masked among`);
+    }
+  }
+  const [seeds, keysOfGone] = [new Map<number, Bytes>(), new Map<number, Bytes>()];
+  for (const [dealer, both] of state.shares) {
+    if (survivors.has(dealer)) seeds.set(dealer, both.slice(SHARE));
+    else keysOfGone.set(dealer, both.slice(0, SHARE));
+  }
+  return { reply: encodeUnmask(session, seeds, keysOfGone), shares: new Map(), peers: [], sharers: null, survivors: null };
+}

@@ -1,0 +1,161 @@
+import { hex, type RandomBytes, sha256, unhex } from "./bytes.js";
+import type { Place } from "./cell_counts.js";
+import { checkedContribution, noisy } from "./checked_contribution.js";
+import { answer, type ClientOwner, drawsFrom } from "./client.js";
+import { type ClientState, readState, writeState } from "./client_state.js";
+import type { DeviceFile } from "./device_file.js";
+import { Identity } from "./ed25519.js";
+import { CodecError, Refused } from "./errors.js";
+import { Fraction } from "./fraction.js";
+import { decode } from "./messages.js";
+import { checkPolicy, type Policy } from "./policy.js";
+import type { ServerTask } from "./server_task.js";
+import { sessionOf, type SessionParameters } from "./session_parameters.js";
+import { readTask, type Task } from "./task.js";
+
+const DAY = 86_400_000;
+const CLOCKS = 120_000;
+const GRACE = DAY;
+const LONGEST = 7 * DAY;
+const LAST_STAGE = 6;
+
+/** What to send: a reply, or why there is none. `last` is the end of the session. */
+export interface DeviceAnswer {
+  readonly reply: Uint8Array | null;
+  readonly refusal: string | null;
+  readonly campaign: string | null;
+  readonly last: boolean;
+}
+
+/** What a person's own log says, and no server is told. */
+export type Log = (line: string) => void;
+
+/**
+ * One person's device: from a server's message to a reply, without a network.
+ *
+ * Judge, charge, answer, write: the file has the state, the charge and the reply before `answer` returns, so a message
+ * that comes again after a crash gets the same bytes for the charge that stands.
+ */
+export class Device {
+  private readonly identity: Identity;
+
+  constructor(
+    private readonly file: DeviceFile, private readonly policy: Policy, private readonly places: readonly Place[],
+    private readonly random: RandomBytes, private readonly log: Log,
+  ) {
+    this.identity = new Identity(unhex(file.record.identity));
+  }
+
+  answer(work: ServerTask, now: number): DeviceAnswer {
+    try {
+      if (!(now - work.until <= CLOCKS)) throw new Refused("the time for this answer is over, by this device's clock");
+      const open = this.file.session(work.session);
+      if (open === null) throw new Refused("this device has left the session and does not come back");
+      return open ? this.next(work, open.task, readState(open.state), now) : this.first(work, now);
+    } catch (error) {
+      if (!(error instanceof Refused || error instanceof CodecError)) throw error;
+      return this.refuse(work, error.message);
+    }
+  }
+
+  /** Leave a session for good: what it remembered is gone. */
+  close(session: string): void {
+    this.file.setSession(session, null);
+    this.file.save();
+  }
+
+  /** Close the sessions to which no server came back. */
+  sweep(now: number): void {
+    const left = this.file.record.sessions.filter(([, open]) => open && open.until + GRACE < now);
+    for (const [session] of left) this.file.setSession(session, null);
+    if (left.length) this.file.save();
+  }
+
+  /** Whether a campaign has nothing more to ask of this device: its budget is paid, and no session is open. */
+  ended(campaign: string): boolean {
+    const said = this.file.record.campaigns.find(([name]) => name === campaign)?.[1];
+    if (!said || this.file.record.sessions.some(([, open]) => open)) return false;
+    const { budget } = JSON.parse(said) as { budget: string };
+    return this.spent((charge) => charge.campaign === campaign).compare(Fraction.written(budget)) >= 0;
+  }
+
+  private first(work: ServerTask, now: number): DeviceAnswer {
+    if (work.task === null) throw new Refused("a session begins with a task");
+    const message = decode(work.message);
+    if (message.kind !== "Invitation") throw new Refused("a session begins with an invitation");
+    if (hex(sessionOf(message.terms)) !== work.session) throw new Refused("the session is not the one that its terms name");
+    const task = readTask(work.task);
+    checkPolicy(this.policy, task, message.terms);
+    const said = JSON.stringify(termsOfCampaign(task));
+    const before = this.file.record.campaigns.find(([name]) => name === task.campaign)?.[1];
+    if (before !== undefined && before !== said) {
+      throw new Refused("the campaign has changed its purpose, budget or cohort since this device first agreed to it");
+    }
+    this.checkSpending(task, now);
+    const state = answer(null, work.message, this.owner(task, now));
+    if (before === undefined) this.file.record.campaigns.push([task.campaign, said]);
+    this.log(`answers round ${task.round} of a campaign at ε = ${task.price.toNumber()}`);
+    return this.kept(work, work.task, task, state, now);
+  }
+
+  private next(work: ServerTask, text: string, state: ClientState, now: number): DeviceAnswer {
+    const task = readTask(text);
+    return this.kept(work, text, task, answer(state, work.message, this.owner(task, now)), now);
+  }
+
+  private kept(work: ServerTask, text: string, task: Task, state: ClientState, now: number): DeviceAnswer {
+    const until = Math.min(work.until, now + LONGEST);
+    this.file.setSession(work.session, { task: text, until, state: writeState(state) });
+    this.file.save();
+    return { reply: state.reply, refusal: null, campaign: task.campaign, last: state.stage === LAST_STAGE };
+  }
+
+  private refuse(work: ServerTask, reason: string): DeviceAnswer {
+    this.log(`refuses a session: ${reason}`);
+    this.close(work.session);
+    return { reply: null, refusal: reason, campaign: null, last: true };
+  }
+
+  private owner(task: Task, now: number): ClientOwner {
+    return {
+      identity: this.identity,
+      draws: drawsFrom(this.random),
+      check: (terms) => checkPolicy(this.policy, task, terms),
+      vector: (terms) => this.charged(task, terms, now),
+    };
+  }
+
+  /** The masked vector's content, charged in the write that keeps it. */
+  private charged(task: Task, terms: SessionParameters, now: number): Uint32Array {
+    this.checkSpending(task, now);
+    const key = sha256(unhex(this.file.record.sampling), new Uint8Array(Buffer.from(task.campaign, "utf8")));
+    const { sums, trouble } = checkedContribution(task.counts, this.places, key);
+    if (trouble) this.log(`answers as if it had no rows: counting them failed (${trouble})`);
+    const vector = noisy(sums, terms, this.random);
+    this.file.record.charges.push({
+      campaign: task.campaign, round: task.round, session: hex(sessionOf(terms)), epsilon: task.price.toString(), time: now,
+    });
+    return vector;
+  }
+
+  private checkSpending(task: Task, now: number): void {
+    const campaign = this.spent((charge) => charge.campaign === task.campaign).plus(task.price);
+    const period = this.spent((charge) => charge.time > now - this.policy.days * DAY).plus(task.price);
+    const most = task.budget.compare(this.policy.campaign) < 0 ? task.budget : this.policy.campaign;
+    if (campaign.compare(most) > 0 || period.compare(this.policy.period) > 0) {
+      throw new Refused("this device has nothing left to spend on this round");
+    }
+  }
+
+  private spent(counts: (charge: DeviceFile["record"]["charges"][number]) => boolean): Fraction {
+    const charges = this.file.record.charges.filter(counts);
+    return charges.reduce((sum, { epsilon }) => sum.plus(Fraction.written(epsilon)), new Fraction(0));
+  }
+}
+
+/** What a campaign says first is what it may say: everything but the round and its question. */
+const termsOfCampaign = ({ purpose, budget, cohort }: Task): object => ({
+  budget: `${budget}`,
+  purpose,
+  cohort: { ...cohort, dropout: `${cohort.dropout}`, corrupt: `${cohort.corrupt}` },
+});

@@ -1,0 +1,45 @@
+#!/usr/bin/env node
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { Agent } from "./agent.js";
+import { systemRandom } from "./bytes.js";
+import { Device } from "./device.js";
+import { DeviceFile } from "./device_file.js";
+import { readRows } from "./device_rows.js";
+import { CodecError, InputError, Refused } from "./errors.js";
+import { checkedAddress, HttpTransport } from "./http_transport.js";
+import { DEFAULT_POLICY, readPolicy } from "./policy.js";
+
+const USAGE = "node dist/main.js --server URL --code CODE --rows rows.json [--policy policy.json] [--file device.json] [--idle SECONDS]";
+
+async function main(): Promise<void> {
+  const text = { type: "string" } as const;
+  const { values } = parseArgs({ options: { server: text, code: text, rows: text, policy: text, file: text, idle: text } });
+  if (!values.server || !values.rows) throw new InputError(USAGE);
+  const idle = values.idle === undefined ? Infinity : Number(values.idle);
+  if (!(idle > 0)) throw new InputError("--idle is a number of seconds above 0");
+  const server = checkedAddress(values.server);
+  const rows = readRows(readFileSync(values.rows, "utf8"));
+  const policy = values.policy ? readPolicy(readFileSync(values.policy, "utf8")) : DEFAULT_POLICY;
+  const log = (line: string): void => console.error(line);
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
+  const file = DeviceFile.open(values.file ?? "device.json", systemRandom);
+  try {
+    file.save();
+    const device = new Device(file, policy, rows, systemRandom, log);
+    await new Agent(device, file, new HttpTransport(server), server, values.code ?? "", idle, log).run(stop.signal);
+    if (!stop.signal.aborted) log("the campaign has ended for this device");
+  } finally {
+    file.close();
+  }
+}
+
+main().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    const ours = error instanceof InputError || error instanceof Refused || error instanceof CodecError;
+    console.error(ours ? error.message : error);
+    process.exit(ours ? 2 : 1);
+  },
+);

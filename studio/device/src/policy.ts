@@ -1,0 +1,99 @@
+import { InputError, Refused } from "./errors.js";
+import { Fraction } from "./fraction.js";
+import { isObject, type Json, parseJson } from "./json_text.js";
+import { checkMinimum, type MinimumParameters } from "./minimum_parameters.js";
+import { MALICIOUS, type Mode, SEMI_HONEST, type SessionParameters } from "./session_parameters.js";
+import { checkTerms, type Task } from "./task.js";
+
+const LONGEST_NAME = 200;
+const LONGEST_PURPOSE = 2_000;
+const MOST_POINTS = 1 << 20;
+const MODES: Readonly<Record<string, Mode>> = { malicious: MALICIOUS, "semi-honest": SEMI_HONEST };
+
+/** What a person agrees to. ε's are exact; `days` is the length of the `period`. */
+export interface Policy {
+  readonly people: number;
+  readonly survivors: number;
+  readonly corrupt: Fraction;
+  readonly campaign: Fraction;
+  readonly period: Fraction;
+  readonly days: number;
+  readonly longest: number;
+  readonly modes: readonly Mode[];
+}
+
+export const DEFAULT_POLICY: Policy = {
+  people: 100,
+  survivors: 50,
+  corrupt: new Fraction(1, 10),
+  campaign: new Fraction(1),
+  period: new Fraction(2),
+  days: 30,
+  longest: 1 << 16,
+  modes: [MALICIOUS],
+};
+
+/** The rules in a JSON file, such as `{"people": 200, "campaign": "0.5", "modes": ["malicious"]}`; the rest by default. */
+export function readPolicy(text: string): Policy {
+  const found = parseJson(text, { length: 1 << 16, items: 1 << 8, depth: 4 });
+  if (!isObject(found)) throw new InputError("a policy is a JSON object");
+  const rules: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(found)) rules[name] = rule(name, value);
+  const policy = { ...DEFAULT_POLICY, ...rules };
+  if (policy.corrupt.compare(new Fraction(1)) >= 0) throw new InputError("corrupt is a part below 1");
+  return policy;
+}
+
+function rule(name: string, value: Json): unknown {
+  switch (name) {
+    case "people":
+    case "survivors":
+    case "days":
+    case "longest":
+      if (typeof value !== "bigint" || value < 1n || value > 1n << 31n) throw new InputError(`${name} is a whole number of at least 1`);
+      return Number(value);
+    case "corrupt":
+    case "campaign":
+    case "period":
+      if (typeof value !== "string" && typeof value !== "bigint") throw new InputError(`${name} is a text such as "0.5" or "1/3"`);
+      return Fraction.parse(`${value}`);
+    case "modes":
+      if (!Array.isArray(value)) break;
+      return value.map((mode) => {
+        if (typeof mode !== "string" || !Object.hasOwn(MODES, mode)) throw new InputError("modes are malicious and semi-honest");
+        return MODES[mode]!;
+      });
+  }
+  throw new InputError(`a policy says nothing about ${name.slice(0, 40)}, or says it otherwise`);
+}
+
+export const minimumOf = (policy: Policy): MinimumParameters => ({
+  clients: Math.max(policy.people, policy.survivors),
+  survivors: policy.survivors,
+  corrupt: policy.corrupt,
+  longest: policy.longest,
+  modes: policy.modes,
+});
+
+/** `Refused` where this person does not answer this task in a session of these terms. What was spent is not looked at. */
+export function checkPolicy(policy: Policy, task: Task, terms: SessionParameters): void {
+  if (task.campaign.length > LONGEST_NAME || task.purpose.length > LONGEST_PURPOSE) {
+    throw new Refused(`a campaign's name has at most ${LONGEST_NAME} letters, its purpose ${LONGEST_PURPOSE}`);
+  }
+  if (/[\p{C}\p{Zl}\p{Zp}]/u.test(task.campaign + task.purpose)) {
+    throw new Refused("the campaign's name or purpose holds characters that cannot be printed");
+  }
+  if (task.price.compare(task.budget) > 0) throw new Refused("this round costs more than its whole campaign");
+  if (task.price.compare(policy.campaign) > 0) {
+    throw new Refused(`this round costs ε = ${task.price.toNumber()}, but one campaign may cost ${policy.campaign.toNumber()} in all`);
+  }
+  if (task.cohort.corrupt.compare(policy.corrupt) < 0) {
+    throw new Refused("the campaign assumes that fewer of the others work with the server than this device does");
+  }
+  checkMinimum(minimumOf(policy), terms);
+  const levels = 2 + Math.max(0, Math.log2(terms.scale.toNumber()));
+  if ((2 * levels * terms.size) / terms.parties > MOST_POINTS) {
+    throw new Refused("a share of the noise takes more work than this device does: ask for fewer cells or more people");
+  }
+  checkTerms(task, terms);
+}

@@ -1,0 +1,52 @@
+import { CodecError } from "./errors.js";
+
+/** The cell of what lies in no cell. */
+export const NOWHERE = 0;
+
+const DEEPEST = 24;
+const FINEST_SIDE = 2 ** -44;
+const LIMIT = 85.05112877980659;
+
+const longitude = (x: number): number => (x - 0.5) * 360;
+const latitude = (y: number): number =>
+  y <= 0 ? LIMIT : y >= 1 ? -LIMIT : (Math.atan(Math.sinh(2 * Math.PI * (0.5 - y))) * 180) / Math.PI;
+
+/** A square of unit Web Mercator (x east, y south), cut in four, `depth` times. Cells are numbers below 2^49. */
+export class Quadtree {
+  constructor(readonly left: number, readonly top: number, readonly side: number, readonly depth: number) {
+    if (!Number.isInteger(depth) || depth < 0 || depth > DEEPEST) throw new CodecError(`a quadtree has a depth of 0 to ${DEEPEST}`);
+    if (!(left >= 0 && top >= 0 && side > 0 && left + side <= 1 && top + side <= 1)) {
+      throw new CodecError("the square of a quadtree lies in the world");
+    }
+    if (side / 2 ** depth < FINEST_SIDE) throw new CodecError("a quadtree's cells are finer than a few micrometres");
+  }
+
+  /** Whether a number is a cell: 4^level … 2 · 4^level − 1 at a level from 0 to the depth. */
+  isCell(cell: number): boolean {
+    const level = Math.floor(Math.log2(cell) / 2 + 1e-9);
+    return Number.isInteger(cell) && cell >= 1 && level <= this.depth && cell >= 4 ** level && cell < 2 * 4 ** level;
+  }
+
+  /** The base cell of a point in degrees; `NOWHERE` outside the square, and for NaN. A cell owns its west and north edge. */
+  baseCell(lon: number, lat: number): number {
+    const { left, top, side, depth } = this;
+    if (!(longitude(left) <= lon && lon <= longitude(left + side))) return NOWHERE;
+    if (!(latitude(top + side) <= lat && lat <= latitude(top))) return NOWHERE;
+    const count = 2 ** depth;
+    const clamp = (place: number): number => Math.min(Math.max(Math.trunc(place), 0), count - 1);
+    let column = clamp(((lon / 360 + 0.5 - left) / side) * count);
+    const west = (at: number): number => longitude(left + side * (at / count));
+    while (column > 0 && lon < west(column)) column--;
+    while (column < count - 1 && lon >= west(column + 1)) column++;
+    const sine = Math.sin((lat * Math.PI) / 180);
+    let row = clamp(((0.5 - Math.log((1 + sine) / (1 - sine)) / (4 * Math.PI) - top) / side) * count);
+    const north = (at: number): number => latitude(top + side * (at / count));
+    while (row > 0 && lat > north(row)) row--;
+    while (row < count - 1 && lat <= north(row + 1)) row++;
+    let cell = 1;
+    for (let bit = depth - 1; bit >= 0; bit--) cell = 4 * cell + (Math.floor(column / 2 ** bit) % 2) + 2 * (Math.floor(row / 2 ** bit) % 2);
+    return cell;
+  }
+}
+
+export const parent = (cell: number): number => Math.floor(cell / 4);

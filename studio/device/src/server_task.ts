@@ -1,0 +1,40 @@
+import type { Bytes } from "./bytes.js";
+import { CodecError } from "./errors.js";
+import { ENVELOPE, isObject, parseJson } from "./json_text.js";
+
+const DATE = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$/;
+
+/** What a server wants answered. `task` comes with an invitation; `until` is in milliseconds since 1970. */
+export interface ServerTask {
+  readonly session: string;
+  readonly stage: number;
+  readonly task: string | null;
+  readonly message: Bytes;
+  readonly until: number;
+}
+
+/** What the server wrote; `CodecError` for anything else. */
+export function readServerTask(content: Uint8Array): ServerTask {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(content);
+  } catch {
+    throw new CodecError("the server's work is not UTF-8");
+  }
+  const found = parseJson(text, ENVELOPE);
+  if (!isObject(found)) throw new CodecError("the server's work is not written as agreed");
+  const { session, stage, task, message, until } = found;
+  if (
+    typeof session !== "string" || !/^[0-9a-f]{64}$/.test(session) ||
+    typeof stage !== "bigint" || stage < 1n || stage > 6n ||
+    (task !== null && typeof task !== "string") ||
+    typeof message !== "string" || typeof until !== "string" || !DATE.test(until)
+  ) {
+    throw new CodecError("the server's work is not written as agreed: a field has another type");
+  }
+  const bytes = Buffer.from(message, "base64");
+  if (bytes.toString("base64") !== message) throw new CodecError("the server's message is not base64");
+  const ends = Date.parse(until);
+  if (Number.isNaN(ends)) throw new CodecError("the server's time is none");
+  return { session, stage: Number(stage), task, message: new Uint8Array(bytes), until: ends };
+}

@@ -1,0 +1,134 @@
+import { ascii, type Bytes, sha256 } from "./bytes.js";
+import { CellCounts } from "./cell_counts.js";
+import { CodecError, Refused } from "./errors.js";
+import { floorOf, Fraction } from "./fraction.js";
+import { degreeAndThreshold, MOST_IN_A_SESSION, together } from "./graph_degree.js";
+import { isObject, type Json, parseJson, TASK } from "./json_text.js";
+import { modulusBits } from "./noise_modulus.js";
+import { encodeParameters, LARGEST_SCALE, MALICIOUS, type Mode, SEMI_HONEST, type SessionParameters } from "./session_parameters.js";
+import { fieldsOf, fieldsOfType, fraction, textOf, typed, whole } from "./typed_json.js";
+import { equal } from "./bytes.js";
+
+const SAMPLINGS = ["one sample for all rounds", "a fresh sample each round"];
+const FIELDS = ["budget", "campaign", "cohort", "price", "purpose", "question", "round"];
+
+/** Whom a campaign asks, and what it assumes of a shard of them. */
+export interface Cohort {
+  readonly people: number;
+  readonly shard: number;
+  readonly dropout: Fraction;
+  readonly corrupt: Fraction;
+  readonly mode: Mode;
+  readonly sampling: string;
+}
+
+/** One round of a campaign as a person can read it. */
+export interface Task {
+  readonly campaign: string;
+  readonly purpose: string;
+  readonly round: number;
+  readonly counts: CellCounts;
+  /** ε of this round, and of the whole campaign. */
+  readonly price: Fraction;
+  readonly budget: Fraction;
+  readonly cohort: Cohort;
+  /** SHA-256 of the text: what a session is bound to. */
+  readonly digest: Bytes;
+}
+
+/** The task in a text: `CodecError` for what is none, `Refused` for what this device does not answer. */
+export function readTask(text: string): Task {
+  if (!/^[\x20-\x7e]*$/.test(text)) throw new CodecError("a task is canonical JSON, in ASCII");
+  const [type, value] = typed(parseJson(text, TASK), "a task");
+  if (type !== "Task") throw new CodecError("this is no task");
+  if (isObject(value) && "randomiser" in value) throw new Refused("this device adds noise in shares: it randomises no reports");
+  const task = fieldsOf(value, "a task", ...FIELDS);
+  const question = fieldsOfQuestion(task["question"]);
+  const [price, budget] = [epsilon(task["price"], "the price"), epsilon(task["budget"], "the budget")];
+  const share = fraction(question["share"], "the share");
+  if (price.compare(budget.times(share)) !== 0) throw new CodecError(`this task costs ${price}, which is not its share of ${budget}`);
+  const campaign = textOf(task["campaign"], "the campaign's name");
+  if (!campaign) throw new CodecError("a task names its campaign");
+  return {
+    campaign,
+    purpose: textOf(task["purpose"], "the purpose"),
+    round: whole(task["round"], "the round", 1),
+    counts: CellCounts.read(question["encoder"]),
+    price,
+    budget,
+    cohort: cohort(task["cohort"]),
+    digest: sha256(ascii(text)),
+  };
+}
+
+function fieldsOfQuestion(json: Json | undefined) {
+  const [type] = typed(json, "the question");
+  if (type !== "Query") throw new Refused("this device answers queries for counts");
+  const question = fieldsOfType(json, "Query", "the query", "cohort", "encoder", "share");
+  if (question["cohort"] !== null) throw new Refused("this device answers questions to everybody, not to a part of a cohort");
+  return question;
+}
+
+function epsilon(json: Json | undefined, where: string): Fraction {
+  const [type, value] = typed(json, where);
+  if (type !== "PureDP") throw new Refused(`this device pays in pure epsilon: ${where} is not`);
+  const found = fraction(fieldsOf(value, where, "epsilon")["epsilon"], where);
+  if (found.numerator <= 0n) throw new CodecError(`${where} is above 0`);
+  return found;
+}
+
+function cohort(json: Json | undefined): Cohort {
+  const found = fieldsOfType(json, "Cohort", "the cohort", "corrupt", "dropout", "mode", "people", "sampling", "shard");
+  const [[modes, mode], [samplings, sampling]] = [typed(found["mode"], "the mode"), typed(found["sampling"], "the sampling")];
+  if (modes !== "Mode" || (mode !== 1n && mode !== 2n)) throw new CodecError("the mode is 1 or 2");
+  if (samplings !== "Sampling" || typeof sampling !== "string" || !SAMPLINGS.includes(sampling)) {
+    throw new CodecError("the sampling is one of two texts");
+  }
+  const part = (name: string): Fraction => {
+    const value = fraction(found[name], name);
+    if (value.numerator < 0n || value.compare(new Fraction(1)) >= 0) throw new CodecError(`${name} is from 0 to below 1`);
+    return value;
+  };
+  return {
+    people: whole(found["people"], "the people", 1),
+    shard: whole(found["shard"], "the shard", 1),
+    dropout: part("dropout"),
+    corrupt: part("corrupt"),
+    mode: mode === 1n ? SEMI_HONEST : MALICIOUS,
+    sampling,
+  };
+}
+
+export const survivorsOf = ({ dropout }: Cohort, clients: number): number => clients - floorOf(clients, dropout);
+
+/** The one set of terms that a task allows among so many clients, but for what is the server's to choose. */
+export function termsOf(task: Task, clients: number, chosen: Pick<SessionParameters, "nonce" | "roster" | "graph">): SessionParameters {
+  const { cohort, counts } = task;
+  if (clients > cohort.shard) throw new Refused(`a shard of ${clients} people was formed, but the task says at most ${cohort.shard}`);
+  if (clients > MOST_IN_A_SESSION) throw new Refused(`a shard has at most ${MOST_IN_A_SESSION} people, not ${clients}`);
+  const [degree, threshold] = degreeAndThreshold(clients, cohort.corrupt, cohort.dropout, cohort.mode);
+  const survivors = survivorsOf(cohort, clients);
+  let parties = survivors - floorOf(clients, cohort.corrupt);
+  if (cohort.mode === MALICIOUS) {
+    parties = Math.min(parties, together(clients, degree, threshold, cohort.corrupt, cohort.dropout));
+  }
+  if (parties < 1) throw new Refused(`in a shard of ${clients} people nobody's noise would be certain to be there`);
+  const scale = new Fraction(counts.sensitivity).over(task.price);
+  if (scale.compare(LARGEST_SCALE) > 0) throw new Refused("the scale of the noise is above 2^50");
+  const bits = modulusBits(scale, parties, clients, counts.sensitivity, counts.size);
+  return {
+    mode: cohort.mode, task: task.digest, clients, degree, threshold, survivors, size: counts.size, bits, scale, parties,
+    nonce: chosen.nonce, roster: chosen.roster, graph: chosen.graph,
+  };
+}
+
+/** `Refused` unless every parameter of a session follows from its task. */
+export function checkTerms(task: Task, terms: SessionParameters): void {
+  const wanted = termsOf(task, terms.clients, terms);
+  for (const name of ["mode", "degree", "threshold", "survivors", "size", "bits", "parties"] as const) {
+    if (terms[name] !== wanted[name]) throw new Refused(`the session's ${name} does not follow from its task`);
+  }
+  if (!equal(encodeParameters(terms), encodeParameters(wanted))) {
+    throw new Refused("the session's terms do not follow from its task");
+  }
+}

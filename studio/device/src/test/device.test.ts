@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join as path } from "node:path";
+import { test } from "node:test";
+import { ascii, hex, join, opaqueBytes, sha256, systemRandom, uint32, unhex } from "./invitations.js";
+import { Device } from "../device.js";
+import { DeviceFile } from "../device_file.js";
+import { Identity } from "../ed25519.js";
+import { CodecError, InputError } from "../errors.js";
+import { checkedAddress, originOf } from "../http_transport.js";
+import { ENVELOPE, parseJson } from "../json_text.js";
+import { DEFAULT_POLICY, type Policy, readPolicy } from "../policy.js";
+import { readRows } from "../device_rows.js";
+import { readServerTask, type ServerTask } from "../server_task.js";
+import { encodeParameters, sessionOf } from "../session_parameters.js";
+import { readTask, termsOf } from "../task.js";
+import { Fraction } from "../fraction.js";
+import { vectors } from "./vectors.js";
+
+const NOW = Date.parse("2026-05-01T12:00:00Z");
+const POLICY: Policy = { ...DEFAULT_POLICY, corrupt: new Fraction(1, 20) };
+const TEXT: string = vectors("device/tasks").tasks[1].task;
+
+const folder = (): string => mkdtempSync(path(tmpdir(), "hazemap-device-"));
+
+/** An invitation of a session in which a device is the first of a shard and all others are made up. */
+function invited(identity: Identity, text: string, nonce: number): ServerTask {
+  const task = readTask(text);
+  const clients = task.cohort.shard;
+  let root = sha256(Uint8Array.of(0), identity.public);
+  const proof: Uint8Array[] = [];
+  for (let last = clients - 1; last > 0; last >>= 1) {
+    proof.push(sha256(uint32(last)));
+    root = sha256(Uint8Array.of(1), root, proof.at(-1)!);
+  }
+  const chosen = { roster: root, nonce: new Uint8Array(32).fill(nonce), graph: new Uint8Array(32) };
+  const terms = termsOf(task, clients, chosen);
+  const message = join(Uint8Array.of(1, 1), opaqueBytes(encodeParameters(terms)), uint32(0), Uint8Array.of(proof.length), ...proof);
+  return { session: hex(sessionOf(terms)), stage: 1, task: text, message, until: NOW + 60_000 };
+}
+
+test("a device keeps its answer in its file before it gives it, and gives the same after a crash", () => {
+  const name = path(folder(), "device.json");
+  const said: string[] = [];
+  const file = DeviceFile.open(name, systemRandom);
+  const identity = new Identity(unhex(file.record.identity));
+  const device = new Device(file, POLICY, [], systemRandom, (line) => said.push(line));
+  const work = invited(identity, TEXT, 1);
+  const { reply, refusal } = device.answer(work, NOW);
+  assert.equal(refusal, null);
+  assert.equal(reply![1], 2);
+  assert.equal(statSync(name).mode & 0o777, 0o600);
+  assert.ok(readFileSync(name, "utf8").includes(hex(reply!)));
+  writeFileSync(`${name}.lock`, `${process.ppid}`);
+  assert.throws(() => DeviceFile.open(name, systemRandom), InputError, "one process at a time");
+  file.close();
+  const again = DeviceFile.open(name, systemRandom);
+  const resumed = new Device(again, POLICY, [], systemRandom, () => undefined);
+  assert.deepEqual(resumed.answer(work, NOW).reply, reply);
+  again.close();
+});
+
+test("a device refuses another purpose, a late message, a task that is not the terms', and a session that it left", () => {
+  const file = DeviceFile.open(path(folder(), "device.json"), systemRandom);
+  const identity = new Identity(unhex(file.record.identity));
+  const device = new Device(file, POLICY, [], systemRandom, () => undefined);
+  const work = invited(identity, TEXT, 1);
+  assert.match(device.answer({ ...work, until: NOW - 121_000 }, NOW).refusal!, /over/);
+  assert.match(device.answer(work, NOW).refusal!, /does not come back/);
+  const second = invited(identity, TEXT, 2);
+  assert.ok(device.answer(second, NOW).reply);
+  const other = TEXT.replace("a map", "another map");
+  assert.match(device.answer(invited(identity, other, 3), NOW).refusal!, /changed its purpose/);
+  const third = invited(identity, TEXT, 4);
+  assert.match(device.answer({ ...third, task: other }, NOW).refusal!, /follow from its task/);
+  assert.match(device.answer({ ...invited(identity, TEXT, 5), session: "00".repeat(32) }, NOW).refusal!, /its terms name/);
+  assert.match(device.answer({ ...invited(identity, TEXT, 6), task: null }, NOW).refusal!, /begins with a task/);
+  assert.match(device.answer(invited(new Identity(sha256(ascii("x"))), TEXT, 7), NOW).refusal!, /roster/);
+  const open = device.answer(second, NOW);
+  assert.ok(open.reply, "and the session that is open stays open");
+  device.sweep(NOW + 10 * 86_400_000);
+  assert.match(device.answer(second, NOW).refusal!, /does not come back/);
+  assert.ok(!JSON.stringify(file.record.sessions).includes("masking"));
+  file.close();
+});
+
+test("a device that has nothing left refuses, and a charge of the future counts", () => {
+  const file = DeviceFile.open(path(folder(), "device.json"), systemRandom);
+  const identity = new Identity(unhex(file.record.identity));
+  const device = new Device(file, POLICY, [], systemRandom, () => undefined);
+  file.record.charges.push({ campaign: "other", round: 1, session: "", epsilon: "2", time: NOW + 1e12 });
+  assert.match(device.answer(invited(identity, TEXT, 1), NOW).refusal!, /nothing left/);
+  file.close();
+});
+
+test("what is written otherwise than agreed is refused", () => {
+  const fields = { session: "00".repeat(32), stage: 1, task: null, message: "", until: "2026-01-02T03:04:05+00:00" };
+  const bytes = (changed: object): Uint8Array => new TextEncoder().encode(JSON.stringify({ ...fields, ...changed }));
+  assert.equal(readServerTask(bytes({})).stage, 1);
+  const wrong = [{ session: "0" }, { stage: 7 }, { stage: "1" }, { task: 1 }, { message: "a" }, { message: "====" }, { until: "soon" }, { until: 5 }];
+  for (const changed of wrong) assert.throws(() => readServerTask(bytes(changed)), CodecError, JSON.stringify(changed));
+  assert.throws(() => readServerTask(Uint8Array.of(0xff)), CodecError);
+  for (const text of ["[1,]", "[1 2]", '{"a":1,}', '{"a" 1}', '{"a":1,"a":2}', "01", "1e9999", "NaN", '"\\x"', '"\\ud800"', "[[[1]]]", "\"\u0001\""]) {
+    assert.throws(() => parseJson(text, ENVELOPE), CodecError, text);
+  }
+  assert.deepEqual(parseJson(' {"a": [1, -2.5e0, "\\u00e9\\n", true, null], "b": {}} ', { ...ENVELOPE, depth: 3 }), {
+    a: [1n, -2.5, "é\n", true, null],
+    b: {},
+  });
+});
+
+test("policies, rows and addresses are read, and others refused", () => {
+  assert.equal(readPolicy('{"people": 40, "campaign": "1/3"}').campaign.toString(), "1/3");
+  for (const text of ['{"person": 1}', '{"people": 0}', '{"modes": ["kind"]}', '{"corrupt": "1"}', "[]"]) assert.throws(() => readPolicy(text), text);
+  assert.deepEqual(readRows('[{"lon": 13, "lat": 52.5, "time": 0}]'), [{ lon: 13, lat: 52.5 }]);
+  for (const text of ["{}", "[1]", '[{"lon": 200, "lat": 0}]', '[{"lon": "1", "lat": 0}]']) assert.throws(() => readRows(text), text);
+  assert.equal(originOf("HTTPS://Maps.Example:443/under/a/path"), "https://maps.example");
+  assert.equal(checkedAddress("http://127.0.0.1:8470/"), "http://127.0.0.1:8470");
+  for (const address of ["http://maps.example", "maps.example", "https://a b", "ftp://x"]) assert.throws(() => checkedAddress(address), InputError);
+});

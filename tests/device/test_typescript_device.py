@@ -1,0 +1,148 @@
+"""A device that was written from the documentation, in another language: `studio/device`, beside fifty of ours."""
+
+import hashlib
+import json
+import shutil
+import socket
+import subprocess
+import time
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.device import vectors
+from tests.server.processes import Crowd, Parent, Server
+
+from hazemap.algorithms import Flat
+from hazemap.codec import dumps
+from hazemap.privacy.budget import PureDP
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.releases import Release
+from hazemap.server.campaign_spec import Campaign, Deadlines
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.trust.cohort_assumptions import Cohort, Sampling
+
+STUDIO = Path(__file__).parents[2] / "studio" / "device"
+OURS = 50
+TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 5)
+HERE, ELSEWHERE = (13.25, 52.42), (13.5, 52.58)
+POLICY = """[budget]
+campaign = 2000
+period = 9000
+[cohort]
+people = 40
+survivors = 40
+modes = ["malicious", "semi-honest"]
+[question]
+finest = 0
+"""
+
+
+def test_the_vectors_of_tasks_are_what_the_code_says_today():
+    assert hashlib.sha256(vectors.FILE.read_bytes()).digest() == hashlib.sha256(vectors.text().encode()).digest()
+
+
+def _npm(*words: str) -> None:
+    done = subprocess.run(["npm", *words], cwd=STUDIO, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout[-5_000:] + done.stderr
+
+
+def _built() -> Path:
+    """Its program; skips where nothing can build it."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        pytest.skip("node and npm are not installed: the TypeScript device is not tested here")
+    if not (STUDIO / "node_modules").exists():
+        pytest.skip("the TypeScript device is not installed: `make studio` does it")
+    _npm("run", "build")
+    return STUDIO / "dist" / "main.js"
+
+
+@pytest.mark.slow
+def test_the_typescript_device_passes_its_own_tests():
+    _built()
+    _npm("test")
+
+
+def _campaign(name: str, mode: Mode) -> Campaign:
+    people = OURS + 1
+    cohort = Cohort(people, people, Fraction(1, 10), Fraction(1, 10), Sampling.ONE, mode)
+    # At ε = 1000 noise is 0 but for a probability of e^−1000 a cell and share: counts are compared with the truth.
+    return Campaign(
+        name, "a test", "town", Flat(TREE, 2), PureDP(1_000), cohort=cohort, deadlines=Deadlines.all(120), wait=60
+    )
+
+
+def _done(server: Server, ordered: Campaign) -> tuple[dict, Counter]:
+    """The last status of a campaign that was ordered and waited for, and its counts."""
+    answer = server.answered("/v1/campaigns", dumps(ordered).encode())
+    assert answer is not None, "the server is gone"
+    assert answer.status_code == 201, answer.text
+    until = time.monotonic() + 60
+    while (status := server.answered(f"/v1/campaigns/{ordered.name}").json())["state"] == "running":
+        assert time.monotonic() < until, status
+        time.sleep(0.1)
+    release = Release.open(server.folder / "releases" / f"{ordered.name}.parquet")
+    counts = zip(release.map.cells.cells.tolist(), release.map.unbiased.round().tolist(), strict=True)
+    return status, Counter(dict(counts))
+
+
+def _cells(points: list[tuple[float, float]]) -> Counter:
+    lon, lat = np.array(points).T
+    return Counter(TREE.cell_at({"lon": lon, "lat": lat}, 2).tolist())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_typescript_device_refuses_a_trusted_server_and_is_counted_in_a_malicious_sum(tmp_path):
+    program = _built()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (tmp_path / "policy.toml").write_text(POLICY)
+    lon, lat = (np.full(OURS, at) for at in ELSEWHERE)
+    pq.write_table(pa.table({"person": np.arange(OURS), "lon": lon, "lat": lat}), tmp_path / "people.parquet")
+    (tmp_path / "rows.json").write_text(json.dumps([{"lon": HERE[0], "lat": HERE[1]}]))
+    (tmp_path / "policy.json").write_text('{"people": 40, "survivors": 40, "campaign": 2000, "period": 9000}')
+    with Parent() as parent:
+        server = Server(parent, tmp_path / "server", port)
+        ours = Crowd(parent, tmp_path, "ours", server, OURS, tmp_path / "people.parquet", tmp_path / "policy.toml")
+        server.start()
+        assert server.answered("/v1/campaigns") is not None
+        code = (server.folder / "enrolment.token").read_text().strip()
+        options = {
+            "--server": server.url,
+            "--code": code,
+            "--rows": tmp_path / "rows.json",
+            "--policy": tmp_path / "policy.json",
+            "--file": tmp_path / "device.json",
+        }
+        words = [str(word) for option in options.items() for word in option]
+        theirs = subprocess.Popen(["node", str(program), *words], stderr=subprocess.PIPE, text=True)
+        try:
+            ours.start()
+            until = time.monotonic() + 60
+            while server.answered("/v1/campaigns").json()["devices"]["recent"] < OURS + 1:
+                assert time.monotonic() < until, "the devices do not come"
+                time.sleep(0.05)
+            trusted, counts = _done(server, _campaign("trusted", Mode.SEMI_HONEST))
+            assert counts == _cells([ELSEWHERE] * OURS), trusted
+            status, counts = _done(server, _campaign("hostile", Mode.MALICIOUS))
+            assert counts == _cells([ELSEWHERE] * OURS + [HERE]), status
+            _, said = theirs.communicate(timeout=30)
+        finally:
+            theirs.kill()
+            theirs.wait()
+            for process in (ours, server):
+                if process.child:
+                    process.kill()
+    assert theirs.returncode == 0, said
+    assert "takes no part in semi-honest sessions" in said
+    assert "the campaign has ended for this device" in said
+    kept = json.loads((tmp_path / "device.json").read_text())
+    assert [charge["campaign"] for charge in kept["charges"]] == ["hostile"]
+    assert all(session is None for _, session in kept["sessions"]), "nothing of a session is left"
