@@ -24,7 +24,7 @@ const FACTORIALS = (() => {
 const choose = (n: number, k: number): number => FACTORIALS[n]! - FACTORIALS[k]! - FACTORIALS[n - k]!;
 
 /** P(X ≥ least), `drawn` of `population` without replacement, X of them `marked`: never too small, 1 up to the mean. */
-function atLeast(population: number, marked: number, drawn: number, least: number): number {
+function tailFrom(population: number, marked: number, drawn: number, least: number): number {
   const most = Math.min(marked, drawn);
   if (least <= Math.max(0, drawn + marked - population) || least * population <= marked * drawn) return 1;
   if (least > most) return 0;
@@ -62,7 +62,7 @@ class NeighbourProbabilities {
     let [fails, holds] = [-1, Math.min(this.corrupt, drawn)];
     while (holds - fails > 1) {
       const middle = Math.floor((fails + holds) / 2);
-      if (atLeast(this.drawnFrom, this.corrupt, drawn, middle + 1) < SECURITY / this.clients) holds = middle;
+      if (tailFrom(this.drawnFrom, this.corrupt, drawn, middle + 1) < SECURITY / this.clients) holds = middle;
       else fails = middle;
     }
     return this.lies ? Math.floor((degree + holds) / 2) + 1 : holds + 1;
@@ -73,7 +73,7 @@ class NeighbourProbabilities {
     let [holds, fails] = [0, degree + 1];
     while (fails - holds > 1) {
       const middle = Math.floor((fails + holds) / 2);
-      if (atLeast(this.clients - 1, this.missing, degree, degree - middle + 1) < CORRECTNESS / this.clients) holds = middle;
+      if (tailFrom(this.clients - 1, this.missing, degree, degree - middle + 1) < CORRECTNESS / this.clients) holds = middle;
       else fails = middle;
     }
     return holds;
@@ -91,7 +91,7 @@ class NeighbourProbabilities {
   logClosed(degree: number, threshold: number, first: number, last: number): number {
     const honest = this.clients - this.corrupt;
     const inside = Math.min(this.corrupt + last - 1, this.drawnFrom);
-    const drawnIn = atLeast(this.drawnFrom, inside, Math.min(degree, this.drawnFrom), threshold);
+    const drawnIn = tailFrom(this.drawnFrom, inside, Math.min(degree, this.drawnFrom), threshold);
     const sets = choose(honest, Math.min(Math.max(first, Math.floor(honest / 2)), last)) + OUTWARD;
     return drawnIn ? sets + first * Math.log(drawnIn) : -Infinity;
   }
