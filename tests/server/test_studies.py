@@ -7,15 +7,19 @@ import pytest
 from tests.server.asking_studies import POLICY, SIGNED, StudyTown, recipe, study, typists
 from tests.server.fleet import AS_OPERATOR
 
+from hazemap.algorithms import Flat
 from hazemap.codec import dumps, loads
 from hazemap.errors import CodecError
 from hazemap.noisy_queries import Answer
+from hazemap.privacy.budget import PureDP
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.recipes.features import Categories, Feature
 from hazemap.recipes.signed_policy import SignedPolicy
+from hazemap.server.campaign_spec import Campaign
 from hazemap.server.recipe_log import checked
 from hazemap.server.study_spec import KNOWN
+from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohort_assumptions import Cohort
 
 
@@ -192,6 +196,26 @@ def test_an_analyst_asks_in_studies_of_their_own_within_their_epsilon(tmp_path):
     codes, words = played(tmp_path, play)
     assert codes == [402, 201, 402, 422, 403, 201]
     assert "begun by somebody else" in words
+
+
+def test_a_study_and_a_campaign_that_begin_at_once_are_within_the_epsilon_of_one_analyst(tmp_path):
+    mapped = Campaign(
+        "homes", "a map", "town", Flat(Quadtree.world(depth=2), 1), PureDP(8), study().cohort, study().deadlines
+    )
+
+    async def play(town):
+        await begun(town)
+        order = {"name": "anna", "role": "analyst", "days": 9, "epsilon": "10", "campaigns": 9}
+        made = await town.http.post("/v1/tokens", headers=AS_OPERATOR, json=order)
+        anna = {"Authorization": f"Bearer {made.json()['token']}"}
+        replies = await asyncio.gather(
+            town.http.post("/v1/campaigns", headers=anna, content=dumps(mapped).encode()),
+            *(town.study(study(name=name, epsilon=Fraction(8)), anna) for name in "abc"),
+        )
+        return sorted(reply.status_code for reply in replies)
+
+    codes = played(tmp_path, play)
+    assert codes.count(201) == 1, codes
 
 
 def test_an_order_reads_back_as_it_was_written():

@@ -119,8 +119,8 @@ class Coordinator:
         self.pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="shards")
         self.seating = CountedSeating(store, self.enrolled, self.pool, self.metrics)
         house = StudyHouse(store, ledger, self.enrolled, self.seating, self.pool, self.pace, self.metrics)
-        self.studies = Studies(house, judge)
-        self._ordering = asyncio.Lock()
+        self._ordering = asyncio.Lock()  # of campaigns and studies together: an analyst has one limit for both
+        self.studies = Studies(house, judge, self._ordering)
         self._campaigns: dict[str, _Running] = {}
         self._beginning: set[str] = set()
 

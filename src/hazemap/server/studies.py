@@ -100,12 +100,15 @@ class StudyHouse:
 
 
 class Studies:
-    """All studies of a server: rounds go on where they were when it is started again."""
+    """All studies of a server: rounds go on where they were when it is started again.
 
-    def __init__(self, house: StudyHouse, judge: RecipeJudge | None) -> None:
+    `ordering` is held while something is checked and begun, by whoever else spends an analyst's limit as well.
+    """
+
+    def __init__(self, house: StudyHouse, judge: RecipeJudge | None, ordering: asyncio.Lock) -> None:
         self._house, self._judge = house, judge
         self.log = RecipeLog(house.store)
-        self._ordering = asyncio.Lock()
+        self._ordering = ordering
         self._running: dict[str, asyncio.Task[None]] = {}
 
     @property
