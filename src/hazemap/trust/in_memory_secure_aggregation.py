@@ -95,27 +95,31 @@ class SecureAggregation(SecureSumTrust):
         return turnout.answer(sums, query.encoder.sensitivity.l1 / pure(price).epsilon)
 
     def _run(self, task: Task, people: Sequence["_Person"]) -> Opened:
-        """One session. People drop out at a stage drawn for each."""
-        cohort = self.cohort
-        seed = os.urandom(HASH) if cohort.mode is Mode.SEMI_HONEST else None
-        root = roster.root([person.identity.public for person in people])
-        graph = commitment(seed) if seed else bytes(HASH)
-        terms = parameters_for(task, root, len(people), graph, os.urandom(HASH))
-        stages = _BEFORE_THE_VECTOR[cohort.mode]
-        leaving = np.flatnonzero(happens(self._stream, len(people), self.dropping)).tolist()
-        return secure_sum(
-            terms,
-            [person.identity for person in people],
-            [self._vector(task, person) for person in people],
-            seed,
-            {position: stages[self._stream.below(len(stages))] for position in leaving},
-            _Agreed(task),
-            self._stream,
-        )
+        vectors = [self._vector(task, person) for person in people]
+        return session_of(task, [person.identity for person in people], vectors, self.dropping, self._stream)
 
     def _vector(self, task: Task, person: "_Person") -> NDArray[np.int64]:
         sums = contribution(task.question.encoder, lambda: person.table).sums
         return sums if task.randomiser is None else randomised(task.randomiser, sums, self._stream)
+
+
+def session_of(
+    task: Task,
+    identities: Sequence[Identity],
+    vectors: Sequence[NDArray[np.int64]],
+    dropping: Fraction,
+    stream: Stream,
+) -> Opened:
+    """One session among these people, of whom some drop out at a stage drawn for each; `NotOpened` if too many do."""
+    mode = task.cohort.mode
+    seed = os.urandom(HASH) if mode is Mode.SEMI_HONEST else None
+    root = roster.root([each.public for each in identities])
+    graph = commitment(seed) if seed else bytes(HASH)
+    terms = parameters_for(task, root, len(identities), graph, os.urandom(HASH))
+    stages = _BEFORE_THE_VECTOR[mode]
+    leaving = np.flatnonzero(happens(stream, len(identities), dropping)).tolist()
+    silent = {position: stages[stream.below(len(stages))] for position in leaving}
+    return secure_sum(terms, identities, vectors, seed, silent, _Agreed(task), stream)
 
 
 @dataclass(frozen=True)
