@@ -2,11 +2,19 @@
 
 import json
 import stat
+from datetime import UTC, datetime
+from hashlib import sha256
 
 import pytest
+from tests.device.reporting import request
 
 from hazemap.cli.main import main
+from hazemap.device import enrolment
+from hazemap.device.activity_log import ActivityLog
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.recipe_log_entry import RecipeLogEntry
 from hazemap.recipes.policy_document import EXAMPLE
+from hazemap.recipes.recipe_file import EXAMPLE as RECIPE
 
 
 @pytest.fixture
@@ -85,3 +93,38 @@ def test_a_table_of_people_fills_a_fleet_and_a_second_one_finds_the_same_devices
     assert (code, facts["people"], facts["devices"], facts["added"]) == (0, 5, 8, 5)
     assert said("device", "add", "places.csv", "--person", "user", "--device", "1")[0] == 2
     assert said("device", "status", "--device", "4")[1]["rows"] == 1
+
+
+def test_a_device_explains_a_recipe_by_the_policy_it_has_accepted_and_its_owners_rules(said, key, tmp_path, capsys):
+    (tmp_path / "words.toml").write_text(RECIPE)
+    code, facts = said("device", "explain", "words.toml")
+    assert (code, facts["fields"]) == (0, None), "no policy says yet what is read"
+    said("device", "accept", "signed.json", "--key", key)
+    code, facts = said("device", "explain", "words.toml")
+    assert (code, facts["fields"]) == (0, ["keyboard.ngram", "profile.age"])
+    assert (facts["policy"], facts["version"], facts["reasons"]) == ("keyboard_statistics", 1, [])
+    (tmp_path / "home" / "policy.toml").write_text('[recipes]\ndenied_fields = ["profile.age"]\n')
+    code, facts = said("device", "explain", "words.toml")
+    assert code == 4 and facts["reasons"] == ["this device does not let queries read profile.age"]
+    assert main(["device", "explain", "words.toml"]) == 4
+    assert "This device would refuse it: this device does not let queries read profile.age." in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
+def test_the_log_shows_recipes_to_people_and_to_machines(said, tmp_path, capsys):
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    with EncryptedStore.opened(tmp_path / "home" / "device.sqlite", create=True) as store:
+        [device] = enrolment.add(store)
+        line = RecipeLogEntry.about(request(), "words", "SELECT ngram FROM keyboard", "admitted", now)
+        line = line.answered(request().price, b"\x21", (b"masked",)).sending(6_000).ended("answered to the end")
+        log = ActivityLog(store, device)
+        store.commit([[log.added(1, line)]])
+    code, facts = said("device", "log")
+    [found] = facts["log"]
+    assert (code, found["kind"], found["verdict"], found["outcome"]) == (0, "recipe", "answered", "answered to the end")
+    assert found["shares"] == [sha256(b"masked").hexdigest()] and found["report"] == "IQ=="
+    assert main(["device", "log"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for words in ("recipe words", "reads keyboard.ngram", "answered; 6,000 bytes sent; answered to the end"):
+        assert words in shown

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note
+from hazemap.cli.device_options import Ask, StoreFile, allowed_at, opened, store_at
 from hazemap.cli.shared_options import AsJson, Force
 from hazemap.errors import FileError, InputError
 
@@ -92,18 +93,44 @@ def write(
 def explain(
     recipe: RecipeFile,
     policy: ShippedPolicyFile = None,
+    store: StoreFile = None,
+    passphrase: Ask = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say in plain words what a recipe would have this device send, before it is sent. No rows are read."""
-    from hazemap.device.recipe_check import admit
+    """Say in plain words what a recipe would have this device send, before it is sent. No rows are read.
+
+    Without --policy it goes by the policy that the device has accepted, within its owner's rules, and says every reason
+    why the device would refuse. Exit code 4 means that it would.
+    """
+    from hazemap.device.recipe_check import admit, check_recipe
     from hazemap.device.recipe_explanation import explained
     from hazemap.recipes.recipe_file import read_recipe
+    from hazemap.recipes.recipe_price import RecipePrice
 
-    found = read_recipe(recipe)
+    found, reasons = read_recipe(recipe), tuple[str, ...]()
     touched = admit(found, shipped_policy(policy)).touched if policy else None
-    lines = list(explained(found, touched))
+    own = _own_policy(store, passphrase) if policy is None else None
+    if own is not None:
+        judged = check_recipe(found, own, RecipePrice.of(found).sum)
+        touched, reasons = judged.admitted.touched if judged.admitted else None, judged.reasons
+    lines = [*explained(found, touched), *(f"This device would refuse it: {each}." for each in reasons)]
     fields = touched and [str(each) for each in touched]
-    deliver({"id": found.id, "digest": found.digest, "fields": fields, "words": lines}, as_json, *lines)
+    facts: dict[str, Any] = {"id": found.id, "digest": found.digest, "fields": fields, "words": lines}
+    if own is not None:
+        facts |= {"policy": own.name, "version": own.version, "reasons": list(reasons)}
+    deliver(facts, as_json, *lines)
+    if reasons:
+        raise typer.Exit(4)
+
+
+def _own_policy(store: Path | None, passphrase: bool) -> "ShippedPolicy | None":
+    """What the device of a store allows; None where there is no store, or it has accepted no policy."""
+    from hazemap.device.shipped_policies import ShippedPolicies
+
+    if store is None and not store_at(store).exists():
+        return None
+    with opened(store, passphrase) as file:
+        return allowed_at(file, store) if ShippedPolicies(file).current() else None
 
 
 def shipped_policy(path: Path) -> "ShippedPolicy":
