@@ -68,6 +68,24 @@ def test_the_typescript_device_passes_its_own_tests():
     _npm("test")
 
 
+def _started(program: Path, options: dict[str, object]) -> subprocess.Popen[str]:
+    words = [str(word) for option in options.items() for word in option]
+    return subprocess.Popen(["node", str(program), *words], stderr=subprocess.PIPE, text=True)
+
+
+def _killed_after(device: subprocess.Popen[str], answers: int) -> str:
+    """What a device said until it had sent so many answers; then it is killed, without a warning."""
+    said = []
+    for line in device.stderr:
+        said.append(line)
+        if sum("sent" in each for each in said) == answers:
+            break
+    device.kill()
+    device.wait()
+    device.stderr.close()
+    return "".join(said)
+
+
 def _campaign(name: str, mode: Mode) -> Campaign:
     people = OURS + 1
     cohort = Cohort(people, people, Fraction(1, 10), Fraction(1, 10), Sampling.ONE, mode)
@@ -77,11 +95,14 @@ def _campaign(name: str, mode: Mode) -> Campaign:
     )
 
 
-def _done(server: Server, ordered: Campaign) -> tuple[dict, Counter]:
-    """The last status of a campaign that was ordered and waited for, and its counts."""
+def _order(server: Server, ordered: Campaign) -> None:
     answer = server.answered("/v1/campaigns", dumps(ordered).encode())
     assert answer is not None, "the server is gone"
     assert answer.status_code == 201, answer.text
+
+
+def _done(server: Server, ordered: Campaign) -> tuple[dict, Counter]:
+    """The last status of a campaign that was ordered, and its counts."""
     until = time.monotonic() + 60
     while (status := server.answered(f"/v1/campaigns/{ordered.name}").json())["state"] == "running":
         assert time.monotonic() < until, status
@@ -98,7 +119,7 @@ def _cells(points: list[tuple[float, float]]) -> Counter:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_typescript_device_refuses_a_trusted_server_and_is_counted_in_a_malicious_sum(tmp_path):
+def test_a_typescript_device_refuses_to_trust_a_server_and_is_counted_in_a_malicious_sum_after_it_was_killed(tmp_path):
     program = _built()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -121,17 +142,21 @@ def test_a_typescript_device_refuses_a_trusted_server_and_is_counted_in_a_malici
             "--policy": tmp_path / "policy.json",
             "--file": tmp_path / "device.json",
         }
-        words = [str(word) for option in options.items() for word in option]
-        theirs = subprocess.Popen(["node", str(program), *words], stderr=subprocess.PIPE, text=True)
+        theirs = _started(program, options)
         try:
             ours.start()
             until = time.monotonic() + 60
             while server.answered("/v1/campaigns").json()["devices"]["recent"] < OURS + 1:
                 assert time.monotonic() < until, "the devices do not come"
                 time.sleep(0.05)
-            trusted, counts = _done(server, _campaign("trusted", Mode.SEMI_HONEST))
-            assert counts == _cells([ELSEWHERE] * OURS), trusted
-            status, counts = _done(server, _campaign("hostile", Mode.MALICIOUS))
+            trusted, hostile = _campaign("trusted", Mode.SEMI_HONEST), _campaign("hostile", Mode.MALICIOUS)
+            _order(server, trusted)
+            status, counts = _done(server, trusted)
+            assert counts == _cells([ELSEWHERE] * OURS), status
+            _order(server, hostile)
+            before = _killed_after(theirs, answers=4)  # its vector, for which it was charged
+            theirs = _started(program, options)
+            status, counts = _done(server, hostile)
             assert counts == _cells([ELSEWHERE] * OURS + [HERE]), status
             _, said = theirs.communicate(timeout=30)
         finally:
@@ -141,7 +166,7 @@ def test_a_typescript_device_refuses_a_trusted_server_and_is_counted_in_a_malici
                 if process.child:
                     process.kill()
     assert theirs.returncode == 0, said
-    assert "takes no part in semi-honest sessions" in said
+    assert "takes no part in semi-honest sessions" in before
     assert "the campaign has ended for this device" in said
     kept = json.loads((tmp_path / "device.json").read_text())
     assert [charge["campaign"] for charge in kept["charges"]] == ["hostile"]

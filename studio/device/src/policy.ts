@@ -91,7 +91,8 @@ export function checkPolicy(policy: Policy, task: Task, terms: SessionParameters
     throw new Refused("the campaign assumes that fewer of the others work with the server than this device does");
   }
   checkMinimum(minimumOf(policy), terms);
-  const levels = 2 + Math.max(0, Math.log2(terms.scale.toNumber()));
+  const digits = (number: bigint): number => number.toString(2).length;
+  const levels = 2 + Math.max(0, digits(terms.scale.numerator) - digits(terms.scale.denominator) + 1);
   if ((2 * levels * terms.size) / terms.parties > MOST_POINTS) {
     throw new Refused("a share of the noise takes more work than this device does: ask for fewer cells or more people");
   }

@@ -9,7 +9,7 @@ const LIMIT = 85.05112877980659;
 
 const longitude = (x: number): number => (x - 0.5) * 360;
 const latitude = (y: number): number =>
-  y <= 0 ? LIMIT : y >= 1 ? -LIMIT : (Math.atan(Math.sinh(2 * Math.PI * (0.5 - y))) * 180) / Math.PI;
+  y <= 0 ? LIMIT : y >= 1 ? -LIMIT : Math.atan(Math.sinh(2 * Math.PI * (0.5 - y))) * (180 / Math.PI);
 
 /** A square of unit Web Mercator (x east, y south), cut in four, `depth` times. Cells are numbers below 2^49. */
 export class Quadtree {
@@ -38,7 +38,7 @@ export class Quadtree {
     const west = (at: number): number => longitude(left + side * (at / count));
     while (column > 0 && lon < west(column)) column--;
     while (column < count - 1 && lon >= west(column + 1)) column++;
-    const sine = Math.sin((lat * Math.PI) / 180);
+    const sine = Math.sin(lat * (Math.PI / 180));
     let row = clamp(((0.5 - Math.log((1 + sine) / (1 - sine)) / (4 * Math.PI) - top) / side) * count);
     const north = (at: number): number => latitude(top + side * (at / count));
     while (row > 0 && lat > north(row)) row--;

@@ -73,6 +73,9 @@ test("a device refuses what is below its own minimum, in words", () => {
   for (const [words, rules] of Object.entries(strict)) {
     assert.throws(() => checkPolicy({ ...kind, ...rules }, task, terms), new RegExp(words));
   }
+  // A scale whose parts are no doubles any more: the work is bounded before it is done.
+  const large = { ...terms, size: 1 << 24, scale: new Fraction((1n << 2_030n) + 1n, 1n << 2_000n) };
+  assert.throws(() => checkPolicy({ ...kind, longest: 1 << 30 }, task, large), /more work/);
   const semi = tasks.find((each: any) => decodeParameters(unhex(each.terms)).mode === SEMI_HONEST);
   const open = { ...kind, people: 2, survivors: 2 };
   assert.throws(() => checkPolicy(open, readTask(semi.task), decodeParameters(unhex(semi.terms))), /semi-honest/);
