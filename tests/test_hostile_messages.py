@@ -346,10 +346,13 @@ def test_bytes_are_work_or_refused(content):
             assert isinstance(read(content), kind)
 
 
-@pytest.mark.parametrize("number", [300, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.timeout(3_600)])])
+@pytest.mark.parametrize("number", [300, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
 def test_whatever_a_task_asks_it_is_refused_or_answered_soon_and_alike_inside_the_box_and_outside(number):
-    """Tasks made up by kind: no other error, below 0.1 s of CPU and 64 MB each, the same answer for two people."""
-    found = hostile_tasks.fuzzed(number, seed=number)
+    """Tasks made up by kind: no other error, 64 MB and 1 s of CPU at most, the same answer for two people.
+
+    The script itself judges 0.1 s, on a machine that does nothing else.
+    """
+    found = hostile_tasks.fuzzed(number, seed=number, most=1.0)
     assert not found.faults, "\n".join(found.faults[:5])
     assert found.kinds["answered"] > number / 50 and found.kinds["no task"] > number / 50, found.kinds
 
