@@ -20,6 +20,7 @@ from hazemap.device.http_client import HttpReply
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.task_handler import ServerTask, Step
 from hazemap.errors import CodecError, InputError, Refused, Unreachable
+from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge, enrolment_statement
 from hazemap.protocols.secure_aggregation.signing_identities import Identity, verified
@@ -196,6 +197,15 @@ def test_a_refusal_is_posted_with_its_reason(store):
     assert (method, path) == ("POST", f"/v1/tasks/{room.terms.session.hex()}/refusal")
     assert json.loads(content) == {"reason": "a session of 20 clients is too small: at least 100 must be invited"}
     assert agent.refusals == 1
+
+
+def test_a_server_that_is_refused_again_and_again_fills_no_log(store):
+    settle(store, 20)
+    dear = [Room(store, task(share=Fraction(1), budget=PureDP(2)), nonce=bytes([n]) * 32) for n in range(9)]
+    told = [each for room in dear for each in (work(room), answer(204))]
+    agent = made(store, Scripted(*told, work(Room(store, task())), answer(204)))
+    *refused, answered = stepped(agent, 10)
+    assert agent.refusals == 9 and refused[0] < 1 and refused[-1] >= 30 and answered < 1
 
 
 def test_a_forgotten_ticket_is_renewed_for_the_same_identity(store):

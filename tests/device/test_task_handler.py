@@ -9,7 +9,7 @@ import pytest
 
 from hazemap import codec
 from hazemap.cells import Leaves
-from hazemap.device import enrolment
+from hazemap.device import enrolment, session_records
 from hazemap.device import row_store as rows
 from hazemap.device.activity_log import ActivityLog
 from hazemap.device.encrypted_store import EncryptedStore
@@ -267,6 +267,20 @@ def test_what_a_server_never_came_back_to_is_closed_a_day_after_its_end(store):
     assert store.commit([answering.forsaken(later)]) == [None]
     assert ActivityLog(store, first).lines()[-1].outcome == "sent its keys; left there"
     assert store.read("SELECT 1 FROM sessions WHERE sealed IS NOT NULL") == []
+
+
+@pytest.mark.parametrize(("name", "most"), [("MOST_OPEN", 3), ("LARGEST_OPEN", 5_000)])
+def test_a_server_that_begins_sessions_and_never_goes_on_fills_no_disk(store, monkeypatch, name, most):
+    settle(store, 20)
+    monkeypatch.setattr(session_records, name, most)
+    rooms = [Room(store, task(), nonce=bytes([n]) * 32) for n in range(20)]
+    for room in rooms[:-1]:
+        room.turn(0)
+    held = sum(not room.told for room in rooms[:-1])
+    assert 2 <= held <= 4 and "and begins no other" in rooms[-2].told[0]
+    later = NOW.fromtimestamp(UNTIL + 86_401, tz=NOW.tzinfo)
+    assert store.commit([rooms[0].answering(0).forsaken(later)]) == [None]
+    assert not rooms[-1].turn(0).refusal
 
 
 def test_each_campaign_draws_its_own_sample_of_a_person_and_keeps_it(store):

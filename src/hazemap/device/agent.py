@@ -66,6 +66,10 @@ def left_of(hold: float, passed: float) -> float:
     return -passed % hold if hold else 0.0
 
 
+AFTER_REFUSALS = Backoff(first=AGAIN, most=60.0)
+"""How long to wait after some refusals in a row: each is a line in the person's log, which a server could fill."""
+
+
 def _always_there(_: ServerTask) -> bool:
     return True
 
@@ -93,6 +97,7 @@ class Agent:
     hold: float = HOLD
     heard: float = 0.0
     failures: int = 0
+    refused: int = 0
     failed: int = 0
     answers: int = 0
     finished: int = 0
@@ -154,7 +159,8 @@ class Agent:
         if step.held:
             await self._held(begun)
         await self._send(work, step)
-        return jittered(AGAIN)
+        self.refused = self.refused + 1 if step.refusal is not None else 0
+        return AFTER_REFUSALS.wait(self.refused) if self.refused else jittered(AGAIN)
 
     async def _held(self, begun: float) -> None:
         """Wait until the time at which an answer may go out, and let others work meanwhile."""

@@ -11,6 +11,9 @@ from datetime import datetime
 
 from hazemap.device.encrypted_store import EncryptedStore, Write
 
+MOST_OPEN, LARGEST_OPEN = 64, 1 << 28
+"""Sessions that one device keeps open at a time, and their bytes: a server may invite without end, and never go on."""
+
 
 @dataclass(frozen=True)
 class Record:
@@ -47,6 +50,17 @@ class Sessions:
         )
         return self._record(tag, *found[0]) if found else None
 
+    def full(self) -> str | None:
+        """Why no other session can be begun; None where it can."""
+        sql = "SELECT count(*), coalesce(sum(length(sealed)), 0) FROM sessions WHERE device = ? AND sealed IS NOT NULL"
+        [(number, size)] = self.store.read(sql, self.device)
+        if number < MOST_OPEN and size < LARGEST_OPEN:
+            return None
+        return (
+            f"this device keeps {number:,} sessions of {size:,} bytes open, and begins no other: it leaves those to"
+            " which no server comes back, a day after their time"
+        )
+
     def over(self, session: bytes) -> bool:
         """Whether a session was answered or refused, and is closed: it is never answered again."""
         tag = self._tag(session)
@@ -73,12 +87,19 @@ class Sessions:
         return _close(self.device, self._tag(session))
 
     def forsaken(self, now: datetime) -> list[tuple[Record, Write]]:
-        """The sessions whose server never came back, and the statements that end them."""
-        found = self.store.read(
-            "SELECT tag, answered, sealed FROM sessions WHERE device = ? AND sealed IS NOT NULL", self.device
-        )
-        records = [(tag, self._record(tag, answered, sealed)) for tag, answered, sealed in found]
-        return [(r, _close(self.device, tag)) for tag, r in records if r.until < now.timestamp()]
+        """The sessions whose server never came back, without their states, and the statements that end them.
+
+        One is read at a time: together they may be large.
+        """
+        tags = self.store.read("SELECT tag FROM sessions WHERE device = ? AND sealed IS NOT NULL", self.device)
+        left = []
+        for (tag,) in tags:
+            one = "SELECT answered, sealed FROM sessions WHERE device = ? AND tag = ? AND sealed IS NOT NULL"
+            for answered, sealed in self.store.read(one, self.device, tag):
+                record = self._record(tag, answered, sealed)
+                if record.until < now.timestamp():
+                    left.append((replace(record, task="", state=b""), _close(self.device, tag)))
+        return left
 
     def _record(self, tag: bytes, answered: int, sealed: bytes) -> Record:
         plain = self.store.unseal("sessions", self.device, tag, sealed, expires=answered)

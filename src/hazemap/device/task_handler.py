@@ -208,6 +208,8 @@ class Answering:
             return Step(refusal="this device has left the session and does not come back")
         if work.task is None:
             raise Refused("a session begins with a task")
+        if reason := self._sessions.full():
+            raise Refused(reason)
         task, terms = task_of(work.task), Invitation.decode(work.message).terms
         if terms.session != work.session:
             raise Refused("the session is not the one that its terms name")
