@@ -52,7 +52,7 @@ def test_whatever_a_statement_assumes_of_devices_is_on_the_page_in_the_same_word
     budgets = [PureDP(1)] if local is None else [PureDP(1), ApproxDP(1, "1e-6")]
     cohort = Cohort(25_000, 10_000, mode=mode, sampling=sampling)
     method = Flat(Quadtree.world(depth=3), 2)
-    words = masked(" ".join(PAGE.split()))
+    words, same = " ".join(PAGE.split()), str if mode is Mode.MALICIOUS else masked  # the page has its figures
     for budget in budgets:
         said = (*assumed(Campaign("homes", "a map", "town", method, budget, cohort, local_epsilon=local)), NOT_CHECKED)
-        assert [each for each in said if masked(each) not in words] == []
+        assert [each for each in said if same(each) not in same(words)] == []
