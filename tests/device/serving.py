@@ -18,11 +18,11 @@ AS_OPERATOR = {"Authorization": f"Bearer {OPERATOR}"}
 
 
 @contextmanager
-def serving(folder, pace=None):
+def serving(folder, pace=None, judge=None):
     """Its address."""
     folder.mkdir()
     store = CampaignStore(folder / "server.sqlite")
-    coordinator = Coordinator(store, folder, Ledger(folder / "ledger.sqlite"), Admission(TOKEN), pace)
+    coordinator = Coordinator(store, folder, Ledger(folder / "ledger.sqlite"), Admission(TOKEN), pace, judge=judge)
     application = Application(coordinator, OPERATOR)
     config = uvicorn.Config(application, port=0, log_config=None, lifespan="on", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)

@@ -1,12 +1,6 @@
 """`hazemap demo-devices`: a coordinator and some thousand devices on this machine, from the first key to the map."""
 
-import os
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,22 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
+from hazemap.cli.demo_processes import awaited, enrolled, free_port, running
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
 
 if TYPE_CHECKING:
-    from hazemap.cli.server_client import Operator
     from hazemap.planning.synthetic_city import DemoCity
 
 EXAMPLE = "Example: [bold]hazemap demo-devices --folder /tmp/devices --people 500[/bold]"
 
 NAME, PURPOSE = "demo", "a demonstration on this machine, with people who do not exist"
-PATIENCE = 60.0  # seconds for the server to answer, and for all devices to enrol
 GRID = 6
 """The level of the squares that the truth is drawn on."""
-
-Alive = Callable[[], bool]
-"""Whether all processes still run."""
 
 
 def demo_devices(
@@ -66,15 +56,19 @@ def demo_devices(
     if files_in(folder) - {"people.parquet"}:
         raise InputError(f"the folder {folder} has files of an earlier run: remove it, or name another with --folder")
     begun = time.monotonic()
-    server, data = f"http://127.0.0.1:{_free_port()}", folder / "coordinator"
+    server, data = f"http://127.0.0.1:{free_port()}", folder / "coordinator"
     with progress() as tell:
         tell("making people up", None)
         city = DemoCity(people, seed)
         tables = _tables(city, folder, processes)
     token = data / "operator.token"
-    with _running(folder, server, data, tables, drop) as alive, operator(server, _awaited(token), None) as line:
+    devices = [
+        ("--many", str(count), "--table", str(table), "--store", str(table.with_suffix(".sqlite")), "--drop", str(drop))
+        for table, count in tables.items()
+    ]
+    with running(folder, server, data, devices) as alive, operator(server, awaited(token), None) as line:
         with progress() as tell:
-            _enrolled(line, people, alive, tell)
+            enrolled(line, people, alive, tell)
         campaign = Campaign.of(
             ReleaseSpec.of(epsilon=epsilon, box=BOX, outside="drop", dataset=NAME),
             most_numbers=20_000,
@@ -133,64 +127,6 @@ def _tables(city: "DemoCity", folder: Path, processes: int) -> dict[Path, int]:
         with whole(path) as half_made:
             pq.write_table(table.take(np.flatnonzero(part == number)), half_made)
     return {path: len(range(number, city.people, processes)) for number, path in enumerate(paths)}
-
-
-@contextmanager
-def _running(folder: Path, server: str, data: Path, tables: dict[Path, int], drop: float) -> Iterator["Alive"]:
-    """A coordinator and the processes of the devices; all are ended in the end."""
-    environment = os.environ | {"HAZEMAP_HOME": str(folder)}
-    port = server.rpartition(":")[2]
-    running: list[subprocess.Popen[bytes]] = []
-
-    def begin(log: str, *arguments: str) -> None:
-        command = (sys.executable, "-c", "from hazemap.cli.main import run; run()", *arguments)
-        with (folder / log).open("wb") as said:
-            running.append(subprocess.Popen(command, stdout=said, stderr=said, env=environment))  # noqa: S603 - our own
-
-    try:
-        begin("server.log", "server", "--data", str(data), "--port", port)
-        token = _awaited(data / "enrolment.token")
-        for number, (table, people) in enumerate(tables.items()):
-            store = ("--store", str(folder / f"devices-{number}.sqlite"))
-            where = ("--server", server, "--token-file", str(token), "--drop", str(drop))
-            begin(
-                f"devices-{number}.log", "device", "run", "--many", str(people), "--table", str(table), *store, *where
-            )
-        yield lambda: all(process.poll() is None for process in running)
-    finally:
-        for process in reversed(running):
-            process.terminate()
-        for process in running:
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-
-def _awaited(token: Path) -> Path:
-    """The file, as soon as the server has written it."""
-    until = time.monotonic() + PATIENCE
-    while not token.exists():
-        if time.monotonic() > until:
-            raise HazemapError(f"the server has not started within {PATIENCE:.0f} s: see server.log in the folder")
-        time.sleep(0.1)
-    return token
-
-
-def _enrolled(line: "Operator", people: int, alive: "Alive", tell: Any) -> None:
-    """Wait until all devices are there."""
-    until = time.monotonic() + PATIENCE + people / 50
-    while (here := line.get("/v1/campaigns")["devices"]["recent"]) < people:
-        tell("devices enrol", here / people)
-        if time.monotonic() > until or not alive():
-            raise HazemapError(f"only {here:,} of {people:,} devices have enrolled: see devices-*.log in the folder")
-        time.sleep(0.5)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _traffic(status: dict[str, Any]) -> dict[str, float]:

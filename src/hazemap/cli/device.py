@@ -37,7 +37,9 @@ from hazemap.cli.shared_options import AsJson
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
-    pass
+    from rich.table import Table
+
+    from hazemap.device.budget_tables import BudgetLine
 
 
 class _RunByDefault(TyperGroup):
@@ -177,21 +179,26 @@ def budget(
     """Show what is left of every budget for recipes: of each analysis, of each field, and of everything together."""
     from datetime import UTC, datetime
 
-    from rich.table import Table
-
     from hazemap.device.budget_tables import budget_lines
 
     with opened(store, passphrase) as file:
         rules = allowed_at(file, store, policy)
         lines = list(budget_lines(file, chosen(file, device), rules, datetime.now(UTC)))
+    facts = {"policy": rules.name, "version": rules.version, "budgets": [each.to_json() for each in lines]}
+    deliver(facts, as_json, f"{rules.name}, version {rules.version}, within your own rules", budget_table(lines))
+
+
+def budget_table(lines: "list[BudgetLine]") -> "Table":
+    """Every budget and what is left of it, for people."""
+    from rich.table import Table
+
     table = Table("", "of", "days", "allowed", "used", "left", "δ used", "reports", "ε₀ at most", box=None)
     for each in lines:
         numbers = [f"{each.unit} = {float(number):.6g}" for number in (each.allowed, each.used, each.left)]
         local = "" if each.local_epsilon is None else f"{float(each.local_epsilon):.6g}"
         reports = f"{each.reports_used:,} of {each.reports_allowed:,}"
         table.add_row(each.kind, each.name, f"{each.days:,}", *numbers, f"{float(each.delta_used):.3g}", reports, local)
-    facts = {"policy": rules.name, "version": rules.version, "budgets": [each.to_json() for each in lines]}
-    deliver(facts, as_json, f"{rules.name}, version {rules.version}, within your own rules", table)
+    return table
 
 
 @app.command(epilog="Example: [bold]hazemap device run --until-idle 600[/bold]")

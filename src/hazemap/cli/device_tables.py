@@ -58,8 +58,8 @@ def place_people(
     there = enrolment.devices(file)
     if there and len(there) != many:
         raise InputError(f"the store has {len(there):,} devices, not {many:,}: name another with --store")
-    if there and any_rows(file):
-        return
+    if there and (table is None or any_rows(file)):
+        return  # a store that was filled before: with rows, or with events of streams
     if table is None:
         raise InputError("--many needs --table: each of its people gets a device")
     found = people(table, many, person, each_row, **columns)

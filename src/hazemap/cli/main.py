@@ -27,6 +27,10 @@ COMMANDS = {
     "demo-devices": (
         "Start a coordinator and many devices, make a map by secure aggregation, and show the truth beside it."
     ),
+    "demo-recipes": (
+        "Start a server and many devices with chat, ask which words and pairs are frequent, and show a device's "
+        "account."
+    ),
     "release": "Publish where the people of a table are, under differential privacy per person.",
     "stats": (
         "Publish the mean of a value per cell and timeslot, under differential privacy per person with all "

@@ -1,0 +1,78 @@
+"""What demonstrations share: a server and processes of devices on this machine, begun, awaited and ended."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hazemap.errors import HazemapError
+
+if TYPE_CHECKING:
+    from hazemap.cli.server_client import Operator
+
+PATIENCE = 60.0
+"""Seconds for the server to answer, and for all devices to enrol."""
+
+Alive = Callable[[], bool]
+"""Whether all processes still run."""
+
+
+@contextmanager
+def running(folder: Path, server: str, data: Path, devices: Sequence[Sequence[str]]) -> Iterator[Alive]:
+    """A coordinator, and for each of `devices` a process with these options; all are ended in the end."""
+    environment = os.environ | {"HAZEMAP_HOME": str(folder)}
+    port = server.rpartition(":")[2]
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def begin(log: str, *arguments: str) -> None:
+        command = (sys.executable, "-c", "from hazemap.cli.main import run; run()", *arguments)
+        with (folder / log).open("wb") as said:
+            begun.append(subprocess.Popen(command, stdout=said, stderr=said, env=environment))  # noqa: S603 - our own
+
+    try:
+        begin("server.log", "server", "--data", str(data), "--port", port)
+        token = awaited(data / "enrolment.token")
+        where = ("--server", server, "--token-file", str(token))
+        for number, options in enumerate(devices):
+            begin(f"devices-{number}.log", "device", "run", *options, *where)
+        yield lambda: all(process.poll() is None for process in begun)
+    finally:
+        for process in reversed(begun):
+            process.terminate()
+        for process in begun:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def awaited(token: Path) -> Path:
+    """The file, as soon as the server has written it."""
+    until = time.monotonic() + PATIENCE
+    while not token.exists():
+        if time.monotonic() > until:
+            raise HazemapError(f"the server has not started within {PATIENCE:.0f} s: see server.log in the folder")
+        time.sleep(0.1)
+    return token
+
+
+def enrolled(line: "Operator", people: int, alive: Alive, tell: Any) -> None:
+    """Wait until all devices are there."""
+    until = time.monotonic() + PATIENCE + people / 50
+    while (here := line.get("/v1/campaigns")["devices"]["recent"]) < people:
+        tell("devices enrol", here / people)
+        if time.monotonic() > until or not alive():
+            raise HazemapError(f"only {here:,} of {people:,} devices have enrolled: see devices-*.log in the folder")
+        time.sleep(0.5)
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,211 @@
+"""`hazemap demo-recipes`: words and pairs of words that people type, asked of devices on this machine in two rounds."""
+
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hazemap.cli.console_output import deliver, note, progress
+from hazemap.cli.demo_chat import ANALYSIS, PURPOSE, STREAM, WORDS, chat_of, made_up, pairs, policy
+from hazemap.cli.demo_processes import awaited, enrolled, free_port, running
+from hazemap.cli.shared_options import AsJson
+from hazemap.errors import InputError
+
+if TYPE_CHECKING:
+    from hazemap.recipes.recipe import Recipe
+    from hazemap.recipes.signed_policy import SignedPolicy
+    from hazemap.server.study_spec import StudySpec
+
+EXAMPLE = "Example: [bold]hazemap demo-recipes --folder /tmp/recipes --people 500[/bold]"
+CHAT = Path("../shared/data/irc_ubuntu_text_to_2013.parquet")
+NAME = "demo"
+LOCAL, DELTA = Fraction(6), Fraction(1, 10**6)
+RULES = "[budget]\ncampaign = 4\nperiod = 4\n[cohort]\ncorrupt = 0.05\n"
+"""The demo's people allow more than people do who say nothing, and assume that 1 in 20 works with the server."""
+
+
+def demo_recipes(
+    folder: Annotated[Path, typer.Option(help="The demo's folder; it must be new or empty.")] = Path("demo-recipes"),
+    people: Annotated[
+        int, typer.Option(metavar="N", min=200, max=10_000, help="How many people have a device.")
+    ] = 1500,
+    chat: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help=f"Parquet with user, ts and text. By default {CHAT} where it is, and made-up chat elsewhere.",
+        ),
+    ] = None,
+    processes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Processes that the devices share.")] = 2,
+    seed: Annotated[int, typer.Option(metavar="N", help="Another seed, other made-up chat.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Start a server and many devices with chat, ask which words and pairs are frequent, and show a device's account.
+
+    The answers are sums of reports that each device has randomised, over HTTP on this machine alone. The demo has a
+    ledger of its own: yours is not touched.
+    """
+    from hazemap.algorithms import FrequentSequences
+    from hazemap.cli.demo import files_in
+    from hazemap.cli.server_client import operator
+    from hazemap.codec import dumps
+    from hazemap.protocols.secure_aggregation.signing_identities import Identity
+    from hazemap.recipes.signed_policy import SignedPolicy
+    from hazemap.study.study import Study
+
+    if files_in(folder):
+        raise InputError(f"the folder {folder} has files of an earlier run: remove it, or name another with --folder")
+    begun = time.monotonic()
+    source = chat or (CHAT if CHAT.exists() else None)
+    server, data = f"http://127.0.0.1:{free_port()}", folder / "server"
+    folder.mkdir(parents=True, exist_ok=True)
+    with progress() as tell:
+        tell("devices keep what their people typed", None)
+        lines = made_up(people, seed) if source is None else chat_of(source, people)
+        signed = SignedPolicy.sign(policy(str(LOCAL)), Identity.create())
+        stores = _stores(folder, [pairs(own) for own in lines], signed, processes)
+    rules = folder / "rules.toml"
+    rules.write_text(RULES)
+    spec, words = _order(people)
+    devices = [("--many", str(count), "--store", str(store), "--policy", str(rules)) for store, count in stores.items()]
+    token = data / "operator.token"
+    with running(folder, server, data, devices) as alive, operator(server, awaited(token), None) as line:
+        with progress() as tell:
+            enrolled(line, people, alive, tell)
+        line.post("/v1/policies", signed.to_json().encode())
+        line.post("/v1/studies", dumps(spec).encode())
+        study = Study(server, NAME, token=token.read_text())
+        with progress() as tell:
+            tell("two rounds: words, and then pairs that begin with a frequent one", None)
+            found = study.run(FrequentSequences(words, WORDS, (Fraction(1, 2), Fraction(1, 2)), Fraction(1, 10)))
+        left, rounds = study.left, line.get(f"/v1/studies/{NAME}")["rounds"]
+        log = line.content("/v1/recipes").decode()
+    (folder / "recipes.jsonl").write_text(log)
+    tables, own_log, budgets = _device(next(iter(stores)), rules)
+    seconds = time.monotonic() - begun
+    items = found.top(30)
+    low, high = items.interval(0.95)
+    spent = [f"{float(Fraction(each['epsilon'])):.3g}" for each in rounds]
+    facts = {
+        "people": people,
+        "chat": "made up" if source is None else str(source),
+        "rounds": [{key: each[key] for key in ("round", "epsilon", "delta", "survivors", "bytes")} for each in rounds],
+        "found": [
+            {"words": word, "count": float(count), "low": float(one), "high": float(two)}
+            for word, count, one, two in zip(items.items, items.count, low, high, strict=True)
+        ],
+        "left": {"epsilon": str(left.epsilon), "delta": str(left.delta), "reports": left.reports},
+        "budgets": budgets,
+        "seconds": seconds,
+    }
+    deliver(
+        facts,
+        as_json,
+        _words(items.items, items.count, items.stddev, low, high),
+        f"These are frequent sequences in what {people:,} people typed "
+        f"({'made up by a grammar' if source is None else source.name}), each with an interval that holds in 95 %. A "
+        "person reported one of their pairs in each round.",
+        f"So few people hide little: only a large ε lets anything be seen, here ε₀ = {float(words.local_epsilon):g} a "
+        f"report and ε = {' and '.join(spent)} for the sums of the rounds. Among 100,000 people ε = 0.06 a round shows "
+        "more.",
+        f"Left of the study: {left}",
+        "",
+        "What a device knows of its budgets (tables 1a and 1b of McMillan et al. 2022):",
+        tables,
+        "",
+        "And its log:",
+        *own_log,
+        "",
+        f"{len(rounds)} rounds over HTTP, {seconds:.0f} s. What was sent to everybody: {folder / 'recipes.jsonl'}",
+    )
+    if not as_json:
+        note(f"What server and devices said: {folder}/*.log")
+
+
+def _order(people: int) -> "tuple[StudySpec, Recipe]":
+    """The study, and the recipe of its first round, at the price of the sum that can be opened, rounded up."""
+    from hazemap.privacy.local_randomisers import Asymmetric
+    from hazemap.recipes.features import Feature, PrefixTree
+    from hazemap.recipes.recipe import Recipe
+    from hazemap.recipes.sql_query import SqlQuery
+    from hazemap.server.campaign_spec import Deadlines
+    from hazemap.server.study_spec import StudySpec
+    from hazemap.trust.cohort_assumptions import Cohort
+    from hazemap.trust.recipe_terms import price_of_sum
+
+    cohort = Cohort(people, people, Fraction(1, 20), Fraction(1, 20))
+    honest = cohort.honest(people)
+    local, price = LOCAL, Fraction(5)
+    while price > 2:  # fewer people hide less: their reports have to hide more by themselves
+        price = Fraction(-(-price_of_sum(Asymmetric(local), honest, DELTA).epsilon // Fraction(1, 100)), 100)
+        local -= Fraction(price > 2, 4)
+    spec = StudySpec(NAME, ANALYSIS, 2 * price, 2 * DELTA, 2, cohort, Deadlines.all(120.0, quiet=5.0))
+    recipe = Recipe(
+        "words",
+        1,
+        ANALYSIS,
+        PURPOSE,
+        SqlQuery(f"SELECT ngram FROM {STREAM}"),  # noqa: S608 - a name of ours
+        (),
+        (Feature("words", PrefixTree(("",), WORDS)),),
+        local,
+        min(2 * price, local),
+        2 * DELTA,
+        cohort.survivors(people),
+    )
+    return spec, recipe
+
+
+def _stores(folder: Path, events: list[list[str]], signed: "SignedPolicy", processes: int) -> dict[Path, int]:
+    """The devices dealt out to the processes, with the policy that they ship with and their people's events."""
+    from datetime import UTC, datetime
+
+    from hazemap.cli.device_options import opened
+    from hazemap.device import enrolment
+    from hazemap.device.event_store import Event, donated
+    from hazemap.device.shipped_policies import ShippedPolicies
+
+    stores: dict[Path, int] = {}
+    for number in range(processes):
+        path, own = folder / f"devices-{number}.sqlite", events[number::processes]
+        with opened(path, False, create=True) as file:
+            accepted = ShippedPolicies(file).accept(signed, signed.key, datetime.now(UTC)).policy
+            stream = accepted.stream(STREAM)
+            devices = enrolment.add(file, len(own))
+            if stream is None:
+                raise InputError(f"the demo's policy lists no stream {STREAM}")
+            rows: dict[int, list[Event]] = {
+                device: [(ngram,) for ngram in typed] for device, typed in zip(devices, own, strict=True)
+            }
+            donated(file, stream, rows, time.time())
+        stores[path] = len(own)
+    return stores
+
+
+def _device(store: Path, rules: Path) -> tuple[Any, list[str], list[dict[str, Any]]]:
+    """The budgets and the log of the first device of a store: for people, and the budgets for machines."""
+    from datetime import UTC, datetime
+
+    from hazemap.cli.device import budget_table
+    from hazemap.cli.device_options import allowed_at, opened
+    from hazemap.device import enrolment
+    from hazemap.device.activity_log import ActivityLog
+    from hazemap.device.budget_tables import budget_lines
+
+    with opened(store, False) as file:
+        device = enrolment.devices(file)[0]
+        lines = list(budget_lines(file, device, allowed_at(file, store, rules), datetime.now(UTC)))
+        entries = [str(each) for each in ActivityLog(file, device).entries()]
+    return budget_table(lines), entries, [each.to_json() for each in lines]
+
+
+def _words(items: Any, counts: Any, stddev: Any, low: Any, high: Any) -> Any:
+    """What was found, as a table for people."""
+    from rich.table import Table
+
+    table = Table("words", "people", "standard error", "low", "high", box=None)
+    for item, *numbers in zip(items, counts, stddev, low, high, strict=True):
+        table.add_row(item, *(f"{number:,.0f}" for number in numbers))
+    return table
