@@ -4,7 +4,8 @@ usage: python -m research.hostile_tasks [--number 1000000] [--seed 1]
 
 A device may refuse a task or answer it. It may not fail in another way, work for long, or fill its memory; and whoever
 watches it may not learn whether its person was inside the box that was asked about. Every task is judged as by a device
-that allows what a policy can allow, by two people: one with rows inside the box, one far outside.
+that allows what a policy can allow, by two people: one with rows inside the box, one far outside. A fifth of the tasks
+ask recipes: of one who has events, and one who has none.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import count
 from time import process_time
 from typing import Any
 
@@ -29,11 +31,16 @@ from hazemap.errors import CodecError, InputError, Refused
 from hazemap.privacy import distributed_noise
 from hazemap.protocols.secure_aggregation import graph_degree
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
+from hazemap.trust import recipe_terms
 from hazemap.trust.checked_contribution import contribution
 from hazemap.trust.device_tasks import KNOWN, Task, parameters_for
+from research import hostile_recipes
+from research.hostile_recipes import NOTHING, TYPING
 
 CPU, MEMORY = 0.1, 64 << 20
 """What one message may cost: seconds of CPU, bytes."""
+RECIPE_CPU = 3.0
+"""Seconds for a recipe, whose query may take two by itself."""
 
 OPEN = Policy(
     people=2,
@@ -73,6 +80,10 @@ WHOLE = (
 FLOATS = (0.0, -0.0, 1.0, 13.4, 52.5, 90.0, 180.0, -180.0, 1e-320, 1e308, 0.25, -85.06)
 PARTS = ("0", "1/10", "1/20", "1/5", "1/2", "9/10", "999/1000", "1/3", "1001/1000", "1/" + "9" * 600, "9" * 600, "-1/2")
 TEXTS = ("[" * 200_000, '{"fraction":"1e999999999"}', '{"a":' * 100_000, "[" + "[]," * 500_000 + "[]]", '"' * 999)
+
+
+RECIPES = 5
+"""One in so many messages asks a recipe."""
 
 
 def spread(rng: random.Random, low: float, high: float) -> int:
@@ -174,9 +185,12 @@ def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 def texts(seed: int) -> Iterator[str]:
     """Messages without end; the same for the same seed."""
-    rng = random.Random(seed)  # noqa: S311 - the same messages again
-    while True:
-        yield rng.choice(TEXTS) if rng.random() < 0.002 else json.dumps(spoilt(rng, task(rng)))
+    rng, other = random.Random(seed), random.Random(~seed)  # noqa: S311 - the same messages again
+    for number in count(1):
+        if number % RECIPES == 0:
+            yield json.dumps(spoilt(other, hostile_recipes.task(other)))
+        else:
+            yield rng.choice(TEXTS) if rng.random() < 0.002 else json.dumps(spoilt(rng, task(rng)))
 
 
 def offered(text: str) -> SessionParameters | None:
@@ -196,11 +210,13 @@ def answered(text: str, terms: SessionParameters | None, rows: MemoryTable) -> t
         found: Task = codec.loads(text, KNOWN, Task, MESSAGE)
     except CodecError:
         return "no task", 0
+    if terms is None:
+        return "no session", 0
     try:
-        if terms is None:
-            return "no session", 0
         if reason := OPEN.refusal(found, terms):
             return f"refused: {reason}", 0
+        if found.recipe is not None:
+            return hostile_recipes.answered(found, terms, TYPING if rows is INSIDE else NOTHING)
     except (InputError, Refused) as error:
         return f"refused: {error}", 0
     sums = contribution(found.question.encoder, lambda: rows).sums
@@ -214,6 +230,8 @@ def forget() -> None:
         graph_degree.weakness,
         graph_degree.together,
         distributed_noise._bits,
+        recipe_terms._price,
+        recipe_terms._price_of_coins,
     ):
         known.cache_clear()
 
@@ -237,6 +255,7 @@ class Findings:
                 seconds, answer = measured(lambda rows=rows: answered(text, terms, rows))  # type: ignore[misc]
                 said.append(answer)
                 spent.append(seconds)
+            most = max(most, RECIPE_CPU) if "RecipeBins" in text else most
             if max(spent) > most:  # something else may have happened at the time: the least of three counts
                 forget()
                 spent.append(measured(lambda: answered(text, terms, INSIDE))[0])
