@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
+from time import process_time
 
 import numpy as np
 import pytest
@@ -415,3 +416,22 @@ def test_a_query_takes_the_same_thousands_of_steps_for_whom_it_finds_nothing(sto
         for device in devices[:2]
     ]
     assert steps[0] == steps[1]
+
+
+@pytest.mark.slow
+def test_ten_thousand_events_cost_a_report_at_most_twenty_milliseconds_beside_the_protocol(store):
+    """CPU of the whole answer (policy, checks, query, report, charge), less that of somebody without events."""
+    words = [("so", "be", "it", "by")[number % 4] for number in range(10_000)]
+    devices = typing(store, [words, []] + [[]] * 18)
+    room, spent = Room(store, recipe_task(), policy=OPEN), []
+    for device in devices[:2]:
+        answers = RecipeAnswers(store, device, OPEN, Stream.from_os())
+        times = []
+        for number in range(1, 8):
+            begun = process_time()
+            weighed = replace(answers, stream=Stream.from_os()).weighed(room.task, room.terms)
+            assert answers.refusal(weighed, NOW) is None
+            answers.answered(weighed, room.task.randomiser, NOW, number).paid(b"reply")
+            times.append(process_time() - begun)
+        spent.append(min(times))
+    assert spent[0] <= 0.020

@@ -17,6 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
+from operator import itemgetter
 from time import thread_time
 from typing import Protocol
 
@@ -290,7 +291,9 @@ def _fetched(cursor: sqlite3.Cursor, limits: QueryLimits) -> tuple[tuple[Value |
     letters = 0
     for row in cursor:
         rows.append(row)
-        letters += sum(len(each) for each in row if isinstance(each, str | bytes))
+        for each in row:
+            if type(each) is str or type(each) is bytes:
+                letters += len(each)
         if len(rows) > limits.rows or letters > limits.letters:
             raise _Stopped(QueryFailure.ROWS)
     return tuple(rows)
@@ -302,8 +305,10 @@ def _handed(query: SqlQuery) -> dict[str, Value]:
 
 def _check_types(events: list[Event], stream: StreamSchema, wanted: tuple[str, ...]) -> None:
     """Each value has the type of its field or is missing: SQLite would take 1.0 for 1, and '1' too."""
-    for name, column in zip(wanted, zip(*events, strict=True), strict=bool(events)):
-        if not set(map(type, column)) <= {stream.field(name).type.python, type(None)}:
+    if not set(map(len, events)) <= {len(wanted)}:
+        raise InputError(f"an event of {stream.name} has another number of fields")
+    for place, name in enumerate(wanted):
+        if not set(map(type, map(itemgetter(place), events))) <= {stream.field(name).type.python, type(None)}:
             raise InputError(f"an event of {stream.name} holds a value of another type than its field")
 
 

@@ -147,9 +147,10 @@ class Recipe:
 
     def bins_of(self, rows: Sequence[Sequence[Value | None]]) -> NDArray[np.int64]:
         """The bin of each row of the query; `InputError` for rows of another width. O(rows · features)."""
-        if any(len(row) != self.columns for row in rows):
-            raise InputError(f"the features of {self.id} read {self.columns} columns; the query gives another number")
-        columns = list(zip(*rows, strict=True)) if rows else [()] * self.columns
+        width = self.columns
+        if not set(map(len, rows)) <= {width}:
+            raise InputError(f"the features of {self.id} read {width} columns; the query gives another number")
+        columns = [[row[place] for row in rows] for place in range(width)]
         found, at = np.zeros(len(rows), dtype=np.int64), 0
         for feature in self.features:
             rule = feature.rule
