@@ -56,6 +56,7 @@ from hazemap.errors import CodecError
 from hazemap.noisy_queries import Answer, Choice, Growth, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.recipes.recipe_file import EXAMPLE, recipe_from_toml
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
@@ -112,6 +113,9 @@ THINGS = {
         PureDP("0.1"),
         PureDP(2),
         Cohort(100_000, 1_000, Fraction(1, 5), Fraction(1, 20), Sampling.ONE, Mode.MALICIOUS),
+    ),
+    "task-of-a-recipe": Task.asking(
+        recipe_from_toml(EXAMPLE), "study", 2, Cohort(30_000, 10_000), ApproxDP(1, "1e-5"), Fraction(3, 10)
     ),
     "choice-of-medians": Choice(
         MedianSplitScores(Leaves(CUTS, CUTS.ends), np.array([1, 0, 1]), OneVote(), 512), Fraction(1, 9)
