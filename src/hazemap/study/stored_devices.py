@@ -1,0 +1,73 @@
+"""The devices of a store as a population: each decides, pays and answers as it would a server, in this process."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import numpy as np
+
+from hazemap.arrays import Ints
+from hazemap.device import enrolment
+from hazemap.device.allowed_policy import allowed
+from hazemap.device.consent_policy import Policy
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.event_store import ApprovedStreams, EventStore
+from hazemap.device.query_sandbox import AdmittedQuery
+from hazemap.device.recipe_account import RecipeAccount
+from hazemap.device.recipe_answer import reported_bin
+from hazemap.device.recipe_check import admit, report_request
+from hazemap.device.report_request import ReportRequest
+from hazemap.device.shipped_policies import ShippedPolicies
+from hazemap.errors import Refused
+from hazemap.privacy.random_stream import Stream
+from hazemap.recipes.policy import ShippedPolicy
+from hazemap.recipes.recipe import Recipe
+from hazemap.trust.recipe_terms import price_of_sum, randomiser_of
+
+PRIVATE = "nothing is left to spend on this recipe"
+"""What is said where the reason names what others were told."""
+
+
+@dataclass
+class StoredDevices:
+    """Every device of a store, within its accepted policy and its owner's `rules`: charged before it reads an event.
+
+    `refusals` counts why devices did not answer the last recipe. Cost: O(devices · events), some milliseconds each.
+    """
+
+    store: EncryptedStore
+    rules: Policy
+    refusals: Counter[str] = field(default_factory=Counter)
+    stream: Stream = field(default_factory=Stream.from_os)
+
+    def recipe_bins(self, recipe: Recipe) -> Ints:
+        """The bins of the devices that answer, int64[answers]."""
+        self.refusals, every, now = Counter(), enrolment.devices(self.store), datetime.now(UTC)
+        accepted = ShippedPolicies(self.store).current()
+        if accepted is None:
+            raise Refused("these devices have accepted no policy, so they answer no recipe: `hazemap device accept`")
+        policy = allowed(accepted.policy, self.rules)
+        try:
+            admitted = admit(recipe, policy)
+        except Refused as error:
+            self.refusals[str(error)] = len(every)
+            return np.zeros(0, dtype=np.int64)
+        achieved = price_of_sum(randomiser_of(recipe), recipe.minimum_cohort, recipe.delta)
+        request = report_request(recipe, admitted, achieved, bytes(32))
+        paying = [device for device in every if self._pays(device, request, policy, now)]
+        return np.array([self._bin(device, recipe, admitted, policy, now) for device in paying], dtype=np.int64)
+
+    def _pays(self, device: int, request: ReportRequest, policy: ShippedPolicy, now: datetime) -> bool:
+        """Whether a device agrees, and has paid."""
+        account = RecipeAccount(self.store, device)
+        if refused := account.refusal(request, policy, now):
+            self.refusals[PRIVATE if refused.private else refused.reason] += 1
+            return False
+        [failed] = self.store.commit([(account.charge(request, now),)])
+        if failed is not None:
+            self.refusals["another process has charged this device meanwhile"] += 1
+        return failed is None
+
+    def _bin(self, device: int, recipe: Recipe, admitted: AdmittedQuery, policy: ShippedPolicy, now: datetime) -> int:
+        source = ApprovedStreams(EventStore(self.store, device), policy, now.timestamp())
+        return reported_bin(recipe, admitted, policy, source, self.stream)
