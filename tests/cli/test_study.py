@@ -1,0 +1,36 @@
+"""`hazemap study`, against a server without devices."""
+
+import httpx
+import pytest
+from tests.device.serving import OPERATOR, serving
+from tests.server.asking_studies import SIGNED, judge, recipe
+
+from hazemap.recipes.recipe_file import recipe_to_json
+
+
+@pytest.fixture
+def server(tmp_path):
+    with serving(tmp_path / "server", judge=judge) as url:
+        (tmp_path / "token").write_text(OPERATOR)
+        (tmp_path / "policy.json").write_text(SIGNED.to_json())
+        (tmp_path / "words.json").write_text(recipe_to_json(recipe()))
+        yield url
+
+
+def test_a_study_is_begun_looked_at_and_refused_in_words(hazemap, server):
+    reach = ("--server", server, "--token-file", "token")
+    assert hazemap("study", "status", "spring", *reach).code == 2
+    begin = ("study", "begin", "spring", "--analysis", "keyboard", "--people", "200", "--delta", "1e-5", *reach)
+    assert "no policy of its devices" in hazemap(*begin, "--epsilon", "4", "--reports", "3").err
+    assert "rules the studies" in hazemap("study", "policy", "policy.json", *reach).out
+    assert hazemap(*begin, "--epsilon", "21", "--reports", "3").code == 3
+    begun = hazemap(*begin, "--epsilon", "2", "--reports", "3")
+    assert (begun.code, "ε, δ) = (2, 1e-05)" in begun.out) == (0, True)
+    refused = hazemap("study", "ask", "spring", "words.json", *reach)
+    assert (refused.code, "all rounds of the study spring together may cost" in refused.err) == (3, True)
+    status = hazemap("study", "status", "spring", *reach, "--json").json
+    assert (status["left"]["epsilon"], status["rounds"]) == ("2", [])
+    assert "no round of spring has been answered" in hazemap("study", "results", "spring", *reach).err
+    log = hazemap("study", "recipes", "--server", server)
+    assert (log.code, "policy words, version 1" in log.out, "1 entries, whole" in log.out) == (0, True, True)
+    assert httpx.get(f"{server}/v1/recipes").text.count("\n") == 1
