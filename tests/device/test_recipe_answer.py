@@ -33,8 +33,9 @@ from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.recipes.policy import Accounting
 from hazemap.recipes.recipe import NoMatch
 from hazemap.recipes.sql_query import SqlQuery
+from hazemap.trust.recipe_terms import price_of_sum
 
-from .recipe_room import OPEN, POLICY, english, more, recipe, recipe_task, typing
+from .recipe_room import OPEN, POLICY, TINY, english, more, recipe, recipe_task, typing
 from .room import NOW, TREE, UNTIL, Room
 
 TWENTY = [["so", "be"]] * 10 + [["it"]] * 6 + [[]] * 4
@@ -238,6 +239,16 @@ def test_the_price_is_that_of_the_honest_people_of_the_smallest_sum(store, unrea
     message = replace(offered, terms=terms).encode()
     step = room.answering(0).answer(ServerTask(terms.session, 1, room_text(liar), message, UNTIL), NOW)
     assert "16 honest people's reports are certain tells ε = " in step.refusal
+
+
+def test_a_report_is_weighed_by_who_must_answer_and_by_who_of_them_is_honest(store):
+    [first, *_] = typing(store, TWENTY)
+    room = Room(store, recipe_task(recipe(minimum_cohort=1)), policy=OPEN)
+    request = RecipeAnswers(store, first, OPEN, Stream.from_os()).weighed(room.task, room.terms).request
+    assert (request.cohort, room.terms.noise.parties) == (18, 16)
+    assert request.achieved.epsilon == price_of_sum(room.task.randomiser, 16, TINY).epsilon
+    assert request.achieved.epsilon > price_of_sum(room.task.randomiser, 18, TINY).epsilon
+    assert room.turn(0).reply
 
 
 def test_a_spent_budget_is_told_to_the_owner_and_not_to_the_server(store):
