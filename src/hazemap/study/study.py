@@ -62,7 +62,9 @@ class Study:
 
     >>> from hazemap.recipes.policy_document import example
     >>> from hazemap.recipes.population_table import PopulationTable
-    >>> Study(PopulationTable(np.zeros(1, dtype=np.int64), ()), "next_word", policy=example()).left
+    >>> from hazemap.recipes.token_sequences import TokenSequences
+    >>> people = PopulationTable.of_people(np.array([7]), (TokenSequences.of_texts(["to be"], length=2),))
+    >>> Study(people, "next_word", policy=example()).left
     StudyBudget(epsilon=Fraction(1, 2), delta=Fraction(1, 1000000), reports=1)
     """
 
