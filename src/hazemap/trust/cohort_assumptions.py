@@ -54,7 +54,7 @@ class Cohort:
 
     >>> cohort = Cohort(people=25_000, shard=10_000, dropout=Fraction(1, 10), corrupt=Fraction(1, 20))
     >>> cohort.shards, cohort.survivors(8_333), cohort.honest(8_333)
-    ((8334, 8333, 8333), 7500, 3615)
+    ((8334, 8333, 8333), 7500, 4332)
     """
 
     people: int
@@ -154,7 +154,7 @@ class Participation:
 
     >>> turnout = Participation(Cohort(30, 10, dropout=Fraction(1, 5), corrupt=Fraction(0)), (10, 9, 4))
     >>> turnout.opened, turnout.lost, turnout.people, turnout.parts
-    (2, 1, 19, Fraction(19, 8))
+    (2, 1, 19, Fraction(19, 4))
     """
 
     cohort: Cohort
@@ -235,7 +235,7 @@ class SecureSumPrices:
     >>> prices = SecureSumPrices(PureDP(1), Cohort(100_000, 10_000, dropout=Fraction(0), corrupt=Fraction(0)))
     >>> counts = Counts(Leaves.at_level(Quadtree.world(depth=1), 1))
     >>> round(prices.stddev(counts, Fraction(1, 10)) / 10**0.5, 3)
-    14.136
+    15.481
     """
 
     budget: PureDP

@@ -53,7 +53,7 @@ class Task:
     >>> query = Query(Counts(Leaves(tree, tree.children(tree.root))), Fraction(1, 20))
     >>> task = Task("homes", "a map of where people live", 1, query, PureDP("0.05"), PureDP(1), Cohort(1_000, 1_000))
     >>> task.noise(1_000)
-    DistributedNoise(scale=Fraction(20, 1), parties=800)
+    DistributedNoise(scale=Fraction(20, 1), parties=503)
     """
 
     campaign: str

@@ -49,6 +49,7 @@ class LocalReports:
     it. (Where the variance depends on the count, the noisy one is put in.) Drawing costs about people · cells / 4
     bytes of the stream, memory O(cells).
 
+    >>> import numpy as np
     >>> from hazemap import AtMostRows, Flat, MemoryTable, Quadtree, Unrecorded, run
     >>> rng = np.random.default_rng(5)
     >>> table = MemoryTable(np.arange(9_000), {"lon": rng.normal(0, 9, 9_000), "lat": rng.normal(0, 9, 9_000)})

@@ -123,7 +123,7 @@ class ReportPrices:
     >>> prices = ReportPrices(ApproxDP(1, "1e-6"), Cohort(100_000, 10_000), Fraction(8))
     >>> counts = Counts(Leaves.at_level(Quadtree.world(depth=1), 1))
     >>> prices.law(Fraction(1, 10)), round(prices.stddev(counts, Fraction(1, 10)), 1)
-    (Asymmetric(epsilon=Fraction(79, 16)), 158.5)
+    (Asymmetric(epsilon=Fraction(9, 2)), 163.1)
     """
 
     budget: Budget
