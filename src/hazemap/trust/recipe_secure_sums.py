@@ -19,7 +19,7 @@ from hazemap.trust.random_sampling import in_any_order, without_replacement
 from hazemap.trust.randomised_reports import debiased
 
 
-@dataclass
+@dataclass(frozen=True)
 class RecipeSecureSums:
     """Answers recipes at the price that they state, by secure sums of people's reports.
 
@@ -60,7 +60,7 @@ class RecipeSecureSums:
         bins = RecipeBins(recipe).bins(self.table)
         if len(bins) < self.cohort.people:
             raise InputError(f"{self.cohort.people} people are to be asked, but only {len(bins)} are in the table")
-        self._identities += [Identity.create() for _ in range(len(bins) - len(self._identities))]
+        self._identities.extend(Identity.create() for _ in range(len(bins) - len(self._identities)))
         sample = without_replacement(self.stream, len(bins), self.cohort.people)
         sums, answered = np.zeros(recipe.size, dtype=np.int64), []
         shuffled = sample[in_any_order(self.stream, len(sample))]
