@@ -163,7 +163,8 @@ class Answer(EqualByFields):
 
     `stddev` is float64[size] or float64[1] (the same for all); `kurtosis` is the excess kurtosis of each
     sum's noise (discrete Laplace about 3, discrete Gaussian 0), which intervals need. `people` is how many
-    people the sums are over, where that is public: devices that answered, of those that were asked.
+    people the sums are over, where that is public: devices that answered, of those that were asked. `skewness` is that
+    of the noise in a cell of nobody, where it is not symmetric: of randomised reports.
 
     >>> Answer(np.array([3, -1]), np.array([1.4])).stddev
     array([1.4])
@@ -173,6 +174,7 @@ class Answer(EqualByFields):
     stddev: NDArray[np.float64]
     kurtosis: float = 0.0
     people: int | None = None
+    skewness: float | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)

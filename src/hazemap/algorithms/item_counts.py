@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -98,7 +99,8 @@ class ItemCounts(EqualByFields):
 def frequent_bins(answer: Answer, among: Ints, most: int, by_noise: Fraction) -> Ints:
     """Of some bins those that stand out of the noise, the largest number first, and `most` of them at most.
 
-    Were all of them empty, noise would lift about `by_noise` of them so high.
+    Were all of them empty, noise would lift about `by_noise` of them so high. Randomised reports in an empty bin are
+    Bin(n, q), which reaches further up than down where q is small: its own tail counts, found from its moments.
 
     >>> frequent_bins(Answer(np.array([9, 0, 2]), np.array([1.0])), np.arange(3), 10, Fraction(1)).tolist()
     [0, 2]
@@ -106,11 +108,31 @@ def frequent_bins(answer: Answer, among: Ints, most: int, by_noise: Fraction) ->
     if not len(among):
         return among
     chance = min(float(by_noise) / len(among), 0.5)
-    least = loudest(1, (float(answer.stddev.min()), answer.kurtosis), chance)
+    least = _loudest_reports(answer, chance)
+    if least is None:
+        least = loudest(1, (float(answer.stddev.min()), answer.kurtosis), chance)
     counts = answer.sums[among]
     largest = among[np.argsort(-counts, kind="stable")[:most]]
     found: Ints = largest[answer.sums[largest] > least]
     return found
+
+
+def _loudest_reports(answer: Answer, chance: float) -> float | None:
+    """What an empty bin of randomised reports passes with this probability at most; None for symmetric noise.
+
+    Of n reports X ~ Bin(n, q) have the bin's bit. Skewness² = (1 − 4v)/(n v) with v = q(1 − q), so both numbers tell v,
+    and the standard deviation of the unbiased number how much one report moves it. That number is rounded up or down
+    at random, which its variance counts as ¼.
+    """
+    if answer.people is None or not answer.skewness or answer.skewness < 0:
+        return None
+    from scipy.stats import binom  # heavy: only where it is needed
+
+    people, variance = answer.people, max(float(answer.stddev.min()) ** 2 - 0.25, 0.0)
+    spread = 1 / (people * answer.skewness**2 + 4)
+    q = 2 * spread / (1 + sqrt(max(1 - 4 * spread, 0.0)))
+    step = sqrt(variance / (people * spread))
+    return float(np.ceil(step * (binom.isf(chance, people, q) - people * q)))
 
 
 def counted_items(

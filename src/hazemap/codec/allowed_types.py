@@ -73,7 +73,11 @@ CLOSED_LIST: tuple[type, ...] = (
 RENAMED: Mapping[str, str] = {"outside": "nowhere", "value_encoding": "gauge", "district_squares": "parcels"}
 """Fields whose name in texts is older than the one in the code: their digests stay what they were."""
 
-YOUNGER: Mapping[str, frozenset[str]] = {"Task": frozenset({"randomiser"}), "Campaign": frozenset({"local_epsilon"})}
+YOUNGER: Mapping[str, frozenset[str]] = {
+    "Answer": frozenset({"skewness"}),
+    "Campaign": frozenset({"local_epsilon"}),
+    "Task": frozenset({"randomiser"}),
+}
 """Optional fields, by type, that are left out of texts where they are None: older texts and digests stay."""
 
 UNIONS: Mapping[type, tuple[type, ...]] = {Tree: TREES, Partition: PARTITIONS, Encoder: ENCODERS}

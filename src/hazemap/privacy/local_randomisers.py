@@ -14,7 +14,7 @@ law), then which (without replacement). Nothing is rounded.
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, expm1, sinh
+from math import exp, expm1, sinh, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -76,6 +76,10 @@ class Randomiser(Protocol):
         """Excess kurtosis of `unbiased` in a cell of nobody."""
         ...
 
+    def skewness(self, people: int) -> float:
+        """Skewness of `unbiased` in a cell of nobody."""
+        ...
+
 
 class _Unary:
     """The part that all have in common, from the two coins."""
@@ -131,6 +135,11 @@ class _Unary:
         """(1 − 6q(1 − q))/(n q(1 − q)), in a cell of nobody."""
         _, q = self.chances
         return (1 - 6 * q * (1 - q)) / (people * q * (1 - q))
+
+    def skewness(self, people: int) -> float:
+        """(1 − 2q)/√(n q(1 − q)), in a cell of nobody."""
+        _, q = self.chances
+        return (1 - 2 * q) / sqrt(people * q * (1 - q))
 
 
 @dataclass(frozen=True)
