@@ -9,6 +9,7 @@ from hazemap.cells import NOWHERE, Leaves
 from hazemap.errors import InputError
 from hazemap.recipes.buckets import MOST_BINS
 from hazemap.recipes.features import Categories, Feature, MapCells, NumericEdges, PrefixTree
+from hazemap.recipes.string_prefixes import StringPrefixes
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
@@ -134,3 +135,9 @@ def test_buckets_that_are_not_exact_or_too_many_are_refused_in_words(wrong):
 
 def test_the_most_buckets_are_allowed():
     assert NumericEdges(tuple(range(MOST_BINS))).size == MOST_BINS
+
+
+def test_no_two_buckets_of_a_tree_have_one_label():
+    for tree in (PrefixTree(("",), ("a", "b")), PrefixTree(("a", "b c"), ("a", "b")), StringPrefixes(("",), "ab", 2)):
+        labels = tree.labels()
+        assert len(set(labels)) == len(labels) == tree.size

@@ -10,8 +10,8 @@ MOST_BINS = 1 << 20
 MOST_TOKENS, LONGEST_PREFIX = 1 << 16, 16
 """Tokens or prefixes of a tree; tokens of one prefix."""
 
-OTHER, END = "(other)", "(end)"
-"""Labels of what is not covered, and of a text that ends where its prefix does."""
+OTHER, END, NO_TEXT = "(other)", "(end)", "(no text)"
+"""Labels of what is not covered, of a text that ends where its prefix does, and of what is no text."""
 
 Column = Sequence[Value | None]
 """One column of a query's rows."""

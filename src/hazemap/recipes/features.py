@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hazemap.cells import NOWHERE, Cells, Leaves, Partition
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
-from hazemap.recipes.buckets import END, LONGEST_PREFIX, MOST_BINS, MOST_TOKENS, OTHER, Column
+from hazemap.recipes.buckets import END, LONGEST_PREFIX, MOST_BINS, MOST_TOKENS, NO_TEXT, OTHER, Column
 from hazemap.recipes.sql_query import LONGEST_VALUE, Value, check_name, check_text, check_value
 from hazemap.recipes.string_prefixes import StringPrefixes
 
@@ -155,7 +155,8 @@ class PrefixTree:
     def labels(self) -> list[str]:
         """The label of each bucket."""
         after = [END, OTHER, *self.tokens]
-        return [OTHER, *(f"{prefix} {token}".lstrip() for prefix in self.prefixes for token in after)]
+        first = OTHER if all(self.prefixes) else NO_TEXT  # every text begins with the empty prefix
+        return [first, *(f"{prefix} {token}".lstrip() for prefix in self.prefixes for token in after)]
 
     def extended(self, buckets: Sequence[int]) -> "PrefixTree":
         """The tree of the next round: the prefixes and tokens that these buckets found, each as one longer prefix.

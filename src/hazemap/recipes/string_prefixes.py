@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
-from hazemap.recipes.buckets import END, MOST_BINS, MOST_TOKENS, OTHER, Column
+from hazemap.recipes.buckets import END, MOST_BINS, MOST_TOKENS, NO_TEXT, OTHER, Column
 from hazemap.recipes.sql_query import LONGEST_VALUE, check_text
 
 MOST_STEP, MOST_LETTERS = 16, 256
@@ -81,7 +81,7 @@ class StringPrefixes:
 
     def labels(self) -> list[str]:
         """The label of each bucket."""
-        found = [OTHER]
+        found = [OTHER if all(self.prefixes) else NO_TEXT]  # every text begins with the empty prefix
         for prefix in range(len(self.prefixes)):
             first = 1 + prefix * self.width
             found.append(f"{self.prefixes[prefix]} {OTHER}".lstrip())
