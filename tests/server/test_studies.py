@@ -64,6 +64,7 @@ def test_a_round_is_logged_charged_and_answered_and_asking_it_again_costs_nothin
     with pytest.raises(CodecError, match="entry 2"):
         checked([log[0], log[1].replace('"people":12', '"people":13')])
     assert status["left"] == {"epsilon": "16", "delta": "9/1000000", "reports": 3}
+    assert any("reports of" in each for each in status["assumptions"])
     assert 'study_rounds_total{outcome="done"} 1' in metrics
     assert paid == 1
 

@@ -33,6 +33,9 @@ def test_an_answer_is_a_table_of_labels_counts_and_intervals_and_is_paid_once():
         assert abs(found.at[word, "count"] - count) < 6 * found.at[word, "standard_error"]
     half = (frame["high"] - frame["low"]) / 2
     assert np.allclose(half / frame["standard_error"], 1.96, atol=0.02)
+    promise = " ".join(frame.attrs["promise"])
+    assert f"ε = {float(asked.epsilon):g}" in promise and f"ε₀ = {float(asked.local_epsilon):g}" in promise
+    assert "every event" in promise, "a population in this process is protected from nobody who holds it"
     none = frame.attrs["none"]
     assert abs(none["count"] - 100) < 6 * none["standard_error"]
     left = own.left

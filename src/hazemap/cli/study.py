@@ -217,7 +217,7 @@ def _delivered(line: "Operator", name: str, round_: int, confidence: float, outp
 
     study = line.study(name)
     recipe = recipe_from(study.round(round_)["text"])
-    frame = tabled(recipe, study.answer(round_), confidence)
+    frame = tabled(recipe, study.answer(round_), study.assumptions(), confidence)
     if output is not None:
         write_whole(output, frame.to_csv(index=False).encode())
         note(f"{output}: {len(frame):,} lines")
@@ -242,7 +242,8 @@ def shown(recipe: "Recipe", frame: "DataFrame", most: int = SHOWN) -> list[Any]:
     rest = f"; {len(frame) - most:,} more bins" if len(frame) > most else ""
     none = frame.attrs.get("none")
     apart = f"; without an answer: {none['count']:,.0f} ± {none['standard_error']:,.0f}" if none else ""
-    return [table, f"{people:,} people answered{apart}; intervals hold {confidence:.0%} of the time{rest}"]
+    counted = f"{people:,} people answered{apart}; intervals hold {confidence:.0%} of the time{rest}"
+    return [table, counted, "Promised to each of them:", *(f"* {each}" for each in frame.attrs["promise"])]
 
 
 def _declined(found: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ def study_status(studies: Studies, store: CampaignStore, name: str) -> dict[str,
         "budget": {"epsilon": str(spec.epsilon), "delta": str(spec.delta), "reports": spec.reports},
         "left": {"epsilon": str(left.epsilon), "delta": str(left.delta), "reports": left.reports},
         "people": spec.cohort.people,
+        "assumptions": list(spec.cohort.assumptions_of_reports),
         "rounds": [{**_row(each), **shards.get(each.round, {})} for each in studies.rounds(name)],
     }
 

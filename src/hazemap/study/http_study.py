@@ -54,6 +54,10 @@ class HttpStudy:
         found: dict[str, Any] = self._asked("GET", f"/v1/studies/{self.name}")
         return found
 
+    def assumptions(self) -> tuple[str, ...]:
+        """What the promise to its people assumes."""
+        return tuple(str(each) for each in self.status()["assumptions"])
+
     def left(self) -> StudyBudget:
         """What it may still spend."""
         left = self.status()["left"]

@@ -17,6 +17,8 @@ from hazemap.study.study_budget import StudyBudget
 from hazemap.trust.randomised_reports import debiased
 from hazemap.trust.recipe_terms import price_of_sum, randomiser_of
 
+IN_THIS_PROCESS = "the population is in this process: whoever runs the study can see every event"
+
 
 class Population(Protocol):
     """People who answer recipes: a `PopulationTable`, or `StoredDevices`."""
@@ -38,6 +40,10 @@ class PopulationStudy:
     stream: Stream = field(default_factory=Stream.from_os)
     _answers: dict[str, Answer] = field(default_factory=dict)
     _left: StudyBudget | None = None
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What the promise to its people assumes."""
+        return (IN_THIS_PROCESS,)
 
     def left(self) -> StudyBudget:
         """What it may still spend."""

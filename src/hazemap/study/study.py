@@ -32,6 +32,9 @@ class StudyTrust(Protocol):
     def analysis(self) -> str:
         """What the recipes are about."""
 
+    def assumptions(self) -> tuple[str, ...]:
+        """What the promise to its people assumes."""
+
     def left(self) -> StudyBudget:
         """What may still be spent."""
 
@@ -96,11 +99,12 @@ class Study:
         """Ask a recipe: a line for each bin with its labels, count, standard error, and the ends of its interval.
 
         The people without an answer stand apart: `frame.attrs["none"]`, where the recipe counts them, and how many
-        people answered in `frame.attrs["people"]`. A recipe that was asked before is read again, for nothing.
+        people answered in `frame.attrs["people"]`. `frame.attrs["promise"]` says what people are promised, and on which
+        assumptions. A recipe that was asked before is read again, for nothing.
         `InputError` where devices would refuse it, `BudgetError` where nothing is left, `NotOpened` where too few
         answered, with the reasons that devices gave.
         """
-        return tabled(recipe, self.trust.ask(recipe), confidence)
+        return tabled(recipe, self.trust.ask(recipe), self.trust.assumptions(), confidence)
 
     def run(self, algorithm: Algorithm[T]) -> T:
         """Let an algorithm ask, round after round: `FrequentSequences`, `HeavyHitters`, `Refine`, or one of your own.
@@ -120,8 +124,8 @@ class Study:
         return session.result.value
 
 
-def tabled(recipe: Recipe, answer: Answer, confidence: float = 0.95) -> "DataFrame":
-    """An answer to a recipe as a table: O(bins · features)."""
+def tabled(recipe: Recipe, answer: Answer, assumptions: tuple[str, ...], confidence: float = 0.95) -> "DataFrame":
+    """An answer to a recipe as a table, with its promise: O(bins · features)."""
     from pandas import DataFrame
 
     counts = answer.sums.astype(np.float64)
@@ -133,9 +137,22 @@ def tabled(recipe: Recipe, answer: Answer, confidence: float = 0.95) -> "DataFra
         raise InputError(f"a feature of {recipe.id} is called {min(taken)}, as a column of every answer is: rename it")
     frame = DataFrame({**found.labels, **{name: values[: recipe.bins] for name, values in columns.items()}})
     frame.attrs["people"], frame.attrs["confidence"] = answer.people, confidence
+    frame.attrs["promise"] = promised(recipe, assumptions)
     if recipe.none_bin is not None:
         frame.attrs["none"] = {name: float(values[recipe.none_bin]) for name, values in columns.items()}
     return frame
+
+
+def promised(recipe: Recipe, assumptions: tuple[str, ...]) -> tuple[str, ...]:
+    """What one round of a recipe promises to a person who reports, and what that assumes."""
+    return (
+        f"to exchange one device's events for others changes the probability of any sum by a factor of e^ε at most, ε ="
+        f" {float(recipe.epsilon):.6g}, but for δ = {float(recipe.delta):.3g}; every "
+        "further round of the study adds its own",
+        f"each report by itself is private by ε₀ = {float(recipe.local_epsilon):.6g} at most, against whoever sees it"
+        " alone",
+        *assumptions,
+    )
 
 
 def _recipe_of(encoder: Encoder) -> Recipe:
