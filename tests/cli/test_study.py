@@ -25,6 +25,7 @@ def test_a_study_is_begun_looked_at_and_refused_in_words(hazemap, server):
     assert "rules the studies" in hazemap("study", "policy", "policy.json", *reach).out
     assert hazemap(*begin, "--epsilon", "21", "--reports", "3").code == 3
     begun = hazemap(*begin, "--epsilon", "2", "--reports", "3")
+    assert "; the reports of " in begun.out and "noise" not in begun.out, "people add no noise to their reports"
     assert (begun.code, "ε, δ) = (2, 1e-05)" in begun.out) == (0, True)
     refused = hazemap("study", "ask", "spring", "words.json", *reach)
     assert (refused.code, "all rounds of the study spring together may cost" in refused.err) == (3, True)

@@ -6,6 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from hazemap.cli.cohort_options import (
+    PEOPLE,
+    TIME,
+    Corrupt,
+    Dropout,
+    People,
+    QuietSeconds,
+    ShardSize,
+    StageSeconds,
+    WaitSeconds,
+)
 from hazemap.cli.console_output import deliver, progress
 from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate, operator
 from hazemap.cli.shared_options import AsJson
@@ -27,7 +38,7 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign's name.")]
-ORDER, MAP, PEOPLE, TIME = "The order", "The map", "The people", "Time"
+ORDER, MAP = "The order", "The map"
 
 
 @app.command(
@@ -42,7 +53,7 @@ def start(
     purpose: Annotated[
         str, typer.Option(metavar="TEXT", rich_help_panel=ORDER, help="The purpose: every person sees it.")
     ],
-    people: Annotated[int, typer.Option(min=2, rich_help_panel=PEOPLE, help="How many are asked in a round.")],
+    people: People,
     server: Server = LOCAL,
     trust_certificate: TrustCertificate = None,
     numbers: Annotated[
@@ -51,15 +62,9 @@ def start(
             metavar="N", min=500, rich_help_panel=MAP, help="What adaptive may ask of a device, in all rounds."
         ),
     ] = 20_000,
-    shard: Annotated[
-        int | None, typer.Option(min=2, rich_help_panel=PEOPLE, help="People in one secure sum. By default 1000.")
-    ] = None,
-    dropout: Annotated[
-        str, typer.Option(metavar="PART", rich_help_panel=PEOPLE, help="The part of a shard that may drop out.")
-    ] = "0.2",
-    corrupt: Annotated[
-        str, typer.Option(metavar="PART", rich_help_panel=PEOPLE, help="The part that may work with the server.")
-    ] = "0.1",
+    shard: ShardSize = None,
+    dropout: Dropout = "0.2",
+    corrupt: Corrupt = "0.1",
     sampling: Annotated[
         str, typer.Option(metavar="one|fresh", rich_help_panel=PEOPLE, help="The same people in all rounds, or others.")
     ] = "fresh",
@@ -79,23 +84,12 @@ def start(
             help="Each person randomises their own report, with an ε of this at most. No noise is added in shares.",
         ),
     ] = None,
-    stage: Annotated[
-        float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long devices have for each stage.")
-    ] = 120.0,
+    stage: StageSeconds = 120.0,
     upload: Annotated[
         float | None, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long to send their vector.")
     ] = None,
-    quiet: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            rich_help_panel=TIME,
-            help="End a stage early: enough have answered, and nobody else for this long.",
-        ),
-    ] = None,
-    wait: Annotated[
-        float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long a round waits for its people.")
-    ] = 3600.0,
+    quiet: QuietSeconds = None,
+    wait: WaitSeconds = 3600.0,
     spec: SpecFile = None,
     as_json: AsJson = False,
     **asked: Any,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hazemap.cli.cohort_options import Corrupt, Dropout, People, QuietSeconds, ShardSize, StageSeconds, WaitSeconds
 from hazemap.cli.console_output import deliver, note, progress
 from hazemap.cli.recipe import RecipeFile
 from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate, operator
@@ -28,7 +29,6 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The study's name.")]
 Round = Annotated[int | None, typer.Option("--round", metavar="N", min=1, help="Which round. By default the last.")]
 Confidence = Annotated[float, typer.Option(metavar="PART", help="How often an interval holds the count.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="CSV", help="Write every line to this file.")]
-PEOPLE, TIME = "The people", "Time"
 SHOWN = 20
 """Lines of an answer that are shown: the largest counts."""
 
@@ -60,34 +60,17 @@ def begin(
     token_file: TokenFile,
     analysis: Annotated[str, typer.Option(metavar="NAME", help="Whose budget pays: as the devices' policy calls it.")],
     epsilon: Annotated[str, typer.Option("-e", "--epsilon", metavar="ε", help="What all rounds may cost together.")],
-    people: Annotated[int, typer.Option(min=2, rich_help_panel=PEOPLE, help="How many are asked in a round.")],
+    people: People,
     server: Server = LOCAL,
     trust_certificate: TrustCertificate = None,
     delta: Annotated[str, typer.Option(metavar="δ", help="The δ of all rounds together.")] = "1e-6",
     reports: Annotated[int, typer.Option(metavar="N", min=1, help="How many rounds at most.")] = 10,
-    shard: Annotated[
-        int | None, typer.Option(min=2, rich_help_panel=PEOPLE, help="People in one secure sum. By default 1000.")
-    ] = None,
-    dropout: Annotated[
-        str, typer.Option(metavar="PART", rich_help_panel=PEOPLE, help="The part of a shard that may drop out.")
-    ] = "0.2",
-    corrupt: Annotated[
-        str, typer.Option(metavar="PART", rich_help_panel=PEOPLE, help="The part that may work with the server.")
-    ] = "0.1",
-    stage: Annotated[
-        float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long devices have for each stage.")
-    ] = 120.0,
-    quiet: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            rich_help_panel=TIME,
-            help="End a stage early: enough have answered, and nobody else for this long.",
-        ),
-    ] = None,
-    wait: Annotated[
-        float, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long a round waits for its people.")
-    ] = 3600.0,
+    shard: ShardSize = None,
+    dropout: Dropout = "0.2",
+    corrupt: Corrupt = "0.1",
+    stage: StageSeconds = 120.0,
+    quiet: QuietSeconds = None,
+    wait: WaitSeconds = 3600.0,
     as_json: AsJson = False,
 ) -> None:
     """Begin a study. It costs nothing before its first round."""
@@ -107,7 +90,7 @@ def begin(
         facts,
         as_json,
         f"{name}: {spec.budget} in {reports:,} reports at most, from {people:,} people a round",
-        *(f"  {line}" for line in cohort.assumptions),
+        *(f"  {line}" for line in cohort.assumptions_of_reports),
         f"Ask in it: hazemap study ask {name} RECIPE",
     )
 
