@@ -24,7 +24,6 @@ suppress_warnings = ["config.cache"]
 
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 add_module_names = False
 
