@@ -144,6 +144,23 @@ def test_sizes_in_blocks_give_hardly_smaller_groups_than_sizes_one_by_one():
     assert 0.99 * (size - 1) <= smallest_group(laws, 60, 45, 4000) <= size - 1
 
 
+def test_rare_sizes_that_are_taken_together_change_no_group():
+    """As the reference page has it, which counts every size in blocks of a thousandth."""
+    for people, corrupt, missing in ((40, 4, 4), (130, 13, 13), (900, 90, 45), (10_000, 1_000, 1_000)):
+        laws = NeighbourProbabilities(people, corrupt, missing, True, people - missing - 1, people - 1)
+        for degree in (people // 8, people // 4, min(people - 1, 300)):
+            threshold, honest = laws.most_threshold(degree), people - corrupt
+            total, size = 0.0, 1
+            while size < honest:
+                last = min(size + size // 1000, honest)
+                total += (last - size + 1) * exp(min(0.0, log_chance(laws, degree, threshold, size, last)))
+                if total >= SECURITY:
+                    break
+                size = last + 1
+            expected = 1 if threshold < laws.least_threshold(degree) else min(size, honest)
+            assert smallest_group(laws, degree, threshold, people) == expected
+
+
 SITUATIONS = [
     (clients, Fraction(corrupt), Fraction(dropout), mode)
     for clients in (3, 5, 12, 50, 100, 333, 1000, 10_000)

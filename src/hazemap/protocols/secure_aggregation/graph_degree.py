@@ -85,6 +85,8 @@ def _choose(n: int, k: int) -> float:
 
 SECURITY = 2.0**-41
 """How likely each of two bad events may be at most, so that both together stay below 2⁻⁴⁰."""
+NEGLIGIBLE = SECURITY * 2.0**-60
+"""What is added to such a chance without a change in its 53 bits."""
 CORRECTNESS = 2.0**-20
 """How likely a round among honest people may fail at most."""
 
@@ -332,27 +334,35 @@ def smallest_group(laws: NeighbourProbabilities, degree: int, threshold: int, en
     hold n − D clients at least, and a client draws by itself: the bound holds in whatever order it asks them.
 
     The result is the first size s at which the union bound over sizes up to s passes 2⁻⁴¹; 1 unless condition 1 holds
-    but for 2⁻⁴¹. Sizes go in blocks of a thousandth, each counted at its worst: 10 ms for 10,000 clients. Blocks of a
-    twentieth come first: their bound is larger, so where it holds the finer one does.
+    but for 2⁻⁴¹. Sizes go in blocks of a thousandth, each counted at its worst: 2 ms for 10,000 clients. Blocks of a
+    twentieth come first: their bound is larger, so where it holds the finer one does. Sizes whose chances add up to
+    less than 2⁻¹⁰¹ by the larger bound are taken together as that.
     """
     enough = min(enough, laws.clients - laws.corrupt)
     if threshold < laws.least_threshold(degree):
         return 1
-    if _closed_below(laws, degree, threshold, enough, 20) == enough:
-        return enough
-    return _closed_below(laws, degree, threshold, enough, 1000)
+    found, rare = _closed_below(laws, degree, threshold, enough, 20)
+    return enough if found == enough else _closed_below(laws, degree, threshold, enough, 1000, rare)[0]
 
 
-def _closed_below(laws: NeighbourProbabilities, degree: int, threshold: int, enough: int, blocks: int) -> int:
-    """The first size at which the union bound passes 2⁻⁴¹, by blocks of such a part of a size; at most `enough`."""
-    honest, total, size = laws.clients - laws.corrupt, 0.0, 1
+def _closed_below(
+    laws: NeighbourProbabilities, degree: int, threshold: int, enough: int, blocks: int, rare: int = 0
+) -> tuple[int, int]:
+    """The first size at which the union bound passes 2⁻⁴¹, by blocks of such a part of a size; at most `enough`.
+
+    And the last size up to which it stays below 2⁻¹⁰¹, far less than its rounding. Who knows one (`rare`) passes it on.
+    """
+    honest, total, size, passed = laws.clients - laws.corrupt, NEGLIGIBLE if rare else 0.0, 1, rare
     while size < enough:
         last = min(size + size // blocks, honest)
-        total += (last - size + 1) * exp(min(0.0, log_chance(laws, degree, threshold, size, last)))
+        if last > rare:
+            total += (last - size + 1) * exp(min(0.0, log_chance(laws, degree, threshold, size, last)))
         if total >= SECURITY:
-            return size
+            return size, passed
+        if total < NEGLIGIBLE:
+            passed = last
         size = last + 1
-    return enough
+    return enough, passed
 
 
 def log_chance(laws: NeighbourProbabilities, degree: int, threshold: int, first: int, last: int) -> float:
