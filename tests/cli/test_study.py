@@ -32,6 +32,11 @@ def test_a_study_is_begun_looked_at_and_refused_in_words(hazemap, server):
     status = hazemap("study", "status", "spring", *reach, "--json").json
     assert (status["left"]["epsilon"], status["rounds"]) == ("2", [])
     assert "no round of spring has been answered" in hazemap("study", "results", "spring", *reach).err
+    stopped = hazemap("study", "stop", "spring", *reach)
+    assert (stopped.code, "after 0 rounds" in stopped.out) == (0, True)
+    assert "stopped by operator" in hazemap("study", "status", "spring", *reach).out
+    assert "asks nothing more" in hazemap("study", "ask", "spring", "words.json", *reach).err
     log = hazemap("study", "recipes", "--server", server)
-    assert (log.code, "policy words, version 1" in log.out, "1 entries, whole" in log.out) == (0, True, True)
-    assert httpx.get(f"{server}/v1/recipes").text.count("\n") == 1
+    assert (log.code, "policy words, version 1" in log.out, "2 entries, whole" in log.out) == (0, True, True)
+    assert "stop spring, of the analysis keyboard, after 0 rounds" in log.out
+    assert httpx.get(f"{server}/v1/recipes").text.count("\n") == 2

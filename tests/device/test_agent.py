@@ -178,6 +178,7 @@ def test_what_becomes_of_an_answer_is_on_the_log(store):
     for status, outcome, again in (
         (409, "the server took no more answers to this stage", True),
         (422, "the server did not accept an answer (HTTP 422)", False),
+        (410, "the server has stopped this study", False),
     ):
         room = Room(store, task(), nonce=str(status).encode() + bytes(29))
         http_transport = Scripted(work(room), answer(status), work(room), answer(204))

@@ -136,7 +136,8 @@ def status(
         f"{each.get('survivors', 0):,} people{_declined(each)}{': ' if each['reason'] else ''}{each['reason']}"
         for each in found["rounds"]
     ]
-    deliver(found, as_json, f"{name}, of the analysis {found['analysis']}: {left} left", *rounds)
+    ended = [f"  {found['reason']}, {found['stopped']}: nothing more is asked"] if found["stopped"] else []
+    deliver(found, as_json, f"{name}, of the analysis {found['analysis']}: {left} left", *ended, *rounds)
 
 
 @app.command(epilog="Example: [bold]hazemap study results spring --round 2 -o words.csv --token-file anna.token[/bold]")
@@ -156,6 +157,23 @@ def results(
         if not rounds:
             raise NotOpened(f"no round of {name} has been answered yet: `hazemap study status {name}` says why")
         _delivered(line, name, round_ or rounds[-1], confidence, output, as_json)
+
+
+@app.command(epilog="Example: [bold]hazemap study stop spring --token-file anna.token[/bold]")
+def stop(
+    name: Name,
+    token_file: TokenFile,
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+    as_json: AsJson = False,
+) -> None:
+    """Stop a study for good: nothing more is asked, and what was paid stays paid. Its answers can still be read."""
+    with operator(server, token_file, trust_certificate) as line:
+        study = line.study(name)
+        study.stop()
+        rounds = len(study.status()["rounds"])
+    facts = {"study": name, "state": "stopped", "rounds": rounds}
+    deliver(facts, as_json, f"{name} is stopped, after {rounds:,} rounds: no device is asked in it any more")
 
 
 @app.command(epilog="Example: [bold]hazemap study recipes --server https://maps.example[/bold]")
@@ -180,7 +198,9 @@ def recipes(
     head = checked(lines)
     entries = [json.loads(each) for each in lines]
     said = [
-        f"{each['time']}  {each['kind']} {each['name']}, version {each['version']}, {each['sha256'][:16]}…"
+        f"{each['time']}  stop {each['study']}, of the analysis {each['name']}, after {each['round']:,} rounds"
+        if each["kind"] == "stop"
+        else f"{each['time']}  {each['kind']} {each['name']}, version {each['version']}, {each['sha256'][:16]}…"
         + (f"  {each['study']} round {each['round']}, {each['people']:,} people" if each["study"] else "")
         for each in entries
     ]

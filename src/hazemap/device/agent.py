@@ -189,6 +189,8 @@ class Agent:
         """What became of an answer. A 409 may be about bytes that had arrived before, so the session stays open."""
         if 200 <= answer.status < 300:
             return self._answering.ended(work.session, SENT[Stage.UNMASK]) if step.last else ()
+        if answer.status == 410:
+            return self._answering.ended(work.session, "the server has stopped this study")
         if answer.status == 409:
             return self._answering.noted(work.session, "the server took no more answers to this stage")
         return self._answering.ended(work.session, f"the server did not accept an answer (HTTP {answer.status})")

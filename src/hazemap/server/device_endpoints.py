@@ -4,6 +4,7 @@ Thousands of devices ask every few seconds, so this is written to the ASGI inter
 but memory.
 """
 
+import asyncio
 import json
 import logging
 import re
@@ -109,7 +110,7 @@ class DeviceEndpoints:
             return
         seat = device.seats.get(bytes.fromhex(found[1]))
         if seat is None:
-            await complain(send, 409, "this session is over, or has no seat for this device: ask for work again")
+            await self._seatless(bytes.fromhex(found[1]), send)
             return
         try:
             await self._take(seat, bool(found[2]), receive, send)
@@ -121,6 +122,18 @@ class DeviceEndpoints:
             await complain(send, 422, str(error))
         except StoreError as error:
             await complain(send, 503, str(error), [(b"retry-after", b"30")])
+
+    async def _seatless(self, session: bytes, send: Send) -> None:
+        """Why a session has no seat for a device: it may be told for good that a study was stopped."""
+        try:
+            stopped = await asyncio.to_thread(self._coordinator.studies.stopped, session)
+        except StoreError as error:
+            await complain(send, 503, str(error), [(b"retry-after", b"30")])
+            return
+        if stopped is not None:
+            await complain(send, 410, stopped)
+            return
+        await complain(send, 409, "this session is over, or has no seat for this device: ask for work again")
 
     async def _work(self, device: Device, scope: Scope, send: Send) -> None:
         self._coordinator.metrics.polls += 1

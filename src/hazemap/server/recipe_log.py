@@ -14,6 +14,7 @@ from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.signed_policy import SignedPolicy
 from hazemap.server.hash_chain import HashChain, LogFormat, LogHead
 from hazemap.server.store import CampaignStore, Write, instant
+from hazemap.server.study_spec import StudySpec
 from hazemap.trust.device_tasks import Task
 
 FIELDS = ("seq", "time", "kind", "name", "version", "sha256", "study", "round", "people", "task", "previous")
@@ -56,6 +57,11 @@ class RecipeLog:
         """A policy begins to count."""
         policy = signed.policy
         values = instant(), "policy", policy.name, policy.version, policy_digest(policy).hex(), "", 0, 0, ""
+        await self._chain.append(*values, also=tuple(also))
+
+    async def stops(self, study: StudySpec, rounds: int, *also: Write) -> None:
+        """A study is stopped, after so many rounds: no recipe of it follows."""
+        values = instant(), "stop", study.analysis, 0, "", study.name, rounds, 0, ""
         await self._chain.append(*values, also=tuple(also))
 
     def lines(self, after: int) -> list[str]:

@@ -38,7 +38,7 @@ log = logging.getLogger("hazemap.server")
 RecipeJudge = Callable[[Recipe, ShippedPolicy, AggregatePrice], tuple[str, ...]]
 """Why a device that has told nothing yet would refuse a recipe, by its own code: the server runs no query itself."""
 
-_STUDY = "SELECT id, text, created FROM campaigns WHERE name = ? AND state = 'study'"
+_STUDY = "SELECT text, id, created, ended, reason FROM campaigns WHERE name = ? AND state = 'study'"
 _STUDIES = "SELECT name FROM campaigns WHERE state = 'study' ORDER BY created, name"
 _TAKEN = "SELECT state FROM campaigns WHERE name = ?"
 _NEW = "INSERT INTO campaigns (name, id, text, state, reason, created) VALUES (?, ?, ?, 'study', '', ?)"
@@ -51,6 +51,12 @@ _COLUMNS = "round, recipe, epsilon, delta, state, reason, created, ended"
 _ROUNDS = f"SELECT {_COLUMNS} FROM study_rounds WHERE study = ? ORDER BY round"  # noqa: S608 - columns of ours
 _OF_ANALYSIS = "SELECT epsilon, delta FROM study_rounds WHERE analysis = ? AND state <> 'refused' AND created > ?"
 _RUNNING = "SELECT study, round, recipe FROM study_rounds WHERE state = 'running' ORDER BY created"
+_STOP = "UPDATE campaigns SET ended = ?, reason = ? WHERE name = ? AND state = 'study' AND ended IS NULL"
+_SPENT = "UPDATE campaign_owners SET epsilon = ? WHERE campaign = ?"
+_STOPPED = (
+    "SELECT campaigns.name, campaigns.reason FROM shards JOIN campaigns ON campaigns.name = shards.campaign "
+    "WHERE shards.session = ? AND campaigns.state = 'study' AND campaigns.ended IS NOT NULL"
+)
 _ASK = (
     "INSERT INTO study_rounds (study, round, analysis, recipe, task, epsilon, delta, state, reason, created) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, 'running', '', ?)"
@@ -71,6 +77,16 @@ class Left(NamedTuple):
     epsilon: Fraction
     delta: Fraction
     reports: int
+
+
+class StoredStudy(NamedTuple):
+    """A study as it was ordered, and since when it is stopped, and by whom."""
+
+    spec: StudySpec
+    identifier: str
+    created: str
+    stopped: str | None
+    reason: str
 
 
 class StudyRound(NamedTuple):
@@ -99,6 +115,12 @@ class StudyHouse:
     metrics: Metrics
 
 
+@dataclass
+class _Running:
+    worker: RoundWorker
+    task: "asyncio.Task[None]"
+
+
 class Studies:
     """All studies of a server: rounds go on where they were when it is started again.
 
@@ -109,7 +131,7 @@ class Studies:
         self._house, self._judge = house, judge
         self.log = RecipeLog(house.store)
         self._ordering = ordering
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, _Running] = {}
 
     @property
     def asking(self) -> int:
@@ -119,15 +141,14 @@ class Studies:
     async def start(self) -> None:
         """Go on with every round that was running."""
         for name, round_, digest in self._house.store.read(_RUNNING):
-            spec, identifier, _ = self.study(name)
             log.info("%s goes on with round %d", name, round_)
-            self._run(spec, identifier, recipe_from(self.log.text(digest)), round_)
+            self._run(self.study(name), recipe_from(self.log.text(digest)), round_)
 
     async def stop(self) -> None:
         """Leave everything as it is stored."""
-        running = list(self._running.values())
-        for each in running:
-            each.cancel()
+        running = [each.task for each in self._running.values()]
+        for task in running:
+            task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
     async def accept(self, signed: SignedPolicy) -> str:
@@ -157,12 +178,15 @@ class Studies:
         Everything that speaks against it is raised before anything is charged or sent.
         """
         async with self._ordering:
-            spec, identifier, _ = await asyncio.to_thread(self.study, name)
+            study = await asyncio.to_thread(self.study, name)
+            spec = study.spec
             self._may(name, who)
             told = await asyncio.to_thread(self.rounds, name)
             for each in told:
                 if each.recipe == recipe.digest and each.state in ("running", "done"):
                     return each.round
+            if study.stopped is not None:
+                raise StudyTaken(f"the study {name!r} was {study.reason} on {study.stopped}: it asks nothing more")
             if name in self._running:
                 raise StudyTaken(f"the study {name!r} is being asked: wait until its round {told[-1].round} has ended")
             round_ = len(told) + 1
@@ -174,17 +198,49 @@ class Studies:
                 Write(KEEP, (recipe.digest, dumps(recipe))),
                 Write(_ASK, (*where, recipe.digest, task.digest.hex(), *price, instant())),
             )
-            self._run(spec, identifier, recipe, round_)
+            self._run(study, recipe, round_)
             return round_
+
+    async def end(self, name: str, who: Principal) -> None:
+        """Stop a study for good: on the disk, and on the public log, when this returns.
+
+        A round that is running ends without an answer. What was paid stays paid; what was not is the analyst's again.
+        """
+        async with self._ordering:
+            study = await asyncio.to_thread(self.study, name)
+            self._may(name, who)
+            if study.stopped is not None:
+                raise StudyTaken(f"the study {name!r} was {study.reason} on {study.stopped}: it is stopped already")
+            running = self._running.get(name)
+            if running is not None:
+                running.task.cancel()
+                await asyncio.gather(running.task, return_exceptions=True)
+                await running.worker.end("stopped", f"the study was stopped by {who.name}; what it has cost stays paid")
+                self._running.pop(name, None)
+                self._house.metrics.study_rounds[running.worker.state] += 1
+            paid = [each.epsilon for each in await asyncio.to_thread(self.rounds, name) if each.state != "refused"]
+            await self.log.stops(
+                study.spec,
+                len(paid),
+                Write(_STOP, (instant(), f"stopped by {who.name}", name)),
+                Write(_SPENT, (str(sum(paid, Fraction(0))), name)),
+            )
+            log.info("%s is stopped by %s", name, who.name)
+
+    def stopped(self, session: bytes) -> str | None:
+        """What a device is told that answers in a session of a study that was stopped; None for any other."""
+        for name, reason in self._house.store.read(_STOPPED, session):
+            return f"the study {name!r} was {reason}: this session is over, and no other one follows"
+        return None
 
     def all(self) -> list[str]:
         """The names of all studies, the oldest first."""
         return [str(name) for (name,) in self._house.store.read(_STUDIES)]
 
-    def study(self, name: str) -> tuple[StudySpec, str, str]:
-        """A study, its identifier and when it began."""
-        for identifier, text, created in self._house.store.read(_STUDY, name):
-            return study_from(text), identifier, created
+    def study(self, name: str) -> StoredStudy:
+        """A study; `UnknownStudy` where there is none."""
+        for text, *rest in self._house.store.read(_STUDY, name):
+            return StoredStudy(study_from(text), *rest)
         raise UnknownStudy(f"the server knows no study {name!r:.70}")
 
     def rounds(self, name: str) -> list[StudyRound]:
@@ -195,7 +251,12 @@ class Studies:
         ]
 
     def left(self, spec: StudySpec) -> Left:
-        """What a study may still cost, under its own limit and the one that the policy gives its analysis."""
+        """What a study may still cost, under its own limit and the one that the policy gives its analysis.
+
+        Nothing, once it is stopped.
+        """
+        if self.study(spec.name).stopped is not None:
+            return Left(Fraction(0), Fraction(0), 0)
         policy = self._policy()
         budget = policy.analysis(spec.analysis)
         if budget is None:
@@ -264,17 +325,20 @@ class Studies:
             )
         return held[-1].policy
 
-    def _run(self, spec: StudySpec, identifier: str, recipe: Recipe, round_: int) -> None:
-        house, task = self._house, spec.task(recipe, round_)
+    def _run(self, study: StoredStudy, recipe: Recipe, round_: int) -> None:
+        house, spec = self._house, study.spec
+        task = spec.task(recipe, round_)
         devices = DeviceRounds(spec, house.store, house.enrolled, house.seating, house.pool, house.pace)
-        account = CampaignCharge(house.ledger, spec.analysis, f"study {spec.name} {identifier} round {round_}")
+        account = CampaignCharge(house.ledger, spec.analysis, f"study {spec.name} {study.identifier} round {round_}")
         worker = RoundWorker(devices, task, account, spec.charge(recipe), house.store)
         running = asyncio.get_running_loop().create_task(worker.run(), name=f"{spec.name} {round_}")
-        self._running[spec.name] = running
+        self._running[spec.name] = _Running(worker, running)
         running.add_done_callback(lambda done: self._ended(spec.name, worker, done))
 
     def _ended(self, name: str, worker: RoundWorker, task: "asyncio.Task[None]") -> None:
-        if not task.cancelled() and task.exception():
+        if task.cancelled():  # by whoever stops the server, or the study
+            return
+        if task.exception():
             return  # the store or the ledger cannot be used: the round is stuck until the server is started again
         with suppress(KeyError):
             del self._running[name]

@@ -55,6 +55,12 @@ def study_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
             await audit.record(who, "study read", f"{name} {round_}", "done")
         return JSONResponse(found)
 
+    async def stop(request: Request, who: Principal) -> Response:
+        name = request.path_params["name"]
+        async with audit.recorded(who, "study stop", name):
+            await studies.end(name, who)
+        return Response(status_code=204)
+
     async def log(request: Request) -> Response:
         after = request.query_params.get("after", "0")
         if not after.isascii() or not after.isdigit() or len(after) > 15:
@@ -73,6 +79,7 @@ def study_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
         Route("/v1/studies/{name}", guard.only(one, operator, analyst, auditor), methods=["GET"]),
         Route("/v1/studies/{name}/rounds", guard.only(ask, operator, analyst), methods=["POST"]),
         Route("/v1/studies/{name}/rounds/{round}", guard.only(answer, operator, analyst), methods=["GET"]),
+        Route("/v1/studies/{name}/stop", guard.only(stop, operator, analyst), methods=["POST"]),
         Route("/v1/recipes", guard.anybody(log), methods=["GET"]),
         Route("/v1/recipes/{digest}", guard.anybody(text), methods=["GET"]),
     ]

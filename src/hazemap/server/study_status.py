@@ -12,12 +12,15 @@ _ANSWER = "SELECT answer FROM exchanges WHERE campaign = ? AND round = ?"
 
 def study_status(studies: Studies, store: CampaignStore, name: str) -> dict[str, Any]:
     """All about one study, but the answers."""
-    spec, _, created = studies.study(name)
+    spec, _, created, stopped, reason = studies.study(name)
     left, shards = studies.left(spec), shards_of_rounds(store, name)
     return {
         "name": spec.name,
         "analysis": spec.analysis,
         "created": created,
+        "state": "open" if stopped is None else "stopped",
+        "stopped": stopped,
+        "reason": reason,
         "budget": {"epsilon": str(spec.epsilon), "delta": str(spec.delta), "reports": spec.reports},
         "left": {"epsilon": str(left.epsilon), "delta": str(left.delta), "reports": left.reports},
         "people": spec.cohort.people,

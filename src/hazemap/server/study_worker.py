@@ -56,10 +56,14 @@ class RoundWorker:
         except Exception as error:
             log.exception("%s: a bug in hazemap", self.task.campaign)
             self.state, reason = "failed", f"a bug in hazemap ({type(error).__name__}); the server's log says where"
+        await self.end(self.state, reason)
+
+    async def end(self, state: str, reason: str) -> None:
+        """Note what became of it, and forget what was not opened."""
         where = self.task.campaign, self.task.round
-        ended = Write(_END, (self.state, reason, instant(), *where))
+        self.state, ended = state, Write(_END, (state, reason, instant(), *where))
         await self.store.write(ended, Write(_FORGET, where), Write(_LOST, where))
-        log.info("%s, round %d: %s %s", *where, self.state, reason)
+        log.info("%s, round %d: %s %s", *where, state, reason)
 
     async def _asked(self) -> None:
         if await asyncio.to_thread(self.store.read, _ANSWERED, self.task.campaign, self.task.round):

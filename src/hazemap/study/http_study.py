@@ -87,6 +87,10 @@ class HttpStudy:
         answer: Answer = loads(found["answer"])
         return answer
 
+    def stop(self) -> None:
+        """Let no further question through; what was paid stays paid."""
+        self._asked("POST", f"/v1/studies/{self.name}/stop")
+
     def round(self, round_: int) -> dict[str, Any]:
         """A round as the server describes it."""
         found: dict[str, Any] = self._asked("GET", f"/v1/studies/{self.name}/rounds/{round_}")
@@ -103,7 +107,7 @@ class HttpStudy:
                 "again; what was begun goes on"
             ) from error
         if reply.is_success:
-            return reply.json()
+            return reply.json() if reply.content else None
         try:
             message = str(reply.json()["error"])
         except (ValueError, KeyError, TypeError):

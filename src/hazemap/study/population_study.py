@@ -13,7 +13,7 @@ from hazemap.noisy_queries import Answer
 from hazemap.privacy.random_stream import Stream
 from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.recipe import Recipe
-from hazemap.study.study_budget import StudyBudget
+from hazemap.study.study_budget import NOTHING, StudyBudget
 from hazemap.trust.randomised_reports import debiased
 from hazemap.trust.recipe_terms import price_of_sum, randomiser_of
 
@@ -40,6 +40,7 @@ class PopulationStudy:
     stream: Stream = field(default_factory=Stream.from_os)
     _answers: dict[str, Answer] = field(default_factory=dict)
     _left: StudyBudget | None = None
+    _stopped: bool = False
 
     def assumptions(self) -> tuple[str, ...]:
         """What the promise to its people assumes."""
@@ -47,6 +48,8 @@ class PopulationStudy:
 
     def left(self) -> StudyBudget:
         """What it may still spend."""
+        if self._stopped:
+            return NOTHING
         if self._left is None:
             budget = self.policy.analysis(self.analysis)
             if budget is None:
@@ -55,10 +58,16 @@ class PopulationStudy:
             self._left = StudyBudget(budget.epsilon, budget.delta, budget.reports)
         return self._left
 
+    def stop(self) -> None:
+        """Let no further question through."""
+        self._stopped = True
+
     def ask(self, recipe: Recipe) -> Answer:
         """The answer to a recipe: asked, and paid, once."""
         if recipe.digest in self._answers:
             return self._answers[recipe.digest]
+        if self._stopped:
+            raise InputError(f"this study of {self.analysis} was stopped: it asks nothing more")
         if recipe.analysis != self.analysis:
             raise InputError(f"the recipe {recipe.id} is of {recipe.analysis}, but this study is of {self.analysis}")
         left, law = self.left().after(recipe), randomiser_of(recipe)

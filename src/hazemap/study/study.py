@@ -41,6 +41,9 @@ class StudyTrust(Protocol):
     def ask(self, recipe: Recipe) -> Answer:
         """The answer to a recipe; the same one, for nothing, where it was asked before."""
 
+    def stop(self) -> None:
+        """Let no further question through."""
+
 
 @dataclass(frozen=True)
 class RecipePrices:
@@ -105,6 +108,14 @@ class Study:
         answered, with the reasons that devices gave.
         """
         return tabled(recipe, self.trust.ask(recipe), self.trust.assumptions(), confidence)
+
+    def stop(self) -> None:
+        """Stop the study for good: no further question is let through, by nobody.
+
+        What was paid stays paid, and answers can be read as before. A round that is running ends without an answer.
+        `InputError` where it is somebody else's, or stopped already.
+        """
+        self.trust.stop()
 
     def run(self, algorithm: Algorithm[T]) -> T:
         """Let an algorithm ask, round after round: `FrequentSequences`, `HeavyHitters`, `Refine`, or one of your own.

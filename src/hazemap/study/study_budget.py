@@ -31,3 +31,7 @@ class StudyBudget:
                 f"report, but this study has {self} left: state a lower price, or end here"
             )
         return StudyBudget(epsilon, delta, self.reports - 1)
+
+
+NOTHING = StudyBudget(Fraction(0), Fraction(0), 0)
+"""What a study has left that was stopped."""
