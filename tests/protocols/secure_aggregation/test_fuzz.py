@@ -22,12 +22,13 @@ from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation import messages
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
 from hazemap.protocols.secure_aggregation.client import Client
+from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.client_checkpoint import ClientState
 from hazemap.protocols.secure_aggregation.messages import LETTER, Stage, decode
 from hazemap.protocols.secure_aggregation.modular_packing import pack, unpack
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE, is_share, join, split
-from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap, TlsReader, TlsWriter
+from hazemap.protocols.tls_encoding import TlsReader, TlsWriter
 
 from .people import Anything, Session, dice, session
 

@@ -9,6 +9,7 @@ import pytest
 
 from hazemap.errors import CodecError, NotOpened, Refused
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal
+from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.messages import (
     Assent,
     Keys,
@@ -23,7 +24,6 @@ from hazemap.protocols.secure_aggregation.messages import (
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE, split
 from hazemap.protocols.secure_aggregation.signing_identities import assent_statement, keys_statement, masked_statement
-from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap
 
 from .people import STAGES, Session, dice, session
 

@@ -10,6 +10,7 @@ import pytest
 from hazemap.errors import CodecError, Refused
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
+from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.messages import (
     Assents,
     Inbox,
@@ -27,7 +28,6 @@ from hazemap.protocols.secure_aggregation.messages import (
 from hazemap.protocols.secure_aggregation.minimum_parameters import MinimumParameters
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.protocols.secure_aggregation.signing_identities import assent_statement, keys_statement, masked_statement
-from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap
 
 from .people import Session, session
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hazemap.errors import CodecError
 from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.messages import (
     LETTER,
     MESSAGES,
@@ -30,7 +31,6 @@ from hazemap.protocols.secure_aggregation.messages import (
 )
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE
-from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap
 
 
 def some(length: int) -> st.SearchStrategy[bytes]:

@@ -23,6 +23,7 @@ from hazemap.protocols.secure_aggregation import prime_field as fields
 from hazemap.protocols.secure_aggregation import shamir_sharing as shamir
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal
 from hazemap.protocols.secure_aggregation.client import Client
+from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.enrolment_proof import (
     CHALLENGE,
     Challenge,
@@ -48,7 +49,7 @@ from hazemap.protocols.secure_aggregation.signing_identities import (
     keys_statement,
     masked_statement,
 )
-from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap, TlsWriter
+from hazemap.protocols.tls_encoding import TlsWriter
 
 FOLDER = Path(__file__).parents[2] / "vectors" / "secure_aggregation"
 SEED = sha256(b"the seed of a ring").digest()

@@ -13,6 +13,7 @@ from hazemap.errors import CodecError, InputError, Refused
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation.authenticated_encryption import associated, seal, unseal
+from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.client_checkpoint import DEALS, HOLDS, SHARED, ClientState, KnownPeer
 from hazemap.protocols.secure_aggregation.key_agreement import (
     KeyPair,
@@ -59,7 +60,6 @@ from hazemap.protocols.secure_aggregation.signing_identities import (
     masked_statement,
     verified,
 )
-from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap
 
 LOG = logging.getLogger("hazemap.protocols.secure_aggregation")
 

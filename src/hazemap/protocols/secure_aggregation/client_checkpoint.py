@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, NamedTuple, Self
 
 from hazemap.errors import CodecError, InputError
+from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.messages import Numbers, Stage
 from hazemap.protocols.secure_aggregation.session_parameters import Hash, Terms
 from hazemap.protocols.secure_aggregation.shamir_sharing import SHARE
-from hazemap.protocols.secure_aggregation.tls_encoding import (
-    Bitmap,
+from hazemap.protocols.tls_encoding import (
     Form,
     Structure,
     TlsReader,

@@ -20,11 +20,11 @@ from hazemap.errors import CodecError
 from hazemap.protocols.secure_aggregation import authenticated_encryption as sealing
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation import shamir_sharing as shamir
+from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.key_agreement import KEY
 from hazemap.protocols.secure_aggregation.session_parameters import Hash, Terms
 from hazemap.protocols.secure_aggregation.signing_identities import SIGNATURE
-from hazemap.protocols.secure_aggregation.tls_encoding import (
-    Bitmap,
+from hazemap.protocols.tls_encoding import (
     Form,
     Structure,
     TlsReader,

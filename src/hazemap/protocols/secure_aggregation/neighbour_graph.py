@@ -23,10 +23,10 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hazemap.arrays import Ints
 from hazemap.errors import InputError, Refused
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
+from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.messages import Neighbours, Peer
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.protocols.secure_aggregation.signing_identities import keys_statement, verified
-from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap
 
 
 def commitment(seed: bytes) -> bytes:

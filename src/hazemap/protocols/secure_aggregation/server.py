@@ -9,6 +9,7 @@ import numpy as np
 from hazemap.arrays import Bools, Ints
 from hazemap.errors import CodecError, InputError, NotOpened, Refused
 from hazemap.protocols.secure_aggregation import merkle_roster as rosters
+from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 from hazemap.protocols.secure_aggregation.key_agreement import KeyPair
 from hazemap.protocols.secure_aggregation.messages import (
     LETTER,
@@ -40,7 +41,6 @@ from hazemap.protocols.secure_aggregation.signing_identities import (
     masked_statement,
     verified,
 )
-from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap
 from hazemap.protocols.secure_aggregation.unmasking import Opened, Unmasking
 
 LOG = logging.getLogger("hazemap.protocols.secure_aggregation")

@@ -9,7 +9,14 @@ from typing import Annotated, Self
 
 from hazemap.errors import CodecError, InputError
 from hazemap.privacy.distributed_noise import DistributedNoise, NoAddedNoise
-from hazemap.protocols.secure_aggregation.tls_encoding import Form, Structure, TlsReader, TlsWriter, fixed, number
+from hazemap.protocols.tls_encoding import (
+    Form,
+    Structure,
+    TlsReader,
+    TlsWriter,
+    fixed,
+    number,
+)
 
 HASH = 32
 Hash = Annotated[bytes, fixed(HASH)]

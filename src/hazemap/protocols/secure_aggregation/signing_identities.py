@@ -13,7 +13,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hazemap.errors import CodecError
-from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap
+from hazemap.protocols.secure_aggregation.client_bitmap import Bitmap
 
 KEY = 32
 SIGNATURE = 64

@@ -1,18 +1,16 @@
-"""How messages are written: the presentation language of TLS (RFC 8446, section 3), and a bitmap of clients.
+"""How messages are written: the presentation language of TLS (RFC 8446, section 3).
 
 Numbers are big-endian uint8, uint16, uint32; `opaque` is bytes after their length. Each value has one encoding, and
 a reader refuses everything else with `CodecError`: bytes that are missing, bytes left over, lengths that do not fit.
 """
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from enum import IntEnum
 from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple, Self, get_type_hints
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, NamedTuple, Protocol, Self, get_type_hints
 
 from hazemap.errors import CodecError, InputError
 
@@ -118,6 +116,11 @@ class TlsReader:
         _ascending(values, CodecError)
         return values
 
+    @property
+    def left(self) -> int:
+        """How many bytes are not read yet."""
+        return len(self._data) - self._place
+
     def end(self) -> None:
         """CodecError unless everything was read."""
         if self._place != len(self._data):
@@ -146,9 +149,34 @@ def fixed(length: int) -> Form:
     return Form(lambda writer, data: writer.fixed(data, length), lambda reader: reader.fixed(length))
 
 
-def opaque(width: int) -> Form:
-    """Bytes after their length, which is a number of `width` bytes."""
-    return Form(lambda writer, data: writer.opaque(data, width), lambda reader: reader.opaque(width))
+def opaque(width: int, least: int = 0) -> Form:
+    """Bytes after their length, which is a number of `width` bytes and not below `least`."""
+
+    def write(writer: TlsWriter, data: bytes) -> TlsWriter:
+        if len(data) < least:
+            raise InputError(f"a field has at least {least} bytes, not {len(data)}")
+        return writer.opaque(data, width)
+
+    def read(reader: TlsReader) -> bytes:
+        data = reader.opaque(width)
+        if len(data) < least:
+            raise CodecError(f"a field has at least {least} bytes, not {len(data)}")
+        return data
+
+    return Form(write, read)
+
+
+def code(names: type[IntEnum], width: int) -> Form:
+    """One of the numbers that have a name, in `width` bytes; CodecError for any other."""
+
+    def read(reader: TlsReader) -> IntEnum:
+        value = reader.number(width)
+        try:
+            return names(value)
+        except ValueError:
+            raise CodecError(f"{value} is no {names.__name__}") from None
+
+    return Form(lambda writer, value: writer.number(names(value), width), read)
 
 
 def numbered(length: int) -> Form:
@@ -159,6 +187,7 @@ def numbered(length: int) -> Form:
 class Structure:
     """A dataclass whose fields say how they are written: `Annotated[bytes, fixed(32)]`, one after another.
 
+    >>> from dataclasses import dataclass
     >>> from typing import Annotated
     >>> @dataclass(frozen=True)
     ... class Letter(Structure):
@@ -198,64 +227,47 @@ class Structure:
         return found
 
 
-def part(class_: "type[Structure] | type[Bitmap]") -> Form:
+class Written(Protocol):
+    """What writes itself, and whose class reads it."""
+
+    def write(self, writer: TlsWriter) -> object:
+        """Put it after what is written."""
+
+    @classmethod
+    def read(cls, reader: TlsReader) -> Self:
+        """What `write` wrote."""
+
+
+def vector(class_: type[Written], width: int) -> Form:
+    """Values one after another, after how many bytes they are together (a number of `width` bytes)."""
+
+    def write(writer: TlsWriter, values: tuple[Written, ...]) -> TlsWriter:
+        inner = TlsWriter()
+        for value in values:
+            value.write(inner)
+        return writer.opaque(inner.done(), width)
+
+    return Form(write, lambda reader: _all(class_, TlsReader(reader.opaque(width))))
+
+
+def rest(class_: type[Written]) -> Form:
+    """Values one after another to the end of the message: it must be the last field."""
+
+    def write(writer: TlsWriter, values: tuple[Written, ...]) -> TlsWriter:
+        for value in values:
+            value.write(writer)
+        return writer
+
+    return Form(write, lambda reader: _all(class_, reader))
+
+
+def _all(class_: type[Written], reader: TlsReader) -> tuple[Written, ...]:
+    found = []
+    while reader.left:
+        found.append(class_.read(reader))
+    return tuple(found)
+
+
+def part(class_: type[Written]) -> Form:
     """A structure within another."""
     return Form(lambda writer, value: value.write(writer), class_.read)
-
-
-@dataclass(frozen=True)
-class Bitmap:
-    """Some of `size` clients: client i is bit 7 − i mod 8 of byte ⌊i/8⌋, and the bits left over are zero.
-
-    >>> some = Bitmap.of(10, [0, 9])
-    >>> some.bits.hex(), len(some), 9 in some, 8 in some, some.positions().tolist()
-    ('8040', 2, True, False, [0, 9])
-    """
-
-    size: int
-    bits: bytes
-
-    def __post_init__(self) -> None:
-        if self.size < 0 or len(self.bits) != (self.size + 7) // 8:
-            raise InputError(f"{self.size} clients are {(self.size + 7) // 8} bytes of bits, not {len(self.bits)}")
-        spare = -self.size % 8
-        if spare and self.bits[-1] & ((1 << spare) - 1):
-            raise InputError(f"after {self.size} clients a bit is set for one that there is not")
-
-    @classmethod
-    def of(cls, size: int, positions: Iterable[int] | NDArray[np.int64]) -> "Bitmap":
-        """The bitmap of these positions."""
-        marks = np.zeros(size, dtype=bool)
-        marks[np.fromiter(positions, dtype=np.int64)] = True
-        return cls(size, np.packbits(marks).tobytes())
-
-    def marks(self) -> NDArray[np.bool_]:
-        """Whether each client is in it, bool[size]."""
-        return np.unpackbits(np.frombuffer(self.bits, dtype=np.uint8), count=self.size).astype(bool)
-
-    def positions(self) -> NDArray[np.int64]:
-        """Who is in it, ascending."""
-        return np.flatnonzero(self.marks())
-
-    def __len__(self) -> int:
-        return int.from_bytes(self.bits, "big").bit_count()
-
-    def __contains__(self, position: object) -> bool:
-        return (
-            isinstance(position, int)
-            and 0 <= position < self.size
-            and bool(self.bits[position >> 3] >> (7 - (position & 7)) & 1)
-        )
-
-    def write(self, writer: TlsWriter) -> None:
-        """uint32 size, then the bits."""
-        writer.number(self.size, 4).fixed(self.bits, len(self.bits))
-
-    @classmethod
-    def read(cls, reader: TlsReader) -> "Bitmap":
-        """What `write` wrote."""
-        size = reader.number(4)
-        try:
-            return cls(size, reader.fixed((size + 7) // 8))
-        except InputError as error:
-            raise CodecError(f"this bitmap is not written as it should be: {error}") from error

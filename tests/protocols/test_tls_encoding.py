@@ -1,10 +1,13 @@
-import numpy as np
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Annotated
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.errors import CodecError, InputError
-from hazemap.protocols.secure_aggregation.tls_encoding import Bitmap, TlsReader, TlsWriter
+from hazemap.protocols.tls_encoding import Structure, TlsReader, TlsWriter, code, opaque, rest, vector
 
 
 @given(
@@ -95,27 +98,35 @@ def test_a_writer_does_not_write_what_it_could_not_read():
             write(TlsWriter())
 
 
-@given(st.lists(st.booleans(), max_size=70))
-def test_a_bitmap_is_a_set_of_positions(marks):
-    positions = [i for i, mark in enumerate(marks) if mark]
-    bitmap = Bitmap.of(len(marks), positions)
-    assert bitmap.positions().tolist() == positions and len(bitmap) == len(positions)
-    assert bitmap.marks().tolist() == marks
-    assert [i in bitmap for i in range(-1, len(marks) + 9)] == [False, *marks, *[False] * 9]
-    writer = TlsWriter()
-    bitmap.write(writer)
-    reader = TlsReader(writer.done())
-    assert Bitmap.read(reader) == bitmap
-    reader.end()
-    assert Bitmap.of(len(marks), np.array(positions, dtype=np.int64)) == bitmap
+class Colour(IntEnum):
+    RED = 1
 
 
-def test_a_bit_for_somebody_who_is_not_there_is_refused():
-    with pytest.raises(InputError):
-        Bitmap(9, b"\x00\x40")
-    with pytest.raises(InputError):
-        Bitmap(9, b"\x00")
+@dataclass(frozen=True)
+class Word(Structure):
+    text: Annotated[bytes, opaque(1, least=1)]
+
+
+@dataclass(frozen=True)
+class Sentence(Structure):
+    colour: Annotated[Colour, code(Colour, 1)]
+    first: Annotated[tuple[Word, ...], vector(Word, 2)]
+    words: Annotated[tuple[Word, ...], rest(Word)]
+
+
+def test_a_vector_has_the_bytes_that_it_says_and_the_last_one_all_that_are_left():
+    written = Sentence(Colour.RED, (Word(b"ab"), Word(b"c")), (Word(b"d"),))
+    assert written.to_bytes().hex() == "01" + "0005" + "026162" + "0163" + "0164"
+    assert Sentence.from_bytes(written.to_bytes()) == written
+    assert Sentence.from_bytes(bytes.fromhex("010000")) == Sentence(Colour.RED, (), ())
+
+
+@pytest.mark.parametrize(
+    "data",
+    ["02000000", "0100", "010001", "01000100", "0100020261", "010000" + "00", "010000" + "0261"],
+)
+def test_a_vector_that_ends_within_a_value_an_unknown_code_or_an_empty_field_are_refused(data):
     with pytest.raises(CodecError):
-        Bitmap.read(TlsReader(bytes.fromhex("000000090001")))
-    with pytest.raises(CodecError):
-        Bitmap.read(TlsReader(b"\xff\xff\xff\xff\0"))
+        Sentence.from_bytes(bytes.fromhex(data))
+    with pytest.raises(InputError, match="at least 1"):
+        Word(b"").to_bytes()
