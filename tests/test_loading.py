@@ -111,6 +111,27 @@ def test_a_changed_inner_loop_or_constant_is_never_answered_by_old_machine_code(
     assert run(tmp_path, first) == (21, True)
 
 
+TWO_INSTRUCTIONS = """
+from llvmlite import ir
+from numba.extending import intrinsic
+from hazemap.jit import compiled
+
+@intrinsic
+def instruction(_, x):
+    return x(x), lambda _, builder, signature, values: builder.mul(values[0], ir.Constant(ir.IntType(64), {factor}))
+
+@compiled
+def outer(x):
+    return instruction(x)
+"""
+
+
+def test_a_changed_instruction_is_never_answered_by_old_machine_code(tmp_path, folder):
+    assert run(tmp_path, TWO_INSTRUCTIONS.format(factor=2)) == (20, False)
+    assert run(tmp_path, TWO_INSTRUCTIONS.format(factor=2)) == (20, True)
+    assert run(tmp_path, TWO_INSTRUCTIONS.format(factor=3)) == (30, False)
+
+
 def test_machine_code_that_nobody_ran_for_long_is_deleted(tmp_path, folder):
     run(tmp_path, TWO_LOOPS.format(constant="SHIFT = 1", factor=2))
     kept = sorted(folder.glob("*.nb?"))

@@ -7,6 +7,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
 
 
 def consecutive(begin: Ints, count: Ints) -> Ints:

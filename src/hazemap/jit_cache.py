@@ -22,14 +22,16 @@ import llvmlite
 import numba
 import numpy as np
 import platformdirs
+from llvmlite import ir
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}
 VERSIONS = (sys.version, np.__version__, numba.__version__, llvmlite.__version__, OPTIONS)
-VERSIONED = {"builtins", "math", "numba", "numpy"}
+VERSIONED = {"builtins", "llvmlite", "math", "numba", "numpy", "typing"}
 """Packages whose functions are what their versions say."""
 
 PATIENCE = 2.0
@@ -75,6 +77,7 @@ def digest(function: Any) -> str:
 def _made_from(value: Any, above: tuple[Any, ...]) -> Any:
     """What a value in the source of a loop stands for, as something of which the `repr` says all; or a TypeError."""
     value = value.py_func if isinstance(value, Dispatcher) else value
+    value = value._defn if isinstance(value, _Intrinsic) else value
     kind: str = type(value).__name__
     what: Any = None
     if (getattr(value, "__module__", None) or "").partition(".")[0] in VERSIONED and hasattr(value, "__name__"):
@@ -88,7 +91,9 @@ def _made_from(value: Any, above: tuple[Any, ...]) -> Any:
     elif isinstance(value, frozenset | dict):
         parts = value.items() if isinstance(value, dict) else value
         what = sorted(repr(_made_from(part, above)) for part in parts)
-    elif value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic | np.dtype):
+    elif value is None or isinstance(
+        value, bool | int | float | complex | str | bytes | np.generic | np.dtype | ir.Type
+    ):
         what = repr(value)
     elif isinstance(value, type) and issubclass(value, Exception):
         what = value.__module__, value.__qualname__
