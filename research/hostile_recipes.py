@@ -13,7 +13,8 @@ from hazemap import codec
 from hazemap.device.query_sandbox import Event
 from hazemap.device.recipe_account import reasons_against
 from hazemap.device.recipe_answer import reported_bin
-from hazemap.device.recipe_check import admit, report_request
+from hazemap.device.recipe_check import admit, sum_price
+from hazemap.device.report_request import ReportRequest
 from hazemap.errors import Refused
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
@@ -24,7 +25,6 @@ from hazemap.recipes.query_class import AnyQueryOverFields, StreamFieldName
 from hazemap.recipes.recipe_file import EXAMPLE, recipe_from_toml
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import Task
-from hazemap.trust.recipe_terms import price_of_sum
 
 MOST = Fraction(1_000)
 POLICY = example()
@@ -145,8 +145,8 @@ def answered(found: Task, terms: SessionParameters, person: OnePerson) -> tuple[
     if recipe is None or law is None:
         raise Refused("this task asks no recipe")
     admitted = admit(recipe, POLICY)
-    price = price_of_sum(law, terms.noise.parties, recipe.delta)
-    request = replace(report_request(recipe, admitted, price, terms.session), cohort=terms.survivors)
+    price = sum_price(recipe, law, terms.noise.parties, POLICY.accounting)
+    request = replace(ReportRequest.of(recipe, admitted.touched, price, terms.session), cohort=terms.survivors)
     for reason in reasons_against(request, POLICY, NOW):
         return f"refused: {reason}", 0
     place = reported_bin(recipe, admitted, POLICY, person, Stream.from_os())

@@ -20,7 +20,7 @@ _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 
 @dataclass(frozen=True)
-class FieldType:
+class AdmittedTypes:
     """What an annotation admits: a union of plain types, classes, protocols, one type of array and one of tuple.
 
     `items` are the kinds of a tuple's items, `repeated` whether there is one for all of them.
@@ -33,15 +33,15 @@ class FieldType:
     classes: tuple[type, ...] = ()
     protocols: tuple[type, ...] = ()
     array: str | None = None
-    items: "tuple[FieldType, ...] | None" = None
+    items: "tuple[AdmittedTypes, ...] | None" = None
     repeated: bool = False
     anything: bool = False
 
-    def __or__(self, other: "FieldType") -> "FieldType":
+    def __or__(self, other: "AdmittedTypes") -> "AdmittedTypes":
         """What either admits."""
         if (self.items is not None and other.items is not None) or (self.array and other.array):
             raise TypeError("an annotation has one type of tuple and one type of array")
-        return FieldType(
+        return AdmittedTypes(
             self.plain | other.plain,
             self.classes + other.classes,
             self.protocols + other.protocols,
@@ -60,11 +60,11 @@ class FieldType:
         return " or ".join(words) or "anything"
 
 
-ANYTHING = FieldType(anything=True)
+ANYTHING = AdmittedTypes(anything=True)
 
 
 @cache
-def kind_of(annotation: Any) -> FieldType:
+def kind_of(annotation: Any) -> AdmittedTypes:
     """What an annotation admits; `TypeError` for one that nothing could be decoded by."""
     if annotation is Any:
         return ANYTHING
@@ -76,24 +76,26 @@ def kind_of(annotation: Any) -> FieldType:
         return kind
     if origin is tuple:
         repeated = len(arguments) == 2 and arguments[1] is Ellipsis
-        return FieldType(items=tuple(kind_of(each) for each in arguments[: 1 if repeated else None]), repeated=repeated)
+        return AdmittedTypes(
+            items=tuple(kind_of(each) for each in arguments[: 1 if repeated else None]), repeated=repeated
+        )
     if origin is np.ndarray:
-        return FieldType(array=np.dtype(get_args(arguments[1])[0]).name)
+        return AdmittedTypes(array=np.dtype(get_args(arguments[1])[0]).name)
     return _of_class(annotation if origin is None else origin)
 
 
-def _of_class(annotation: Any) -> FieldType:
+def _of_class(annotation: Any) -> AdmittedTypes:
     if annotation in _PLAIN:
-        return FieldType(plain=frozenset({annotation}))
+        return AdmittedTypes(plain=frozenset({annotation}))
     if getattr(annotation, "_is_protocol", False):
-        return FieldType(protocols=(annotation,))
+        return AdmittedTypes(protocols=(annotation,))
     if isinstance(annotation, type) and (is_dataclass(annotation) or issubclass(annotation, Enum)):
-        return FieldType(classes=(annotation,))
+        return AdmittedTypes(classes=(annotation,))
     raise TypeError(f"nothing is decoded as {annotation!r}")
 
 
 @cache
-def kinds_of(class_: Any) -> dict[str, FieldType]:
+def kinds_of(class_: Any) -> dict[str, AdmittedTypes]:
     """What each field of a dataclass admits, by name in ascending order."""
     hints = get_type_hints(class_)
     return {name: kind_of(hints[name]) for name in sorted(field.name for field in fields(class_))}
@@ -114,7 +116,7 @@ def check_fields(thing: Any) -> None:
             )
 
 
-def _fits(value: Any, kind: FieldType) -> bool:
+def _fits(value: Any, kind: AdmittedTypes) -> bool:
     if kind.anything or kind.array or kind.protocols or type(value) in kind.plain:
         return True
     if float in kind.plain and isinstance(value, float | int) and not isinstance(value, bool):

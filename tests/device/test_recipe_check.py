@@ -1,6 +1,7 @@
 """A recipe from the file to the bin: checked against a policy, run over the events that a device keeps."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,14 +10,16 @@ from hazemap.device import enrolment
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.event_store import PLACE_FIELDS, ApprovedStreams, EventStore
 from hazemap.device.query_sandbox import QuerySandbox
-from hazemap.device.recipe_check import admit, check_recipe, report_request
+from hazemap.device.recipe_check import admit, check_recipe, sum_price
+from hazemap.device.report_request import ReportRequest
 from hazemap.device.row_store import PersonRows, Rows
 from hazemap.errors import Refused
+from hazemap.privacy.local_randomisers import Asymmetric
 from hazemap.recipes.event_stream import EventStream
+from hazemap.recipes.policy import Accounting
 from hazemap.recipes.policy_document import example
 from hazemap.recipes.query_class import AnyQueryOverFields
 from hazemap.recipes.recipe_file import EXAMPLE, recipe_from_toml
-from hazemap.recipes.recipe_price import RecipePrice
 from hazemap.recipes.sql_query import SqlQuery
 
 NOW = 20_000.5 * 86_400
@@ -62,11 +65,50 @@ def test_places_that_a_device_keeps_are_a_stream_like_others(events):
 
 
 def test_a_recipe_that_passes_the_check_is_a_request_that_names_what_it_reads():
-    price = RecipePrice.of(RECIPE)
-    assert check_recipe(RECIPE, example(), price.sum).answered
-    request = report_request(RECIPE, admit(RECIPE, example()), price.sum, bytes(32))
+    assert check_recipe(RECIPE, example(), RECIPE.minimum_cohort).answered
+    price = sum_price(RECIPE, Asymmetric(RECIPE.local_epsilon), RECIPE.minimum_cohort, Accounting.BASIC)
+    request = ReportRequest.of(RECIPE, admit(RECIPE, example()).touched, price, bytes(32))
     assert sorted(map(str, request.fields)) == ["keyboard.ngram", "profile.age"]
     assert request.recipe.hex() == RECIPE.digest
     assert request.achieved.epsilon < request.price.epsilon
     with pytest.raises(Refused, match="knows no analysis"):
         admit(replace(RECIPE, analysis="other"), example())
+
+
+def test_a_policy_that_counts_in_zcdp_admits_what_it_has_the_rho_for_and_refuses_the_rest():
+    """The server and `hazemap recipe check` said no to every recipe: they computed no rho, and a device did."""
+    policy = replace(example(), accounting=Accounting.ZCDP)
+    assert check_recipe(RECIPE, policy, RECIPE.minimum_cohort).reasons == ()
+    tight = replace(policy, analyses=tuple(replace(each, epsilon=Fraction(1, 1000)) for each in policy.analyses))
+    [reason] = [
+        each for each in check_recipe(RECIPE, tight, RECIPE.minimum_cohort).reasons if "rho" in each or "ρ" in each
+    ]
+    rho = sum_price(RECIPE, Asymmetric(RECIPE.local_epsilon), RECIPE.minimum_cohort, Accounting.ZCDP).rho
+    assert reason.endswith(f"with this report it would be {float(rho):.6g}")
+
+
+def test_the_rho_of_a_replacement_covers_the_exact_law_of_small_sums():
+    """All neighbours of up to five people and three bins, at several orders, from the exact law of both numbers."""
+    law, orders = Asymmetric(Fraction(2)), (1.5, 2.0, 4.0, 16.0)
+    p, q = law.chances
+    for people in range(1, 6):
+        rho = float(sum_price(RECIPE, law, people, Accounting.ZCDP).rho)
+        assert rho <= 2.0
+        for here in range(people):
+            for there in range(people - here):
+                one, other = pair(people, here, p, q), pair(people, there, p, q)
+                for order in orders:
+                    loss = renyi(one[0], one[1], order) + renyi(other[1], other[0], order)
+                    assert loss <= rho * order * (1 + 1e-9)
+
+
+def pair(people, named, p, q):
+    """The law of a number among so many others who name it, with and without one person's own bit."""
+    rest = np.array([1.0])
+    for number in range(people - 1):
+        rest = np.convolve(rest, [1 - p, p] if number < named else [1 - q, q])
+    return np.convolve(rest, [1 - p, p]), np.convolve(rest, [1 - q, q])
+
+
+def renyi(one, other, order):
+    return np.log(np.sum(one**order * other ** (1 - order))) / (order - 1)

@@ -79,8 +79,8 @@ def study(people=12, name="spring", analysis="keyboard", **changes):
     return StudySpec(name, analysis, **fields)
 
 
-def judge(asked, policy, achieved):
-    return check_recipe(asked, policy, achieved).reasons
+def judge(asked, policy, honest):
+    return check_recipe(asked, policy, honest).reasons
 
 
 @dataclass

@@ -51,7 +51,7 @@ def check(
 
     found = read_recipe(recipe)
     price = RecipePrice.of(found)
-    judged = check_recipe(found, shipped_policy(policy), price.sum) if policy else None
+    judged = check_recipe(found, shipped_policy(policy), found.minimum_cohort) if policy else None
     facts = _facts(found, price, judged, people or found.minimum_cohort)
     deliver(facts, as_json, *_lines(found, price, judged, people or found.minimum_cohort))
     if not price.kept or (judged and judged.reasons):
@@ -105,13 +105,12 @@ def explain(
     from hazemap.device.recipe_check import admit, check_recipe
     from hazemap.device.recipe_explanation import explained
     from hazemap.recipes.recipe_file import read_recipe
-    from hazemap.recipes.recipe_price import RecipePrice
 
     found, reasons = read_recipe(recipe), tuple[str, ...]()
     touched = admit(found, shipped_policy(policy)).touched if policy else None
     own = _own_policy(store, passphrase) if policy is None else None
     if own is not None:
-        judged = check_recipe(found, own, RecipePrice.of(found).sum)
+        judged = check_recipe(found, own, found.minimum_cohort)
         touched, reasons = judged.admitted.touched if judged.admitted else None, judged.reasons
     lines = [*explained(found, touched), *(f"This device would refuse it: {each}." for each in reasons)]
     fields = touched and [str(each) for each in touched]

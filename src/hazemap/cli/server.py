@@ -141,7 +141,7 @@ def run(
         ticket_days=ticket_days,
         trusted_proxies=tuple(trusted_proxy or ()),
         ledger=ledger_at(ledger),
-        judge=lambda recipe, policy, price: check_recipe(recipe, policy, price).reasons,
+        judge=lambda recipe, policy, honest: check_recipe(recipe, policy, honest).reasons,
     )
     if chosen:
         limits = HttpLimits.here(**chosen) if serving.alone else HttpLimits(**chosen)

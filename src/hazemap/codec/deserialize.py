@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hazemap.codec.allowed_types import CLOSED_LIST, RENAMED, UNIONS, YOUNGER, written_name
 from hazemap.codec.json_parser import FILE, Limits, counted
 from hazemap.errors import CodecError, HazemapError, PlugInError
-from hazemap.field_types import ANYTHING, FieldType, kind_of, kinds_of
+from hazemap.field_types import ANYTHING, AdmittedTypes, kind_of, kinds_of
 from hazemap.tables.contribution_bounding import Outside
 
 _WHOLE = 1 << 64
@@ -94,7 +94,7 @@ class _Reader:
             raise CodecError("an array in this JSON holds something other than numbers")
         return found
 
-    def read(self, data: Any, kind: FieldType, where: str, depth: int) -> Any:
+    def read(self, data: Any, kind: AdmittedTypes, where: str, depth: int) -> Any:
         """One value; `where` it stands, for an error."""
         if depth > self.limits.depth:
             raise CodecError(f"this JSON is nested more than {self.limits.depth} deep")
@@ -109,7 +109,7 @@ class _Reader:
             return data
         raise _other(data, kind, where)
 
-    def _tuple(self, data: list[Any], kind: FieldType, where: str, depth: int) -> tuple[Any, ...]:
+    def _tuple(self, data: list[Any], kind: AdmittedTypes, where: str, depth: int) -> tuple[Any, ...]:
         if kind.anything:
             return tuple(self.read(item, ANYTHING, where, depth + 1) for item in data)
         if kind.items is None:
@@ -120,7 +120,7 @@ class _Reader:
             raise CodecError(f"{where} has {len(kind.items)} items, not {len(data)}")
         return tuple(self.read(item, own, where, depth + 1) for item, own in zip(data, kind.items, strict=True))
 
-    def _object(self, data: dict[str, Any], kind: FieldType, where: str, depth: int) -> Any:
+    def _object(self, data: dict[str, Any], kind: AdmittedTypes, where: str, depth: int) -> Any:
         if len(data) != 1:
             raise CodecError("each object must name exactly one type")
         [(name, fields)] = data.items()
@@ -193,7 +193,7 @@ class _Reader:
             raise CodecError("a fraction must be in lowest terms")
         return found
 
-    def _array(self, fields: Any, kind: FieldType, where: str) -> NDArray[Any]:
+    def _array(self, fields: Any, kind: AdmittedTypes, where: str) -> NDArray[Any]:
         if not isinstance(fields, list) or len(fields) != 2 or not isinstance(fields[1], list):
             raise CodecError("an array must be a type and its numbers")
         name, values = fields
@@ -219,7 +219,7 @@ class _Reader:
             raise CodecError("an array holds a number that is not finite")
         return found
 
-    def _admits(self, class_: type, kind: FieldType) -> bool:
+    def _admits(self, class_: type, kind: AdmittedTypes) -> bool:
         if class_ in kind.classes:
             return True
         return any(self._stands_for(class_, protocol) for protocol in kind.protocols)
@@ -230,7 +230,7 @@ class _Reader:
         return (class_ in self.known or class_ in self.plugged) and _keeps(class_, protocol)
 
 
-def _admitted(data: Any, kind: FieldType) -> bool:
+def _admitted(data: Any, kind: AdmittedTypes) -> bool:
     """Whether a number, a text, true, false or null may stand here, and is one that can be dealt with."""
     type_ = type(data)
     if type_ is int:
@@ -259,5 +259,5 @@ def _keeps(class_: type, protocol: type) -> bool:
     return all(hasattr(class_, name) or name in own for name in _members(protocol))
 
 
-def _other(data: Any, kind: FieldType, where: str) -> CodecError:
+def _other(data: Any, kind: AdmittedTypes, where: str) -> CodecError:
     return CodecError(f"{where} is to be {kind}, not a {type(data).__name__}")

@@ -11,7 +11,6 @@ A refusal would tell each server what it has no need to know, and would be a sil
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
 
@@ -24,23 +23,21 @@ from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.event_store import ApprovedStreams, EventStore
 from hazemap.device.query_sandbox import AdmittedQuery, EventSource, QuerySandbox
 from hazemap.device.recipe_account import RecipeAccount, RecipeRefusal
-from hazemap.device.recipe_check import admit, report_request
+from hazemap.device.recipe_check import admit, sum_price
 from hazemap.device.recipe_log_entry import RecipeLogEntry
 from hazemap.device.report_records import ReportRecords
 from hazemap.device.report_request import ReportRequest
 from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.errors import Refused
-from hazemap.privacy.aggregate_zcdp import rho_of_sum
 from hazemap.privacy.local_randomisers import Bits, Randomiser
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.recipes.event_stream import EventValue
-from hazemap.recipes.policy import Accounting, ShippedPolicy
+from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.query_class import StreamFieldName
 from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.recipe_bins import matches
 from hazemap.trust.device_tasks import Task
-from hazemap.trust.recipe_terms import price_of_sum
 
 
 class CohortSource(EventSource, Protocol):
@@ -90,15 +87,9 @@ class RecipeAnswers:
         if recipe is None or law is None:
             raise Refused("this task asks no recipe")
         admitted = admit(recipe, self.policy)
-        request = report_request(
-            recipe, admitted, price_of_sum(law, terms.noise.parties, recipe.delta), audience=terms.session
-        )
+        price = sum_price(recipe, law, terms.noise.parties, self.policy.accounting)
+        request = ReportRequest.of(recipe, admitted.touched, price, audience=terms.session)
         request = replace(request, cohort=terms.survivors)
-        if self.policy.accounting is Accounting.ZCDP:
-            rho = rho_of_replacement(law, terms.noise.parties)
-            request = replace(
-                request, price=replace(request.price, rho=rho), achieved=replace(request.achieved, rho=rho)
-            )
         return WeighedRecipe(recipe, admitted, request)
 
     def refusal(self, weighed: WeighedRecipe, now: datetime) -> RecipeRefusal | None:
@@ -153,14 +144,6 @@ def reported_bin(
     if found is not None:
         return found
     return stream.below(recipe.bins) if recipe.none_bin is None else recipe.none_bin
-
-
-def rho_of_replacement(law: Randomiser, honest: int) -> Fraction:
-    """The ρ of a sum in which one person's bin is replaced by another.
-
-    That changes two numbers of the sum, which are independent, each as a removal changes one: ρ's add.
-    """
-    return min(2 * rho_of_sum(law, honest), law.replacement**2 / 2)
 
 
 def _matching(

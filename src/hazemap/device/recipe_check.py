@@ -3,15 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 
 from hazemap.device.query_sandbox import AdmittedQuery, QuerySandbox
 from hazemap.device.recipe_account import reasons_against
 from hazemap.device.report_request import ReportRequest
 from hazemap.errors import Refused
-from hazemap.privacy.amplification.aggregate_price import AggregatePrice
+from hazemap.privacy.aggregate_zcdp import SPILL, rho_of_sum
+from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
 from hazemap.privacy.report_price import ReportPrice
-from hazemap.recipes.policy import ShippedPolicy
+from hazemap.recipes.policy import Accounting, ShippedPolicy
 from hazemap.recipes.recipe import Recipe
+from hazemap.trust.recipe_terms import price_of_sum, randomiser_of
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,8 @@ class RecipeCheck:
         return not self.reasons
 
 
-def check_recipe(recipe: Recipe, policy: ShippedPolicy, achieved: AggregatePrice) -> RecipeCheck:
-    """Look at a recipe as a device would; `achieved` is the price of its sum (`recipes.recipe_price`)."""
+def check_recipe(recipe: Recipe, policy: ShippedPolicy, honest: int) -> RecipeCheck:
+    """Look at a recipe as a device would where so many honest people's reports are certain to be in the sum."""
     analysis = policy.analysis(recipe.analysis)
     if analysis is None:
         known = ", ".join(each.name for each in policy.analyses) or "none"
@@ -40,9 +43,25 @@ def check_recipe(recipe: Recipe, policy: ShippedPolicy, achieved: AggregatePrice
         admitted = admit(recipe, policy)
     except Refused as refused:
         return RecipeCheck(None, (str(refused),))
-    request = report_request(recipe, admitted, achieved, bytes(32))
+    price = sum_price(recipe, randomiser_of(recipe), honest, policy.accounting)
+    request = ReportRequest.of(recipe, admitted.touched, price, bytes(32))
     reasons = (*_cohort_values(recipe, policy), *reasons_against(request, policy, datetime.now(UTC)))
     return RecipeCheck(admitted, tuple(dict.fromkeys(reasons)))
+
+
+def sum_price(
+    recipe: Recipe, law: Symmetric | Asymmetric | UnaryEncoding, honest: int, accounting: Accounting
+) -> ReportPrice:
+    """What a sum of a recipe's reports tells of one person, in the units in which a policy adds up: 10 to 500 ms.
+
+    In zCDP one person's bin is replaced by another. That changes two numbers of the sum, which are independent, each as
+    a removal changes one: their ρ's add, and what both leave out. Or it is what the report hides by itself, if less.
+    """
+    found = price_of_sum(law, honest, recipe.delta)
+    if accounting is not Accounting.ZCDP:
+        return ReportPrice(found.epsilon, found.delta)
+    alone, both = law.replacement**2 / 2, 2 * rho_of_sum(law, honest)
+    return ReportPrice(found.epsilon, found.delta, *((alone, Fraction(0)) if alone <= both else (both, 2 * SPILL)))
 
 
 def admit(recipe: Recipe, policy: ShippedPolicy) -> AdmittedQuery:
@@ -57,23 +76,6 @@ def admit(recipe: Recipe, policy: ShippedPolicy) -> AdmittedQuery:
             f"the query gives rows of {admitted.columns} columns, but the features of {recipe.id} read {recipe.columns}"
         )
     return admitted
-
-
-def report_request(recipe: Recipe, admitted: AdmittedQuery, achieved: AggregatePrice, audience: bytes) -> ReportRequest:
-    """A recipe's report as the account weighs it: `audience` is the digest of whom it goes to."""
-    return ReportRequest(
-        analysis=recipe.analysis,
-        purpose=recipe.purpose,
-        recipe=bytes.fromhex(recipe.digest),
-        fields=frozenset(admitted.touched),
-        local_epsilon=recipe.local_epsilon,
-        cohort=recipe.minimum_cohort,
-        price=ReportPrice(recipe.epsilon, recipe.delta),
-        achieved=ReportPrice(achieved.epsilon, achieved.delta),
-        carrier=recipe.carrier,
-        audience=audience,
-        cohort_fields=frozenset(each.name for each in recipe.cohort),
-    )
 
 
 def _cohort_values(recipe: Recipe, policy: ShippedPolicy) -> Iterator[str]:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from hazemap.codec import dumps
 from hazemap.errors import BudgetExceeded, InputError
-from hazemap.privacy.amplification.aggregate_price import AggregatePrice
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.recipes.policy import ShippedPolicy
@@ -31,12 +30,14 @@ from hazemap.server.shard import Seating
 from hazemap.server.store import CampaignStore, Write, instant
 from hazemap.server.study_spec import StudySpec, recipe_from, study_from
 from hazemap.server.study_worker import RoundWorker
-from hazemap.trust.recipe_terms import price_of_sum, randomiser_of
 
 log = logging.getLogger("hazemap.server")
 
-RecipeJudge = Callable[[Recipe, ShippedPolicy, AggregatePrice], tuple[str, ...]]
-"""Why a device that has told nothing yet would refuse a recipe, by its own code: the server runs no query itself."""
+RecipeJudge = Callable[[Recipe, ShippedPolicy, int], tuple[str, ...]]
+"""Why a device that has told nothing yet would refuse a recipe where so many honest people are in the smallest sum.
+
+It is the device's own code: the server runs no query itself.
+"""
 
 _STUDY = "SELECT text, id, created, ended, reason FROM campaigns WHERE name = ? AND state = 'study'"
 _STUDIES = "SELECT name FROM campaigns WHERE state = 'study' ORDER BY created, name"
@@ -303,8 +304,7 @@ class Studies:
             )
         if self._judge is None:
             raise InputError("this server was started without what checks recipes: start it with `hazemap server`")
-        achieved = price_of_sum(randomiser_of(recipe), spec.honest, recipe.delta)
-        if reasons := self._judge(recipe, policy, achieved):
+        if reasons := self._judge(recipe, policy, spec.honest):
             raise InputError(f"devices would refuse the recipe {recipe.id}: {'; '.join(reasons)}")
         self._house.ledger.check(spec.analysis, spec.charge(recipe), DEVICE)
         return task

@@ -15,7 +15,7 @@ from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.recipe import Recipe
 from hazemap.study.study_budget import NOTHING, StudyBudget
 from hazemap.trust.randomised_reports import debiased
-from hazemap.trust.recipe_terms import price_of_sum, randomiser_of
+from hazemap.trust.recipe_terms import randomiser_of
 
 IN_THIS_PROCESS = "the population is in this process: whoever runs the study can see every event"
 
@@ -71,8 +71,7 @@ class PopulationStudy:
         if recipe.analysis != self.analysis:
             raise InputError(f"the recipe {recipe.id} is of {recipe.analysis}, but this study is of {self.analysis}")
         left, law = self.left().after(recipe), randomiser_of(recipe)
-        achieved = price_of_sum(law, recipe.minimum_cohort, recipe.delta)
-        if reasons := check_recipe(recipe, self.policy, achieved).reasons:
+        if reasons := check_recipe(recipe, self.policy, recipe.minimum_cohort).reasons:
             raise InputError(f"devices would refuse the recipe {recipe.id}: {'; '.join(reasons)}")
         self._left = left
         bins = self.population.recipe_bins(recipe)

@@ -15,14 +15,14 @@ from hazemap.device.event_store import ApprovedStreams, EventStore
 from hazemap.device.query_sandbox import AdmittedQuery
 from hazemap.device.recipe_account import RecipeAccount
 from hazemap.device.recipe_answer import reported_bin
-from hazemap.device.recipe_check import admit, report_request
+from hazemap.device.recipe_check import admit, sum_price
 from hazemap.device.report_request import ReportRequest
 from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.errors import Refused
 from hazemap.privacy.random_stream import Stream
 from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.recipe import Recipe
-from hazemap.trust.recipe_terms import price_of_sum, randomiser_of
+from hazemap.trust.recipe_terms import randomiser_of
 
 PRIVATE = "nothing is left to spend on this recipe"
 """What is said where the reason names what others were told."""
@@ -52,18 +52,19 @@ class StoredDevices:
         except Refused as error:
             self.refusals[str(error)] = len(every)
             return np.zeros(0, dtype=np.int64)
-        achieved = price_of_sum(randomiser_of(recipe), recipe.minimum_cohort, recipe.delta)
-        request = report_request(recipe, admitted, achieved, bytes(32))
+        price = sum_price(recipe, randomiser_of(recipe), recipe.minimum_cohort, policy.accounting)
+        request = ReportRequest.of(recipe, admitted.touched, price, bytes(32))
         paying = [device for device in every if self._pays(device, request, policy, now)]
         return np.array([self._bin(device, recipe, admitted, policy, now) for device in paying], dtype=np.int64)
 
     def _pays(self, device: int, request: ReportRequest, policy: ShippedPolicy, now: datetime) -> bool:
         """Whether a device agrees, and has paid."""
         account = RecipeAccount(self.store, device)
+        number = account.next_number()
         if refused := account.refusal(request, policy, now):
             self.refusals[PRIVATE if refused.private else refused.reason] += 1
             return False
-        [failed] = self.store.commit([(account.charge(request, now),)])
+        [failed] = self.store.commit([(account.charge(request, now, number),)])
         if failed is not None:
             self.refusals["another process has charged this device meanwhile"] += 1
         return failed is None
