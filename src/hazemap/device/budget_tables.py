@@ -44,14 +44,14 @@ class BudgetLine:
 
 def budget_lines(store: EncryptedStore, device: int, policy: ShippedPolicy, now: datetime) -> Iterator[BudgetLine]:
     """Every line of a device under the policy that it allows: analyses, fields, limits. O(charges · lines)."""
-    charges = recipe_charges(store, device)
+    charges, campaigns = recipe_charges(store, device), PrivacyAccount(store, device)
     for analysis in policy.analyses:
         own = spending((each for each in charges if each.analysis == analysis.name), policy.days, now)
         yield _line("analysis", analysis.name, analysis, own, policy)
     for field in policy.fields:
         read = spending((each for each in charges if field.field in each.fields), policy.days, now)
-        yield _line("field", str(field.field), field, read, policy)
-    campaigns = PrivacyAccount(store, device)
+        both = with_campaigns(read, campaigns.spent(policy.days, now, field=field.field), reports=True)
+        yield _line("field", str(field.field), field, both, policy)
     for limit in policy.limits:
         both = with_campaigns(spending(charges, limit.days, now), campaigns.spent(limit.days, now))
         yield _line("device", f"everything in {limit.days:,} days", limit, both, policy)

@@ -13,21 +13,23 @@ sent counts toward it, in both modes, because nobody but the server knows which 
 
 import json
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
+from hazemap.device.campaign_fields import EVERY, fields_read
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import EncryptedStore, Write
-from hazemap.device.recipe_charge import Spending, recipe_charges, spending
+from hazemap.device.recipe_charge import Spending, before, recipe_charges, spending
 from hazemap.privacy.aggregate_zcdp import SPILL
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
+from hazemap.recipes.query_class import StreamFieldName
 from hazemap.trust.device_tasks import Task
 
 
 @dataclass(frozen=True)
 class DeviceCharge:
-    """A price that was paid for one answer.
+    """A price that was paid for one answer, and the fields of places that were read for it.
 
     >>> DeviceCharge("commuters", 1, "00", Fraction(1, 20), datetime.fromisoformat("2026-01-02T03:04:05+00:00")).round
     1
@@ -40,15 +42,17 @@ class DeviceCharge:
     time: datetime
     rho: Fraction | None = None
     delta: Fraction = Fraction(0)
+    fields: frozenset[StreamFieldName] = EVERY
 
-    def to_json(self) -> dict[str, str | int]:
+    def to_json(self) -> dict[str, str | int | list[str]]:
         """As it is sealed."""
-        fields: dict[str, str | int] = {
+        fields: dict[str, str | int | list[str]] = {
             "campaign": self.campaign,
             "round": self.round,
             "session": self.session,
             "epsilon": str(self.epsilon),
             "time": self.time.isoformat(),
+            "fields": sorted(map(str, self.fields)),
         }
         return fields if self.rho is None else fields | {"rho": str(self.rho), "delta": str(self.delta)}
 
@@ -65,14 +69,17 @@ class PrivacyAccount:
         found = (json.loads(plain) for _, plain in self.store.records("charges", self.device))
         return [_read(each) for each in found if "campaign" in each]
 
-    def spent(self, days: int, now: datetime, more: Task | None = None) -> Spending:
+    def spent(
+        self, days: int, now: datetime, more: Task | None = None, field: StreamFieldName | None = None
+    ) -> Spending:
         """What campaigns cost in the last `days`, in every unit: a pure ε is (ε, 0), and ρ = ε²/2.
 
-        With the charge of one `more` round, where it is given.
+        With the charge of one `more` round, where it is given; only what read a `field`, where one is.
         """
-        since = now - timedelta(days=days)
+        since = before(now, days)
         every = self.charges() + ([] if more is None else [_charge(more, bytes(32), now)])
-        charges = [each for each in every if each.time > since]
+        chosen = [each for each in every if field is None or field in each.fields]
+        charges = [each for each in chosen if since is None or each.time > since]
         shared = [each.rho for each in charges if each.rho is not None]
         pure = [each.epsilon**2 / 2 for each in charges if each.rho is None]
         return Spending(
@@ -101,7 +108,7 @@ class PrivacyAccount:
                 f" would cost {shown(_whole(task))} in all"
             )
         recipes = spending(recipe_charges(self.store, self.device), policy.days, now).epsilon
-        since = now - timedelta(days=policy.days)
+        since = before(now, policy.days)
         period = spent(charges, since=since) + recipes
         after = spent([*charges, _charge(task, bytes(32), now)], since=since) + recipes
         if after > policy.period:
@@ -147,18 +154,19 @@ def spent(charges: list[DeviceCharge], campaign: str | None = None, since: datet
 
 
 def _charge(task: Task, session: bytes, now: datetime) -> DeviceCharge:
-    price, budget = task.price, task.budget
+    price, budget, read = task.price, task.budget, fields_read(task.question.encoder)
     if isinstance(price, ZCDP) and isinstance(budget, ApproxDP):
         return DeviceCharge(
-            task.campaign, task.round, session.hex(), budget.epsilon, now, rho=price.rho, delta=budget.delta
+            task.campaign, task.round, session.hex(), budget.epsilon, now, price.rho, budget.delta, read
         )
     epsilon = price.epsilon if isinstance(price, PureDP) else _whole(task)
-    return DeviceCharge(task.campaign, task.round, session.hex(), epsilon, now)
+    return DeviceCharge(task.campaign, task.round, session.hex(), epsilon, now, fields=read)
 
 
 def _read(record: dict[str, Any]) -> DeviceCharge:
     rationals = {name: Fraction(record[name]) for name in ("epsilon", "rho", "delta") if name in record}
-    read: dict[str, Any] = record | rationals | {"time": datetime.fromisoformat(record["time"])}
+    known = {"fields": frozenset(map(StreamFieldName.parse, record["fields"]))} if "fields" in record else {}
+    read: dict[str, Any] = record | rationals | known | {"time": datetime.fromisoformat(record["time"])}
     return DeviceCharge(**read)
 
 
@@ -183,8 +191,8 @@ def _beyond_rho(task: Task, charges: list[DeviceCharge]) -> str | None:
 
 
 def _beyond_delta(task: Task, policy: Policy, charges: list[DeviceCharge], now: datetime) -> str | None:
-    since = now - timedelta(days=policy.days)
-    deltas = {charge.campaign: charge.delta for charge in charges if charge.time > since}
+    since = before(now, policy.days)
+    deltas = {charge.campaign: charge.delta for charge in charges if since is None or charge.time > since}
     deltas[task.campaign] = task.budget.delta if isinstance(task.budget, ApproxDP) else Fraction(0)
     if (total := sum(deltas.values(), Fraction(0))) <= policy.delta:
         return None

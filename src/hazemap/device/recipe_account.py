@@ -16,18 +16,20 @@ departs from it is refused.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
 
+from hazemap.device.campaign_fields import fields_read
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.privacy_account import PrivacyAccount, shown
 from hazemap.device.recipe_charge import RecipeCharge, Spending, recipe_charges, spending
 from hazemap.device.report_request import ReportRequest
 from hazemap.privacy.budget import ApproxDP
 from hazemap.recipes.policy import Accounting, AnalysisBudget, DeviceLimit, FieldBudget, ShippedPolicy
+from hazemap.recipes.query_class import StreamFieldName
 from hazemap.trust.device_tasks import Task
 
 SPILL = Fraction(1, 100)
@@ -68,13 +70,23 @@ class RecipeAccount:
         )
         return next(iter(reasons), None)
 
-    def campaign_refusal(self, task: Task, policy: ShippedPolicy, now: datetime) -> str | None:
-        """Why a round of a campaign would pass a limit over everything; None where it would not."""
+    def campaign_refusal(self, task: Task, policy: ShippedPolicy, now: datetime) -> RecipeRefusal | None:
+        """Why a round of a campaign is not within what the policy lets everything cost, or a field of places."""
+        read = fields_read(task.question.encoder)
+        budgets = [budget for each in sorted(read) if (budget := policy.field(each))]
+        for budget in budgets:
+            if task.randomiser is not None and task.randomiser.replacement > budget.local_epsilon:
+                return RecipeRefusal(_too_loud(budget, task.randomiser.replacement))
         charges, campaigns = self.charges(), PrivacyAccount(self.store, self.device)
+        for field in budgets:
+            recipes = spending((each for each in charges if field.field in each.fields), policy.days, now)
+            both = with_campaigns(recipes, campaigns.spent(policy.days, now, task, field.field), reports=True)
+            for reason in _passed(f"the field {field.field}", both, field, policy.days, policy.accounting):
+                return RecipeRefusal(reason, private=True)
         for limit in policy.limits:
             both = with_campaigns(spending(charges, limit.days, now), campaigns.spent(limit.days, now, task))
             for reason in _passed("this device", both, limit, limit.days, policy.accounting):
-                return reason
+                return RecipeRefusal(reason, private=True)
         return None
 
     def next_number(self) -> int:
@@ -100,8 +112,9 @@ class RecipeAccount:
     ) -> Iterator[str]:
         """Every budget that the charges and this report would pass."""
         campaigns = PrivacyAccount(self.store, self.device)
-        told = {limit.days: campaigns.spent(limit.days, now) for limit in policy.limits}
-        return _overdrawn(request, policy, analysis, charges, now, told)
+        return _overdrawn(
+            request, policy, analysis, charges, now, lambda days, field: campaigns.spent(days, now, field=field)
+        )
 
 
 def reasons_against(request: ReportRequest, policy: ShippedPolicy, now: datetime) -> tuple[str, ...]:
@@ -113,7 +126,7 @@ def reasons_against(request: ReportRequest, policy: ShippedPolicy, now: datetime
         *_asked(request, analysis),
         *_achieved(request, analysis),
         *_fields(request, policy),
-        *_overdrawn(request, policy, analysis, [], now, {limit.days: spending((), 1, now) for limit in policy.limits}),
+        *_overdrawn(request, policy, analysis, [], now, lambda *_: spending((), 1, now)),
     )
 
 
@@ -123,18 +136,19 @@ def _overdrawn(
     analysis: AnalysisBudget,
     charges: list[RecipeCharge],
     now: datetime,
-    campaigns: Mapping[int, Spending],
+    campaigns: Callable[[int, StreamFieldName | None], Spending],
 ) -> Iterator[str]:
-    """Every budget that these charges and this report would pass; `campaigns` were paid in so many days."""
+    """Every budget that these charges and this report would pass; `campaigns` were paid in some days, by field."""
     after = [*charges, _charge(request, 0, now)]
     own = spending((each for each in after if each.analysis == analysis.name), policy.days, now)
     yield from _passed(f"the analysis {analysis.name}", own, analysis, policy.days, policy.accounting)
     for name in sorted(request.fields):
         if budget := policy.field(name):
             read = spending((each for each in after if name in each.fields), policy.days, now)
-            yield from _passed(f"the field {name}", read, budget, policy.days, policy.accounting)
+            both = with_campaigns(read, campaigns(policy.days, name), reports=True)
+            yield from _passed(f"the field {name}", both, budget, policy.days, policy.accounting)
     for limit in policy.limits:
-        both = with_campaigns(spending(after, limit.days, now), campaigns[limit.days])
+        both = with_campaigns(spending(after, limit.days, now), campaigns(limit.days, None))
         yield from _passed("this device", both, limit, limit.days, policy.accounting)
 
 
@@ -186,10 +200,14 @@ def _fields(request: ReportRequest, policy: ShippedPolicy) -> Iterator[str]:
         if budget is None:
             yield f"the field {name} has no budget on this device, so no query reads it"
         elif request.local_epsilon > budget.local_epsilon:
-            yield (
-                f"one report that reads {name} may have ε₀ = {shown(budget.local_epsilon)} at most; this recipe asks"
-                f" for {shown(request.local_epsilon)}"
-            )
+            yield _too_loud(budget, request.local_epsilon)
+
+
+def _too_loud(budget: FieldBudget, asked: Fraction) -> str:
+    return (
+        f"one report that reads {budget.field} may have ε₀ = {shown(budget.local_epsilon)} at most; this one would have"
+        f" {shown(asked)}"
+    )
 
 
 def _departures(request: ReportRequest, charges: list[RecipeCharge]) -> Iterator[str]:
@@ -243,7 +261,12 @@ def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
     return ApproxDP(epsilon, delta * (1 - SPILL)).rho if epsilon and delta else Fraction(0)
 
 
-def with_campaigns(recipes: Spending, campaigns: Spending) -> Spending:
-    """What recipes and campaigns cost together; campaigns are no reports."""
-    rho = None if recipes.rho is None or campaigns.rho is None else recipes.rho + campaigns.rho
-    return recipes._replace(epsilon=recipes.epsilon + campaigns.epsilon, delta=recipes.delta + campaigns.delta, rho=rho)
+def with_campaigns(recipes: Spending, campaigns: Spending, reports: bool = False) -> Spending:
+    """What recipes and campaigns cost together. Answers to campaigns are `reports` of a field, and no others."""
+    return Spending(
+        recipes.epsilon + campaigns.epsilon,
+        recipes.delta + campaigns.delta,
+        None if recipes.rho is None or campaigns.rho is None else recipes.rho + campaigns.rho,
+        recipes.spill + campaigns.spill,
+        recipes.reports + campaigns.reports * reports,
+    )

@@ -97,7 +97,7 @@ def spending(charges: Iterable[RecipeCharge], days: int, now: datetime) -> Spend
     A charge counts until exactly `days` later, and one dated in the future counts. The price of a schedule is that of
     all its rounds, so it counts once, and whole, as long as any of its rounds counts.
     """
-    since = _before(now, days)
+    since = before(now, days)
     chosen = [each for each in charges if since is None or each.time > since]
     alone = [each.price for each in chosen if each.schedule is None]
     together = {each.schedule: each.price for each in chosen if each.schedule is not None}
@@ -112,7 +112,8 @@ def spending(charges: Iterable[RecipeCharge], days: int, now: datetime) -> Spend
     )
 
 
-def _before(now: datetime, days: int) -> datetime | None:
+def before(now: datetime, days: int) -> datetime | None:
+    """The moment from which on charges of the last `days` count; None where all do."""
     try:
         return now - timedelta(days=days)
     except OverflowError:  # before the year 1: everything counts

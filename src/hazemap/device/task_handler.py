@@ -312,11 +312,13 @@ class Answering:
         return weighed
 
     def _can_pay(self, task: Task, now: datetime) -> None:
-        reason, shipped = self._account.refusal(task, self.policy, now), ShippedPolicies(self.store).current()
-        if reason is None and shipped is not None:
-            reason = RecipeAccount(self.store, self.device).campaign_refusal(task, shipped.policy, now)
-        if reason:
+        if reason := self._account.refusal(task, self.policy, now):
             raise _Spent(reason)
+        shipped = ShippedPolicies(self.store).current()
+        if shipped is None:
+            return
+        if refused := RecipeAccount(self.store, self.device).campaign_refusal(task, shipped.policy, now):
+            raise (_Spent if refused.private else Refused)(refused.reason)
 
     def _refused(
         self, work: ServerTask, record: Record | None, reason: str, now: datetime, told: str | None = None
