@@ -23,6 +23,7 @@ import cryptography, httptools, httpx, numba, numpy, pyarrow.parquet, geopandas,
 import hazemap.algorithms, hazemap.cli.main, hazemap.device.rows_per_person, hazemap.device.device_process
 import hazemap.spatial.h3_hexagons, hazemap.releases.geoparquet, hazemap.server.server_process
 from hazemap.device import agent
+from hazemap.device.recipe_check import check_recipe
 from hazemap.privacy.ledger import Ledger
 from hazemap.server.polling_interval import Pace
 from hazemap.server.server_process import ServerProcess
@@ -35,7 +36,8 @@ PACE = Pace(busy=1e6, idle=1e6, least=0.08, most=0.3, calm=0.1)
 def serve(folder, port):
     import logging
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
-    ServerProcess(Path(folder), port=port, ledger=Ledger(Path(folder) / "ledger.sqlite"), pace=PACE).run()
+    ledger, judge = Ledger(Path(folder) / "ledger.sqlite"), lambda *asked: check_recipe(*asked).reasons
+    ServerProcess(Path(folder), port=port, ledger=ledger, pace=PACE, judge=judge).run()
 
 def hazemap_(*arguments):
     sys.argv = ["hazemap", *arguments]
@@ -160,14 +162,14 @@ class Server:
 
 @dataclass
 class Crowd:
-    """`hazemap device run --many` on a store: so many devices in one process."""
+    """`hazemap device run --many` on a store: so many devices in one process, with a table or with what they hold."""
 
     parent: Parent
     folder: Path
     name: str
     server: Server
     people: int
-    table: Path
+    table: Path | None
     policy: Path
     child: Child | None = field(default=None, init=False)
 
@@ -178,8 +180,7 @@ class Crowd:
     def start(self) -> None:
         options = {
             "--many": self.people,
-            "--table": self.table,
-            "--person": "person",
+            **({} if self.table is None else {"--table": self.table, "--person": "person"}),
             "--store": self.store,
             "--policy": self.policy,
             "--server": self.server.url,

@@ -83,9 +83,11 @@ class CountedSeating(Seating):
         super().__init__(store, enrolled, pool)
         self._metrics = metrics
 
-    async def run(self, plan: SecureSumPlan, deadlines: Deadlines, events: Iterable[SumEvent] = ()) -> ShardOutcome:
+    async def run(
+        self, plan: SecureSumPlan, deadlines: Deadlines, events: Iterable[SumEvent] = (), keep: bool = False
+    ) -> ShardOutcome:
         """Run a shard to its end."""
-        outcome = await super().run(plan, deadlines, events)
+        outcome = await super().run(plan, deadlines, events, keep)
         summary = outcome.summary
         self._metrics.summed(outcome.sums is not None, summary.reason, summary.refusals)
         return outcome

@@ -25,6 +25,7 @@ from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream
 from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.server.device_enrolment import Enrolled, named
+from hazemap.server.failed_round import have_paid
 from hazemap.server.polling_interval import Pace
 from hazemap.server.round_failure import failure
 from hazemap.server.secure_sum_events import SumEvent
@@ -97,6 +98,8 @@ class DeviceRounds:
     pace: Pace
     missing: int = 0
     """devices that are waited for before a round can begin"""
+    once: bool = False
+    """nobody is asked for a second report in a round: a study pays for one, and a campaign for all that it may take"""
     _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """two shards of a round do not choose the same people to go on with"""
 
@@ -156,14 +159,17 @@ class DeviceRounds:
     async def _people(self, round_: int, asked: set[bytes]) -> list[bytes]:
         """The identities that this round asks, in random order: as few as can be of those whom it has asked before."""
         cohort, culprits, stream = self.campaign.cohort, await self._culprits(), Stream.from_os()
+        paid = await asyncio.to_thread(have_paid, self.store, self.campaign.name, round_) if self.once else set[bytes]()
         if round_ > 1 and cohort.sampling is Sampling.ONE:
             first = [plan.roster for *_, (plan, _) in await self._stored(1)]
             same = [identity for roster in first for identity in roster if named(identity) not in culprits]
-            return sample(same, len(same), stream)
+            left = [identity for identity in same if identity not in paid]
+            return sample(left, len(left), stream)
         until = monotonic() + self.campaign.wait
         while True:
             recent = self.enrolled.recent(self.pace.recent(len(self.enrolled)))
-            there = [device.identity for device in recent if device.name not in culprits]
+            every = [device.identity for device in recent if device.name not in culprits]
+            there = [identity for identity in every if identity not in paid]
             self.missing = max(0, cohort.people - len(there))
             if not self.missing:
                 others = [identity for identity in there if identity not in asked]
@@ -190,7 +196,7 @@ class DeviceRounds:
             if outcome is None:
                 rows = await self._read(_EVENTS, plan.terms.session)
                 events = [SumEvent(position, bytes(message)) for position, message in rows]
-                outcome = await self.seating.run(plan, self.campaign.deadlines, events)
+                outcome = await self.seating.run(plan, self.campaign.deadlines, events, self.once)
                 _report(plan, outcome)
             fresh = plan.attempt - attempts[0][0].attempt + 1 < self.campaign.attempts
             again = await self._again(task, plan, outcome.summary) if outcome.sums is None and fresh else None
@@ -204,13 +210,18 @@ class DeviceRounds:
         A device pays for every vector that it sends, and never more than the campaign said: so it may be asked again
         at any stage, and declines if it has nothing left (decisions/0010). Before vectors were asked for, those who
         answered are asked again, and others take the places of the rest. Later it is the others first, who have not
-        paid for this round. Where most were silent it was the time that was too short, or the network: all are asked
-        once more.
+        paid for this round; in a study the others alone. Where most were silent it was the time that was too short, or
+        the network: all are asked once more.
         """
         async with self._choosing:
             left, others = _without(plan.roster, {*summary.out, *summary.silent}), await self._others(plan)
-            roster = ([*others, *left] if summary.sent else [*left, *others])[: len(plan.roster)]
+            only_others = self.once and summary.sent
+            roster = ([*others, *(() if only_others else left)] if summary.sent else [*left, *others])[
+                : len(plan.roster)
+            ]
             if len(roster) < FEWEST_LEFT * len(plan.roster):
+                if only_others:
+                    return None
                 roster = _without(plan.roster, {*summary.out})
             try:
                 again = await asyncio.get_running_loop().run_in_executor(
@@ -218,7 +229,7 @@ class DeviceRounds:
                 )
             except InputError:  # too few are left to keep what the task promises
                 return None
-            await self.store.write(again.begin())
+            await self.store.write(again.begin(), plan.forgotten)
         return again
 
     async def _others(self, plan: SecureSumPlan) -> list[bytes]:

@@ -114,12 +114,18 @@ class SecureSumPlan:
         row = (self.campaign, self.round, self.number, self.attempt, self.terms.to_bytes(), self.seed)
         return Write(_BEGIN, (self.terms.session, *row, b"".join(self.roster)))
 
-    def end(self, outcome: ShardOutcome) -> tuple[Write, ...]:
-        """Store what became of it, and forget every message."""
+    def end(self, outcome: ShardOutcome, keep: bool = False) -> tuple[Write, ...]:
+        """Store what became of it, and forget every message; with `keep` only where it was opened."""
         sums = None if outcome.sums is None else outcome.sums.astype("<i8").tobytes()
         state = "lost" if sums is None else "opened"
         row = (state, sums, outcome.people, outcome.summary.text(), self.terms.session)
-        return Write(_END, row), Write(_FORGET, (self.terms.session,))
+        ended = Write(_END, row)
+        return (ended,) if keep and sums is None else (ended, self.forgotten)
+
+    @property
+    def forgotten(self) -> Write:
+        """Forget every message."""
+        return Write(_FORGET, (self.terms.session,))
 
 
 def identities(roster: bytes) -> tuple[bytes, ...]:

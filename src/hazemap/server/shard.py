@@ -56,10 +56,12 @@ class ShardSeat:
 
 
 class Shard:
-    """A sum among devices; `run` is its whole life."""
+    """A sum among devices; `run` is its whole life. With `keep` its messages are kept if it is not opened."""
 
-    def __init__(self, plan: SecureSumPlan, deadlines: Deadlines, store: CampaignStore, pool: Executor) -> None:
-        self.plan, self.sum = plan, RecordedSum(plan)
+    def __init__(
+        self, plan: SecureSumPlan, deadlines: Deadlines, store: CampaignStore, pool: Executor, keep: bool = False
+    ) -> None:
+        self.plan, self.sum, self._keep = plan, RecordedSum(plan), keep
         self.until = datetime.now(UTC)
         self._deadlines, self._store, self._pool = deadlines, store, pool
         self._events: deque[tuple[SumEvent, Acknowledged]] = deque()
@@ -231,7 +233,7 @@ class Shard:
             self._closing = True
             self._stop_clocks()
             outcome = self.sum.outcome()
-            self._store.submit(self.plan.end(outcome), partial(self._finished, outcome), self._loop)
+            self._store.submit(self.plan.end(outcome, self._keep), partial(self._finished, outcome), self._loop)
             return
         seconds = getattr(self._deadlines, self.sum.stage.name.lower())
         self.until = datetime.now(UTC) + timedelta(seconds=seconds)
@@ -261,11 +263,13 @@ class Seating:
         self.people = 0
         self._store, self._enrolled, self._pool = store, enrolled, pool
 
-    async def run(self, plan: SecureSumPlan, deadlines: Deadlines, events: Iterable[SumEvent] = ()) -> ShardOutcome:
+    async def run(
+        self, plan: SecureSumPlan, deadlines: Deadlines, events: Iterable[SumEvent] = (), keep: bool = False
+    ) -> ShardOutcome:
         """Run a shard to its end, with those of its roster that are enrolled."""
         session = plan.terms.session
         loop = asyncio.get_running_loop()
-        shard = await loop.run_in_executor(self._pool, Shard, plan, deadlines, self._store, self._pool)
+        shard = await loop.run_in_executor(self._pool, Shard, plan, deadlines, self._store, self._pool, keep)
         seated = []
         for position, identity in enumerate(plan.roster):
             device = self._enrolled.device(identity)

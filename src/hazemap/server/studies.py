@@ -21,6 +21,7 @@ from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.signed_policy import SignedPolicy, update_refusal
 from hazemap.server.campaign_worker import CampaignCharge
 from hazemap.server.device_enrolment import Enrolled
+from hazemap.server.failed_round import FailedRound, forgotten, have_paid
 from hazemap.server.metrics import Metrics
 from hazemap.server.networked_secure_aggregation import DeviceRounds
 from hazemap.server.polling_interval import Pace
@@ -30,6 +31,7 @@ from hazemap.server.shard import Seating
 from hazemap.server.store import CampaignStore, Write, instant
 from hazemap.server.study_spec import StudySpec, recipe_from, study_from
 from hazemap.server.study_worker import RoundWorker
+from hazemap.trust.cohort_assumptions import Sampling
 
 log = logging.getLogger("hazemap.server")
 
@@ -176,6 +178,7 @@ class Studies:
     async def ask(self, name: str, recipe: Recipe, who: Principal) -> int:
         """Begin a round that asks a recipe: its number. One that the study has asked is not asked, nor paid, again.
 
+        Where the round failed, it goes on, for the charge that was made, as far as that is safe (`failed_round`).
         Everything that speaks against it is raised before anything is charged or sent.
         """
         async with self._ordering:
@@ -190,6 +193,9 @@ class Studies:
                 raise StudyTaken(f"the study {name!r} was {study.reason} on {study.stopped}: it asks nothing more")
             if name in self._running:
                 raise StudyTaken(f"the study {name!r} is being asked: wait until its round {told[-1].round} has ended")
+            failed = [each.round for each in told if each.recipe == recipe.digest and each.state == "failed"]
+            if failed and await self._resumed(study, recipe, failed[-1]):
+                return failed[-1]
             round_ = len(told) + 1
             task = await asyncio.to_thread(self._can_ask, spec, recipe, round_)
             where, price = (name, round_, spec.analysis), (str(recipe.epsilon), str(recipe.delta))
@@ -198,9 +204,25 @@ class Studies:
                 task,
                 Write(KEEP, (recipe.digest, dumps(recipe))),
                 Write(_ASK, (*where, recipe.digest, task.digest.hex(), *price, instant())),
+                forgotten(name),
             )
             self._run(study, recipe, round_)
             return round_
+
+    async def _resumed(self, study: StoredStudy, recipe: Recipe, round_: int) -> bool:
+        """Go on with a round that failed, if there are people who can answer it and have not paid for it."""
+        spec, store = study.spec, self._house.store
+        await asyncio.to_thread(self._judged, spec, recipe)
+        failed = await asyncio.to_thread(FailedRound.read, store, spec.name, round_)
+        paid = await asyncio.to_thread(have_paid, store, spec.name, round_)
+        others = {device.identity for device in self._house.enrolled} - paid
+        same = spec.cohort.sampling is Sampling.ONE and round_ > 1  # then there are no others
+        if paid and not failed.sessions and (same or len(others) < spec.cohort.people):
+            return False
+        await store.write(*failed.resumed())
+        log.info("%s goes on with round %d, which failed, in %d sessions", spec.name, round_, len(failed.sessions))
+        self._run(study, recipe, round_)
+        return True
 
     async def end(self, name: str, who: Principal) -> None:
         """Stop a study for good: on the disk, and on the public log, when this returns.
@@ -302,12 +324,16 @@ class Studies:
                 f"{left.reports:,} reports left: state a lower price, or wait until the period of {policy.days} days "
                 "has passed"
             )
-        if self._judge is None:
-            raise InputError("this server was started without what checks recipes: start it with `hazemap server`")
-        if reasons := self._judge(recipe, policy, spec.honest):
-            raise InputError(f"devices would refuse the recipe {recipe.id}: {'; '.join(reasons)}")
+        self._judged(spec, recipe)
         self._house.ledger.check(spec.analysis, spec.charge(recipe), DEVICE)
         return task
+
+    def _judged(self, spec: StudySpec, recipe: Recipe) -> None:
+        """`InputError` where devices would refuse a recipe under the policy that counts now."""
+        if self._judge is None:
+            raise InputError("this server was started without what checks recipes: start it with `hazemap server`")
+        if reasons := self._judge(recipe, self._policy(), spec.honest):
+            raise InputError(f"devices would refuse the recipe {recipe.id}: {'; '.join(reasons)}")
 
     def _may(self, name: str, who: Principal) -> None:
         if who.role is Role.ANALYST and self._house.store.read(_OWNER, name) != [(who.name,)]:
@@ -328,7 +354,7 @@ class Studies:
     def _run(self, study: StoredStudy, recipe: Recipe, round_: int) -> None:
         house, spec = self._house, study.spec
         task = spec.task(recipe, round_)
-        devices = DeviceRounds(spec, house.store, house.enrolled, house.seating, house.pool, house.pace)
+        devices = DeviceRounds(spec, house.store, house.enrolled, house.seating, house.pool, house.pace, once=True)
         account = CampaignCharge(house.ledger, spec.analysis, f"study {spec.name} {study.identifier} round {round_}")
         worker = RoundWorker(devices, task, account, spec.charge(recipe), house.store)
         running = asyncio.get_running_loop().create_task(worker.run(), name=f"{spec.name} {round_}")

@@ -15,8 +15,9 @@ from hazemap.trust.device_tasks import Task
 log = logging.getLogger("hazemap.server")
 
 AGAIN = (
-    ". What the round has cost stays paid: ask the recipe again when more devices are there, or in a study that asks "
-    "fewer people or waits for longer"
+    ". What the round has cost stays paid. Ask the same recipe again when more devices are there: it goes on with this "
+    "round, for nothing, while its silent devices come back or there are enough people whom it has not asked for a "
+    "report; else it begins another. Or ask in a study that asks fewer people or waits for longer"
 )
 """What to do about a round that was not opened."""
 
@@ -24,6 +25,10 @@ _ANSWERED = "SELECT round FROM exchanges WHERE campaign = ? AND round = ?"
 _END = "UPDATE study_rounds SET state = ?, reason = ?, ended = ? WHERE study = ? AND round = ? AND state = 'running'"
 _LOST = "UPDATE shards SET state = 'lost', sums = NULL WHERE campaign = ? AND round = ? AND state = 'open'"
 _FORGET = "DELETE FROM events WHERE session IN (SELECT session FROM shards WHERE campaign = ? AND round = ?)"
+_FORGET_OPEN = (
+    "DELETE FROM events WHERE session IN (SELECT session FROM shards WHERE campaign = ? AND round = ? "
+    "AND (summary IS NULL OR state <> 'lost'))"
+)
 
 
 @dataclass
@@ -59,10 +64,10 @@ class RoundWorker:
         await self.end(self.state, reason)
 
     async def end(self, state: str, reason: str) -> None:
-        """Note what became of it, and forget what was not opened."""
+        """Note what became of it, and forget its messages: of a round that failed, those it cannot go on with."""
         where = self.task.campaign, self.task.round
         self.state, ended = state, Write(_END, (state, reason, instant(), *where))
-        await self.store.write(ended, Write(_FORGET, where), Write(_LOST, where))
+        await self.store.write(ended, Write(_FORGET_OPEN if state == "failed" else _FORGET, where), Write(_LOST, where))
         log.info("%s, round %d: %s %s", *where, state, reason)
 
     async def _asked(self) -> None:

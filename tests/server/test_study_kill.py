@@ -1,0 +1,281 @@
+"""`kill -9` of a server at random instants of a study over HTTP: every round is resumed, and charged once.
+
+Real processes over a loopback port. A device's log keeps each report as it was randomised, so what a sum must be is
+known exactly: nothing here is a matter of chance but the instants of the kills.
+"""
+
+import os
+import socket
+import sqlite3
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from tests.server.asking_studies import KEY, POLICY, recipe
+
+from hazemap.codec import dumps, loads
+from hazemap.device import enrolment
+from hazemap.device.activity_log import ActivityLog
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.event_store import donated
+from hazemap.device.recipe_charge import recipe_charges
+from hazemap.device.recipe_log_entry import RecipeLogEntry
+from hazemap.device.shipped_policies import ShippedPolicies
+from hazemap.privacy.ledger import Ledger
+from hazemap.recipes.policy import ShippedPolicy
+from hazemap.recipes.recipe import Recipe
+from hazemap.recipes.signed_policy import SignedPolicy
+from hazemap.server.audit_log import checked as audited
+from hazemap.server.campaign_spec import Deadlines
+from hazemap.server.recipe_log import checked
+from hazemap.server.study_spec import StudySpec
+from hazemap.trust.cohort_assumptions import Cohort
+from hazemap.trust.recipe_terms import randomiser_of
+
+from .left_behind import rows
+from .processes import Crowd, Parent, Server
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+KILLS = int(os.environ.get("STUDY_KILLS", "10"))
+"""Of the test below; a hundred take some minutes: `STUDY_KILLS=100 pytest -m slow tests/server/test_study_kill.py`."""
+PEOPLE, SHARD = 48, 16
+STAGES = ("keys", "picks", "shares", "masked", "assent", "unmask", "opening")
+"""Of a session in the malicious mode, in order."""
+COHORT = Cohort(PEOPLE, SHARD, dropout=Fraction(1, 4), corrupt=Fraction(0))
+RULES = """[budget]
+campaign = 4000
+period = 4000
+[cohort]
+people = 12
+survivors = 8
+corrupt = 0
+"""
+
+
+def generous() -> ShippedPolicy:
+    """The tests' policy, with room for a hundred rounds."""
+    much = {"epsilon": Fraction(900), "delta": Fraction(1, 1000), "reports": 100}
+    [analysis] = [replace(each, **much) for each in POLICY.analyses if each.name == "keyboard"]
+    fields = tuple(replace(each, **much) for each in POLICY.fields)
+    limits = tuple(replace(each, **much) for each in POLICY.limits)
+    return replace(POLICY, analyses=(analysis,), fields=fields, limits=limits)
+
+
+@dataclass
+class StudyScene:
+    """A server with a study, and the devices of everybody in one process."""
+
+    parent: Parent
+    folder: Path
+    answered: list[Recipe] = field(default_factory=list)
+
+    def __enter__(self) -> "StudyScene":
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.server = Server(self.parent, self.folder / "server", port)
+        (self.folder / "rules.toml").write_text(RULES)
+        self.signed = SignedPolicy.sign(generous(), KEY)
+        self.crowd = Crowd(self.parent, self.folder, "devices", self.server, PEOPLE, None, self.folder / "rules.toml")
+        with EncryptedStore.opened(self.crowd.store, create=True) as store:
+            ShippedPolicies(store).accept(self.signed, KEY.public, datetime.now(UTC))
+            own = enrolment.add(store, PEOPLE)
+            events = {one: [("hello" if one % 3 else "world", "never read")] for one in own}
+            donated(store, self.signed.policy.stream("keyboard"), events, time.time())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in (self.crowd, self.server):
+            if process.child:
+                process.child.kill()
+
+    def begin(self) -> None:
+        self.server.start()
+        self.crowd.start()
+        spec = StudySpec(
+            "spring", "keyboard", Fraction(900), Fraction(1, 1000), 100, COHORT, Deadlines.all(120), wait=60
+        )
+        assert self.server.answered("/v1/policies", self.signed.to_json().encode()).status_code == 201
+        assert self.server.answered("/v1/studies", dumps(spec).encode()).status_code == 201
+        until = time.monotonic() + 60
+        while self.server.answered("/v1/campaigns").json()["devices"]["recent"] < PEOPLE:
+            assert time.monotonic() < until, "the devices do not come"
+            time.sleep(0.05)
+
+    def ask(self, asked: Recipe) -> None:
+        """As a notebook does that runs its cell again whenever the server fails it."""
+        until = time.monotonic() + 60
+        while True:
+            reply = self.server.answered("/v1/studies/spring/rounds", dumps(asked).encode())
+            if reply is not None and reply.status_code == 201:
+                return
+            assert reply is None or reply.status_code in (409, 503), reply.text
+            assert time.monotonic() < until, "the recipe cannot be asked"
+
+    def state(self, number: int) -> str:
+        reply = self.server.answered(f"/v1/studies/spring/rounds/{number}")
+        return "unknown" if reply is None or reply.status_code == 404 else reply.json()["state"]
+
+    def ends(self, asked: Recipe, number: int) -> None:
+        """Wait until the round is answered."""
+        until = time.monotonic() + 120
+        while (state := self.state(number)) in ("running", "unknown"):
+            assert time.monotonic() < until, f"round {number} does not get on"
+            time.sleep(0.02)
+        assert state == "done", self.server.answered(f"/v1/studies/spring/rounds/{number}").json()
+        self.answered.append(asked)
+
+    def instant(self, number: int) -> str:
+        """Where a killed server was, by what is on its disk."""
+        database = self.server.folder / "server.sqlite"
+        sql = "SELECT state FROM study_rounds WHERE study = 'spring' AND round = ?"
+        try:
+            states = rows(database, sql, number)
+        except sqlite3.OperationalError:
+            states = []
+        if not states:
+            return "order"
+        if states != [("running",)]:
+            return "over"
+        what = f"round {number}"
+        ledger = Ledger(self.server.folder / "ledger.sqlite")
+        paid = [each for each in ledger.history() if each.charge.what.endswith(what)]
+        if not paid:
+            return "unpaid"
+        if rows(database, "SELECT 1 FROM exchanges WHERE campaign = 'spring' AND round = ?", number):
+            return "answered"
+        ends = rows(
+            database,
+            "SELECT state, count(events.seq) FROM shards LEFT JOIN events ON events.session = shards.session AND "
+            "position = -1 WHERE campaign = 'spring' AND round = ? GROUP BY shards.session, state",
+            number,
+        )
+        if not ends:
+            return "paid"
+        return STAGES[min((count for state, count in ends if state == "open"), default=len(STAGES) - 1)]
+
+    def is_right(self) -> None:
+        """Every round was charged once, by the ledger, by the study and by each device, and its answer is the sum."""
+        server, rounds = self.server.folder, len(self.answered)
+        ledger = Counter(each.charge.what.split()[-1] for each in Ledger(server / "ledger.sqlite").history("keyboard"))
+        assert ledger == Counter(str(number) for number in range(1, rounds + 1)), ledger
+        database = server / "server.sqlite"
+        told = rows(database, "SELECT round, recipe, state FROM study_rounds ORDER BY round")
+        wanted = [(number, asked.digest, "done") for number, asked in enumerate(self.answered, 1)]
+        assert told == wanted
+        for table, check in (("recipe_log", checked), ("audit_log", audited)):
+            lines = rows(database, f"SELECT entry, digest FROM {table} ORDER BY seq")
+            assert check(f'{text[:-1]},"digest":"{digest.hex()}"}}' for text, digest in lines).entries == len(lines)
+        sent = rows(database, "SELECT entry FROM recipe_log")
+        assert sum('"kind":"recipe"' in entry for (entry,) in sent) == rounds
+        shards = rows(database, "SELECT round, number, attempt, state, people FROM shards")
+        places = {(round_, number) for round_ in range(1, rounds + 1) for number in range(1, PEOPLE // SHARD + 1)}
+        assert Counter((round_, number) for round_, number, *_ in shards) == Counter(places), "a shard was begun again"
+        assert {(attempt, state, people) for _, _, attempt, state, people in shards} == {(1, "opened", SHARD)}
+        answers = dict(rows(database, "SELECT round, answer FROM exchanges"))
+        reports = self.reports()
+        for number, asked in enumerate(self.answered, 1):
+            answer = loads(answers[number])
+            exact = randomiser_of(asked).unbiased(reports[asked.digest], PEOPLE)
+            assert answer.people == PEOPLE
+            assert (np.abs(answer.sums - exact) < 1).all(), "an answer is not the sum of the reports that were paid"
+
+    def reports(self) -> dict[str, np.ndarray]:
+        """The sums of what the devices' own logs say they reported; each has charged each recipe once."""
+        sums = {asked.digest: np.zeros(asked.size, dtype=np.int64) for asked in self.answered}
+        with EncryptedStore.opened(self.crowd.store) as store:
+            for device in enrolment.devices(store):
+                paid = Counter(each.recipe for each in recipe_charges(store, device))
+                assert paid == Counter(sums.keys()), "a device did not pay for every round once"
+                [(kept,)] = store.read("SELECT count(*) FROM reports WHERE device = ?", device)
+                assert kept == len(sums), "a reply was made twice"
+                for line in ActivityLog(store, device).entries():
+                    if isinstance(line, RecipeLogEntry) and line.report:
+                        bits = np.unpackbits(np.frombuffer(line.report, np.uint8))
+                        sums[line.recipe] += bits[: sums[line.recipe].size]
+        return sums
+
+
+def killed(scene: StudyScene, asked: Recipe, number: int, chance: Random, seconds: float, most: int) -> list[str]:
+    """Ask a recipe in a round that takes so many `seconds` when left alone, under fire: where each kill met it."""
+
+    def kill() -> None:
+        scene.server.kill()
+        met.append(scene.instant(number))
+        scene.server.start()
+
+    met: list[str] = []
+    asking = threading.Thread(target=scene.ask, args=(asked,))
+    asking.start()
+    if chance.random() < 0.8:  # while it is ordered, and charged
+        time.sleep(chance.uniform(0, 0.04))
+        kill()
+    asking.join()
+    while len(met) < most:
+        late = met and met[-1] in ("assent", "unmask")
+        time.sleep(
+            chance.uniform(0.1, 0.5) if late else chance.uniform(0, seconds / (10 if chance.random() < 0.25 else 2))
+        )
+        if scene.state(number) == "done":
+            break
+        kill()
+        assert len(met) < 60, f"the round does not get on: {met}"
+    scene.ends(asked, number)
+    return met
+
+
+@pytest.fixture(scope="module")
+def parent():
+    with Parent() as started:
+        yield started
+
+
+def test_a_server_that_is_killed_again_and_again_ends_every_round_of_a_study_and_charges_it_once(
+    parent, tmp_path, capsys
+):
+    chance, met = Random(21), list[str]()
+    with StudyScene(parent, tmp_path) as scene:
+        scene.begin()
+        begun = time.monotonic()
+        scene.ask(recipe("alone"))
+        scene.ends(recipe("alone"), 1)
+        alone, begun = time.monotonic() - begun, time.monotonic()
+        while len(met) < KILLS:
+            number = len(scene.answered) + 1
+            met += killed(scene, recipe(f"r{number}"), number, chance, alone, KILLS - len(met))
+        seconds = time.monotonic() - begun
+    scene.is_right()
+    with capsys.disabled():
+        print(
+            f"\n{len(met)} kills in {seconds:.0f} s and {len(scene.answered)} rounds of {alone:.1f} s: {Counter(met)}"
+        )
+
+
+FORGETFUL = """
+from hazemap.privacy.privacy_unit import DEVICE
+from hazemap.server.campaign_worker import CampaignCharge
+CampaignCharge.charge = lambda account, price: account.ledger.charge(account.dataset, price, account.what, DEVICE)
+"""
+
+
+def test_a_server_that_charges_whenever_it_starts_is_found_out(tmp_path):
+    """The twin of the test above."""
+    with Parent(FORGETFUL) as parent, StudyScene(parent, tmp_path) as scene:
+        scene.begin()
+        scene.ask(asked := recipe("one"))
+        until = time.monotonic() + 30
+        while scene.instant(1) in ("order", "unpaid"):
+            assert time.monotonic() < until
+        scene.server.kill()
+        scene.server.start()
+        scene.ends(asked, 1)
+        with pytest.raises(AssertionError, match="Counter"):
+            scene.is_right()
