@@ -1,4 +1,4 @@
-"""What an algorithm says of itself: what it learns at a price and how it chooses, and what it takes as public.
+"""What an algorithm discloses about itself: what it learns and pays for, how it chooses, and what it takes as public.
 
 An algorithm knows best what it asks. So each says it once, as data, and all that people read of it (the privacy
 statement of a curator's release or of a campaign among devices) is made of that, by one builder

@@ -1,4 +1,4 @@
-"""One run: the open query, the money spent, the answers so far. No I/O.
+"""The state of one run: the open query, the budget spent, the answers so far. No I/O.
 
 A session stands between an algorithm and a trust model. It charges the whole budget of the run to an
 account *before* the algorithm can ask anything, divides it exactly among the queries, keeps the transcript,

@@ -1,4 +1,4 @@
-"""What every method ends in: a number and an error bar for each cell.
+"""The result of every method: a number and an error bar for each cell.
 
 One file format, one set of questions and one set of pictures serve every method because of this type.
 """

@@ -1,4 +1,4 @@
-"""Every error hazemap raises, as one tree; whose fault it is, is the type.
+"""All errors that hazemap raises, in one tree; the type says whose mistake it is.
 
     HazemapError
     ├── InputError              the caller's options or data

@@ -1,4 +1,4 @@
-"""Exact types of dataclass fields: one account of what an annotation admits, for whoever decodes and whoever calls.
+"""Exact types of dataclass fields: one definition of what an annotation admits, for decoders and constructors.
 
 `1`, `True`, `1.0` and `Fraction(1)` are equal to Python, and hash alike, so a number of the wrong type passes every
 comparison and every cache. What a person may contribute is computed from such fields: they are exact, or refused.

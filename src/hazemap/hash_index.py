@@ -1,4 +1,4 @@
-"""Where numbers stand in an array, by hashing: for looking up millions of rows in thousands of cells."""
+"""Positions of numbers in an array, by hashing: finds millions of rows among thousands of cells."""
 
 import numpy as np
 from numpy.typing import NDArray

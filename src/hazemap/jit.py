@@ -1,4 +1,4 @@
-"""Loops in machine code.
+"""Loops compiled to machine code.
 
 `compiled` imports numba, and decorates loops that call each other: light paths import such modules lazily. A loop that
 stands alone is compiled when it first runs: by `once_compiled(loop)(...)`, or by `fitting` if that is worth it.

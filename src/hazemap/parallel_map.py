@@ -1,4 +1,4 @@
-"""Work of several threads: on a stream, in its order, and on the parts of an array."""
+"""Work in several threads: over a stream, in its order, or over parts of an array."""
 
 import os
 from collections import deque

@@ -1,4 +1,4 @@
-"""From a table to a published map, or to statistics of a value: where rows, methods, noise, money and files meet.
+"""From a table to a published map, or to statistics of a value: rows, methods, noise, ledger and files meet here.
 
 The order of the steps is the privacy argument: whatever can be wrong with an order is found out before
 anything is paid; the price is in the ledger, on the disk, before the first answer; the file appears whole;

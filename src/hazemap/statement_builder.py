@@ -1,4 +1,4 @@
-"""Privacy statements, written in one place: from what an algorithm says of itself to what people read.
+"""Builds every privacy statement: from what an algorithm discloses to the words that people read.
 
 For curators and for devices alike. The caller says who is protected and what was declared; what was learned, at a price
 and how, is the algorithm's own disclosure and nothing else.

@@ -1,4 +1,4 @@
-"""Who asks: one file a method. A method is a pure function of the answers it is sent."""
+"""Algorithms, one file each: pure functions of the answers they receive."""
 
 from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.algorithms.cell_statistics import CellStatistics, PublicLocationStatistics

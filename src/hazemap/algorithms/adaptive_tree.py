@@ -1,4 +1,4 @@
-"""A tree whose cells all hold about as much as noise allows: the default method."""
+"""A tree whose leaves all hold about as many people as the noise allows: the default method."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Statistics of a value in every cell and slot, from one question about counters that share people out."""
+"""Statistics of a value in every cell and slot, from one question about counters of each."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction

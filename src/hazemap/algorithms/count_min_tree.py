@@ -1,4 +1,4 @@
-"""Which cells of a deep tree are worth counting? Sketches of its levels tell, in few numbers."""
+"""A deep tree whose levels are sketched (count-min), so that few numbers tell which cells are worth counting."""
 
 from dataclasses import dataclass
 from fractions import Fraction

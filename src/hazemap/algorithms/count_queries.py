@@ -1,4 +1,4 @@
-"""What all methods do when they ask for counts."""
+"""How methods ask for counts."""
 
 from collections.abc import Sequence
 from fractions import Fraction

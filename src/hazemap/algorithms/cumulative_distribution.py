@@ -1,4 +1,4 @@
-"""How a value is distributed: the part of people, or rows, up to each bin of it."""
+"""The cumulative distribution of a value: the fraction of people, or rows, up to each bin."""
 
 from dataclasses import dataclass
 from fractions import Fraction

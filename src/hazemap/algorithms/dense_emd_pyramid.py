@@ -1,4 +1,4 @@
-"""A map that is near the truth in earth mover's distance, however many places people are spread over."""
+"""A map close to the truth in earth mover's distance, however many places people are spread over."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Which sequences of tokens are frequent? In rounds, each a token longer, or of one length at once."""
+"""Frequent sequences of tokens, found in rounds that are one token longer each, or at one length at once."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Which strings do many people have, of all there can be? A few characters longer in each round."""
+"""Strings that many people have, out of all possible ones: each round adds a few characters."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""A tree of rectangles that every answer helps to know: HTF, with its budget where it is worth most."""
+"""HTF with a better use of its budget: every answer improves the estimate of every rectangle."""
 
 from dataclasses import dataclass
 from fractions import Fraction

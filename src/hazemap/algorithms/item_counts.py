@@ -1,4 +1,4 @@
-"""How many people reported each of some items: what interactive discovery ends in."""
+"""Counts of people by item: the result of interactive discovery."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Methods that can be asked for by name. One entry in `BUILT_IN` makes an algorithm public; a plug-in has its own."""
+"""Methods that users select by name. One entry in `BUILT_IN` publishes an algorithm; plug-ins bring their own."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which cells are worth asking? A small share of the budget finds those with many people."""
+"""Spends a small share of the budget to find the cells with many people, before they are asked about."""
 
 from dataclasses import dataclass
 from fractions import Fraction

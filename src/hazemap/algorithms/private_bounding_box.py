@@ -1,4 +1,4 @@
-"""Where are the people at all? A small share of the budget finds the box that nobody declared."""
+"""Spends a small share of the budget to find a bounding box that nobody declared."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Between which bounds do values lie? A small share of the budget finds the bounds that nobody declared."""
+"""Spends a small share of the budget to find bounds of the values that nobody declared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

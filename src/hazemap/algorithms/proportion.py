@@ -1,4 +1,4 @@
-"""The part of the people in each cell who carry a mark, where there are enough of them to tell."""
+"""The proportion of people in each cell who have an attribute, where there are enough people to tell."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Recipes of a search in rounds: each asks the same of people with other buckets, and pays its share of the price."""
+"""Recipes of a search in rounds: each asks the same query with other buckets, and pays its share of the price."""
 
 from collections.abc import Sequence
 from dataclasses import replace

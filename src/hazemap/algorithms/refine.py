@@ -1,4 +1,4 @@
-"""How is a number distributed that nobody has seen? Edges that follow the answers."""
+"""The distribution of an unknown number, by edges that follow the answers."""
 
 from dataclasses import dataclass
 from fractions import Fraction

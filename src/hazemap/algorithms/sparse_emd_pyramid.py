@@ -1,4 +1,4 @@
-"""A sparse map that is near the truth in earth mover's distance, from few people."""
+"""A sparse map close to the truth in earth mover's distance, from few people."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

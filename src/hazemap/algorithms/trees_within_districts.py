@@ -1,4 +1,4 @@
-"""A country's districts, each cut further where it is small enough: maps of hundreds of millions of people."""
+"""Districts of a country, subdivided where they are small enough: maps of hundreds of millions of people."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Statistics of a value after a first stage that finds its bounds, the cells worth asking, or the box."""
+"""Statistics of a value after a first stage that finds its bounds, the box, or the cells worth asking about."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""An audit from its trials to its report."""
+"""Runs an audit, from its trials to its report."""
 
 import time
 from collections.abc import Callable, Sequence

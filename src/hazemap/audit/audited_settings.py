@@ -1,4 +1,4 @@
-"""What is audited: a method under a rule and a trust model, at a price."""
+"""Audited settings: a method under a rule and a trust model, at a price."""
 
 from dataclasses import dataclass
 from pathlib import Path

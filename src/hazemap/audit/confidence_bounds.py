@@ -1,4 +1,4 @@
-"""From how often something happened to a lower bound on the privacy loss, with a stated probability of error."""
+"""Lower bounds on the privacy loss from frequencies of events, at a stated probability of error."""
 
 from dataclasses import dataclass
 from math import exp, inf, log, log1p, sqrt

@@ -1,4 +1,4 @@
-"""One person's lines among many people's: whatever they do to the whole file is more than one person may do."""
+"""One person's lines among many people's: does what they do to the whole file exceed what one person may do?"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

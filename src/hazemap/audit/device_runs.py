@@ -1,4 +1,4 @@
-"""Runs where people's devices answer: their answers travel as the codec's text."""
+"""Runs in which people's devices answer: their answers travel as the codec's text."""
 
 import csv
 from fractions import Fraction

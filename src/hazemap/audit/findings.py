@@ -1,4 +1,4 @@
-"""What was looked at, and what it says: tests that know their error only once all of them are counted."""
+"""Findings of an audit: tests whose error is known only once all of them are counted."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the public sees of one run: the file, or the words of a refusal; and what the ledger has noted."""
+"""What the public sees of one run: the file, or the words of a refusal; and the ledger's entry."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""Which trials an audit consists of: everything for one setting, and the fixed set of the short audit."""
+"""Which trials an audit consists of: all for one setting, or the fixed set of the short audit."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Sabotaged builds: each breaks the running package in one way that has happened somewhere, to test an audit with.
+"""Sabotaged builds to test an audit with: each breaks the package in one way that has happened somewhere.
 
 A planted fault is a context manager that is only ever entered in a process of its own
 (`audit.subprocess_runs.SubprocessRuns`). Its docstring says what it breaks and who is exposed by it.

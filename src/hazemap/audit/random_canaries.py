@@ -1,4 +1,4 @@
-"""Many people at once, each put in by a coin of their own: one release is then worth a thousand (Steinke et al. 2023).
+"""Canaries: many people, each included by their own coin: one release is worth a thousand (Steinke et al. 2023).
 
 Every canary has a place of its own and a *partner*, somebody who is there in any case in another place of their own and
 whose line stands right before or after. What a canary's lines look like is its *kind*; whatever they do to the partner

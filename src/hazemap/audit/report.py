@@ -1,4 +1,4 @@
-"""The report of an audit as a page: what was looked at, what was found, and what no audit can see."""
+"""The report of an audit as a page: what was examined, what was found, and what no audit can see."""
 
 from html import escape
 from math import inf

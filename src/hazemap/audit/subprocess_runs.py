@@ -1,4 +1,4 @@
-"""Runs in a process of their own: the code that is audited never shares memory with the code that judges it."""
+"""Runs in processes of their own, so that the audited code shares no memory with the code that judges it."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Tables of people who do not exist, as the bytes of a CSV file: what an audit starts from.
+"""Tables of synthetic people, as the bytes of a CSV file: the input of an audit.
 
 People are in the middles of the cells of a small square, far from their edges, or in their corners. An audit writes its
 tables itself, so it knows what each line says of whom without reading it back.

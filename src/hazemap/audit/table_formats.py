@@ -1,4 +1,4 @@
-"""The same table in other files: a folder of two, Parquet, points with a geometry, a table in memory.
+"""The same table in other formats: a folder of two files, Parquet, points with a geometry, a table in memory.
 
 An audit writes CSV; where another form is asked for, its plain rows are written again in that form. Rows go in turn to
 the parts of a table that has two, so that everybody's rows stand in both.

@@ -1,4 +1,4 @@
-"""What is tried: orders to run, and the tests that their outcomes give."""
+"""Types of trials: what to run, and the tests that the outcomes feed."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a command says: numbers on stdout, for people or for machines; everything else on stderr.
+"""Console output: numbers on stdout, for people or for machines; everything else on stderr.
 
 With `--json` stdout holds one JSON object and nothing else, whether the command succeeds or fails.
 """

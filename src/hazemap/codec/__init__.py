@@ -1,4 +1,4 @@
-"""Queries, answers and methods as JSON: what a device is sent, what a release stores.
+"""JSON of queries, answers and methods: what a device receives and what a release stores.
 
 Everything that travels is a frozen dataclass of plain data, so one rule writes it all: `{"Name": {field:
 value}}`. The names are a closed list; whoever reads refuses a name it does not know, a name with other

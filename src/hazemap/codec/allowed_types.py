@@ -1,4 +1,4 @@
-"""What may travel: a closed list, and what stands behind each protocol on it."""
+"""The closed list of types that may travel, and those that each protocol admits."""
 
 from collections.abc import Mapping
 

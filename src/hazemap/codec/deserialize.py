@@ -1,4 +1,4 @@
-"""JSON as things: every field by the type that its class gives it, and nothing else."""
+"""Decodes JSON: every field by the exact type that its class declares, and nothing else."""
 
 import re
 from array import array

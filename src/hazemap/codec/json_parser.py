@@ -1,4 +1,4 @@
-"""JSON text from outside as Python's lists and dictionaries, after a look at what it would cost."""
+"""Parses JSON from outside into lists and dictionaries, after bounding what that would cost."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Things as JSON: canonical, so equal things give equal text."""
+"""Encodes objects as canonical JSON: equal objects give equal text."""
 
 import dataclasses
 import hashlib

@@ -1,4 +1,4 @@
-"""The methods that are compared. To add one is to add a line to `METHODS`."""
+"""The methods under comparison. To add one, add a line to `METHODS`."""
 
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction

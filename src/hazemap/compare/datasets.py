@@ -1,4 +1,4 @@
-"""The maps that methods are compared on, by name: made-up ones, a user's own, and others that a caller adds."""
+"""The maps that methods are compared on, by name: synthetic ones, a user's own, and others that a caller adds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

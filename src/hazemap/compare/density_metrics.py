@@ -1,4 +1,4 @@
-"""How far one density over a grid of pixels is from another, pixel by pixel.
+"""Distances between two densities over a grid, pixel by pixel.
 
 A density is an array of numbers that are 0 or more and sum to 1; `density` makes one of any map. With true density p
 and estimate q over k pixels, every function here takes (p, q) and gives one number without a unit, in O(k). Arrays of

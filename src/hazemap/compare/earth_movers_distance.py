@@ -1,4 +1,4 @@
-"""The earth mover's distance of two densities on the ground: how far mass must be carried to make one into the other.
+"""The earth mover's distance of two densities on the ground: how far mass must move to turn one into the other.
 
     EMD(p, q) = min Σ γ(x, y) · d(x, y)   over γ ≥ 0 with marginals p and q      (Rubner et al. 2000; Wasserstein 1)
 

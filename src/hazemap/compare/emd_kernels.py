@@ -1,4 +1,4 @@
-"""The loops of the cheapest flow on a grid of pixels, compiled; `earth_movers_distance.py` has the formulas.
+"""The compiled loops of minimum-cost flow on a grid of pixels; `earth_movers_distance.py` has the formulas.
 
 Arrays are flat, row after row, with a wall of one pixel around the map: `width` is that of a row with both walls. A
 wall has a potential so high that no arc to or from it is ever tight. Flow is kept as what goes east and south out of

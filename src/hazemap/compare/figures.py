@@ -1,4 +1,4 @@
-"""The figures that any comparison of maps can be drawn as: each takes results and gives a picture."""
+"""The kinds of figure that a comparison can be drawn as: each takes results and gives a picture."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

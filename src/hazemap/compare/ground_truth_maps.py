@@ -1,4 +1,4 @@
-"""A map of which all is known: how many people are in each pixel. Releases are made of it, and scored against it."""
+"""A map whose truth is known: how many people are in each pixel. Releases are made of it and scored against it."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

@@ -1,4 +1,4 @@
-"""How good a released map is: what each trial is scored by, what a score is called, and its unit."""
+"""Scores of a released map: how each is computed, its name and its unit."""
 
 from dataclasses import dataclass
 from functools import cached_property

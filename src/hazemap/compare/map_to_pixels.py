@@ -1,4 +1,4 @@
-"""A cell map as a picture: every cell spread evenly over the pixels that it owns."""
+"""Rasterises a cell map: every cell is spread evenly over the pixels that it owns."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How a method looks in figures: a colour for its family, a marker and a dash of its own in it."""
+"""Styles of methods in figures: a colour for each family, a marker and a dash for each method."""
 
 from typing import Literal, NamedTuple
 

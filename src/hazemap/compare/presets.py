@@ -1,4 +1,4 @@
-"""A comparison as data: what is measured, and what is drawn of it; and those that `hazemap compare` knows by name."""
+"""A comparison as data: what is measured and what is drawn; and the ones that `hazemap compare` knows by name."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""How far answers to "how many are in this rectangle?" are from the truth.
+"""Errors of range queries: how far answers to "how many are in this rectangle?" are from the truth.
 
 The workloads are those of the literature on private maps: 2,000 rectangles of random shape and size, and as many
 squares of 2, 6 and 10 % of the area (Shaham et al. 2021). A workload is public and comes from a seed, so that everybody

@@ -1,4 +1,4 @@
-"""A comparison written up: figures, tables and what they are of, from the results alone."""
+"""Writes the page of a comparison: figures, tables and explanations, from the results alone."""
 
 import textwrap
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Results as tables: for a page, for a terminal."""
+"""Tables of results, for a page or for a terminal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

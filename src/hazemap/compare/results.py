@@ -1,4 +1,4 @@
-"""The results of a comparison as they are drawn and tabled: means over repetitions, and how sure they are."""
+"""Results of a comparison as drawn and tabulated: means over repetitions, with their standard errors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

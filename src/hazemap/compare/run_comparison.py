@@ -1,4 +1,4 @@
-"""A comparison: measure the trials that have not been measured yet, and write the results of all.
+"""Runs a comparison: measures the trials that are missing, and writes the results of all.
 
 Each finished trial is a line in the folder of the comparison, which is there whole or not at all.
 """

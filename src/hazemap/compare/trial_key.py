@@ -1,4 +1,4 @@
-"""A trial: what one method does at one place, and how it is told apart from every other.
+"""The key of a trial: one method in one place, and what distinguishes it from every other.
 
 What was measured with other code is measured again, so the code of a method is part of its key.
 """

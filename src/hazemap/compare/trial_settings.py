@@ -1,4 +1,4 @@
-"""How a trial is measured: who holds its data, who answers, and what is scored."""
+"""Settings of a trial: who holds the data, who answers, and what is scored."""
 
 import time
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Processes that measure trials, one at a time each, until there are none left."""
+"""Worker processes that measure trials, one at a time each, until none are left."""
 
 import os
 import signal

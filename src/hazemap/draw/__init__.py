@@ -1,4 +1,4 @@
-"""Pictures of cell maps and of plans. Nothing here sees a row."""
+"""Draws cell maps and plans. Nothing here sees a row."""
 
 from hazemap.draw.cell_densities import shown_part
 from hazemap.draw.error_by_cell_size import ErrorCurve, draw_plan

@@ -1,4 +1,4 @@
-"""What a picture needs of a cell map: how dense each place is, how sure that is, and which part the picture shows."""
+"""What a picture takes from a cell map: density, uncertainty, and the visible part."""
 
 from dataclasses import dataclass
 from functools import cached_property

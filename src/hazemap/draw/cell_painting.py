@@ -1,4 +1,4 @@
-"""How the cells of a tree lie on the sheet: squares are painted into an image, others are drawn as polygons."""
+"""Places the cells of a tree on the sheet: squares become pixels of an image, others polygons."""
 
 import math
 from collections.abc import Callable

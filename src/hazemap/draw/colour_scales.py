@@ -1,4 +1,4 @@
-"""From numbers to colours: density and values in perceptual scales, uncertainty in classes."""
+"""Colour scales: perceptual ones for density and values, classes for uncertainty."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Charts for planning: how sure cells of a size can be, before any data is touched."""
+"""Charts for planning: the error of cells of each size, before any data is touched."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

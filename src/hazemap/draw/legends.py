@@ -1,4 +1,4 @@
-"""What the colours, lengths and edges of a map mean: legends, scale bar, graticule."""
+"""Legends, scale bar and graticule."""
 
 import math
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Maps of a release: how dense every place is, and how sure that is."""
+"""Draws a release: density beside its uncertainty."""
 
 from collections.abc import Sequence
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Lines that help to find one's way: coasts, districts, streets, from a file of the user's."""
+"""Overlay lines for orientation: coasts, districts, streets, from a user's file."""
 
 import warnings
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The sheet, which is Web Mercator in metres (EPSG:3857; x east, y north), and which part of it a picture shows."""
+"""The sheet (Web Mercator in metres, EPSG:3857; x east, y north) and the part of it that a picture shows."""
 
 import math
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What one person says: rows become a short vector of bounded length."""
+"""Encoders: a person's rows become a short vector of bounded norm."""
 
 from hazemap.encoders.cell_counts import CellPresence, Counts
 from hazemap.encoders.cell_values import Values

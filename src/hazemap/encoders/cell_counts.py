@@ -1,4 +1,4 @@
-"""How many votes, or people, are in each cell."""
+"""One-hot encoding: the number of votes, or people, in each cell."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What people measured in each cell and slot: the counters of a value encoding, of everybody together."""
+"""Sums of value counters in each cell and slot, over all people."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Several vectors asked in one query."""
+"""Stacks several vectors into one query."""
 
 from dataclasses import dataclass
 from itertools import accumulate

@@ -1,4 +1,4 @@
-"""How many are in each cell of a level that has too many cells to name them all."""
+"""Count-min sketch of a level that has too many cells to list."""
 
 from dataclasses import dataclass
 

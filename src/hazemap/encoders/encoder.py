@@ -1,4 +1,4 @@
-"""How one person's rows become a vector: the bound is the whole privacy argument of this floor."""
+"""The encoder interface: a person's rows become a vector, whose bound is this floor's whole privacy argument."""
 
 from typing import NamedTuple, Protocol
 

@@ -1,4 +1,4 @@
-"""Differences of neighbouring blocks of a grid, from coarse to fine."""
+"""Haar wavelet: differences of neighbouring blocks of a grid, from coarse to fine."""
 
 from dataclasses import dataclass
 from functools import cached_property

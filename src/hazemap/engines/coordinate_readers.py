@@ -1,4 +1,4 @@
-"""Where the coordinates of a row are: two columns or a geometry, in WGS 84 or another reference system.
+"""Coordinates of a row: two columns or a geometry, in WGS 84 or another reference system.
 
 Points in well-known binary (ISO and extended) are read as the bytes they are: 21 of them at fixed places. A library
 that reads every shape follows collections in collections as deep as a row has them, and that can end the process.

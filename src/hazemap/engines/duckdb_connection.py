@@ -1,4 +1,4 @@
-"""One DuckDB, private to one table: nothing is fetched, nothing is left on disk."""
+"""A DuckDB connection private to one table: it fetches nothing and leaves nothing on disk."""
 
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager

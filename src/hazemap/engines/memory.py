@@ -1,4 +1,4 @@
-"""Rows in memory, in plain NumPy: what a device counts with, and what every engine is tested against."""
+"""Rows in memory, in plain NumPy: what a device counts with, and the reference that every engine is tested against."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

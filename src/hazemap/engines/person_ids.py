@@ -1,4 +1,4 @@
-"""How people are told apart: ids become seeds, and ids that are texts are kept beside their seeds."""
+"""Identities of people: ids become seeds, and text ids are kept beside their seeds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What to read from a source, in SQL: whose rows, where they are, how much they weigh, and which of them."""
+"""The SQL that reads a source: whose rows, where they are, how much they weigh, and which of them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

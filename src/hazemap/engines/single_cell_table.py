@@ -1,4 +1,4 @@
-"""The rows of one cell: a value each, and the person it is of."""
+"""The rows of one cell: a value each, and the person it belongs to."""
 
 from dataclasses import dataclass
 from functools import cached_property

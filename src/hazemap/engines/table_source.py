@@ -1,4 +1,4 @@
-"""A table that DuckDB can read, and what is known of it before its rows are read: what its files declare."""
+"""A table that DuckDB can read, and what its files declare before any row is read."""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""How far noise reaches: the interval that holds it as often as is said, from its standard deviation and kurtosis.
+"""Confidence intervals of noise with a stated coverage, from its standard deviation and kurtosis.
 
 Noise here is a sum of independent Laplace and Gaussian numbers (the discrete laws are these, as far as whole people can
 tell). Its excess kurtosis κ is 3 Σ p², p the shares of the Laplace numbers in its variance. Of all such sums of one κ

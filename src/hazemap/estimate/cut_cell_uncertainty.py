@@ -1,4 +1,4 @@
-"""Where the people of cut cells are: the law of how many of them lie in a region.
+"""People inside partly covered cells: the law of how many of them lie in a region.
 
 Of the n people of a cell a part F is in the region, of which the mean f is guessed. Its variance is D f (1 − f), and
 D is learnt from many cells (`clumping`). Whether all of them are as uneven as D says, or some are towers and the others

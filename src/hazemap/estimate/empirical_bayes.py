@@ -1,4 +1,4 @@
-"""The most plausible map: what the answers say, and what maps are like.
+"""The most plausible map given the answers and what maps are usually like (empirical Bayes).
 
 Least squares believe every answer as far as its noise allows, and know nothing of maps. But most cells of most maps
 are empty or like their neighbours, and how many are, the answers themselves tell. So from the top down, level by

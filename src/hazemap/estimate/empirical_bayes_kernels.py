@@ -1,4 +1,4 @@
-"""What numbers are likely to be, learned from all of them: the compiled loops of `empirical_bayes.py`.
+"""The compiled loops of `empirical_bayes.py`.
 
 A number x ≥ 0 is predicted to be m and measured as y, with a normal error of standard deviation s. What x may be is
 a mixture of components, all of them relative to m, so that numbers of all sizes tell of it:

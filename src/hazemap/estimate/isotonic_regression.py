@@ -1,4 +1,4 @@
-"""Numbers that do not fall: the nearest ones to given numbers."""
+"""Isotonic regression: the nearest non-decreasing numbers."""
 
 import numpy as np
 

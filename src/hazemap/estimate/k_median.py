@@ -1,4 +1,4 @@
-"""k places on a sphere that a weighted crowd has the least way to: the k-median problem, without any randomness.
+"""The weighted k-median problem on a sphere, solved without randomness.
 
 Points are unit vectors, float64[n, 3]; distances are great-circle angles, in radians. Points are gathered to at most
 `POINTS` groups. If there are few ways to choose k of them all are tried; else k are added one by one, each the one that

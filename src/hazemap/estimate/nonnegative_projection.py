@@ -1,4 +1,4 @@
-"""Numbers without minus signs, and without the bias that clamping brings."""
+"""Non-negative numbers without the bias of clamping."""
 
 import numpy as np
 from numpy.typing import NDArray

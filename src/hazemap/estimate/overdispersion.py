@@ -1,4 +1,4 @@
-"""How unevenly people lie inside cells, learnt from how unevenly the cells above share theirs out.
+"""How unevenly people are spread inside cells, learnt from how unevenly parents divide among children.
 
 Inside a cell nobody knows where people are; a map that guesses how many of a cell's people are in a part of it is wrong
 by as much as people clump together. If the parts of a cell of P people have the shares m_j of its area and hold the

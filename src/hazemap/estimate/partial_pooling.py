@@ -1,4 +1,4 @@
-"""Noisy values of cells and slots that lend each other strength: the best guess of each, arrays in, arrays out.
+"""Shrinkage of noisy values across cells and slots: the best guess of each, arrays in, arrays out.
 
 What is published of a place is unbiased, and a picture of it shows more differences than there are: noise differs too.
 The best guess of a place lies between its own value and what its cell and its slot are like elsewhere, by as much as

@@ -1,4 +1,4 @@
-"""How the numbers of a map are read off its answers.
+"""How the numbers of a map are computed from its answers.
 
 An adaptive method cuts a cell because its noisy number was high. That number cannot then stand for the cells
 without bias: with all rounds, least squares put the total of a map 3 to 5 standard errors too high, and 95 %

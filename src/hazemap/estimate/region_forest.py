@@ -1,4 +1,4 @@
-"""How the regions that were counted lie inside each other.
+"""Which of the counted regions contain which.
 
 Every answer counts regions: whole cells, or cells less the deeper cells asked beside them. All regions of a
 run, cut at each other's borders, give *atoms*; a region is a few ranges of atoms. Regions form a forest when

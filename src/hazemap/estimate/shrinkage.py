@@ -1,4 +1,4 @@
-"""Cells drawn toward the density of what surrounds them, by as much as noise explains their difference."""
+"""Smoothing: cells move towards the density around them by as much as noise explains the difference."""
 
 from typing import NamedTuple, Protocol, runtime_checkable
 

@@ -1,4 +1,4 @@
-"""How people lie inside cells: not known, but the cells around tell.
+"""Disaggregation: how people are spread inside a cell, estimated from the cells around it.
 
 A cell has one number, and a picture that spreads it evenly has steps at every border. Where a dense cell lies beside an
 empty one, more of its people are on the far side of it. Here each cell is cut as often as that shows, and its number

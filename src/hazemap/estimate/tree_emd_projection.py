@@ -1,4 +1,4 @@
-"""The distribution nearest to noisy sums on a tree, exactly: the linear programme behind heatmaps under EMD.
+"""The distribution nearest to noisy sums on a tree: the exact solution of the linear programme behind EMD heatmaps.
 
 Given a tree with a number ŷ_v and a weight w_v ≥ 0 for each node, find masses x ≥ 0 on the leaves such that
 

@@ -1,4 +1,4 @@
-"""The cells of a map and all cells above them, level by level: what passes of estimation walk down."""
+"""The cells of a map and all their ancestors, level by level, for passes of estimation."""
 
 from dataclasses import dataclass
 from functools import cached_property

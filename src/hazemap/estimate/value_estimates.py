@@ -1,4 +1,4 @@
-"""What noisy counters say of a value in each cell and slot.
+"""Estimates of a value in each cell and slot from noisy counters.
 
 `Measurements` are those of a value encoding; `KnownPeople` those of a known-count encoding, where numbers of people are
 public.

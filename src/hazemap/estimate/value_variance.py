@@ -1,4 +1,4 @@
-"""The variance of a value from what people gave to a few counters: arrays in, arrays out.
+"""The variance of a value from a few noisy counters: arrays in, arrays out.
 
 From (1 − y)², 2y(1 − y) and y² summed over people it is V(t) = (t₀ t₂ − t₁²/4)/N², where t are the three true sums and
 N what they add up to (`variances`); from y and y(1 − y), where N is known, s − s² − b with s and b their means

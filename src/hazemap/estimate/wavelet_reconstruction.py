@@ -1,4 +1,4 @@
-"""A grid read off its wavelet."""
+"""Reconstructs a grid from its wavelet coefficients."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

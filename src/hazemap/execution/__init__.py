@@ -1,1 +1,1 @@
-"""A run, step by step: from a specification and a table to a charge, answers, and a file."""
+"""Executes a run: from a specification and a table to a charge, answers, and a file."""

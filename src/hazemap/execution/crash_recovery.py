@@ -1,4 +1,4 @@
-"""What was paid for and is not there: after a crash, a full disk or a failed write.
+"""Recovers what was paid for but not written: after a crash, a full disk or a failed write.
 
 An answer that the journal holds is given to the algorithm again, at no price: it is post-processing of what was paid.
 A question that was not asked yet was paid with the charge of the run, so it is asked now, of the same table under the

@@ -1,4 +1,4 @@
-"""What a run was paid for and answered, on the disk before anybody sees it.
+"""The journal of a run: what was paid and answered, on disk before anyone sees it.
 
 One file a run, in a folder beside the ledger: lines of JSON, each with its checksum, each on the disk before the run
 goes on. They hold the specification, the algorithm, whose privacy it costs, and the noisy answers; never a seed of

@@ -1,4 +1,4 @@
-"""Where the file of a release goes: found to be writable before anything is paid, and written by one run at a time.
+"""Locks the output file of a release: checked to be writable before anything is paid, and written by one run at a time.
 
 Two releases to one file must not both be paid for, and one of them be lost.
 """

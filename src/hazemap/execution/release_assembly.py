@@ -1,4 +1,4 @@
-"""What comes of a run: the release or the statistics that a specification asks for, made of its answers."""
+"""Assembles the release that a specification asks for from the answers of its run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace

@@ -1,1 +1,1 @@
-"""What a release would be like, tried on a city that does not exist; no data is touched."""
+"""What to expect of a release, tried on a synthetic city; no data is touched."""

@@ -1,4 +1,4 @@
-"""What a release would be like, before any data is touched: how sure cells of each size can be.
+"""What to expect of a map before any data is touched: the error of cells of each size.
 
 The error bars are exact, since noise is public. How people are spread is not known beforehand, so what hangs
 on that is tried on a city that does not exist (`synthetic_city.py`), with so many people and real prices; it is an

@@ -1,4 +1,4 @@
-"""What statistics of a value would tell, before anything is read or paid: from public numbers alone, and exact.
+"""What to expect of statistics of a value before anything is read or paid: exact, from public numbers alone.
 
 How much noise there is, is public; so is how many people a place needs, and how wide an interval is with so many of
 them. Only how many people are where is not known beforehand: a steward who knows about it reads it off.

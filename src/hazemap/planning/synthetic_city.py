@@ -1,4 +1,4 @@
-"""A city that does not exist, to try things on: a river, a sea, a centre, districts, arterial roads, a park.
+"""A synthetic city for trials: a river, a sea, a centre, districts, arterial roads, a park.
 
 Plans are tried on its people as a table of plots (`SyntheticTable`), demos on their rows over some weeks (`DemoCity`),
 which stand on Dogger Bank, where nobody lives. Everything about it is public and seeded, so nothing here is noise:

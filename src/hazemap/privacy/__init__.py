@@ -1,1 +1,1 @@
-"""Noise and money."""
+"""Noise, its price, and the ledger."""

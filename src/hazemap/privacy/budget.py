@@ -1,4 +1,4 @@
-"""Budgets: how much one person can be told apart, as exact rationals.
+"""Privacy budgets as exact rationals.
 
 Three definitions, for neighbours that differ by one person added or removed:
 

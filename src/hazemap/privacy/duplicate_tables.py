@@ -1,4 +1,4 @@
-"""Which data sets' tables look alike: a warning for the steward, who may have given one table two names.
+"""Finds data sets whose tables look alike, to warn a steward who may have given one table two names.
 
 Charges of two names are not added, so a table that pays under a second name (because its file was copied, renamed or
 converted, or named by a pattern) escapes the cap of the first. Fingerprints of the tables that paid lie in the ledger,

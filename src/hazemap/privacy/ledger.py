@@ -1,4 +1,4 @@
-"""The ledger: what each data set's people have paid, in a database that forgets nothing.
+"""The ledger: what each data set's people have paid, in an append-only database.
 
 A charge is written, and on the disk, before the first query can be seen; it is never refunded. So after a
 crash at any instant a file without its charge cannot exist, and a charge without a file is a round that

@@ -1,4 +1,4 @@
-"""Who has paid how much of a run: people pay for the questions about where they are (parallel composition).
+"""Parallel composition: people pay only for the questions about where they are.
 
 A question about some cells says nothing of people elsewhere. So what a run costs is not the sum of all shares, but the
 largest sum over the questions about one base cell. Let x_p be what a rule leaves of a person in base cell p, Σ x_p ≤ k,

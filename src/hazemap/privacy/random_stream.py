@@ -1,4 +1,4 @@
-"""Where every random word of a trust model comes from: AES-256 in counter mode under a key from the system.
+"""The random stream of a trust model: AES-256 in counter mode under a key from the system.
 
 A stream never gives a word twice: not to two threads (a lock), not to a parent and its forked child (the
 child takes a key of its own). Its words are uniform and independent as far as AES-256 is a pseudorandom

@@ -1,1 +1,1 @@
-"""Whatever the user has becomes a stream of rows: files and frames, columns, ids, points; DuckDB reads them."""
+"""Reads tables of any kind as a stream of rows: files and frames, columns, ids, points."""

@@ -1,4 +1,4 @@
-"""Which column plays which role, by the names people give them."""
+"""Guesses the role of each column from common names."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How a CSV file is written: declared, or read off its header line, and never guessed from rows."""
+"""The dialect of a CSV file: declared, or read from its header line, never guessed from rows."""
 
 from dataclasses import dataclass
 

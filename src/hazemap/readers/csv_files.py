@@ -1,4 +1,4 @@
-"""CSV files as one stream of rows: a line is read by itself, the header and the dialect alone."""
+"""CSV files as one stream of rows: each line is read by itself; the dialect comes from the header alone."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Lines of CSV to columns of text and numbers, in machine code: what a line says depends on that line alone.
+"""Parses lines of CSV into columns of text and numbers, in machine code; each line depends on itself alone.
 
 A record is fields between delimiters. A field is bare, with no quote in it, or stands in quotes, with every quote
 inside written twice (RFC 4180); blanks around a field in quotes do not matter. A record ends at its newline whatever

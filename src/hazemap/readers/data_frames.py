@@ -1,4 +1,4 @@
-"""Tables in memory: Arrow tables and streams, pandas, polars, GeoDataFrames and anything else that exports Arrow."""
+"""Tables in memory: Arrow tables and streams, pandas, polars, GeoDataFrames and whatever else exports Arrow."""
 
 import json
 from collections.abc import Generator, Mapping, Sequence

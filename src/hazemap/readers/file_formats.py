@@ -1,4 +1,4 @@
-"""Tables in files, one or many, named by a path, a folder or a pattern; the end of a name says the kind."""
+"""Tables in one or many files, named by a path, a folder or a pattern; the suffix decides the format."""
 
 import glob
 import json

@@ -1,4 +1,4 @@
-"""Points in GeoJSON (RFC 7946), one feature after the other; values are the text of what they are.
+"""Points in GeoJSON (RFC 7946), one feature after the other; values are kept as text.
 
 GDAL makes up the type of a property from all its values, so that one person's id would change how others' are read.
 Here no value has a bearing on another; and as no feature declares what others hold, the properties to read are named.

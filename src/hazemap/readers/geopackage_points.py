@@ -1,4 +1,4 @@
-"""Points in GeoPackage and FlatGeobuf, read by GDAL batch after batch; each layer declares what its columns are."""
+"""Points in GeoPackage and FlatGeobuf, read by GDAL in batches; each layer declares the types of its columns."""
 
 import json
 from collections.abc import Generator, Sequence

@@ -1,4 +1,4 @@
-"""Opening whatever the user has: find the columns by their names and types, and refuse what they cannot serve.
+"""Opens a table: finds the columns by name and type, and refuses those that cannot serve.
 
 What is refused here follows from names, types and options, which are public, and never from rows: whether a table opens
 says nothing of anybody in it. Rows that do not serve are dropped one by one, each for what it is itself.

@@ -1,4 +1,4 @@
-"""Values converted one by one, so that none of them stops others from being read or changes how they are read.
+"""Converts values one by one, so that no value changes how another is read.
 
 Values of several kinds in one column become texts; equal values are equal texts. Values that a type does not have
 become missing: anybody can put bytes that are no UTF-8 where a file declares text, and milliseconds that no calendar

@@ -1,4 +1,4 @@
-"""What is published: one file with numbers, error bars, statement and transcript, and the questions it answers."""
+"""Published files: numbers, error bars, statement and transcript, and the questions they answer."""
 
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""What every release has, of a map or of statistics: statement, transcript, file, exports, replay, notebook card."""
+"""What releases of maps and of statistics share: statement, transcript, file, exports, replay, notebook card."""
 
 import os
 from abc import ABC, abstractmethod

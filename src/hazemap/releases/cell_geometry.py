@@ -1,4 +1,4 @@
-"""What each cell of a map owns on the ground: its area, its outline, its place in an equal-area plane."""
+"""The geometry of each cell of a map: its area, its outline, its place in an equal-area plane."""
 
 from dataclasses import dataclass
 from functools import cached_property

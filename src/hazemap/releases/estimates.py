@@ -1,4 +1,4 @@
-"""Answers to questions about a map, with their error bars: how many are in a region, and outside of a picture."""
+"""Estimates from a map with their error bars: how many people are in a region, or outside of a picture."""
 
 import math
 from dataclasses import asdict, dataclass

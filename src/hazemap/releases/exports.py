@@ -1,4 +1,4 @@
-"""Numbers for other tools: what each of their formats can carry of a release and its statement."""
+"""Exports for other tools: what each format can carry of a release and its statement."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What every file of a release carries beside its numbers, whichever its format: label, transcript and digest.
+"""Metadata that every file of a release carries, whatever its format: label, transcript and digest.
 
 The *label* is JSON that people can read: format, statement, method, and what the kind of release adds. The transcript
 is the codec's text, compressed. The digest covers everything, so damage is noticed; errors name the file.

@@ -1,4 +1,4 @@
-"""k places that people have the least way to, from a map that was published."""
+"""The k places with the least total distance to people (k-median), from a published map."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A published map with its statement, and all that is needed to check it and to ask it questions."""
+"""A published map with its statement, and all that is needed to verify and query it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

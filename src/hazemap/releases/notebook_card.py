@@ -1,4 +1,4 @@
-"""A release in a notebook: a picture of a few kilobytes and the numbers that matter, without any script."""
+"""A release in a notebook: a picture of a few kilobytes and the main numbers, without any script."""
 
 import base64
 import html

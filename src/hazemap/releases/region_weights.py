@@ -1,4 +1,4 @@
-"""Regions as weights of cells: what share of the people of each cell a question is about.
+"""Regions as weights of cells: the fraction of each cell that a question is about.
 
 A person is somewhere in what their cell owns, and the file does not know where. A cell that the border of a
 region cuts gives as much of its number as of its area lies inside; nothing else is assumed.

@@ -1,4 +1,4 @@
-"""Answers to questions about statistics of a value: a number of a place or a region, and a histogram."""
+"""Estimates from statistics of a value: a number for a place or a region, and a histogram."""
 
 from dataclasses import asdict, dataclass
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Rectangles cut in two again and again, wherever that is best: kd-trees, and trees of even density."""
+"""Rectangles split in two, recursively, wherever that is best: kd-trees and homogeneous trees."""
 
 import re
 from dataclasses import dataclass

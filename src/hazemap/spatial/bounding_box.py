@@ -1,4 +1,4 @@
-"""Rectangles in longitude and latitude, and the two columns that hold them."""
+"""Rectangles in longitude and latitude, and the two columns of coordinates."""
 
 from dataclasses import dataclass
 

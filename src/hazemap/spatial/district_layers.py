@@ -1,4 +1,4 @@
-"""Layers of named polygons from files and frames, and how they lie in each other: which district is in which.
+"""Layers of named polygons from files and frames, and which district lies in which.
 
 A point belongs to the district of the finest layer that holds it, and with it to all that this one belongs to. So
 where two files draw a border differently the finer one is right, and a district's ground is that of its children

@@ -1,4 +1,4 @@
-"""Named polygons, coarse to fine: the country, its states, their counties, the cities in these."""
+"""Named polygons from coarse to fine: a country, its states, their counties, the cities in these."""
 
 import difflib
 import hashlib

@@ -1,4 +1,4 @@
-"""H3 hexagons: cells of much the same size, with the numbers that kepler.gl and deck.gl know."""
+"""H3 hexagons: cells of similar size, under the numbers that kepler.gl and deck.gl use."""
 
 import re
 from collections.abc import Mapping

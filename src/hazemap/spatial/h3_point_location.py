@@ -1,4 +1,4 @@
-"""Which H3 cell a point is in, many times faster than by asking H3 for every point: it is asked once a cell.
+"""The H3 cell of a point, many times faster than by H3 itself, which is asked once a cell.
 
 H3 lays a lattice of hexagons over each face of an icosahedron, seen from the centre of the earth (gnomonic), and names
 a point by its face and its place in that lattice alone. So all points of one place have the name of one of them. The

@@ -1,4 +1,4 @@
-"""Degrees of unit Web-Mercator coordinates and bits of quadtree cells: formulas that loops compile and others call."""
+"""Unit Web-Mercator coordinates from degrees, and bits of quadtree cells: formulas shared by compiled loops."""
 
 import math
 from typing import Any

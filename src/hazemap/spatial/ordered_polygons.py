@@ -1,4 +1,4 @@
-"""Polygons in an order: a point belongs to the first that holds it, on the border or inside."""
+"""Polygons in an order: a point belongs to the first one that contains it, border included."""
 
 import base64
 import lzma

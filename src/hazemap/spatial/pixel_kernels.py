@@ -1,4 +1,4 @@
-"""The hot loops of a Web-Mercator quadtree: which of its squares, its *pixels*, holds a point, and of trees over these.
+"""The hot loops of a Web-Mercator quadtree: which of its squares (*pixels*) contains a point, and trees over them.
 
 Columns and rows are decided by comparing degrees with the degrees of the edges, which `geodesy` gives: so outlines and
 cells agree to the last bit. This module imports numba; it is imported inside the functions that call it.

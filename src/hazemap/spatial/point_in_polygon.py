@@ -1,4 +1,4 @@
-"""Which polygon holds a point: the hot loops of `polygons`, which imports them inside its methods.
+"""Which polygon contains a point: the hot loops of `polygons`, which imports them inside its methods.
 
 The plane is cut into equal squares. A square that no border touches is answered at once; in the others the few
 polygons that meet it are asked one by one, each over the edges of a narrow band of latitudes (ray casting, half-open).

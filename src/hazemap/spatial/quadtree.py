@@ -1,4 +1,4 @@
-"""Squares of Web Mercator, each cut in four: the tree whose pictures align with every web map."""
+"""Squares of Web Mercator, each split in four: the tree that aligns with every web map."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Where the squares of a web map meet districts: what is counted before anybody knows how districts will be cut."""
+"""Squares of a web map clipped to districts: what is counted before it is known how districts will be split."""
 
 from dataclasses import dataclass
 from typing import Any

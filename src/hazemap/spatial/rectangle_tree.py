@@ -1,4 +1,4 @@
-"""Rectangles made of a quadtree's base cells, its *pixels*: what trees drawn over a quadtree have in common."""
+"""Rectangles of base cells (*pixels*) of a quadtree: what trees drawn over a quadtree have in common."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Protocol, runtime_checkable

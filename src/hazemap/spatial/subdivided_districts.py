@@ -1,4 +1,4 @@
-"""Districts, some of which are cut into rectangles: states and counties above, trees of even density below."""
+"""Districts, some of them split into rectangles: states and counties above, homogeneous trees below."""
 
 from dataclasses import dataclass
 from functools import cached_property

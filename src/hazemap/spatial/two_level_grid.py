@@ -1,4 +1,4 @@
-"""A grid of grids: a square cut into equal parts, each cut again as finely as it deserves."""
+"""A grid of grids: a square split into equal parts, each split again as finely as its people allow."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""All cells of a tree as one."""
+"""A tree with a single cell: the whole domain."""
 
 from dataclasses import dataclass
 

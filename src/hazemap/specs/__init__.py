@@ -1,1 +1,1 @@
-"""What somebody orders, in words: budgets, bounding rules, cells and methods understood before anything is paid."""
+"""Typed specifications: budgets, bounding rules, cells and methods, understood before anything is paid."""

@@ -1,4 +1,4 @@
-"""H3 cells that somebody lists in a file: a public list, such as those of a service area."""
+"""H3 cells listed in a file: a public list, such as those of a service area."""
 
 import csv
 import re

@@ -1,4 +1,4 @@
-"""A method by its name, over the cells and the box that go with it."""
+"""Builds a method from its name, with the cells and the box that go with it."""
 
 from dataclasses import replace
 from fractions import Fraction

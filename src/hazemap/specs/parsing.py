@@ -1,4 +1,4 @@
-"""Budgets, bounding rules and cells as people write them, on a command line, in a call or in a file, and back."""
+"""Parses and formats budgets, bounding rules and cells as people write them: in a command, a call or a file."""
 
 import re
 from dataclasses import dataclass

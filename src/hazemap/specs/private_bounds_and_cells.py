@@ -1,4 +1,4 @@
-"""What is found out of a table at a price, before its values are asked: their bounds, and the cells worth asking."""
+"""What a table reveals at a price before its values are asked: their bounds, and the cells worth asking."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A map that somebody asks for: typed, and found to be possible, before anything is read or paid."""
+"""`ReleaseSpec`: a map to release, typed and checked before anything is read or paid."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Every name that a specification has: its type in Python and in a file, its default, and what it means.
+"""Every field of a specification: its type in Python and in a file, its default, and its meaning.
 
 `hazemap.release` and `hazemap.stats` take these names as keywords, the command line as options, specification files as
 keys; the JSON Schemas in docs/reference describe the files. All of them are made from the two classes here.

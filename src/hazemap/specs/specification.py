@@ -1,4 +1,4 @@
-"""What maps and statistics that somebody asks for have in common: made of keywords, kept in TOML and JSON, read back.
+"""What specifications of maps and statistics share: made from keywords, saved as TOML and JSON, read back.
 
 A file is a flat document: names, and texts, numbers, flags or lists of numbers. A name that is left out has its
 default; a name that is not known, and a value of another type, are refused in words.

@@ -1,4 +1,4 @@
-"""Statistics of a value that somebody asks for: typed, and found to be possible, before anything is read or paid."""
+"""`StatisticsSpec`: statistics of a value to release, typed and checked before anything is read or paid."""
 
 import re
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Which table a specification is about, and how it is read."""
+"""The table that a specification is about, and how to read it."""
 
 import os
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Statistics of a value that somebody asks for under values-only: which places, whose values, who pays."""
+"""Statistics under values-only privacy: which places, whose values, who pays."""
 
 from dataclasses import dataclass, replace
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What one person may contribute: a closed list of rules, and the sensitivity each one proves.
+"""Contribution bounding: a closed list of rules, and the sensitivity that each one proves.
 
 A rule looks at one person's rows alone, so adding or removing a person changes nothing about the others.
 What is left of a person is a short list of (base cell, integer weight); `Sensitivity` bounds its size.

@@ -1,4 +1,4 @@
-"""Numbers drawn by a keyed hash: they choose what is kept of a person who has too much.
+"""Pseudorandom numbers from a keyed hash: they choose which rows of a person are kept.
 
 A number depends on the key, on one person and on a word (which of their rows, which cell), so what is kept
 of a person never depends on anybody else. Privacy rests on that alone. Were the hash poor, or the key

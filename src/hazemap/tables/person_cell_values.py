@@ -1,4 +1,4 @@
-"""What each person measured in each place, added up: what a curator keeps of the rows."""
+"""Sums of each person's values in each place: what a curator keeps of the rows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

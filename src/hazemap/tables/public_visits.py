@@ -1,4 +1,4 @@
-"""Who is in which place with how many records: public, where only values are protected."""
+"""Which people have how many records in which place: public where only values are protected."""
 
 from dataclasses import dataclass
 from functools import cached_property

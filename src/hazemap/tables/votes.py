@@ -1,4 +1,4 @@
-"""What bounding leaves of a table: sorted base cells with integer weights, and how to add them up in other cells."""
+"""Votes, which bounding leaves of a table: sorted base cells with integer weights, and their sums in other cells."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Timeslots: a closed list of ways to cut time, all of them public; `timed` are those for which rows need a time."""
+"""Timeslots: a closed list of public ways to divide time; `timed` are those for which rows need a time."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

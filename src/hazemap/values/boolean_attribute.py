@@ -1,4 +1,4 @@
-"""A tree whose rows have a yes-or-no mark: how many people are infected, out of how many."""
+"""A tree whose rows carry a yes-or-no attribute: how many people are infected, out of how many."""
 
 from dataclasses import dataclass
 from typing import Any

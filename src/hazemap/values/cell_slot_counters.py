@@ -1,4 +1,4 @@
-"""Cells times slots, where values are measured: a public list, or, where whereabouts are public, those with rows."""
+"""Cells times slots in which values are measured: a public list, or, where whereabouts are public, those with rows."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple

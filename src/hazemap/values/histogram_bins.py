@@ -1,4 +1,4 @@
-"""All numbers as a line of cells by sign and size, and partitions of it into histogram bins and powers of two."""
+"""All numbers as a line of cells by sign and size, and its partitions into histogram bins and powers of two."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

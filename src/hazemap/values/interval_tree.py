@@ -1,4 +1,4 @@
-"""Intervals of a value, cut again and again: the tree under a cumulative distribution."""
+"""Intervals of a value, split recursively: the tree under a cumulative distribution."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""The public whole-number grid that values are read on: speeds, delays, doses."""
+"""The public integer grid onto which values are rounded: speeds, delays, doses."""
 
 from dataclasses import dataclass
 from math import isfinite

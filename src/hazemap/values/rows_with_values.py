@@ -1,4 +1,4 @@
-"""The cells of another tree for only those rows that have a value and a slot: where people measured something."""
+"""The cells of another tree, restricted to rows that have a value and a slot."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple

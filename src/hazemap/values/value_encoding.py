@@ -1,4 +1,4 @@
-"""How a value is shared out over a few counters, so that its mean, its variance and its distribution can be asked for.
+"""How a value is encoded in a few counters that tell its mean, its variance and its distribution.
 
 Adding people up in one counter and their values in another spends a budget twice. Here every record is divided into
 parts that are never negative and always add up to the same: then a person moves *all* counters together by no more than

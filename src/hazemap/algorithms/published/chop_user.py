@@ -1,4 +1,4 @@
-"""Leave people out of some cells, so that a release of many cells costs everybody less: CHOP-USER.
+"""CHOP-USER: removes people from some cells, so that a release of many cells costs everyone less.
 
 Cells that are released with ε each cost a person ε for every cell they are in; the release costs the most that it costs
 anybody, K · ε. Rameshwar and Tandon (2024) leave people out where that hurts least, as long as no cell's worst-case

@@ -1,4 +1,4 @@
-"""The loops of CHOP-USER, compiled. A pair is alive while its person is kept in its cell."""
+"""The compiled loops of CHOP-USER. A pair is alive while its person is kept in its cell."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sparse aggregation under the earth mover's distance as it was published (Ghazi et al., NeurIPS 2022)."""
+"""Sparse aggregation under the earth mover's distance, as published (Ghazi et al., NeurIPS 2022)."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""How trees of even density grow, from several roots in the same rounds (Shaham et al. 2022, algorithms 1 to 3).
+"""Growing homogeneous trees from several roots in the same rounds (Shaham et al. 2022, algorithms 1 to 3).
 
 Level after level: count the cells and stop where few people are; look for the line that leaves two even halves in what
 is left, and cut. A cell that is cut no more is counted again with all that is left on the way to it. Cells of a level

@@ -1,4 +1,4 @@
-"""A tree whose cells are even inside: cut where both halves are, again and again (Shaham et al. 2022)."""
+"""HTF: a tree whose cells are homogeneous inside, split where both halves are (Shaham et al. 2022)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

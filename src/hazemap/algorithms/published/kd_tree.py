@@ -1,4 +1,4 @@
-"""Rectangles cut where half of their people are on either side (Cormode, Procopiuc, Srivastava, Shen and Yu 2012)."""
+"""A kd-tree: rectangles split at private medians (Cormode, Procopiuc, Srivastava, Shen and Yu 2012)."""
 
 from dataclasses import dataclass
 from fractions import Fraction

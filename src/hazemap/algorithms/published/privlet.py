@@ -1,4 +1,4 @@
-"""A grid counted through its wavelet (Xiao, Wang and Gehrke, ICDE 2010)."""
+"""A grid counted through its Haar wavelet (Xiao, Wang and Gehrke, ICDE 2010)."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""A quadtree that is split wherever many people are, at a price that its depth does not change (Zhang et al. 2016)."""
+"""PrivTree: a quadtree split wherever many people are, at a price independent of its depth (Zhang et al. 2016)."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""A grid as fine as the number of people bears, and one in each block of a grid (Qardaji, Yang and Li, ICDE 2013)."""
+"""A uniform grid as fine as its people allow, and one inside each of its blocks (Qardaji, Yang and Li, ICDE 2013)."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""The mean of a value in one cell (speed of one hexagon and hour) where each person has many samples of it.
+"""The mean of a value in one cell (speed in one hexagon and hour) where each person has many samples.
 
 Privacy model of all methods here: VALUES ONLY (`hazemap.privacy.statement_facts`). How many samples each person gives
 is public; what they are is protected, all samples of a person together (Rameshwar et al. 2024). The lengths of arrays,

@@ -1,4 +1,4 @@
-"""Coins whose probability is irrational, tossed exactly, 64 at a time.
+"""Exact Bernoulli samples of irrational probability, 64 at a time.
 
 To toss a coin of probability p = 0.p₁p₂p₃… (binary): toss a fair coin until it shows tails; if that took G
 tosses, the answer is the digit p_G. As P(G = d) = 2^−d, P(heads) = Σ 2^−d p_d = p exactly. Two digits are

@@ -1,4 +1,4 @@
-"""A private choice of the best candidate."""
+"""Private selection of the best candidate (exponential mechanism)."""
 
 from fractions import Fraction
 

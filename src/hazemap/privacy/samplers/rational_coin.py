@@ -1,4 +1,4 @@
-"""Coins whose probability is rational."""
+"""Exact Bernoulli samples of rational probability."""
 
 from dataclasses import dataclass
 from fractions import Fraction
