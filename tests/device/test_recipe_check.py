@@ -85,30 +85,3 @@ def test_a_policy_that_counts_in_zcdp_admits_what_it_has_the_rho_for_and_refuses
     ]
     rho = sum_price(RECIPE, Asymmetric(RECIPE.local_epsilon), RECIPE.minimum_cohort, Accounting.ZCDP).rho
     assert reason.endswith(f"with this report it would be {float(rho):.6g}")
-
-
-def test_the_rho_of_a_replacement_covers_the_exact_law_of_small_sums():
-    """All neighbours of up to five people and three bins, at several orders, from the exact law of both numbers."""
-    law, orders = Asymmetric(Fraction(2)), (1.5, 2.0, 4.0, 16.0)
-    p, q = law.chances
-    for people in range(1, 6):
-        rho = float(sum_price(RECIPE, law, people, Accounting.ZCDP).rho)
-        assert rho <= 2.0
-        for here in range(people):
-            for there in range(people - here):
-                one, other = pair(people, here, p, q), pair(people, there, p, q)
-                for order in orders:
-                    loss = renyi(one[0], one[1], order) + renyi(other[1], other[0], order)
-                    assert loss <= rho * order * (1 + 1e-9)
-
-
-def pair(people, named, p, q):
-    """The law of a number among so many others who name it, with and without one person's own bit."""
-    rest = np.array([1.0])
-    for number in range(people - 1):
-        rest = np.convolve(rest, [1 - p, p] if number < named else [1 - q, q])
-    return np.convolve(rest, [1 - p, p]), np.convolve(rest, [1 - q, q])
-
-
-def renyi(one, other, order):
-    return np.log(np.sum(one**order * other ** (1 - order))) / (order - 1)

@@ -12,7 +12,8 @@ from hazemap.encoders import Concatenation, Counts, HaarWavelet
 from hazemap.errors import CodecError, InputError, Refused, Unanswerable
 from hazemap.estimate.confidence_margins import reach
 from hazemap.noisy_queries import Query
-from hazemap.privacy.aggregate_zcdp import rho_of_sum
+from hazemap.privacy.amplification.neighbours import Neighbours
+from hazemap.privacy.amplification.zcdp_of_sum import zcdp_of_sum
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise, NoAddedNoise
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
@@ -34,6 +35,10 @@ PRICE = ZCDP(BUDGET.rho / 10)
 LAW = law_for(PRICE, 850, Fraction(8))
 TASK = Task("homes", "a map", 1, QUERY, PRICE, BUDGET, COHORT, LAW)
 PLAIN = Task("homes", "a map", 1, QUERY, PureDP("0.1"), PureDP(1), COHORT)
+
+
+def rho_of_sum(law, honest):
+    return zcdp_of_sum(law.bit_flips, honest, Neighbours.REMOVAL).rho
 
 
 def terms(task=TASK, clients=1_000):

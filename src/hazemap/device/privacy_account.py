@@ -21,7 +21,7 @@ from hazemap.device.campaign_fields import EVERY, fields_read
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.recipe_charge import Spending, before, recipe_charges, spending
-from hazemap.privacy.aggregate_zcdp import SPILL
+from hazemap.privacy.amplification.zcdp_of_sum import SPILL
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.recipes.query_class import StreamFieldName
 from hazemap.trust.device_tasks import Task

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 
 from hazemap.device.query_sandbox import AdmittedQuery, QuerySandbox
 from hazemap.device.recipe_account import reasons_against
 from hazemap.device.report_request import ReportRequest
 from hazemap.errors import Refused
-from hazemap.privacy.aggregate_zcdp import SPILL, rho_of_sum
+from hazemap.privacy.amplification.zcdp_of_sum import zcdp_of_sum
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
 from hazemap.privacy.report_price import ReportPrice
 from hazemap.recipes.policy import Accounting, ShippedPolicy
@@ -54,14 +53,13 @@ def sum_price(
 ) -> ReportPrice:
     """What a sum of a recipe's reports tells of one person, in the units in which a policy adds up: 10 to 500 ms.
 
-    In zCDP one person's bin is replaced by another. That changes two numbers of the sum, which are independent, each as
-    a removal changes one: their ρ's add, and what both leave out. Or it is what the report hides by itself, if less.
+    In zCDP one person's bin is replaced by another, and what that leaves out is part of the price.
     """
     found = price_of_sum(law, honest, recipe.delta)
     if accounting is not Accounting.ZCDP:
         return ReportPrice(found.epsilon, found.delta)
-    alone, both = law.replacement**2 / 2, 2 * rho_of_sum(law, honest)
-    return ReportPrice(found.epsilon, found.delta, *((alone, Fraction(0)) if alone <= both else (both, 2 * SPILL)))
+    in_zcdp = zcdp_of_sum(law.bit_flips, honest)
+    return ReportPrice(found.epsilon, found.delta, in_zcdp.rho, in_zcdp.delta)
 
 
 def admit(recipe: Recipe, policy: ShippedPolicy) -> AdmittedQuery:

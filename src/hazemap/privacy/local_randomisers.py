@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Floats, Ints
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
+from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers.bernoulli import Coin, Digits, binomial, exp_bounds, fair
 from hazemap.privacy.samplers.binomial_table import heads, number_of_heads
@@ -44,6 +45,11 @@ class Randomiser(Protocol):
     @property
     def chances(self) -> tuple[float, float]:
         """p, with which the 1 is kept, and q, with which a zero is turned on."""
+        ...
+
+    @property
+    def bit_flips(self) -> BitFlipLaw:
+        """The same law as certified bounds of both chances, by which sums of reports are priced."""
         ...
 
     @property
@@ -175,6 +181,11 @@ class Symmetric(_Unary):
         return 1 - q, q
 
     @property
+    def bit_flips(self) -> BitFlipLaw:
+        """`BitFlipLaw.symmetric`."""
+        return BitFlipLaw.symmetric(self.epsilon)
+
+    @property
     def removal(self) -> Fraction:
         """The ε of one report against that of somebody who says nothing."""
         return self.epsilon
@@ -229,6 +240,11 @@ class Asymmetric(_Unary):
     def chances(self) -> tuple[float, float]:
         """½ and 1/(e^ε + 1)."""
         return 0.5, 1 / (exp(_float(self.epsilon)) + 1)
+
+    @property
+    def bit_flips(self) -> BitFlipLaw:
+        """`BitFlipLaw.asymmetric`."""
+        return BitFlipLaw.asymmetric(self.epsilon)
 
     @property
     def removal(self) -> Fraction:
@@ -290,6 +306,11 @@ class UnaryEncoding(_Unary):
     def chances(self) -> tuple[float, float]:
         """The two as floats."""
         return float(self.keep), float(self.turn_on)
+
+    @property
+    def bit_flips(self) -> BitFlipLaw:
+        """`BitFlipLaw.unary`."""
+        return BitFlipLaw.unary(self.keep, self.turn_on)
 
     @property
     def removal(self) -> Fraction:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hazemap.codec import Limits, loads
 from hazemap.errors import BudgetExceeded, InputError
 from hazemap.field_types import check_fields
-from hazemap.privacy.aggregate_zcdp import rho_of_sum
+from hazemap.privacy.amplification.zcdp_of_sum import zcdp_of_sum
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.recipes.policy import MOST_REPORTS, AnalysisBudget
 from hazemap.recipes.recipe import Recipe
@@ -98,13 +98,8 @@ class StudySpec:
         return task
 
     def charge(self, recipe: Recipe) -> ZCDP:
-        """The ρ that a round costs in the ledger: of a person's report against that of somebody without events.
-
-        A replacement moves two bins, so it is twice that of a removal (`privacy.aggregate_zcdp`), and never above what
-        the report alone tells.
-        """
-        law = randomiser_of(recipe)
-        return ZCDP(min(2 * rho_of_sum(law, self.honest), law.replacement**2 / 2))
+        """The ρ that a round costs in the ledger: of a person's report against that of another bin, such as none."""
+        return ZCDP(zcdp_of_sum(randomiser_of(recipe).bit_flips, self.honest).rho)
 
     def _check(self, recipe: Recipe) -> None:
         """`InputError` where a recipe is another analysis's, or so large that the server could not keep the reports."""

@@ -14,7 +14,8 @@ from hazemap.encoders import Concatenation, CountMinSketch, Counts, Encoder, Haa
 from hazemap.errors import InputError, Refused
 from hazemap.field_types import check_fields
 from hazemap.noisy_queries import Query
-from hazemap.privacy.aggregate_zcdp import LEAST_DELTA, rho_of_sum
+from hazemap.privacy.amplification.neighbours import Neighbours
+from hazemap.privacy.amplification.zcdp_of_sum import LEAST_DELTA, zcdp_of_sum
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise, NoAddedNoise
 from hazemap.privacy.local_randomisers import Asymmetric, Randomiser, Symmetric, UnaryEncoding
@@ -181,11 +182,12 @@ def covers(price: Budget, randomiser: Randomiser, honest: int) -> bool:
     """Whether a price pays for a sum of reports of so many honest people: the removal of one of them.
 
     In pure ε only what a report hides by itself counts: however many people are in a sum, there are sums that nobody
-    else could have made. In ρ, `rho_of_sum`.
+    else could have made. In ρ, `zcdp_of_sum`.
     """
     if isinstance(price, PureDP):
         return randomiser.removal <= price.epsilon
-    return rho_of_sum(randomiser, honest) <= price.rho
+    by_itself = randomiser.removal**2 / 2
+    return by_itself <= price.rho or zcdp_of_sum(randomiser.bit_flips, honest, Neighbours.REMOVAL).rho <= price.rho
 
 
 LEAST_LOCAL, MOST_LOCAL = Fraction(1, 1 << 20), Fraction(64)

@@ -13,7 +13,8 @@ from hazemap.arrays import Ints
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError
 from hazemap.noisy_queries import Answer
-from hazemap.privacy.aggregate_zcdp import LEAST_DELTA, rho_of_sum
+from hazemap.privacy.amplification.neighbours import Neighbours
+from hazemap.privacy.amplification.zcdp_of_sum import LEAST_DELTA, zcdp_of_sum
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric, Randomiser, Symmetric
 from hazemap.privacy.random_stream import Stream
@@ -32,10 +33,10 @@ def law_for(price: PureDP | ZCDP, honest: int, most: Fraction) -> Symmetric | As
     """The randomiser with the least noise that a price allows in a sum of `honest` people: local ε of `most` or less.
 
     In pure ε that is `Symmetric`, whose removal costs ε. In ρ it is `Asymmetric` with the largest multiple of 1/32 that
-    `rho_of_sum` allows; a share that buys none buys what a report hides by itself, ε²/2 ≤ ρ.
+    `zcdp_of_sum` allows; a share that buys none buys what a report hides by itself, ε²/2 ≤ ρ.
 
     >>> law_for(PureDP(1), 1_000, Fraction(8)), law_for(ZCDP("0.001"), 10_000, Fraction(8))
-    (Symmetric(epsilon=Fraction(1, 1)), Asymmetric(epsilon=Fraction(137, 32)))
+    (Symmetric(epsilon=Fraction(1, 1)), Asymmetric(epsilon=Fraction(69, 16)))
     """
     check_most(most)
     if isinstance(price, PureDP):
@@ -51,7 +52,8 @@ def _largest(rho: Fraction, honest: int, most: int) -> int:
     """The most steps of 1/32 that ρ buys, sought from where Gaussian noise of the same variance has it."""
 
     def enough(steps: int) -> bool:
-        return rho_of_sum(Asymmetric(Fraction(steps, _STEPS_OF_EPSILON)), honest) <= rho
+        law = Asymmetric(Fraction(steps, _STEPS_OF_EPSILON)).bit_flips
+        return zcdp_of_sum(law, honest, Neighbours.REMOVAL).rho <= rho
 
     guess = int(2 * asinh(sqrt(2 * honest * float(rho))) * _STEPS_OF_EPSILON) + 1
     low, high, step = min(most, guess), min(most, guess) + 1, 2

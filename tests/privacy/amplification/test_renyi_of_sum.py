@@ -13,7 +13,7 @@ from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.amplification.certified_bounds import exp_bounds
 from hazemap.privacy.amplification.exact_sum import exact_sum
 from hazemap.privacy.amplification.neighbours import Neighbours, SumRound
-from hazemap.privacy.amplification.renyi_of_sum import renyi_of_sum, renyi_symmetric, zcdp_of_sum
+from hazemap.privacy.amplification.renyi_of_sum import renyi_of_sum, renyi_symmetric
 
 MICRO = Fraction(1, 10**6)
 ORDERS = [1.1, 2.0, 5.0, 40.0]
@@ -38,12 +38,10 @@ def test_no_configuration_of_the_others_has_a_larger_divergence(keep, turn_on):
     for honest in (1, 2, 4, 7):
         both = renyi_of_sum(law, honest, ORDERS)
         alone = renyi_of_sum(law, honest, ORDERS, Neighbours.REMOVAL)
-        zcdp = zcdp_of_sum(law, honest)
         for index, order in enumerate(ORDERS):
             pairs = [replacement(keep, turn_on, honest, a, b) for a, b in configurations(honest)]
             truth = max(divergence(order, p, q) for p, q in pairs)
             assert truth * (1 - 1e-9) <= both.divergences[index] <= law.replacement
-            assert truth * (1 - 1e-9) <= zcdp.rho * Fraction(order)
             pairs = [[coordinate(keep, turn_on, honest, a, own) for own in (True, False)] for a in range(honest)]
             truth = max(max(divergence(order, p, q), divergence(order, q, p)) for p, q in pairs)
             assert truth * (1 - 1e-9) <= alone.divergences[index] <= truth * 1.5 + 0.01
@@ -84,17 +82,6 @@ def test_an_analyst_who_chooses_the_next_law_by_the_answer_stays_within_the_filt
         )
         claimed = np.exp((order - 1) * (float(paid) - epsilon)) * (1 - 1 / order) ** (order - 1) / order
         assert 0 < float(delta) <= claimed + 1e-11
-
-
-def test_zcdp_is_that_of_a_gaussian_for_large_sums_and_covers_every_order():
-    """ρ is about μ²/2 = sinh²(ε₀/2)/n."""
-    law = BitFlipLaw.asymmetric(4)
-    price = zcdp_of_sum(law, 10**5)
-    assert float(price.rho) == pytest.approx(np.sinh(2) ** 2 / 10**5, rel=0.03)
-    orders = [1.0011, 1.3, 7.7, 123.4, 5000.0, 10.0**6]
-    for order, divergence in zip(orders, renyi_of_sum(law, 10**5, orders).divergences, strict=True):
-        assert divergence <= price.rho * Fraction(order)
-    assert zcdp_of_sum(BitFlipLaw.asymmetric(2), 1).rho <= 2
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from hazemap.privacy.budget import Number, exact
 LARGEST_EPSILON = 200
 """An ε₀ above it leaves no noise that a float could see."""
 
+SMALLEST_EPSILON = Fraction(1, 1 << 20)
+
 _NARROW = Fraction(1, 1 << 60)
 
 Enclosure = tuple[Fraction, Fraction]
@@ -100,6 +102,6 @@ def _checked(epsilon: Number) -> Fraction:
     value = exact(epsilon, "epsilon")
     if not 0 < value <= LARGEST_EPSILON:
         raise InputError(f"a local epsilon lies above 0 and at most at {LARGEST_EPSILON}, not at {float(value):.6g}")
-    if value < Fraction(1, 10**6):
-        raise InputError("a local epsilon below 0.000001 says nothing about anyone: choose a larger one")
+    if value < SMALLEST_EPSILON:
+        raise InputError("a local epsilon below 2^-20 says nothing about anyone: choose a larger one")
     return value

@@ -1,4 +1,4 @@
-"""Rényi divergence and zCDP of a sum of reports, for those who choose the next round's sizes on the way.
+"""Rényi divergence of a sum of reports, for those who choose the next round's sizes on the way.
 
 **The filter.** Let every round t have an order-α divergence ρ_t and a δ_t that may depend on all answers before it, and
 stop before Σ ρ_t > ρ or Σ δ_t > Δ. Then the whole is (ε, δ)-DP with
@@ -67,19 +67,6 @@ class RenyiPrice:
         return rounded_up(max(found, 0.0))
 
 
-@dataclass(frozen=True)
-class ApproximateZCDP:
-    """δ'-approximate ρ-zCDP (Bun and Steinke 2016, section 8): both add up over rounds that are chosen on the way.
-
-    >>> price = zcdp_of_sum(BitFlipLaw.asymmetric(4), 10_000)
-    >>> round(float(price.rho), 6), float(price.delta) < 1e-11
-    (0.00133, True)
-    """
-
-    rho: Fraction
-    delta: Fraction
-
-
 def renyi_of_sum(
     law: BitFlipLaw,
     honest: int,
@@ -95,30 +82,6 @@ def renyi_of_sum(
     local = neighbours.local(law)
     found = tuple(min(local, Fraction(math.ceil(Fraction(x) / _FINEST)) * _FINEST) for x in worst.tolist())
     return RenyiPrice(tuple(orders), found, _left_out(ways))
-
-
-def zcdp_of_sum(
-    law: BitFlipLaw,
-    honest: int,
-    neighbours: Neighbours = Neighbours.REPLACEMENT,
-    spill: Fraction = Fraction(1, 10**12),
-) -> ApproximateZCDP:
-    """The least ρ found with D_α ≤ ρα for all α > 1, rounded up, but for about `spill`.
-
-    D_α grows with α, so between two orders of a list it is at most that of the upper one; above the last it is at most
-    the largest loss. ρ is about 1 % too large by that.
-    """
-    ways = losses([SumRound(law, honest)], float(spill), neighbours)
-    largest = max(float(way.losses[-1]) for way in ways)
-    least = max(float(np.sum(way.mass * way.losses**2)) for way in ways) / 2  # about ρ itself
-    count = math.ceil(math.log(max(2.0, 2 * largest / max(least, 1e-30))) / math.log(1.01)) + 1
-    orders = np.power(1.01, np.arange(1, count + 1), dtype=np.float64)
-    below = np.append(1.0, orders[:-1])
-    rho = max(float(np.max(_divergences(way, orders) / below)) for way in ways)
-    rho = max(rho, largest / float(orders[-1])) * (1 + 1e-12)
-    pure = neighbours.local(law) ** 2 / 2
-    stated = Fraction(math.ceil(Fraction(rho) / _FINEST)) * _FINEST
-    return ApproximateZCDP(min(stated, pure), _left_out(ways))
 
 
 def renyi_symmetric(honest: int, epsilon: Fraction, delta: Fraction) -> Fraction:

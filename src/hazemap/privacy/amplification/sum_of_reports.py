@@ -1,6 +1,7 @@
 """The exact law of a sum of reports: privacy losses that cover whatever the other people hold."""
 
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,6 +11,7 @@ import numpy as np
 from hazemap.arrays import Floats
 from hazemap.privacy.amplification.binomial_window import DIRECT, add, binomial
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
+from hazemap.privacy.amplification.certified_bounds import UNIT
 from hazemap.privacy.amplification.coordinate_pair import CoordinatePair
 from hazemap.privacy.amplification.privacy_loss_distribution import PrivacyLossDistribution
 
@@ -35,7 +37,7 @@ class CoordinateLosses:
 
 
 @lru_cache(maxsize=64)
-def coordinate_losses(law: BitFlipLaw, honest: int, spill: float) -> CoordinateLosses:
+def coordinate_losses(law: BitFlipLaw, honest: int, spill: float, exact_tails: bool = False) -> CoordinateLosses:
     """Losses of one coordinate of a sum of `honest` reports, whatever the other people hold.
 
     Where a of the other n − 1 people hold the bin, they add X_a = Bin(a, keep) + Bin(n − 1 − a, turn_on). For a between
@@ -47,7 +49,8 @@ def coordinate_losses(law: BitFlipLaw, honest: int, spill: float) -> CoordinateL
     alike, and half of the intervals tell all. Where keep + turn_on > 1 the bound is looser: the worst a is n − 1 for
     both coordinates, though the others cannot all hold both.
 
-    `spill` is the probability that may go to ∞ beyond the grid. 3–500 intervals of O(√n) each.
+    `spill` is the probability that may go to ∞ beyond the grid. 3–500 intervals of O(√n) each. With `exact_tails` all
+    laws are added up one by one, whatever it takes, so that errors are relative: O(n) for each interval.
     """
     chances = law.chances
     keep, drop, lit, dark = chances
@@ -55,7 +58,7 @@ def coordinate_losses(law: BitFlipLaw, honest: int, spill: float) -> CoordinateL
     spans = list(cover(law, honest - 1))
     if law.mirrored:
         spans = [span for span in spans if 2 * span[1] >= honest - 1]  # they are the finer near their end
-    direct = max(DIRECT, _PRODUCTS // len(spans))
+    direct = sys.maxsize if exact_tails else max(DIRECT, _PRODUCTS // len(spans))
 
     def pair(span: tuple[int, int]) -> CoordinatePair:
         low, high = span
@@ -73,6 +76,27 @@ def coordinate_losses(law: BitFlipLaw, honest: int, spill: float) -> CoordinateL
     if law.mirrored:
         forward = backward = np.maximum(forward, backward)
     return CoordinateLosses(*(_bounded(law, step, points, losses, curve) for curve in (forward, backward)))
+
+
+Pair = tuple[Floats, Floats, float]
+"""ln P and ln Q of every outcome of a coordinate, and how far a factor of either may be from 1."""
+
+
+def all_pairs(law: BitFlipLaw, honest: int) -> list[Pair] | None:
+    """Where 0 … n − 1 of the other people hold a bin; None where some probability is too small for a float.
+
+    O(n³), for small sums.
+    """
+    keep, drop, lit, dark = law.chances
+    found = []
+    for holders in range(honest):
+        others = add(binomial(holders, keep, drop, 1e-60), binomial(honest - 1 - holders, lit, dark, 1e-60))
+        if len(others.mass) < honest:
+            return None
+        one, zero = np.append(0.0, others.mass), np.append(others.mass, 0.0)
+        error = others.relative + 1000 * UNIT
+        found.append((np.log(keep * one + drop * zero), np.log(lit * one + dark * zero), error))
+    return found
 
 
 def _bounded(law: BitFlipLaw, step: float, points: int, losses: Floats, curve: Floats) -> PrivacyLossDistribution:
