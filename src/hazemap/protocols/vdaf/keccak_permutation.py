@@ -12,25 +12,9 @@ from numba.extending import intrinsic
 
 from hazemap.arrays import Words
 from hazemap.jit import compiled
+from hazemap.protocols.vdaf.turboshake128 import ROUND_CONSTANTS, STEPS
 
 STATES = 8
-RATE = 168
-"""Bytes of a block of TurboSHAKE128."""
-
-ROUND_CONSTANTS = (
-    0x000000008000808B,
-    0x800000000000008B,
-    0x8000000000008089,
-    0x8000000000008003,
-    0x8000000000008002,
-    0x8000000000000080,
-    0x000000000000800A,
-    0x800000008000000A,
-    0x8000000080008081,
-    0x8000000000008080,
-    0x0000000080000001,
-    0x8000000080008008,
-)
 
 
 def _permutation(width: int) -> Any:
@@ -52,7 +36,7 @@ def _permutation(width: int) -> Any:
             )
 
             def rotated(x: Any, by: int) -> Any:
-                return builder.call(rotate, [x, x, ir.Constant(vector, [by % 64] * width)]) if by % 64 else x
+                return builder.call(rotate, [x, x, ir.Constant(vector, [by] * width)])
 
             def sum_of(*terms: Any) -> Any:
                 total = terms[0]
@@ -65,11 +49,9 @@ def _permutation(width: int) -> Any:
                 parity = [sum_of(*a[x::5]) for x in range(5)]
                 theta = [sum_of(parity[(x + 4) % 5], rotated(parity[(x + 1) % 5], 1)) for x in range(5)]
                 a = [sum_of(a[i], theta[i % 5]) for i in range(25)]
-                moved, x, y = list(a), 1, 0
-                for step in range(24):
-                    source = a[x + 5 * y]
-                    x, y = y, (2 * x + 3 * y) % 5
-                    moved[x + 5 * y] = rotated(source, (step + 1) * (step + 2) // 2)
+                moved = list(a)
+                for here, there, by in STEPS:
+                    moved[there] = rotated(a[here], by)
                 ones = ir.Constant(vector, [-1] * width)
                 a = [
                     sum_of(
