@@ -54,7 +54,7 @@ class Task:
     batch_mode: BatchMode
     measured: VdafConfiguration
     interval: Interval | None = None
-    """when reports may be made, in time precisions"""
+    """when reports may be made, in times as the version counts them"""
     privacy: PrivacyParameters | None = None
     version: DapVersion = DAP_18
 
