@@ -36,6 +36,8 @@ FLOORS = [
     "planning | publish",
     "compare",
     "audit",
+    "service",
+    "aggregator",
     "device | server",
     "study",
     "cli",

@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from hazemap.cli.main import app
-from hazemap.server.http_limits import BODY, HttpLimits
+from hazemap.service.http_limits import BODY, HttpLimits
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

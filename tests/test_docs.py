@@ -280,11 +280,11 @@ def test_a_command_that_is_not_there_is_found(wrong):
 def test_the_page_of_http_names_every_route_and_no_other(tmp_path):
     pytest.importorskip("starlette")
     from hazemap.privacy.ledger import Ledger
+    from hazemap.server.campaign_store import CampaignStore
     from hazemap.server.coordinator import Coordinator
     from hazemap.server.device_endpoints import PLACE
     from hazemap.server.device_enrolment import Admission
     from hazemap.server.http_routes import Application
-    from hazemap.server.store import CampaignStore
 
     page = (ROOT / "docs" / "reference" / "http.md").read_text()
     written = set(re.findall(r"`(GET|POST) (/v1/[a-z/{}]+)", page))

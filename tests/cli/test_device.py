@@ -16,10 +16,10 @@ from hazemap.device.consent_policy import Policy
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.server.campaign_spec import Campaign, Deadlines
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_enrolment import Admission
 from hazemap.server.http_routes import Application
-from hazemap.server.store import CampaignStore
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohort_assumptions import Cohort

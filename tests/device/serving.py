@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import uvicorn
 
 from hazemap.privacy.ledger import Ledger
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_enrolment import Admission
 from hazemap.server.http_routes import Application
-from hazemap.server.store import CampaignStore
 
 TOKEN, OPERATOR = "enrolment", "operator"
 AS_OPERATOR = {"Authorization": f"Bearer {OPERATOR}"}

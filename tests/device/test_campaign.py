@@ -26,11 +26,11 @@ from hazemap.privacy.ledger import Ledger
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.releases import Release
 from hazemap.server.campaign_spec import Campaign, Deadlines
+from hazemap.server.campaign_store import CampaignStore as ServerStore
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_enrolment import Admission
 from hazemap.server.http_routes import Application
 from hazemap.server.polling_interval import Pace
-from hazemap.server.store import CampaignStore as ServerStore
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohort_assumptions import Cohort, Sampling

@@ -19,12 +19,12 @@ from hazemap.protocols.secure_aggregation.enrolment_proof import Challenge, orig
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.server.campaign_spec import Campaign
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_enrolment import Admission
 from hazemap.server.enrolment_challenges import Challenges, server_identity
-from hazemap.server.http_limits import HttpLimits
 from hazemap.server.http_routes import Application
-from hazemap.server.store import CampaignStore
+from hazemap.service.http_limits import HttpLimits
 from hazemap.trust.device_tasks import KNOWN, Task, check
 from hazemap.trust.randomised_reports import randomised
 

@@ -10,12 +10,12 @@ from hazemap.errors import Refused
 from hazemap.protocols.secure_aggregation.enrolment_proof import Challenge
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.server import device_enrolment, enrolment_challenges
-from hazemap.server.access_tokens import kept
 from hazemap.server.attestation import attest
 from hazemap.server.audit_log import checked
 from hazemap.server.device_enrolment import Admission
 from hazemap.server.enrolment_challenges import Challenges, OtherServer, Stale
-from hazemap.server.http_limits import HttpLimits
+from hazemap.service.access_tokens import kept
+from hazemap.service.http_limits import HttpLimits
 
 from .fleet import AS_OPERATOR, FakeDevice, Town, crowd
 from .postgres import cluster

@@ -283,7 +283,7 @@ def test_devices_that_are_killed_go_on_or_count_as_dropouts_and_pay_once(parent,
 
 HASTY = """
 import threading, time
-from hazemap.server.store import CampaignStore
+from hazemap.server.campaign_store import CampaignStore
 commit, lock, held = CampaignStore._committed, threading.Lock(), []
 
 def in_a_moment(store, jobs):

@@ -10,7 +10,7 @@ from hazemap.errors import Unanswerable
 from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.server.networked_secure_aggregation import DeviceTrustModel
-from hazemap.server.store import Write
+from hazemap.service.store import Write
 
 from .fleet import Town, crowd
 from .test_campaign_spec import TREE, campaign

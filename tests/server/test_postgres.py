@@ -6,8 +6,9 @@ import pytest
 
 from hazemap.errors import StoreError
 from hazemap.releases import Release
-from hazemap.server.databases import Postgres
-from hazemap.server.store import CampaignStore, Write
+from hazemap.server.campaign_store import CampaignStore
+from hazemap.service.databases import Postgres
+from hazemap.service.store import Write
 
 from .fleet import Town, crowd
 from .postgres import cluster

@@ -9,7 +9,7 @@ import pytest
 from hazemap.algorithms import Adaptive
 from hazemap.privacy.budget import PureDP
 from hazemap.releases import Release
-from hazemap.server.store import CampaignStore
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.trust.cohort_assumptions import Cohort
 
 from .fleet import Town, crowd

@@ -5,12 +5,13 @@ import sqlite3
 import pytest
 
 from hazemap.errors import StoreError
-from hazemap.server import store as stores
-from hazemap.server.access_tokens import kept
-from hazemap.server.databases import Sqlite
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.device_enrolment import Admission, Enrolled
-from hazemap.server.schema import VERSION
-from hazemap.server.store import CampaignStore, Write
+from hazemap.server.schema import MIGRATIONS, VERSION
+from hazemap.service import store as stores
+from hazemap.service.access_tokens import kept
+from hazemap.service.databases import Sqlite
+from hazemap.service.store import Write
 
 from .postgres import cluster
 
@@ -92,7 +93,7 @@ def test_an_older_store_that_cannot_be_brought_up_is_left_as_it_was(tmp_path, mo
     older.execute(f"PRAGMA application_id = {0x48415A53}")
     older.executescript(OLDER)
     older.close()
-    monkeypatch.setitem(stores.MIGRATIONS, 1, ("CREATE TABLE codes (code BLOB)", "CREATE TABLE codes (code BLOB)"))
+    monkeypatch.setitem(MIGRATIONS, 1, ("CREATE TABLE codes (code BLOB)", "CREATE TABLE codes (code BLOB)"))
     with pytest.raises(StoreError):
         CampaignStore(path)
     monkeypatch.undo()

@@ -122,8 +122,8 @@ def run(
     from dataclasses import replace
 
     from hazemap.device.recipe_check import check_recipe
-    from hazemap.server.http_limits import HttpLimits
     from hazemap.server.server_process import ServerProcess
+    from hazemap.service.http_limits import HttpLimits
 
     given = {"connections": connections, "per_address": per_address, "enrolments": enrolments}
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

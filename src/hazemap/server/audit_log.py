@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from hazemap.codec import Limits
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.hash_chain import HashChain, LogFormat, LogHead
 from hazemap.server.roles import Principal
-from hazemap.server.store import CampaignStore, instant
+from hazemap.service.store import instant
 
 FIELDS = ("seq", "time", "who", "role", "act", "object", "outcome", "previous")
 FORMAT = LogFormat("the audit log", b"hazemap audit 1", FIELDS, Limits(length=4_096, items=32, work=0, depth=1))

@@ -16,9 +16,10 @@ from hazemap.errors import InputError
 from hazemap.estimate import read
 from hazemap.noisy_queries import Answer, Query
 from hazemap.server.campaign_spec import Campaign
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.secure_sum_plan import Summary
 from hazemap.server.shard import Shard
-from hazemap.server.store import CampaignStore, instant
+from hazemap.service.store import instant
 
 _SHARDS = "SELECT round, number, state, people, summary FROM shards WHERE campaign = ? ORDER BY round, number, attempt"
 _EXCHANGES = "SELECT round, question, answer FROM exchanges WHERE campaign = ? ORDER BY round"

@@ -15,9 +15,10 @@ from hazemap.privacy.ledger_records import LedgerCharge
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.statement import Statement
 from hazemap.releases import Release
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.networked_secure_aggregation import DeviceTrustModel
 from hazemap.server.privacy_statement import statement
-from hazemap.server.store import CampaignStore, Write, instant
+from hazemap.service.store import Write, instant
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from hazemap.server import campaign_status as status
 from hazemap.server.audit_log import AuditLog
 from hazemap.server.campaign_spec import Campaign, Deadlines, campaign_from
 from hazemap.server.campaign_status import so_far
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.campaign_worker import CampaignCharge, Worker, stored_exchanges
 from hazemap.server.device_enrolment import Admission, Device, Enrolled
 from hazemap.server.enrolment_challenges import Challenges
@@ -34,8 +35,8 @@ from hazemap.server.roles import Principal
 from hazemap.server.secure_sum_events import SumEvent
 from hazemap.server.secure_sum_plan import SecureSumPlan, ShardOutcome
 from hazemap.server.shard import Seating
-from hazemap.server.store import CampaignStore, Write, instant
 from hazemap.server.studies import RecipeJudge, Studies, StudyHouse
+from hazemap.service.store import Write, instant
 
 log = logging.getLogger("hazemap.server")
 

@@ -18,10 +18,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from hazemap.errors import ConversationError, InputError, Refused
-from hazemap.server.access_tokens import fresh, kept, same
 from hazemap.server.attestation import Attestation, attest
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.enrolment_codes import EnrolmentCodes, spelled
-from hazemap.server.store import CampaignStore, Write, instant
+from hazemap.service.access_tokens import fresh, kept, same
+from hazemap.service.store import Write, instant
 
 if TYPE_CHECKING:
     from hazemap.server.shard import ShardSeat

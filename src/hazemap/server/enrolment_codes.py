@@ -9,8 +9,9 @@ import os
 from datetime import UTC, datetime, timedelta
 
 from hazemap.errors import ConversationError, InputError, Refused
-from hazemap.server.access_tokens import kept
-from hazemap.server.store import CampaignStore, Write, instant
+from hazemap.server.campaign_store import CampaignStore
+from hazemap.service.access_tokens import kept
+from hazemap.service.store import Write, instant
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's: no I, L, O or U."""

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.secure_sum_events import END_OF_STAGE
 from hazemap.server.secure_sum_plan import Summary, identities
-from hazemap.server.store import CampaignStore, Write, instant
+from hazemap.service.store import Write, instant
 
 RESUMABLE = timedelta(hours=20)
 """How long messages of a session that failed are kept: devices leave it a day after its time."""

@@ -12,7 +12,8 @@ from typing import Any
 
 from hazemap.codec import Limits, parsed
 from hazemap.errors import CodecError
-from hazemap.server.store import CampaignStore, Write
+from hazemap.server.campaign_store import CampaignStore
+from hazemap.service.store import Write
 
 BEGINNING = bytes(32)
 """What the first entry has before it."""

@@ -3,12 +3,12 @@
 No label names a person, a device, a campaign or an address: reasons are sorted into a few classes first.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+from hazemap.service.duration_histogram import SECONDS, Histogram
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _REFUSED = (
@@ -46,30 +46,6 @@ def loss_class(reason: str) -> str:
 def _sorted(reason: str, classes: Iterable[tuple[str, tuple[str, ...]]]) -> str:
     lower = reason.lower()
     return next((name for name, words in classes if any(word in lower for word in words)), "other")
-
-
-@dataclass(eq=False)
-class Histogram:
-    """How often something took how long, in buckets of seconds. One thread writes.
-
-    >>> times = Histogram()
-    >>> times.observe(0.002)
-    >>> times.count, times.buckets[:2]
-    (1, [0, 1])
-    """
-
-    buckets: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
-    total: float = 0.0
-
-    def observe(self, seconds: float) -> None:
-        """One more."""
-        self.buckets[bisect_left(SECONDS, seconds)] += 1
-        self.total += seconds
-
-    @property
-    def count(self) -> int:
-        """How many."""
-        return sum(self.buckets)
 
 
 @dataclass(eq=False)

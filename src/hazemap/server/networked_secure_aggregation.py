@@ -24,6 +24,7 @@ from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.random_stream import Stream
 from hazemap.server.campaign_spec import Campaign, Deadlines
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.device_enrolment import Enrolled, named
 from hazemap.server.failed_round import have_paid
 from hazemap.server.polling_interval import Pace
@@ -31,7 +32,7 @@ from hazemap.server.round_failure import failure
 from hazemap.server.secure_sum_events import SumEvent
 from hazemap.server.secure_sum_plan import COLUMNS, SecureSumPlan, ShardOutcome, Summary, identities
 from hazemap.server.shard import Seating
-from hazemap.server.store import CampaignStore, Write
+from hazemap.service.store import Write
 from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices, noisy_answer
 from hazemap.trust.device_tasks import Task, pure, round_price
 from hazemap.trust.random_sampling import in_any_order

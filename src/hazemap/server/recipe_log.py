@@ -12,9 +12,10 @@ from hazemap.errors import InputError
 from hazemap.recipes.policy_document import digest as policy_digest
 from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.signed_policy import SignedPolicy
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.hash_chain import HashChain, LogFormat, LogHead
-from hazemap.server.store import CampaignStore, Write, instant
 from hazemap.server.study_spec import StudySpec
+from hazemap.service.store import Write, instant
 from hazemap.trust.device_tasks import Task
 
 FIELDS = ("seq", "time", "kind", "name", "version", "sha256", "study", "round", "people", "task", "previous")

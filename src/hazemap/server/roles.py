@@ -13,8 +13,9 @@ from fractions import Fraction
 from typing import Any
 
 from hazemap.errors import InputError
-from hazemap.server.access_tokens import fresh, kept
-from hazemap.server.store import CampaignStore, Write, instant
+from hazemap.server.campaign_store import CampaignStore
+from hazemap.service.access_tokens import fresh, kept
+from hazemap.service.store import Write, instant
 
 FIRST = "operator"
 """The name of whoever has the token in the server's folder."""

@@ -15,10 +15,10 @@ from hazemap.server.coordinator import Coordinator, Taken, Unknown
 from hazemap.server.device_endpoints import Scope, Send, TooLong, bearer, body, complain
 from hazemap.server.enrolment_challenges import OtherServer, Stale
 from hazemap.server.enrolment_codes import InUse
-from hazemap.server.http_limits import HttpLimits
-from hazemap.server.rate_limit import RateLimit, place_of
 from hazemap.server.roles import Principal, Role, RoleTokens
 from hazemap.server.studies import StudyTaken, UnknownStudy
+from hazemap.service.http_limits import HttpLimits
+from hazemap.service.rate_limit import RateLimit, place_of
 
 log = logging.getLogger("hazemap.server")
 

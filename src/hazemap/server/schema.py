@@ -1,5 +1,7 @@
 """The tables of the server's store, the same for every database, and how those of an older version become them."""
 
+from hazemap.service.store import Schema
+
 VERSION = 3
 """The schema this hazemap writes; older ones are brought up to it when they are opened."""
 
@@ -157,3 +159,5 @@ MIGRATIONS = {
     2: SINCE_3,
 }
 """What makes the next version of one; all steps are one transaction."""
+
+SCHEMA = Schema("version", VERSION, TABLES, MIGRATIONS)

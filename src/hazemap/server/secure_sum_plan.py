@@ -14,7 +14,7 @@ from hazemap.protocols.secure_aggregation.neighbour_graph import commitment
 from hazemap.protocols.secure_aggregation.server import Server
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
 from hazemap.protocols.secure_aggregation.signing_identities import KEY
-from hazemap.server.store import Write
+from hazemap.service.store import Write
 from hazemap.trust.device_tasks import Task, parameters_for
 
 COLUMNS = "campaign, round, number, attempt, terms, seed, roster"

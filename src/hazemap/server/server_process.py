@@ -11,17 +11,17 @@ from pathlib import Path
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.ledger import Ledger
 from hazemap.protocols.secure_aggregation.enrolment_proof import origin
-from hazemap.server.access_tokens import token_file
 from hazemap.server.attestation import attestation
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_enrolment import Admission
 from hazemap.server.enrolment_challenges import Challenges, server_identity
-from hazemap.server.http_limits import HttpLimits, limited
 from hazemap.server.http_routes import Application
 from hazemap.server.metrics import Metrics
 from hazemap.server.polling_interval import Pace
-from hazemap.server.store import CampaignStore
 from hazemap.server.studies import RecipeJudge
+from hazemap.service.access_tokens import token_file
+from hazemap.service.http_limits import HttpLimits, limited
 
 log = logging.getLogger("hazemap.server")
 
@@ -131,7 +131,7 @@ class ServerProcess:
                 Application(coordinator, operator, limits),
                 host=self.host,
                 port=self.port,
-                loop="hazemap.server.http_limits:HandshakeLoop",
+                loop="hazemap.service.http_limits:HandshakeLoop",
                 http=limited(limits, metrics, self.trusted_proxies),
                 ws="none",
                 lifespan="on",

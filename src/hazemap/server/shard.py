@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 from hazemap.errors import ConversationError, StoreError
 from hazemap.protocols.secure_aggregation.messages import MESSAGES, Stage
 from hazemap.server.campaign_spec import Deadlines
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.device_enrolment import Device, Enrolled
 from hazemap.server.secure_sum_events import END_OF_STAGE, RecordedSum, SumEvent
 from hazemap.server.secure_sum_plan import SecureSumPlan, ShardOutcome
-from hazemap.server.store import CampaignStore, Write
+from hazemap.service.store import Write
 
 _EVENT = "INSERT INTO events (session, seq, position, message) VALUES (?, ?, ?, ?)"
 _REPLIES = {message.stage: message.kind for message in MESSAGES}

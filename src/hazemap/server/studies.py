@@ -19,6 +19,7 @@ from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.policy_document import digest as policy_digest
 from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.signed_policy import SignedPolicy, update_refusal
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.campaign_worker import CampaignCharge
 from hazemap.server.device_enrolment import Enrolled
 from hazemap.server.failed_round import FailedRound, forgotten, have_paid
@@ -28,9 +29,9 @@ from hazemap.server.polling_interval import Pace
 from hazemap.server.recipe_log import KEEP, RecipeLog
 from hazemap.server.roles import Principal, Role
 from hazemap.server.shard import Seating
-from hazemap.server.store import CampaignStore, Write, instant
 from hazemap.server.study_spec import StudySpec, recipe_from, study_from
 from hazemap.server.study_worker import RoundWorker
+from hazemap.service.store import Write, instant
 from hazemap.trust.cohort_assumptions import Sampling
 
 log = logging.getLogger("hazemap.server")

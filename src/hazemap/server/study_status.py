@@ -4,7 +4,7 @@ from typing import Any
 
 from hazemap.errors import InputError
 from hazemap.server.campaign_status import shards_of_rounds
-from hazemap.server.store import CampaignStore
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.studies import Studies, StudyRound, UnknownStudy
 
 _ANSWER = "SELECT answer FROM exchanges WHERE campaign = ? AND round = ?"

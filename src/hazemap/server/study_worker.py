@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from hazemap.errors import BudgetError, HazemapError, LedgerError, StoreError
 from hazemap.privacy.budget import Budget
+from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.campaign_worker import CampaignCharge
 from hazemap.server.networked_secure_aggregation import DeviceRounds
 from hazemap.server.round_failure import PAID
-from hazemap.server.store import CampaignStore, Write, instant
+from hazemap.service.store import Write, instant
 from hazemap.trust.device_tasks import Task
 
 log = logging.getLogger("hazemap.server")

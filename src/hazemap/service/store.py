@@ -10,8 +10,9 @@ known, so nothing more is acknowledged until the server is started again and rea
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
@@ -21,9 +22,8 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from hazemap.errors import StoreError
-from hazemap.server.databases import Connection, Database, Sqlite, database
-from hazemap.server.metrics import Histogram
-from hazemap.server.schema import MIGRATIONS, TABLES, VERSION
+from hazemap.service.databases import Connection, Database, Sqlite, database
+from hazemap.service.duration_histogram import Histogram
 
 MOST, HEAVIEST = 2_000, 32 << 20
 """Jobs of one commit, and their bytes: a small message does not wait for hundreds of vectors."""
@@ -34,11 +34,26 @@ EMPTIED = 60.0
 Done = Callable[[StoreError | None], None]
 
 
+class Contradiction(StoreError):
+    """A write that does not fit what the database holds; nothing of its job was written, and the store goes on."""
+
+
 class Write(NamedTuple):
-    """One statement and its values."""
+    """One statement and its values; `rows` is how many it must change, where that decides whether it may count."""
 
     sql: str
     values: tuple[Any, ...] = ()
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The tables of a kind of store: `fact` names its version, which is `version`; how older ones become it."""
+
+    fact: str
+    version: int
+    tables: tuple[str, ...]
+    migrations: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 class _Job(NamedTuple):
@@ -52,12 +67,13 @@ class _Job(NamedTuple):
         return sum(len(value) for write in self.writes for value in write.values if isinstance(value, bytes))
 
 
-class CampaignStore:
-    """A database, and the thread that alone writes to it.
+class Store:
+    """A database, and the thread that alone writes to it. Every schema has the table `facts`.
 
     >>> from tempfile import TemporaryDirectory
+    >>> schema = Schema("version", 1, ("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",))
     >>> with TemporaryDirectory() as folder:
-    ...     store = CampaignStore(Path(folder) / "server.sqlite")
+    ...     store = Store(Path(folder) / "server.sqlite", schema)
     ...     store.write_now(Write("INSERT INTO facts VALUES (?, ?)", ("colour", "green")))
     ...     found = store.read("SELECT value FROM facts WHERE name = ?", "colour")
     ...     store.close()
@@ -65,8 +81,10 @@ class CampaignStore:
     [('green',)]
     """
 
-    def __init__(self, place: str | Path | Database) -> None:
+    def __init__(self, place: str | Path | Database, schema: Schema) -> None:
+        self._schema = schema
         self._database = database(place) if isinstance(place, str | Path) else place
+        self._contradictions: tuple[type[Exception], ...] = (Contradiction, *self._database.contradictions)
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._broken: StoreError | None = None
         self._reading = threading.Lock()
@@ -140,29 +158,33 @@ class CampaignStore:
 
     def _recognise(self) -> None:
         """Make the tables where there are none, bring those of an older version up to date; refuse any other."""
-        db = self._writer
+        db, schema = self._writer, self._schema
         _begin(db)
         try:
-            rows = db.execute(self._database.spelled("SELECT value FROM facts WHERE name = ?"), ("version",)).fetchall()
+            rows = db.execute(
+                self._database.spelled("SELECT value FROM facts WHERE name = ?"), (schema.fact,)
+            ).fetchall()
         except self._database.failures:
             db.execute("ROLLBACK")
             _begin(db)
-            self._execute(*TABLES)
-            rows = [(str(VERSION),)]
-            db.execute(self._database.spelled("INSERT INTO facts VALUES (?, ?)"), ("version", str(VERSION)))
+            self._execute(*schema.tables)
+            rows = [(str(schema.version),)]
+            db.execute(self._database.spelled("INSERT INTO facts VALUES (?, ?)"), (schema.fact, str(schema.version)))
         try:
-            for older in range(int(rows[0][0]), VERSION):
-                self._execute(*MIGRATIONS[older])
+            for older in range(int(rows[0][0]), schema.version):
+                self._execute(*schema.migrations[older])
                 rows = [(str(older + 1),)]
-                db.execute(self._database.spelled("UPDATE facts SET value = ? WHERE name = ?"), (rows[0][0], "version"))
+                db.execute(
+                    self._database.spelled("UPDATE facts SET value = ? WHERE name = ?"), (rows[0][0], schema.fact)
+                )
         except (ValueError, IndexError, KeyError):  # no number, none at all, or one before the first
             db.execute("ROLLBACK")
         else:
             db.execute("COMMIT")
-        if rows != [(str(VERSION),)]:
+        if rows != [(str(schema.version),)]:
             raise StoreError(
                 f"the server's database has version {rows[0][0] if rows else 'none'!r:.20}; this hazemap reads "
-                f"versions 1 to {VERSION}: start the hazemap that wrote it, or use another database"
+                f"versions 1 to {schema.version}: start the hazemap that wrote it, or use another database"
             )
 
     def _execute(self, *statements: str) -> None:
@@ -213,10 +235,10 @@ class CampaignStore:
             return [self._broken] * len(jobs)
         try:
             self._transaction([write for job in jobs for write in job.writes])
-        except self._database.contradictions as error:
+        except self._contradictions as error:
             if len(jobs) > 1:
                 return [outcome for job in jobs for outcome in self._committed([job])]
-            return [StoreError(f"this contradicts what the server's database holds ({type(error).__name__})")]
+            return [Contradiction(f"this contradicts what the server's database holds ({type(error).__name__})")]
         except self._database.failures as error:
             self._broken = StoreError(
                 f"the server's database cannot be written ({type(error).__name__}): nothing more is acknowledged; "
@@ -230,8 +252,11 @@ class CampaignStore:
         _begin(db)
         try:
             for sql, group in groupby(writes, key=lambda write: write.sql):
-                rows = [write.values for write in group]
-                db.cursor().executemany(self._database.spelled(sql), rows)
+                same = list(group)
+                cursor = db.cursor()
+                cursor.executemany(self._database.spelled(sql), [write.values for write in same])
+                if same[0].rows is not None and cursor.rowcount != sum(write.rows or 0 for write in same):
+                    raise Contradiction("other rows were changed than had to be")
                 if self._deleted is None and not sql.startswith("INSERT"):
                     self._deleted = begun
             db.execute("COMMIT")

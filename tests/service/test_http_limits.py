@@ -10,9 +10,9 @@ import pytest
 import uvicorn
 
 from hazemap.errors import InputError
-from hazemap.server.http_limits import BODY, HandshakeLoop, HttpLimits, limited
 from hazemap.server.metrics import Metrics
-from hazemap.server.rate_limit import REMEMBERED, RateLimit, place_of
+from hazemap.service.http_limits import BODY, HandshakeLoop, HttpLimits, limited
+from hazemap.service.rate_limit import REMEMBERED, RateLimit, place_of
 
 LIMITS = HttpLimits(
     head_seconds=0.25, body_seconds=0.25, body_rate=1e6, answer_seconds=0.3, connections=12, per_address=6

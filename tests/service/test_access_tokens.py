@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from hazemap.errors import FileError
-from hazemap.server.access_tokens import fresh, kept, same, token_file
+from hazemap.service.access_tokens import fresh, kept, same, token_file
 
 
 def test_a_token_is_made_once_and_only_its_owner_may_read_it(tmp_path):

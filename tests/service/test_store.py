@@ -7,8 +7,9 @@ import threading
 import pytest
 
 from hazemap.errors import InputError, StoreError
-from hazemap.server.databases import Postgres, Sqlite, database
-from hazemap.server.store import CampaignStore, Write
+from hazemap.server.campaign_store import CampaignStore
+from hazemap.service.databases import Postgres, Sqlite, database
+from hazemap.service.store import Contradiction, Write
 
 FACT = "INSERT INTO facts VALUES (?, ?)"
 
@@ -139,3 +140,13 @@ def test_a_place_is_a_path_or_a_postgresql_url(tmp_path):
     assert isinstance(database("postgresql://localhost/maps"), Postgres)
     with pytest.raises(InputError, match="postgresql://"):
         database("mysql://localhost/maps")
+
+
+def test_a_write_that_changes_other_rows_than_it_must_is_refused_with_its_whole_job(store):
+    store.write_now(Write(FACT, ("a", "1")))
+    update = "UPDATE facts SET value = ? WHERE name = ? AND value = ?"
+    with pytest.raises(Contradiction, match="contradicts"):
+        store.write_now(Write(FACT, ("b", "2")), Write(update, ("3", "a", "2"), rows=1))
+    assert facts(store) == {"a": "1"}
+    store.write_now(Write(update, ("3", "a", "1"), rows=1))
+    assert facts(store) == {"a": "3"}

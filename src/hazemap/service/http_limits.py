@@ -2,7 +2,7 @@
 
 Uvicorn speaks HTTP with httptools, which bounds none of this itself (its options for h11 do not apply, and
 `limit_concurrency` acts only once headers are whole). So its protocol is extended here, below the application. What is
-limited per address by what is asked, such as enrolments, is limited in `http_routes`.
+limited per address by what is asked, such as enrolments, is limited in `server.http_routes`.
 """
 
 import asyncio
@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from ipaddress import ip_address, ip_network
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import uvloop
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from hazemap.errors import InputError
-from hazemap.server.metrics import Metrics
-from hazemap.server.rate_limit import place_of
+from hazemap.service.rate_limit import place_of
 
 if TYPE_CHECKING:
     from uvicorn.config import Config
@@ -33,6 +32,14 @@ PIPELINED = 4
 """Requests that may wait behind one that is being answered."""
 SHAKE = 10.0
 """Seconds for the handshake of TLS."""
+
+
+class HttpCounts(Protocol):
+    """What is counted of connections."""
+
+    connections: int
+    received: int
+    rejected: Counter[str]
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ class HttpLimits:
 class OpenConnections:
     """Which connections are open, from where, and which of them are idle, the longest idle first."""
 
-    def __init__(self, limits: HttpLimits, metrics: Metrics, proxies: Sequence[str]) -> None:
+    def __init__(self, limits: HttpLimits, metrics: HttpCounts, proxies: Sequence[str]) -> None:
         self.limits, self.metrics = limits, metrics
         self._proxies = [ip_network(proxy, strict=False) for proxy in proxies]
         self._from: Counter[str] = Counter()
@@ -292,7 +299,7 @@ class HandshakeLoop(uvloop.Loop):
         return await super().create_server(*arguments, **options)
 
 
-def limited(limits: HttpLimits, metrics: Metrics, proxies: Sequence[str] = ()) -> type[HttpToolsProtocol]:
+def limited(limits: HttpLimits, metrics: HttpCounts, proxies: Sequence[str] = ()) -> type[HttpToolsProtocol]:
     """The class of a server's connections; those of a proxy all have one address, so none is limited by it."""
     every = OpenConnections(limits, metrics, proxies)
 

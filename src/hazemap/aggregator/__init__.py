@@ -1,0 +1,1 @@
+"""One of the two servers of DAP, with its storage, its keys and HTTP; and clients of both."""

@@ -1,0 +1,23 @@
+"""The coordinator's store."""
+
+from pathlib import Path
+
+from hazemap.server.schema import SCHEMA
+from hazemap.service.databases import Database
+from hazemap.service.store import Store
+
+
+class CampaignStore(Store):
+    """Campaigns, devices, secure sums and who may do what; `server.schema` has the tables.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     store = CampaignStore(Path(folder) / "server.sqlite")
+    ...     found = store.read("SELECT name FROM facts")
+    ...     store.close()
+    >>> found
+    [('version',)]
+    """
+
+    def __init__(self, place: str | Path | Database) -> None:
+        super().__init__(place, SCHEMA)

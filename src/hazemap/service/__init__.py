@@ -1,0 +1,1 @@
+"""What every server of ours stands on: a database with one writer, limits of HTTP, tokens."""
