@@ -1,0 +1,33 @@
+"""An aggregator's share of a sum, with its noise, sealed for the collector (draft-ietf-ppm-dap-18, section 4.6.4)."""
+
+from hazemap.protocols.dap.aggregator_task import AggregatorTask
+from hazemap.protocols.dap.basic_types import HpkeCiphertext
+from hazemap.protocols.dap.bucket_shards import BatchTotal
+from hazemap.protocols.dap.collection_messages import CollectionJobReq
+from hazemap.protocols.dap.problem_types import ProblemType
+from hazemap.protocols.hpke import CipherSuite
+
+
+def sealed_share(
+    task: AggregatorTask, request: CollectionJobReq, total: BatchTotal, randomness: bytes
+) -> HpkeCiphertext:
+    """The share with noise drawn now, for the collector alone; `randomness` is 32 fresh bytes.
+
+    The caller stores what this returns before anybody sees it, and never calls it again for the same batch and
+    parameter. A batch below the task's minimum is refused here, whoever asks.
+    """
+    if total.count < max(1, task.least):
+        raise task.problem(
+            ProblemType.INVALID_BATCH_SIZE, f"the batch has {total.count} reports here; the least is {task.least}"
+        )
+    vdaf, agg_param, key = task.vdaf, request.agg_param, task.collector
+    share = total.share
+    if task.draw_noise is not None:
+        noise = task.draw_noise(vdaf.output_length(agg_param)).tolist()
+        share = vdaf.merge(agg_param, [share, vdaf.share_of(agg_param, noise)])
+    suite = CipherSuite.of(key.kem, key.kdf, key.aead)
+    assert suite is not None  # noqa: S101 - a task with another key cannot be made
+    info = task.task.version.aggregate_share_info(task.role)
+    plain = vdaf.encode_agg_share(agg_param, share)
+    enc, payload = suite.seal(key.public_key, info, task.aggregate_share_aad(request), plain, randomness)
+    return HpkeCiphertext(key.id, enc, payload)

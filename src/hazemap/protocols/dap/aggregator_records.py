@@ -1,0 +1,65 @@
+"""What an aggregator's state machine must be told of what was written before: the reading half of its storage."""
+
+from collections.abc import Collection
+from typing import Protocol
+
+from hazemap.protocols.dap.aggregator_changes import AggregationJob, CollectionJob
+from hazemap.protocols.dap.batches import Batch
+from hazemap.protocols.dap.bucket_shards import BucketShard
+from hazemap.protocols.dap.upload_messages import Report
+
+
+class AggregatorRecords(Protocol):
+    """Both aggregators' records of one task."""
+
+    def job(self, job_id: bytes) -> AggregationJob | None:
+        """An aggregation job."""
+        ...
+
+    def claimed(self, level: int, report_ids: Collection[bytes]) -> set[bytes]:
+        """Those of the reports that a job has claimed at this level."""
+        ...
+
+    def counted(self, agg_param: bytes, report_ids: Collection[bytes]) -> set[bytes]:
+        """Those of the reports that are in a sum with this parameter."""
+        ...
+
+    def collected(self, batch: Batch) -> list[tuple[Batch, bytes]]:
+        """The collected batches that overlap this one, each with its parameter, in the order of their collection."""
+        ...
+
+    def shards(self, agg_param: bytes, batch: Batch) -> list[BucketShard]:
+        """What is in a batch that is not collected."""
+        ...
+
+    def aggregate_share(self, share_id: bytes) -> tuple[bytes, bytes] | None:
+        """The digest of the request for an aggregate share, and the answer."""
+        ...
+
+
+class LeaderRecords(AggregatorRecords, Protocol):
+    """What the leader knows besides."""
+
+    def uploaded(self, report_ids: Collection[bytes]) -> set[bytes]:
+        """Those of the reports that were uploaded before."""
+        ...
+
+    def reports(self, report_ids: Collection[bytes]) -> dict[bytes, Report]:
+        """Those of the reports that still are whole, by their ids."""
+        ...
+
+    def waiting(self, level: int, batch: Batch | None, most: int) -> list[Report]:
+        """Reports that no job has claimed at this level, of these times, the oldest first."""
+        ...
+
+    def open_jobs(self, agg_param: bytes, batch: Batch) -> int:
+        """How many aggregation jobs with this parameter are under way in a batch."""
+        ...
+
+    def collection(self, job_id: bytes) -> CollectionJob | None:
+        """A collection job."""
+        ...
+
+    def batches_ready(self, agg_param: bytes, least: int) -> list[bytes]:
+        """The leader's own batches that are not collected and hold at least so many reports, the oldest first."""
+        ...

@@ -1,0 +1,81 @@
+"""The leader takes reports (draft-ietf-ppm-dap-18, section 4.4.2): what can be seen from outside is checked at once.
+
+Shares are opened when they are aggregated, so that a report costs a device's request no more than a row.
+"""
+
+from collections.abc import Collection
+
+from hazemap.protocols.dap.aggregator_changes import AddReports, Outcome
+from hazemap.protocols.dap.aggregator_records import LeaderRecords
+from hazemap.protocols.dap.aggregator_task import AggregatorTask
+from hazemap.protocols.dap.basic_types import ReportError
+from hazemap.protocols.dap.batches import Batch, bucket_at
+from hazemap.protocols.dap.extensions import InvalidExtensions, UnsupportedExtensions, check_extensions
+from hazemap.protocols.dap.input_share_opening import (
+    KNOWN_REPORT_EXTENSIONS,
+    DecryptionKeys,
+    RejectedReport,
+    check_time,
+)
+from hazemap.protocols.dap.problem_types import ProblemType
+from hazemap.protocols.dap.report_eligibility import parameters_before
+from hazemap.protocols.dap.request_checks import parsed
+from hazemap.protocols.dap.upload_messages import Report, ReportUploadStatus, UploadErrors, UploadRequest
+
+
+def uploaded(task: AggregatorTask, keys: DecryptionKeys, records: LeaderRecords, body: bytes, now: int) -> Outcome:
+    """Answer an `UploadRequest`: an empty body, or the reports that are not taken."""
+    request = parsed(task, UploadRequest, body)
+    if not request.reports:
+        raise task.problem(ProblemType.INVALID_MESSAGE, "an upload has a report or more")
+    accepted, refused = checked_reports(task, keys, records, request.reports, now)
+    statuses = tuple(ReportUploadStatus(report.metadata.report_id, error) for report, error in refused)
+    message = UploadErrors(statuses).to_bytes() if statuses else b""
+    changes = (AddReports(tuple(accepted)),) if accepted else ()
+    return Outcome(message, changes=changes, rejected=tuple(error for _, error in refused))
+
+
+def checked_reports(
+    task: AggregatorTask, keys: DecryptionKeys, records: LeaderRecords, reports: Collection[Report], now: int
+) -> tuple[list[Report], list[tuple[Report, ReportError]]]:
+    """Which reports are taken, and why the others are not, both in their order."""
+    for report in reports:
+        try:
+            check_extensions(report.metadata.public_extensions, KNOWN_REPORT_EXTENSIONS)
+        except UnsupportedExtensions as error:
+            raise task.problem(ProblemType.UNSUPPORTED_EXTENSION, str(error), error.types) from None
+        except InvalidExtensions as error:
+            raise task.problem(ProblemType.INVALID_MESSAGE, str(error)) from None
+    before = records.uploaded([report.metadata.report_id for report in reports])
+    closed = _closed(task, records, reports)
+    accepted, refused = list[Report](), list[tuple[Report, ReportError]]()
+    for report in reports:
+        report_id, time = report.metadata.report_id, report.metadata.time
+        try:
+            _check_time(task, time, now)
+            if not keys.knows(report.leader_share.config_id):
+                raise RejectedReport(ReportError.OUTDATED_CONFIG)
+            if report_id in before or any(bucket_at(time) in batch for batch in closed):
+                raise RejectedReport(ReportError.REPORT_REPLAYED)
+        except RejectedReport as rejected:
+            refused.append((report, rejected.error))
+            continue
+        before.add(report_id)
+        accepted.append(report)
+    return accepted, refused
+
+
+def _closed(task: AggregatorTask, records: LeaderRecords, reports: Collection[Report]) -> list[Batch]:
+    times = [report.metadata.time for report in reports]
+    if not task.by_time or not times:
+        return []
+    return list(parameters_before(records, Batch(bucket_at(min(times)), bucket_at(max(times)))))
+
+
+def _check_time(task: AggregatorTask, time: int, now: int) -> None:
+    try:
+        check_time(task, time, now)
+    except RejectedReport as rejected:
+        if rejected.error in {ReportError.TASK_NOT_STARTED, ReportError.TASK_EXPIRED}:
+            raise RejectedReport(ReportError.REPORT_DROPPED) from None
+        raise
