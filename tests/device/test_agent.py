@@ -12,7 +12,8 @@ import pytest
 from hazemap.device import agent as agents
 from hazemap.device import enrolment
 from hazemap.device.activity_log import ActivityLog
-from hazemap.device.agent import Agent, Backoff
+from hazemap.device.agent import Agent
+from hazemap.device.backoff import Backoff
 from hazemap.device.consent_policy import Policy
 from hazemap.device.device_process import Absence, DeviceProcess
 from hazemap.device.encrypted_store import Commits, EncryptedStore

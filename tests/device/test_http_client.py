@@ -297,3 +297,17 @@ def test_a_server_below_a_path_is_asked_there(kind):
             return seen[0][0]
 
     assert asyncio.run(ask()).startswith(b"GET /haze/v1/tasks HTTP/1.1")
+
+
+def test_the_media_type_of_an_answer_and_how_long_it_may_be_kept_are_told(kind):
+    named = b"HTTP/1.1 200 OK\r\nContent-Type: application/ppm-dap;message=x\r\n"
+    head = named + b"Cache-Control: %s\r\nContent-Length: 2\r\n\r\nok"
+    said = [b"max-age=86400", b'public, Max-Age="7"', b"max-age=9, no-store", b"max-age=soon", b"", b"max-age=-1"]
+
+    async def fetch():
+        async with serving([head % each for each in said]) as (server, _, _), kind.to(server) as transport:
+            return [await transport.send("GET", "/keys") for _ in said]
+
+    replies = asyncio.run(fetch())
+    assert {reply.kind for reply in replies} == {"application/ppm-dap;message=x"}
+    assert [reply.fresh for reply in replies] == [86_400, 7, 0, None, None, None]

@@ -3,12 +3,12 @@
 import asyncio
 import json
 import logging
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from hazemap.device.backoff import Backoff, jittered
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import Commits, EncryptedStore, Write
 from hazemap.device.enrolment import Enrolment, enrolled, saved
@@ -34,27 +34,6 @@ SWEEP = 3_600.0
 """Seconds between two looks for sessions that no server came back to."""
 HOLD = 4.0
 """Seconds: an answer to a recipe is sent so long after the question, or a multiple of it. A query has two of them."""
-
-
-@dataclass(frozen=True)
-class Backoff:
-    """How long to leave a server alone after some failures in a row: doubling, up to `most`, with jitter.
-
-    >>> 0.5 <= Backoff().wait(1) <= 1.5, 150 <= Backoff().wait(1_000) <= 450
-    (True, True)
-    """
-
-    first: float = 1.0
-    most: float = 300.0
-
-    def wait(self, failures: int) -> float:
-        """Seconds: half to one and a half of first · 2^(failures − 1)."""
-        return jittered(min(self.most, self.first * 2.0 ** min(failures - 1, 32)))
-
-
-def jittered(seconds: float) -> float:
-    """Half to one and a half as long, so that devices that failed together do not come back together."""
-    return seconds * (0.5 + int.from_bytes(os.urandom(2), "big") / 65_536)
 
 
 def left_of(hold: float, passed: float) -> float:

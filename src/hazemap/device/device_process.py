@@ -12,7 +12,8 @@ from pathlib import Path
 
 from hazemap.device import enrolment, event_store
 from hazemap.device import row_store as rows
-from hazemap.device.agent import HOLD, Agent, Backoff, jittered
+from hazemap.device.agent import HOLD, Agent
+from hazemap.device.backoff import Backoff, jittered
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import Commits, EncryptedStore
 from hazemap.device.enrolment import Enrolment, enrolled

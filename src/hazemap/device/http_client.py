@@ -5,6 +5,7 @@ import ipaddress
 import logging
 import ssl
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -23,11 +24,16 @@ PATIENCE = 30.0
 
 
 class HttpReply(NamedTuple):
-    """A server's answer: its status, the seconds it asks to be left alone, and its content."""
+    """A server's answer: its status, the seconds it asks to be left alone, and its content.
+
+    `kind` is the content's media type, `fresh` for how many seconds the answer may be used again.
+    """
 
     status: int
     wait: float | None
     content: bytes
+    kind: str = ""
+    fresh: float | None = None
 
 
 class HttpTransport(Protocol):
@@ -116,8 +122,7 @@ class HttpClient:
                         raise Unreachable(TOO_LARGE)
         except httpx.HTTPError as error:
             raise Unreachable(f"the server cannot be reached ({type(error).__name__})") from error
-        wait, coding = (response.headers.get(name, "") for name in ("retry-after", "content-encoding"))
-        return answered(response.status_code, wait, coding, b"".join(parts))
+        return answered(response.status_code, lambda name: response.headers.get(name, ""), b"".join(parts))
 
     async def __aenter__(self) -> "HttpClient":
         return self
@@ -126,12 +131,13 @@ class HttpClient:
         await self.client.aclose()
 
 
-def answered(status: int, wait: str, coding: str, content: bytes) -> HttpReply:
-    """An answer from what HTTP says of it; `Unreachable` where it means: not now."""
-    seconds = _seconds(wait)
+def answered(status: int, header: Callable[[str], str], content: bytes) -> HttpReply:
+    """An answer from what HTTP says of it; `Unreachable` where it means: not now. `header` gives "" for none."""
+    seconds = _seconds(header("retry-after"))
     if status == 429 or status >= 500:
         raise Unreachable(f"the server is busy or broken (HTTP {status})", seconds)
-    return HttpReply(status, seconds, _decompressed(content) if coding == "gzip" else content)
+    plain = _decompressed(content) if header("content-encoding") == "gzip" else content
+    return HttpReply(status, seconds, plain, header("content-type"), _fresh(header("cache-control")))
 
 
 def trusting(certificate: Path | None) -> ssl.SSLContext:
@@ -164,3 +170,15 @@ def _seconds(text: str) -> float | None:
     except ValueError:
         return None
     return seconds if 0 <= seconds < float("inf") else None
+
+
+def _fresh(text: str) -> float | None:
+    """Cache-Control (RFC 9111) as seconds: its max-age; 0 where nothing may be kept; None if it is silent."""
+    found: float | None = None
+    for directive in text.lower().split(","):
+        name, _, value = directive.strip().partition("=")
+        if name in {"no-store", "no-cache"}:
+            return 0.0
+        if name == "max-age" and found is None:
+            found = _seconds(value.strip('"'))
+    return found

@@ -105,13 +105,13 @@ class _Connection(asyncio.Protocol):
             self._headers, self._parts = {}, []
             return
         self.open = self.open and self._parser.should_keep_alive()
-        wait, coding = (
-            self._headers.get(name, b"").decode("latin-1") for name in (b"retry-after", b"content-encoding")
-        )
         try:
-            self._coming.set_result(answered(status, wait, coding, b"".join(self._parts)))
+            self._coming.set_result(answered(status, self._header, b"".join(self._parts)))
         except Unreachable as error:
             self._coming.set_exception(error)
+
+    def _header(self, name: str) -> str:
+        return self._headers.get(name.encode("ascii"), b"").decode("latin-1")
 
     def _fail(self, error: Unreachable) -> None:
         if self._coming is not None and not self._coming.done():

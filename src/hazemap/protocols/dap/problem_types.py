@@ -1,11 +1,12 @@
 """What a request failed of, in the standard's terms (draft-ietf-ppm-dap-18, section 3.6; RFC 9457)."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Self
 
 from hazemap.errors import CodecError, Refused
+from hazemap.protocols.dap.media_types import PROBLEM
 from hazemap.protocols.dap.resource_paths import id_text
 
 PREFIX: Final = "urn:ietf:params:ppm:dap:error:"
@@ -65,6 +66,10 @@ class ProblemDocument:
         name = self.type.removeprefix(PREFIX)
         return ProblemType(name) if self.type.startswith(PREFIX) and name in set(ProblemType) else None
 
+    def in_words(self) -> str:
+        """For a log: the status, the last part of its type, and what the other side says of it."""
+        return f"HTTP {self.status}, {self.type.rpartition(':')[2]}: {self.detail!r}"
+
     def to_json(self) -> bytes:
         """The body of a response."""
         members: dict[str, object] = {"type": self.type, "status": self.status, "detail": self.detail}
@@ -97,6 +102,20 @@ class ProblemDocument:
             raise CodecError("the type, the detail and the task id of a problem are texts")
         kind, detail = (text[:_LONGEST] for text in texts)
         return cls(kind, status, detail, None if task_id is None else task_id[:_LONGEST], tuple(extensions))
+
+
+def read_problem(status: int, content_type: str, content: bytes) -> ProblemDocument:
+    """What a response of an error says; one without a (readable) problem document is told by its status alone.
+
+    >>> read_problem(404, "text/html", b"<p>lost").in_words()
+    "HTTP 404, blank: ''"
+    """
+    if content_type.partition(";")[0].strip().lower() == PROBLEM:
+        try:
+            return replace(ProblemDocument.from_json(content), status=status)
+        except CodecError:
+            pass
+    return ProblemDocument("about:blank", status)
 
 
 class DapProblem(Refused):
