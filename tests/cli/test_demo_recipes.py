@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hazemap.cli.demo_chat import made_up, pairs, policy
-from hazemap.server.recipe_log import checked
+from hazemap.recipes.recipe_log_format import checked
 
 
 @pytest.mark.slow

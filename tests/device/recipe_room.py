@@ -6,6 +6,7 @@ from hazemap.device import enrolment, event_store
 from hazemap.device.consent_policy import Policy
 from hazemap.device.event_store import EventStore
 from hazemap.device.shipped_policies import ShippedPolicies
+from hazemap.privacy.budget import ApproxDP
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.recipes.event_stream import EventField, EventStream, EventType
@@ -69,6 +70,10 @@ OPEN = Policy(
 """A person who lets a small room ask what the policy lets it ask."""
 
 
+STUDY = ApproxDP(100, Fraction(1, 1000))
+"""What the study may cost: more than the policy lets it."""
+
+
 def recipe(**changes):
     """Which of three words people type; ε is that of a report by itself, for twenty people hide little more."""
     plain = {
@@ -93,7 +98,7 @@ def english(**changes):
 
 def recipe_task(asked=None, people=20, mode=Mode.SEMI_HONEST, number=1, **changes):
     cohort = Cohort(people, people, mode=mode)
-    return Task.asking(asked or recipe(), "study", number, cohort, **changes)
+    return Task.asking(asked or recipe(), "study", number, cohort, **{"budget": STUDY, **changes})
 
 
 def typing(store, people, locale="en_GB", policy=POLICY):

@@ -11,6 +11,7 @@ from hazemap.cells import Leaves
 from hazemap.device import enrolment
 from hazemap.device import row_store as rows
 from hazemap.device.consent_policy import Policy
+from hazemap.device.public_recipe_log import PublicRecipeLog
 from hazemap.device.row_store import PersonRows
 from hazemap.device.task_handler import Answering, ServerTask
 from hazemap.encoders import Counts
@@ -22,6 +23,7 @@ from hazemap.protocols.secure_aggregation.neighbour_graph import commitment
 from hazemap.protocols.secure_aggregation.server import Server
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
+from hazemap.recipes.recipe_log_format import FIELDS, FORMAT
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import Task, parameters_for
@@ -56,6 +58,28 @@ def settle(store, number, sample=places):
     return devices
 
 
+def entry_of(asked, head, **changes):
+    """The line of a server's public log about a task that asks a recipe, after a head."""
+    recipe = asked.recipe
+    values = (head.entries + 1, "2026-03-01T00:00:00Z", "recipe", recipe.id, recipe.version, recipe.digest)
+    where = (asked.campaign, asked.round, asked.cohort.people, asked.digest.hex(), head.digest)
+    fields = dict(zip(FIELDS, (*values, *where), strict=True)) | changes
+    text = FORMAT.text(fields)
+    return f'{text[:-1]},"digest":"{FORMAT.digest(text).hex()}"}}'
+
+
+LOGS = {}
+"""What the server of each store's devices has logged so far."""
+
+
+def logged(store, task):
+    """The public log of a server that has logged this task, and the ones before."""
+    log = LOGS.setdefault(store.path, PublicRecipeLog())
+    if task.recipe is not None:
+        log.take([entry_of(task, log.head)])
+    return log
+
+
 class Room:
     """One session of a task among all devices of a store."""
 
@@ -68,11 +92,12 @@ class Room:
         self.terms = parameters_for(asked, root(identities), len(identities), graph, nonce)
         self.server = Server(self.terms, identities, seed)
         self.told = {}
+        self.public_log = logged(store, asked)
 
     def answering(self, position, store=None):
         store = store or self.store
         device = self.devices[position]
-        return Answering(store, device, enrolment.read(store, device), self.policy, Stream.from_os())
+        return Answering(store, device, enrolment.read(store, device), self.policy, Stream.from_os(), self.public_log)
 
     def work(self, position):
         message = self.server.message_for(position)

@@ -210,15 +210,18 @@ def test_two_processes_that_make_one_store_agree_on_its_key(path):
         assert other.unseal("log", 1, 1, one.seal("log", 1, 1, b"word")) == b"word"
 
 
-def test_a_store_of_version_1_gets_what_version_2_added_and_keeps_what_it_has(path):
+@pytest.mark.parametrize(
+    ("version", "added"), [(1, ("campaigns", "events", "policies", "reports", "logs")), (2, ("logs",))]
+)
+def test_an_older_store_gets_what_later_versions_added_and_keeps_what_it_has(path, version, added):
     with EncryptedStore.opened(path, create=True) as store:
         [device] = enrolment.add(store)
         Rows(store, device).add(PersonRows.of([LON], [LAT], time=0.0), None)
-        for table in ("campaigns", "events", "policies", "reports"):
+        for table in added:
             store.read(f"DROP TABLE {table}")
-        store.read("PRAGMA user_version = 1")
+        store.read(f"PRAGMA user_version = {version}")
     for _ in range(2):
         with EncryptedStore.opened(path) as store:
-            assert store.read("PRAGMA user_version") == [(2,)]
-            assert store.read("SELECT * FROM campaigns") == []
+            assert store.read("PRAGMA user_version") == [(3,)]
+            assert store.read("SELECT * FROM campaigns") == store.read("SELECT * FROM logs") == []
             assert len(Rows(store, device)) == 1

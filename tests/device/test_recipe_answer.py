@@ -283,7 +283,7 @@ def test_another_roster_gets_another_report_and_another_charge(store):
     [first, *_] = typing(store, TWENTY)
     replies = []
     for number, people in ((1, 20), (2, 19)):
-        room = Room(store, recipe_task(people=people), [*range(first, first + people)], OPEN, bytes([number]) * 32)
+        room = Room(store, recipe_task(), [*range(first, first + people)], OPEN, bytes([number]) * 32)
         until(room, Stage.MASKED, range(people))
         replies.append(room.turn(0).reply)
     assert len({*replies}) == len(charges(store, first)) == 2

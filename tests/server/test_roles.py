@@ -9,8 +9,9 @@ import pytest
 from hazemap.codec import dumps
 from hazemap.errors import CodecError, InputError
 from hazemap.privacy.budget import PureDP
+from hazemap.protocols.chained_log import LogHead
 from hazemap.server import roles
-from hazemap.server.audit_log import LogHead, checked
+from hazemap.server.audit_log import checked
 from hazemap.server.roles import TokenRequest
 
 from .fleet import AS_OPERATOR, OPERATOR, crowd

@@ -15,9 +15,9 @@ from hazemap.privacy.budget import PureDP
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.recipes.features import Categories, Feature
+from hazemap.recipes.recipe_log_format import checked
 from hazemap.recipes.signed_policy import SignedPolicy
 from hazemap.server.campaign_spec import Campaign
-from hazemap.server.recipe_log import checked
 from hazemap.server.study_spec import KNOWN
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.trust.cohort_assumptions import Cohort

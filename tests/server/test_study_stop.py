@@ -8,7 +8,7 @@ from tests.server.asking_studies import recipe, study
 from tests.server.fleet import AS_OPERATOR
 from tests.server.test_studies import begun, charges, played
 
-from hazemap.server.recipe_log import checked
+from hazemap.recipes.recipe_log_format import checked
 
 
 async def token(town, name, role="analyst", **limits):

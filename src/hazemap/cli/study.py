@@ -186,7 +186,7 @@ def recipes(
 
     import httpx
 
-    from hazemap.server.recipe_log import checked
+    from hazemap.recipes.recipe_log_format import checked
 
     lines: list[str] = []
     try:

@@ -13,6 +13,7 @@ from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import Commits, EncryptedStore, Write
 from hazemap.device.enrolment import Enrolment, enrolled, saved
 from hazemap.device.http_client import HttpReply, HttpTransport
+from hazemap.device.public_recipe_log import PublicRecipeLog
 from hazemap.device.task_handler import SENT, Answering, ServerTask, Step
 from hazemap.errors import CodecError, FileError, HazemapError, InputError, Refused, Unreachable
 from hazemap.privacy.random_stream import Stream
@@ -59,8 +60,8 @@ class Agent:
 
     `turns` limits how many devices hold messages in memory at a time. `there` says whether it answers a message:
     tests let devices fall silent. `hold` is how long answers to recipes wait, lest it tell how long a query ran; 0 for
-    people who are made up. `heard` is the time (monotonic) at which the server last had work for it, and the
-    counters are for `device_process.ReplyCounts`.
+    people who are made up. `public_log` is what any device of the process has read of its server's. `heard` is the time
+    (monotonic) at which the server last had work for it, and the counters are for `device_process.ReplyCounts`.
     """
 
     store: EncryptedStore
@@ -74,6 +75,7 @@ class Agent:
     there: Callable[[ServerTask], bool] = _always_there
     backoff: Backoff = field(default_factory=Backoff)
     hold: float = HOLD
+    public_log: PublicRecipeLog = field(default_factory=PublicRecipeLog)
     heard: float = 0.0
     failures: int = 0
     refused: int = 0
@@ -85,7 +87,7 @@ class Agent:
     _swept: float = 0.0
 
     def __post_init__(self) -> None:
-        self._answering = Answering(self.store, self.device, self.enrolment, self.policy, self.stream)
+        self._answering = Answering(self.store, self.device, self.enrolment, self.policy, self.stream, self.public_log)
 
     async def run(self) -> None:
         """Ask and answer until the task is cancelled."""
@@ -132,8 +134,11 @@ class Agent:
         self.heard = time.monotonic()
         if not self.there(work):
             return jittered(SILENT)
+        asked, seen = self._answering.recipe_task(work), self._answering.seen()
+        if asked is not None:
+            await self.public_log.read(self.http_transport, asked, seen)
         begun = time.monotonic()
-        step = self._answering.answer(work, _now())
+        step = self._answering.answer(work, _now(), seen)
         await self.commits.write(step.writes)
         if step.held:
             await self._held(begun)

@@ -1,8 +1,8 @@
-"""What a campaign said first, kept for good: a later task that says something else is refused.
+"""What a campaign or a study said first, kept for good: a later task that says something else is refused.
 
 A server names the budget, the purpose, the mode and the cohort in every task. If a device believed each task, a
 campaign could say 0.2, be paid 0.2, and then say 0.5. So the device keeps what it agreed to first, sealed, in the
-transaction of its first answer.
+transaction of its first answer. Of a study it also keeps the analysis, and that it asks recipes at all.
 """
 
 import json
@@ -14,11 +14,12 @@ from hazemap.privacy.budget import PureDP
 from hazemap.trust.device_tasks import Task
 
 WHAT = {"purpose": "its purpose", "budget": "its budget", "cohort": "its cohort, or the mode of its protocol"}
+STUDY = {"analysis": "what it asks about"}
 
 
 @dataclass(frozen=True)
 class CampaignTerms:
-    """The terms of every campaign that one device has agreed to; one small read a session."""
+    """The terms of every campaign and study that one device has agreed to; one small read a session."""
 
     store: EncryptedStore
     device: int
@@ -28,10 +29,10 @@ class CampaignTerms:
         first = self._first(task.campaign)
         if first is None:
             return None
-        now = _terms(task)
-        changed = [words for name, words in WHAT.items() if first[name] != now[name]]
+        now, kind = _terms(task), "campaign" if task.recipe is None else "study"
+        changed = [words for name, words in (WHAT | STUDY).items() if first.get(name) != now.get(name)]
         return (
-            f"the campaign {task.campaign!r} has changed {' and '.join(changed)} since this device first agreed to it"
+            f"the {kind} {task.campaign!r} has changed {' and '.join(changed)} since this device first agreed to it"
             if changed
             else None
         )
@@ -61,4 +62,5 @@ class CampaignTerms:
 
 def _terms(task: Task) -> dict[str, str]:
     budget = str(task.budget.epsilon) if isinstance(task.budget, PureDP) else dumps(task.budget)
-    return {"purpose": task.purpose, "budget": budget, "cohort": dumps(task.cohort)}
+    about = {} if task.recipe is None else {"analysis": task.recipe.analysis}
+    return {"purpose": task.purpose, "budget": budget, "cohort": dumps(task.cohort)} | about

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -19,6 +19,8 @@ from hazemap.device.encrypted_store import Commits, EncryptedStore
 from hazemap.device.enrolment import Enrolment, enrolled
 from hazemap.device.http_client import HttpClient, HttpTransport, checked
 from hazemap.device.pooled_http_client import FleetClient
+from hazemap.device.public_recipe_log import PublicRecipeLog
+from hazemap.device.recipe_log_heads import RecipeLogHeads
 from hazemap.device.task_handler import ServerTask
 from hazemap.errors import InputError, Unreachable
 from hazemap.privacy.random_stream import Stream
@@ -133,7 +135,8 @@ class DeviceProcess:
             async def one(device: int, known: Enrolment) -> None:
                 async with turns:
                     made = await _patiently(known, carrier, server, code_of[device], moved)
-                    await commits.write((enrolment.saved(self.store, device, made),))
+                    other = RecipeLogHeads(self.store, device).forgotten(server) if moved else ()
+                    await commits.write((enrolment.saved(self.store, device, made), *other))
 
             await asyncio.gather(*(one(device, known) for device, known in new))
         return len(new)
@@ -153,6 +156,7 @@ class DeviceProcess:
 
     async def _agents(self, stack: AsyncExitStack, http_transport: HttpTransport | None) -> list[Agent]:
         http_transports: dict[str, HttpTransport] = {}
+        logs: defaultdict[str, PublicRecipeLog] = defaultdict(PublicRecipeLog)
         commits, stream, agents = Commits(self.store), Stream.from_os(), []
         turns = asyncio.Semaphore(self.connections)
         for device, known in self._enrolments():
@@ -172,6 +176,7 @@ class DeviceProcess:
                     turns=turns,
                     there=Absence(self.drop, stream),
                     hold=0.0 if self.lean else HOLD,
+                    public_log=logs[known.server],
                 )
             )
         if not agents:

@@ -1,11 +1,11 @@
 """The one file of a device, or of many: rows, events, identity, sessions, account and log, sealed with AES-256-GCM.
 
-In clear are numbers only: of a device, a sequence number, how many stages of a session were answered, the day
-on which rows and events expire, the version of a policy; of the name of a stream, a campaign or a session there is a
-tag (HMAC). Everything else is sealed under a key of the device's own (HKDF of the store's key), bound by its associated
-data to its table, device, number and day, so that nothing can be moved to another place unseen. Nonces are random, 96
-bits: a device may seal 2³² records before two could meet with probability 2⁻³² (NIST SP 800-38D §8.3), a session has
-six.
+In clear are numbers only: of a device, a sequence number, how many stages of a session were answered, the day on which
+rows and events expire, the version of a policy, how long a server's log is; of the name of a stream, a campaign, a
+server or a session there is a tag (HMAC). Everything else is sealed under a key of the device's own (HKDF of the
+store's key), bound by its associated data to its table, device, number and day, so that nothing can be moved to another
+place unseen. Nonces are random, 96 bits: a device may seal 2³² records before two could meet with probability 2⁻³²
+(NIST SP 800-38D §8.3), a session has six.
 
 What is deleted is overwritten in the file (secure_delete), and the journal beside it is emptied every hour at least. A
 disk, a backup or a copy may hold it longer, sealed. A transaction is on the disk when it ends, or was never there.
@@ -32,7 +32,7 @@ from hazemap.errors import FileError, HazemapError, InputError
 from hazemap.protocols.secure_aggregation.key_agreement import expand
 
 _APPLICATION = 0x485A4456  # "HZDV", in SQLite's header
-_SCHEMA = 2
+_SCHEMA = 3
 _TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL)",
     "CREATE TABLE devices (device INTEGER PRIMARY KEY AUTOINCREMENT, sealed BLOB NOT NULL)",
@@ -59,9 +59,15 @@ _SECOND = (
     "CREATE TABLE policies (version INTEGER PRIMARY KEY NOT NULL, sealed BLOB NOT NULL)",
     """CREATE TABLE reports (device INTEGER NOT NULL, tag BLOB NOT NULL, sealed BLOB NOT NULL,
         PRIMARY KEY (device, tag))""",
-    f"PRAGMA user_version = {_SCHEMA}",
+    "PRAGMA user_version = 2",
 )
-"""What version 2 added. A store of version 1 gets it when it is opened, and keeps all it has."""
+_THIRD = (
+    """CREATE TABLE logs (device INTEGER NOT NULL, tag BLOB NOT NULL, entries INTEGER NOT NULL, sealed BLOB NOT NULL,
+        PRIMARY KEY (device, tag))""",
+    "PRAGMA user_version = 3",
+)
+_ADDED = {1: _SECOND, 2: _THIRD}
+"""What was added to each version. An older store gets it when it is opened, and keeps all it has."""
 
 _CHECK = b"hazemap device store 1"
 _NONCE = 12
@@ -243,8 +249,8 @@ def _recognised(path: Path, database: sqlite3.Connection, secret: Secret) -> byt
         key = _made(path, database, secret)
         database.execute("COMMIT")
         return key
-    if (application, version) == (_APPLICATION, 1):
-        _extend(database)
+    if application == _APPLICATION and version in _ADDED:
+        _extend(database, version)
         database.execute("COMMIT")
         version = _SCHEMA
     else:
@@ -265,9 +271,10 @@ def _recognised(path: Path, database: sqlite3.Connection, secret: Secret) -> byt
     return key
 
 
-def _extend(database: sqlite3.Connection) -> None:
-    for statement in _SECOND:
-        database.execute(statement)
+def _extend(database: sqlite3.Connection, version: int = 1) -> None:
+    for added in range(version, _SCHEMA):
+        for statement in _ADDED[added]:
+            database.execute(statement)
 
 
 def _made(path: Path, database: sqlite3.Connection, secret: Secret) -> bytes:

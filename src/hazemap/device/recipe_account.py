@@ -28,6 +28,7 @@ from hazemap.device.privacy_account import PrivacyAccount, shown
 from hazemap.device.recipe_charge import RecipeCharge, Spending, recipe_charges, spending
 from hazemap.device.report_request import ReportRequest
 from hazemap.privacy.budget import ApproxDP
+from hazemap.privacy.report_price import ReportPrice
 from hazemap.recipes.policy import Accounting, AnalysisBudget, DeviceLimit, FieldBudget, ShippedPolicy
 from hazemap.recipes.query_class import StreamFieldName
 from hazemap.trust.device_tasks import Task
@@ -66,6 +67,7 @@ class RecipeAccount:
             *(RecipeRefusal(reason) for reason in _achieved(request, analysis)),
             *(RecipeRefusal(reason) for reason in _fields(request, policy)),
             *(RecipeRefusal(reason, private=True) for reason in _departures(request, charges)),
+            *(RecipeRefusal(reason, private=True) for reason in _beyond_study(request, charges)),
             *(RecipeRefusal(reason, private=True) for reason in self._spent(request, policy, analysis, charges, now)),
         )
         return next(iter(reasons), None)
@@ -163,7 +165,21 @@ def _charge(request: ReportRequest, number: int, now: datetime) -> RecipeCharge:
         time=now,
         schedule=request.schedule.digest.hex() if request.schedule else None,
         round=request.round,
+        study=request.study,
     )
+
+
+def _beyond_study(request: ReportRequest, charges: list[RecipeCharge]) -> Iterator[str]:
+    """What all reports to a study, sent at whatever time, would cost more than it said at first."""
+    if request.whole is None:
+        return
+    own = [*(each.price for each in charges if each.study == request.study), request.price]
+    epsilon, delta = (sum((getattr(each, name) for each in own), Fraction(0)) for name in ("epsilon", "delta"))
+    if epsilon > request.whole.epsilon or delta > request.whole.delta:
+        yield (
+            f"with this report the study {request.study} would cost {ReportPrice(epsilon, delta)}, but it said that it"
+            f" would cost {request.whole} in all"
+        )
 
 
 def _asked(request: ReportRequest, analysis: AnalysisBudget) -> Iterator[str]:

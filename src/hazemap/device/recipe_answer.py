@@ -11,6 +11,7 @@ A refusal would tell each server what it has no need to know, and would be a sil
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
 
@@ -29,8 +30,10 @@ from hazemap.device.report_records import ReportRecords
 from hazemap.device.report_request import ReportRequest
 from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.errors import Refused
+from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.local_randomisers import Bits, Randomiser
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.report_price import ReportPrice
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.recipes.event_stream import EventValue
 from hazemap.recipes.policy import ShippedPolicy
@@ -84,12 +87,14 @@ class RecipeAnswers:
         in it. Shards share no report, so no difference of sums is over fewer.
         """
         recipe, law = task.recipe, task.randomiser
-        if recipe is None or law is None:
+        if recipe is None or law is None or isinstance(task.budget, ZCDP):
             raise Refused("this task asks no recipe")
         admitted = admit(recipe, self.policy)
         price = sum_price(recipe, law, terms.noise.parties, self.policy.accounting)
         request = ReportRequest.of(recipe, admitted.touched, price, audience=terms.session)
-        request = replace(request, cohort=terms.survivors)
+        delta = Fraction(0) if isinstance(task.budget, PureDP) else task.budget.delta
+        whole = ReportPrice(task.budget.epsilon, delta)
+        request = replace(request, cohort=terms.survivors, study=task.campaign, whole=whole)
         return WeighedRecipe(recipe, admitted, request)
 
     def refusal(self, weighed: WeighedRecipe, now: datetime) -> RecipeRefusal | None:

@@ -41,6 +41,7 @@ class RecipeCharge:
     time: datetime
     schedule: str | None = None
     round: int = 1
+    study: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """As it is sealed, and for machines."""
@@ -57,6 +58,7 @@ class RecipeCharge:
             "time": self.time.isoformat(),
             "schedule": self.schedule,
             "round": self.round,
+            "study": self.study,
         }
 
 
@@ -88,6 +90,7 @@ def _read(number: int, found: dict[str, Any]) -> RecipeCharge:
         time=datetime.fromisoformat(found["time"]),
         schedule=found["schedule"],
         round=found["round"],
+        study=found.get("study", ""),
     )
 
 

@@ -52,8 +52,9 @@ class ReportRequest:
     `recipe` is the digest of the recipe, `fields` what its query truly reads (the database says so, not the recipe),
     `cohort` the least number of people whose sum is opened. `price` is what the recipe states, and what is paid;
     `achieved` what the device has computed for ε₀ and the cohort (`privacy.amplification`), of the whole schedule where
-    there is one. `audience` names to whom the report goes: a digest of the roster and the shard, or of the servers and
-    the batch. The same request to the same audience gets the same bytes again; another audience is another report.
+    there is one. `whole` is what its `study` said that all its rounds cost together. `audience` names to whom the
+    report goes: a digest of the roster and the shard, or of the servers and the batch. The same request to the same
+    audience gets the same bytes again; another audience is another report.
     """
 
     analysis: str
@@ -69,6 +70,8 @@ class ReportRequest:
     cohort_fields: frozenset[str] = frozenset()
     schedule: Schedule | None = None
     round: int = 1
+    study: str = ""
+    whole: ReportPrice | None = None
 
     def __post_init__(self) -> None:
         if len(self.recipe) != 32 or len(self.audience) != 32:

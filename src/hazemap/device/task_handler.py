@@ -10,7 +10,7 @@ statements for one transaction, and the caller commits it before anything is sen
 import base64
 import logging
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 
@@ -24,16 +24,19 @@ from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.enrolment import Enrolment
 from hazemap.device.privacy_account import PrivacyAccount
+from hazemap.device.public_recipe_log import PublicRecipeLog
 from hazemap.device.query_description import described
 from hazemap.device.recipe_account import RecipeAccount
 from hazemap.device.recipe_answer import AnsweredRecipe, RecipeAnswers, WeighedRecipe
 from hazemap.device.recipe_log_entry import RecipeLogEntry
+from hazemap.device.recipe_log_heads import RecipeLogHeads
 from hazemap.device.row_store import Rows
 from hazemap.device.session_records import Record, Sessions
 from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.errors import CodecError, FileError, HazemapError, Refused
 from hazemap.privacy.distributed_noise import NoAddedNoise
 from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.chained_log import LogHead
 from hazemap.protocols.secure_aggregation.client import Client
 from hazemap.protocols.secure_aggregation.messages import Invitation, Stage
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
@@ -149,29 +152,51 @@ class _Said:
 
 
 class Answering:
-    """One device at its store. `now` is the time (UTC) of the message.
+    """One device at its store. `now` is the time (UTC) of the message, `public_log` what was read of its server's.
 
     Costs per message: the protocol's own, and some 0.1 ms for the store.
     """
 
     def __init__(
-        self, store: EncryptedStore, device: int, enrolment: Enrolment, policy: Policy, stream: Stream
+        self,
+        store: EncryptedStore,
+        device: int,
+        enrolment: Enrolment,
+        policy: Policy,
+        stream: Stream,
+        public_log: PublicRecipeLog | None = None,
     ) -> None:
         self.store, self.device, self.policy, self.stream = store, device, policy, stream
+        self.public_log, self._server = public_log or PublicRecipeLog(), enrolment.server or ""
         self._identity, self._sampling = Identity.from_bytes(enrolment.identity), enrolment.sampling
-        self._sessions, self._log, self._account, self._terms = (
+        self._sessions, self._log, self._account, self._terms, self._heads = (
             Sessions(store, device),
             ActivityLog(store, device),
             PrivacyAccount(store, device),
             CampaignTerms(store, device),
+            RecipeLogHeads(store, device),
         )
 
-    def answer(self, work: ServerTask, now: datetime) -> Step:
-        """The next step of a session; a refusal is a step too, and the end of the session."""
+    def answer(self, work: ServerTask, now: datetime, seen: LogHead | None = None) -> Step:
+        """The next step of a session; a refusal is a step too, and the end of the session.
+
+        `seen` is what the device had seen of the public log before it was read; by default what it has seen by now.
+        """
+        seen = seen or self.seen()
+        step = self._answered(work, now, seen)
+        if self.recipe_task(work) is None or self.public_log.rewritten(seen):
+            return step
+        return replace(step, writes=(*step.writes, *self._heads.kept(self._server, self.public_log.head)))
+
+    def seen(self) -> LogHead:
+        """The last entry of its server's public log that the device has seen, by its disk."""
+        return self._heads.seen(self._server)
+
+    def _answered(self, work: ServerTask, now: datetime, seen: LogHead) -> Step:
         record = self._sessions.find(work.session)
         try:
             _in_time(work, now)
-            return self._first(work, now) if record is None else self._next(work, record, now)
+            return self._first(work, now, seen) if record is None else self._next(work, record, now)
         except FileError:
             raise  # the store's trouble is not the server's
         except _Spent as error:
@@ -181,6 +206,16 @@ class Answering:
         except Exception as error:  # nothing here has seen a row (`contribution`), and no message may stop a device
             logger.exception("device %d: a message that it cannot deal with", self.device)
             return self._refused(work, record, f"{CANNOT}: {type(error).__name__}", now, told=CANNOT)
+
+    def recipe_task(self, work: ServerTask) -> Task | None:
+        """The task of a session that would begin, if it asks a recipe: the public log is read before it is answered."""
+        if work.task is None or self._sessions.find(work.session) is not None:
+            return None
+        try:
+            task = task_of(work.task)
+        except Exception:  # `answer` says what is wrong with it
+            return None
+        return task if task.recipe is not None else None
 
     def ended(self, session: bytes, outcome: str) -> tuple[Write, ...]:
         """The statements that close a session with what became of it; none where it is closed."""
@@ -203,7 +238,7 @@ class Answering:
             )
         )
 
-    def _first(self, work: ServerTask, now: datetime) -> Step:
+    def _first(self, work: ServerTask, now: datetime, seen: LogHead) -> Step:
         if self._sessions.over(work.session):
             return Step(refusal="this device has left the session and does not come back")
         if work.task is None:
@@ -213,9 +248,9 @@ class Answering:
         task, terms = task_of(work.task), Invitation.decode(work.message).terms
         if terms.session != work.session:
             raise Refused("the session is not the one that its terms name")
-        reason = _judged(self.policy, work.task, terms.to_bytes())
-        if reason is None and task.recipe is None:
-            reason = self._terms.refusal(task)
+        reason = _judged(self.policy, work.task, terms.to_bytes()) or self._terms.refusal(task)
+        if reason is None and task.recipe is not None:
+            reason = self.public_log.refusal(task, seen)
         if reason:
             raise Refused(reason)
         line: LogEntry | RecipeLogEntry
@@ -239,8 +274,10 @@ class Answering:
         record = Record(number, 1, work.task, work.ends(now.timestamp()) + GRACE, saved[-1])
         line = said.line.sending(len(reply)).ended(SENT[Stage.KEYS])
         logger.info("device %d answers round %d of %s", self.device, task.round, task.campaign)
-        agreed = self._terms.agreed(task) if task.recipe is None else ()
-        return Step((*agreed, self._sessions.written(work.session, record), self._log.added(number, line)), reply)
+        return Step(
+            (*self._terms.agreed(task), self._sessions.written(work.session, record), self._log.added(number, line)),
+            reply,
+        )
 
     def _next(self, work: ServerTask, record: Record, now: datetime) -> Step:
         said, saved = _Said(self._line(record)), list[bytes]()

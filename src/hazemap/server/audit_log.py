@@ -1,11 +1,12 @@
-"""Who did what: a log that only grows, in which each entry's hash covers the one before it (`hash_chain`)."""
+"""Who did what: a log that only grows, each entry's hash over the one before (`protocols.chained_log`)."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from hazemap.codec import Limits
+from hazemap.protocols.chained_log import LogFormat, LogHead
 from hazemap.server.campaign_store import CampaignStore
-from hazemap.server.hash_chain import HashChain, LogFormat, LogHead
+from hazemap.server.hash_chain import HashChain
 from hazemap.server.roles import Principal
 from hazemap.service.store import instant
 

@@ -5,35 +5,21 @@ was sent, and the session in which it answers is bound to the task's digest, whi
 recipe on a device and not in the log, or two logs that differ, has caught the server.
 """
 
-from collections.abc import Iterable
-
-from hazemap.codec import Limits
 from hazemap.errors import InputError
 from hazemap.recipes.policy_document import digest as policy_digest
 from hazemap.recipes.recipe import Recipe
+from hazemap.recipes.recipe_log_format import FORMAT
 from hazemap.recipes.signed_policy import SignedPolicy
 from hazemap.server.campaign_store import CampaignStore
-from hazemap.server.hash_chain import HashChain, LogFormat, LogHead
+from hazemap.server.hash_chain import HashChain
 from hazemap.server.study_spec import StudySpec
 from hazemap.service.store import Write, instant
 from hazemap.trust.device_tasks import Task
-
-FIELDS = ("seq", "time", "kind", "name", "version", "sha256", "study", "round", "people", "task", "previous")
-FORMAT = LogFormat("the log of recipes", b"hazemap recipes 1", FIELDS, Limits(length=4_096, items=32, work=0, depth=1))
 
 _RECIPE = "SELECT text FROM recipes WHERE digest = ?"
 _POLICY = "SELECT text FROM policies WHERE digest = ?"
 KEEP = "INSERT INTO recipes (digest, text) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING"
 """Keep a recipe's text by its digest."""
-
-
-def checked(lines: Iterable[str]) -> LogHead:
-    """Check the log's JSON lines from its beginning; `CodecError` names the first entry that does not follow.
-
-    >>> checked([]).entries
-    0
-    """
-    return FORMAT.checked(lines)
 
 
 class RecipeLog:
