@@ -21,7 +21,7 @@ from hazemap.algorithms import METHODS, OF_VALUES
 from hazemap.cells import Leaves
 from hazemap.codec import FILE, MESSAGE, Limits
 from hazemap.device.consent_policy import Policy
-from hazemap.device.task_handler import ServerTask, task_of
+from hazemap.device.server_task import ServerTask, task_of
 from hazemap.encoders import Concatenation, CountMinSketch, Counts, HaarWavelet
 from hazemap.errors import CodecError, HazemapError, InputError, Refused
 from hazemap.field_types import kinds_of

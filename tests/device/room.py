@@ -13,7 +13,8 @@ from hazemap.device import row_store as rows
 from hazemap.device.consent_policy import Policy
 from hazemap.device.public_recipe_log import PublicRecipeLog
 from hazemap.device.row_store import PersonRows
-from hazemap.device.task_handler import Answering, ServerTask
+from hazemap.device.server_task import ServerTask
+from hazemap.device.task_handler import Answering
 from hazemap.encoders import Counts
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP

@@ -19,7 +19,8 @@ from hazemap.device.device_process import Absence, DeviceProcess
 from hazemap.device.encrypted_store import Commits, EncryptedStore
 from hazemap.device.http_client import HttpReply
 from hazemap.device.privacy_account import PrivacyAccount
-from hazemap.device.task_handler import ServerTask, Step
+from hazemap.device.server_task import ServerTask
+from hazemap.device.task_handler import Step
 from hazemap.errors import CodecError, InputError, Refused, Unreachable
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream

@@ -21,7 +21,7 @@ from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.recipe_account import RecipeAccount
 from hazemap.device.recipe_answer import RecipeAnswers
 from hazemap.device.recipe_check import sum_price
-from hazemap.device.task_handler import ServerTask
+from hazemap.device.server_task import ServerTask
 from hazemap.encoders import Counts
 from hazemap.errors import FileError
 from hazemap.noisy_queries import Query

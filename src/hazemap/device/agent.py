@@ -14,7 +14,8 @@ from hazemap.device.encrypted_store import Commits, EncryptedStore, Write
 from hazemap.device.enrolment import Enrolment, enrolled, saved
 from hazemap.device.http_client import HttpReply, HttpTransport
 from hazemap.device.public_recipe_log import PublicRecipeLog
-from hazemap.device.task_handler import SENT, Answering, ServerTask, Step
+from hazemap.device.server_task import ServerTask
+from hazemap.device.task_handler import SENT, Answering, Step
 from hazemap.errors import CodecError, FileError, HazemapError, InputError, Refused, Unreachable
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.messages import Stage

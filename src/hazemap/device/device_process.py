@@ -21,7 +21,7 @@ from hazemap.device.http_client import HttpClient, HttpTransport, checked
 from hazemap.device.pooled_http_client import FleetClient
 from hazemap.device.public_recipe_log import PublicRecipeLog
 from hazemap.device.recipe_log_heads import RecipeLogHeads
-from hazemap.device.task_handler import ServerTask
+from hazemap.device.server_task import ServerTask
 from hazemap.errors import InputError, Unreachable
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.messages import Stage

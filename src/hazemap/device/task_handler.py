@@ -7,9 +7,7 @@ statements for one transaction, and the caller commits it before anything is sen
 * a crash after it: the message comes again and the same bytes are the answer, for the charge that stands.
 """
 
-import base64
 import logging
-import math
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -17,7 +15,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.codec import MESSAGE, Limits, loads, parsed
 from hazemap.device.activity_log import ActivityLog, LogEntry
 from hazemap.device.campaign_terms import CampaignTerms
 from hazemap.device.consent_policy import Policy
@@ -31,9 +28,10 @@ from hazemap.device.recipe_answer import AnsweredRecipe, RecipeAnswers, WeighedR
 from hazemap.device.recipe_log_entry import RecipeLogEntry
 from hazemap.device.recipe_log_heads import RecipeLogHeads
 from hazemap.device.row_store import Rows
+from hazemap.device.server_task import ServerTask, task_of
 from hazemap.device.session_records import Record, Sessions
 from hazemap.device.shipped_policies import ShippedPolicies
-from hazemap.errors import CodecError, FileError, HazemapError, Refused
+from hazemap.errors import FileError, HazemapError, Refused
 from hazemap.privacy.distributed_noise import NoAddedNoise
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.chained_log import LogHead
@@ -42,58 +40,8 @@ from hazemap.protocols.secure_aggregation.messages import Invitation, Stage
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.trust.checked_contribution import contribution
-from hazemap.trust.device_tasks import KNOWN, Task
+from hazemap.trust.device_tasks import Task
 from hazemap.trust.randomised_reports import randomised
-
-ENVELOPE = Limits(length=1 << 26, items=1 << 10, work=0, depth=2)
-"""The work of a server: a few fields, one of them a message in base64 and one a task as text."""
-
-LONGEST_WAIT = 7 * 86_400
-"""Seconds: whatever a server says, a session is over after a week."""
-
-
-@dataclass(frozen=True)
-class ServerTask:
-    """A message of a session, and with the first of them the task as JSON text.
-
-    >>> import json
-    >>> fields = {"session": "00" * 32, "stage": 1, "task": None, "message": "", "until": "2026-01-02T03:04:05Z"}
-    >>> ServerTask.from_json(json.dumps(fields)).stage
-    1
-    """
-
-    session: bytes
-    stage: int
-    task: str | None = field(repr=False)
-    message: bytes = field(repr=False)
-    until: float
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "ServerTask":
-        """What the server wrote; `CodecError` for anything else."""
-        try:
-            found = parsed(text, ENVELOPE)
-            session, message = bytes.fromhex(found["session"]), base64.b64decode(found["message"], validate=True)
-            stage, task, until = found["stage"], found["task"], datetime.fromisoformat(found["until"]).timestamp()
-        except (ValueError, KeyError, TypeError, OverflowError, OSError) as error:
-            raise CodecError(f"the server's work is not written as agreed: {type(error).__name__}") from None
-        if len(session) != 32 or type(stage) is not int or not (task is None or isinstance(task, str)):
-            raise CodecError("the server's work is not written as agreed: a field has another type")
-        return cls(session, stage, task, message, until)
-
-    def ends(self, now: float) -> float:
-        """When the session is over at the latest."""
-        return min(self.until if math.isfinite(self.until) else now, now + LONGEST_WAIT)
-
-
-@lru_cache(maxsize=32, typed=True)
-def task_of(text: str) -> Task:
-    """The task in a JSON text; many devices of a process are sent the same one.
-
-    Caches know tasks by their text: things that are equal, such as 1 and True, are not always the same.
-    """
-    task: Task = loads(text, KNOWN, Task, MESSAGE)
-    return task
 
 
 @lru_cache(maxsize=32, typed=True)
