@@ -1,0 +1,247 @@
+"""Prio3: sums, vectors of sums and histograms of measurements that are proved valid (draft-irtf-cfrg-vdaf-20, 7).
+
+prio3_count                       how many measurements are 1
+prio3_sum                         the sum of numbers 0 … max_measurement
+prio3_sum_vec                     sums of vectors of such numbers
+prio3_histogram                   how many measurements are each of `length` cells
+prio3_multihot_count_vec          … have each of `length` bits set, where each sets at most `max_weight`
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hazemap.arrays import Words
+from hazemap.errors import CodecError, InputError, Refused
+from hazemap.protocols.vdaf import prio3_plain
+from hazemap.protocols.vdaf.bit_vector_circuits import BitVector, Histogram, MultihotCountVec
+from hazemap.protocols.vdaf.circuits import Circuit
+from hazemap.protocols.vdaf.ntt_field import FIELD64, FIELD128
+from hazemap.protocols.vdaf.prio3_parameters import Prio3Parameters
+from hazemap.protocols.vdaf.range_checked_integers import weights_of
+from hazemap.protocols.vdaf.scalar_circuits import Count, Sum
+from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, Vdaf
+from hazemap.protocols.vdaf.vdaf_versions import VDAF_18, VdafVersion
+
+
+class Prio3State(NamedTuple):
+    """What an aggregator keeps of a report until the others have spoken."""
+
+    out_share: Words
+    joint_rand_seed: bytes
+
+
+class Prio3(Vdaf):
+    """One variant of Prio3; make it by one of the functions of this module.
+
+    >>> vdaf = prio3_count()
+    >>> nonce, rand, key = bytes(16), bytes(vdaf.RAND_SIZE), bytes(vdaf.VERIFY_KEY_SIZE)
+    >>> public, shares = vdaf.shard(b"", 1, nonce, rand)
+    >>> begun = [vdaf.verify_init(key, b"", i, b"", nonce, public, share) for i, share in enumerate(shares)]
+    >>> message = vdaf.verifier_shares_to_message(b"", b"", [each.verifier_share for each in begun])
+    >>> vdaf.unshard(b"", [vdaf.merge(b"", [vdaf.verify_next(b"", each.state, message)]) for each in begun])
+    [1]
+    """
+
+    ROUNDS = 1
+    NONCE_SIZE = 16
+
+    def __init__(self, parameters: Prio3Parameters) -> None:
+        self.parameters = parameters
+        self.ID = parameters.algorithm
+        self.SHARES = parameters.shares
+        self.RAND_SIZE = parameters.rand_size
+        self.VERIFY_KEY_SIZE = parameters.version.seed_size
+        self._field = parameters.circuit.field
+
+    def shard(self, ctx: bytes, measurement: Any, nonce: bytes, rand: bytes) -> tuple[bytes, list[bytes]]:
+        """The public share and the input shares of a measurement."""
+        _check_size("a nonce", nonce, self.NONCE_SIZE)
+        _check_size("the randomness of a report", rand, self.RAND_SIZE)
+        encoded = self.parameters.circuit.encode(measurement)
+        return prio3_plain.shard(self.parameters, ctx, encoded.tolist(), nonce, rand)
+
+    def verify_init(
+        self,
+        verify_key: bytes,
+        ctx: bytes,
+        agg_id: int,
+        agg_param: bytes,
+        nonce: bytes,
+        public_share: bytes,
+        input_share: bytes,
+    ) -> Continuation:
+        """The state and the verifier share of an aggregator."""
+        self._check_parameter(agg_param)
+        _check_size("a verification key", verify_key, self.VERIFY_KEY_SIZE)
+        _check_size("a nonce", nonce, self.NONCE_SIZE)
+        if not 0 <= agg_id < self.SHARES:
+            raise InputError(f"there are aggregators 0 to {self.SHARES - 1}, no {agg_id}")
+        self.parameters.check_report_share(agg_id, public_share, input_share)
+        out_share, claimed, verifier_share = prio3_plain.verify_init(
+            self.parameters, verify_key, ctx, agg_id, nonce, public_share, input_share
+        )
+        return Continuation(Prio3State(out_share, claimed), verifier_share)
+
+    def verifier_shares_to_message(self, ctx: bytes, agg_param: bytes, shares: Sequence[bytes]) -> bytes:
+        """The joint randomness seed, if the proofs hold."""
+        self._check_parameter(agg_param)
+        self.parameters.check_verifier_shares([len(share) for share in shares])
+        return prio3_plain.verifier_shares_to_message(self.parameters, ctx, shares)
+
+    def verify_next(self, ctx: bytes, state: Any, message: bytes) -> Continuation | Words:  # noqa: ARG002 - as every VDAF
+        """The output share, if the joint randomness is what the client said."""
+        out_share, claimed = state
+        if len(message) != len(claimed):
+            raise InvalidReport(f"a verifier message has {len(claimed)} bytes, not {len(message)}", undecodable=True)
+        if message != claimed:
+            raise InvalidReport("the client made its proof with other joint randomness than the aggregators have")
+        return out_share  # type: ignore[no-any-return]
+
+    def is_valid(self, agg_param: bytes, previous: Sequence[bytes]) -> bool:
+        """Whether it was not aggregated yet."""
+        self._check_parameter(agg_param)
+        return not previous
+
+    def modulus(self, agg_param: bytes) -> int:
+        """Of the circuit's field."""
+        self._check_parameter(agg_param)
+        return self._field.modulus
+
+    def output_length(self, agg_param: bytes) -> int:
+        """Numbers of a result."""
+        self._check_parameter(agg_param)
+        return self.parameters.circuit.output_length
+
+    def encode_state(self, agg_param: bytes, state: Any) -> bytes:
+        """The joint randomness seed and the output share."""
+        out_share, claimed = state
+        return bytes(claimed) + self.encode_agg_share(agg_param, out_share)
+
+    def decode_state(self, agg_param: bytes, data: bytes) -> Prio3State:
+        """What `encode_state` wrote."""
+        size = self.parameters.blind_size
+        if len(data) < size:
+            raise CodecError("a stored state of a report is damaged")
+        return Prio3State(self.decode_agg_share(agg_param, data[size:]), data[:size])
+
+    def merge(self, agg_param: bytes, shares: Iterable[Words]) -> Words:
+        """The sum of shares: each word's halves are added up apart, and reduced once."""
+        shape = (self.output_length(agg_param), self._field.words)
+        low, high = np.zeros(shape, dtype=np.uint64), np.zeros(shape, dtype=np.uint64)
+        half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+        for index, share in enumerate(shares):
+            if share.shape != shape or share.dtype != np.uint64:
+                raise InputError(f"a share is uint64{list(shape)} here, not {share.dtype}{list(share.shape)}")
+            if index >> 31:
+                raise InputError("at most 2^31 shares are added up at once")
+            low += share & mask
+            high += share >> half
+        if not low.any() and not high.any():
+            return low
+        totals = [0] * shape[0]
+        for word in range(self._field.words):
+            for i, (x, y) in enumerate(zip(low[:, word].tolist(), high[:, word].tolist(), strict=True)):
+                totals[i] += x + (y << 32) << 64 * word
+        return self._field.to_words([total % self._field.modulus for total in totals])
+
+    def share_of(self, agg_param: bytes, numbers: Sequence[int]) -> Words:
+        """Signed numbers as elements."""
+        if len(numbers) != self.output_length(agg_param):
+            raise InputError(f"{len(numbers)} numbers are no result of {self.output_length(agg_param)}")
+        return self._field.to_words([int(number) % self._field.modulus for number in numbers])
+
+    def encode_agg_share(self, agg_param: bytes, share: Words) -> bytes:
+        """Element after element, little end first."""
+        if share.shape != (self.output_length(agg_param), self._field.words):
+            raise InputError("this is no share of a result of these parameters")
+        return np.ascontiguousarray(share, dtype="<u8").tobytes()
+
+    def decode_agg_share(self, agg_param: bytes, data: bytes) -> Words:
+        """The elements; `CodecError` for another length, and for a number that is no element."""
+        expected = self.output_length(agg_param) * self._field.size
+        if len(data) != expected:
+            raise CodecError(f"a share of a result has {expected} bytes here, not {len(data)}")
+        return self._field.to_words(self._field.decode(data))
+
+    def unshard(self, agg_param: bytes, agg_shares: Sequence[Words]) -> list[int]:
+        """The sums of the aggregate shares of all aggregators."""
+        if len(agg_shares) != self.SHARES:
+            raise InputError(f"a result has {self.SHARES} shares, not {len(agg_shares)}")
+        return self._field.from_words(self.merge(agg_param, agg_shares))
+
+    def _check_parameter(self, agg_param: bytes) -> None:
+        if agg_param:
+            raise Refused(f"Prio3 has no aggregation parameter, and {len(agg_param)} bytes of one were given")
+
+
+def _check_size(what: str, data: bytes, size: int) -> None:
+    if len(data) != size:
+        raise InputError(f"{what} has {size} bytes here, not {len(data)}")
+
+
+def _prio3(name: str, circuit: Circuit, version: VdafVersion, shares: int) -> Prio3:
+    return Prio3(Prio3Parameters(circuit, version, version.ids[name], shares))
+
+
+def prio3_count(*, shares: int = 2, version: VdafVersion = VDAF_18) -> Prio3:
+    """Counts measurements that are 1; the others are 0."""
+    return _prio3("Count", Count(FIELD64), version, shares)
+
+
+def prio3_sum(max_measurement: int, *, shares: int = 2, version: VdafVersion = VDAF_18) -> Prio3:
+    """Adds numbers from 0 to `max_measurement`; in version 08 that is one less than a power of two."""
+    _check_most(max_measurement, version)
+    field = FIELD64 if version.reduces_by_query else FIELD128
+    return _prio3("Sum", Sum(field, max_measurement, version.reduces_by_query), version, shares)
+
+
+def prio3_sum_vec(
+    length: int, max_measurement: int, chunk_length: int, *, shares: int = 2, version: VdafVersion = VDAF_18
+) -> Prio3:
+    """Adds vectors of `length` numbers from 0 to `max_measurement`; `chunk_length` is that of the proof."""
+    _check_most(max_measurement, version)
+    weights = tuple(weights_of(max_measurement))
+    circuit = BitVector(FIELD128, length, chunk_length, version.reduces_by_query, output_weights=weights)
+    return _prio3("SumVec", circuit, version, shares)
+
+
+def prio3_histogram(length: int, chunk_length: int, *, shares: int = 2, version: VdafVersion = VDAF_18) -> Prio3:
+    """Counts how many measurements are each of `length` cells."""
+    circuit = Histogram(FIELD128, length, chunk_length, version.reduces_by_query, constant=-1, affine=True)
+    return _prio3("Histogram", circuit, version, shares)
+
+
+def prio3_multihot_count_vec(
+    length: int, max_weight: int, chunk_length: int, *, shares: int = 2, version: VdafVersion = VDAF_18
+) -> Prio3:
+    """Counts how many measurements have each of `length` bits set, where each sets at most `max_weight`.
+
+    In version 08 it is MultiHotHistogram, whose number is not registered.
+    """
+    if type(max_weight) is not int or not 1 <= max_weight <= length:
+        raise InputError(f"the largest weight is a whole number from 1 to the length {length}")
+    offset = 0 if version.reduces_by_query else (1 << max_weight.bit_length()) - 1 - max_weight
+    weights = tuple(-weight for weight in weights_of(max_weight + offset))
+    circuit = MultihotCountVec(
+        FIELD128,
+        length,
+        chunk_length,
+        version.reduces_by_query,
+        other_weights=weights,
+        constant=offset,
+        affine=True,
+        max_weight=max_weight,
+        weight_offset=offset,
+    )
+    return _prio3("MultihotCountVec", circuit, version, shares)
+
+
+def _check_most(most: int, version: VdafVersion) -> None:
+    if type(most) is not int or not 1 <= most < 1 << 64:
+        raise InputError("the largest number of a sum is a whole number from 1 to below 2^64")
+    if not version.reduces_by_query and most & (most + 1):
+        raise InputError(
+            f"in version {version.number:02} the largest number of a sum is 2^bits − 1, which {most} is not"
+        )
