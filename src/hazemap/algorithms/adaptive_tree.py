@@ -1,6 +1,6 @@
 """A tree whose leaves all hold about as many people as the noise allows: the default method."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, sqrt
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import fan_out, positions, with_nowhere
+from hazemap.arrays import Ints
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Cells, Leaves, Partition, Tree
 from hazemap.encoders import Counts
@@ -16,6 +17,9 @@ from hazemap.estimate import ConsistentEstimate, Measurement, consistent, measur
 from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
+
+DESCENT = 2
+"""Levels that a walk goes down in a round: then a round's cells differ little in size, and few prefixes are asked."""
 
 TO_THE_TOP = 64
 """This many levels above any cell is everything, in any tree."""
@@ -44,6 +48,9 @@ class Adaptive:
     `most_numbers` limits how many numbers are asked for in all rounds together: what each device sends. Then a round
     asks at most about a third of what the next one may, and cells are fuller where they must be.
 
+    With a `descent`, a round cuts by at most so many levels, and only cells that the round before made: a walk down
+    the tree, as two servers can do it with one report of each person (`for_one_report`).
+
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> tree = Quadtree.world(depth=10)
     >>> Adaptive(tree).share, Adaptive.for_devices(tree, most_numbers=1_300).share
@@ -60,6 +67,7 @@ class Adaptive:
     reading: Reading = Reading.LIKELY
     most_numbers: int | None = None
     contrast: Fraction | None = Fraction(3, 2)
+    descent: int | None = None
 
     @classmethod
     def for_devices(
@@ -77,6 +85,17 @@ class Adaptive:
         shares, coarser = (Fraction(4, 100), Fraction(8, 100), Fraction(16, 100)), ((2, Fraction(5, 100)),)
         return cls(tree, bounding, 64, shares, (4, 4, 4), coarser, prior, Reading.SHRUNK, most_numbers, None)
 
+    @classmethod
+    def for_one_report(
+        cls,
+        tree: Tree,
+        bounding: Bounding = AtMostRows(1),
+        most_numbers: int | None = None,
+        prior: Leaves | None = None,
+    ) -> "Adaptive":
+        """The parameters for a sample of people, each of whom reports once: every round goes down from the last."""
+        return replace(cls.for_devices(tree, bounding, most_numbers, prior), descent=DESCENT)
+
     def __post_init__(self) -> None:
         shares = (*self.deciding, *(share for _, share in self.coarser), self.share)
         if len(self.deciding) != len(self.fullness) or min(shares) <= 0:
@@ -86,6 +105,8 @@ class Adaptive:
             )
         if self.contrast is not None and self.contrast <= 0:
             raise InputError("`contrast` must be positive, or None")
+        if self.descent is not None and self.descent < 1:
+            raise InputError("a `descent` goes down 1 level a round or more, or is None")
         if self.prior and (self.prior.tree != self.tree or self.prior.nested):
             raise InputError("the cells of a prior must belong to the same tree, and none may lie inside another")
 
@@ -105,6 +126,7 @@ class Adaptive:
         cells = with_nowhere(self.prior or coarsest(self.tree, self.first_cells), self.bounding)
         left = self._checked(cells)
         transcript: list[tuple[Question, Answer]] = []
+        older = np.zeros(0, dtype=np.uint64)
         for turn, (share, full) in enumerate(zip(self.deciding, self.fullness, strict=True)):
             query = Query(Counts(cells, self.bounding), share)
             transcript.append((query, (yield query)))
@@ -113,7 +135,9 @@ class Adaptive:
             asked, later = measurements(transcript, cells), len(self.deciding) - 1 - turn
             fullness = full if later else self._last(full, asked, cells, noise)
             # Where noise is next to nothing, one person need not be cut.
-            cells = self._cut(consistent(asked, cells), max(fullness * noise, 1.0), left, later)
+            limit = None if self.descent is None else np.where(np.isin(cells.cells, older), 0, self.descent)
+            older = cells.cells
+            cells = self._cut(consistent(asked, cells), max(fullness * noise, 1.0), left, later, limit)
         for levels, share in ((0, self.share), *self.coarser):
             query = Query(Counts(self._above(cells, levels), self.bounding), share)
             transcript.append((query, (yield query)))
@@ -146,7 +170,9 @@ class Adaptive:
             )
         return self.most_numbers
 
-    def _cut(self, known: ConsistentEstimate, fullness: float, left: float, later: int) -> Leaves:
+    def _cut(
+        self, known: ConsistentEstimate, fullness: float, left: float, later: int, limit: Ints | None = None
+    ) -> Leaves:
         """The next cells: as full as wanted, or fuller, so that numbers are left for the `later` rounds.
 
         Rounds are to grow threefold: the next one gets 1/(1 + 3 + … + 3^later) of what is left, and never so much
@@ -154,7 +180,7 @@ class Adaptive:
         """
 
         def cells(fullness: float) -> Leaves:
-            return with_nowhere(cut(known, fullness), self.bounding)
+            return with_nowhere(cut(known, fullness, limit), self.bounding)
 
         def fits(cells: Leaves) -> bool:
             above = 0 if later else sum(self._above(cells, levels).size for levels, _ in self.coarser)
@@ -184,13 +210,18 @@ def coarsest(tree: Tree, cells: int) -> Leaves:
     return grid
 
 
-def cut(known: ConsistentEstimate, fullness: float) -> Leaves:
-    """Each cell replaced by its descendants k levels down, k so that one of them holds about `fullness`."""
+def cut(known: ConsistentEstimate, fullness: float, limit: Ints | None = None) -> Leaves:
+    """Each cell replaced by its descendants k levels down, k so that one of them holds about `fullness`.
+
+    `limit` is the largest k of each cell, if there is one.
+    """
     tree, places = known.leaves.tree, known.leaves.cells != NOWHERE
     todo: Cells = known.leaves.cells[places]
     parts = np.maximum(known.numbers[places] / fullness, 1.0)
     times = np.rint(np.log(parts) / np.log(round(fan_out(tree)) if tree.depth else 2)).astype(np.int64)
     times = np.minimum(times, tree.depth - tree.level(todo))
+    if limit is not None:
+        times = np.minimum(times, limit[places])
     done: list[Cells] = []
     while len(todo):
         done.append(todo[times <= 0])

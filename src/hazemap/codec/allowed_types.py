@@ -74,6 +74,7 @@ RENAMED: Mapping[str, str] = {"outside": "nowhere", "value_encoding": "gauge", "
 """Fields whose name in texts is older than the one in the code: their digests stay what they were."""
 
 YOUNGER: Mapping[str, frozenset[str]] = {
+    "Adaptive": frozenset({"descent"}),
     "Answer": frozenset({"skewness"}),
     "Campaign": frozenset({"local_epsilon"}),
     "Task": frozenset({"randomiser"}),

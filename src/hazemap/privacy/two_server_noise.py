@@ -69,6 +69,11 @@ class TwoServerNoise:
         """Whether it can be drawn as 64-bit integers."""
         return self.each.fits
 
+    @property
+    def widest(self) -> "TwoServerNoise":
+        """The widest that fits."""
+        return TwoServerNoise(self.each.widest)
+
     def share(self, stream: Stream, size: int) -> Ints:
         """What one server adds to its share of `size` sums: fresh exact noise, int64[size]."""
         return self.each.draw(stream, size)

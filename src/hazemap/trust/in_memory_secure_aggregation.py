@@ -25,7 +25,8 @@ from hazemap.trust.cohort_assumptions import Cohort, Participation, Sampling
 from hazemap.trust.device_tasks import Task, check, parameters_for, pure, round_price
 from hazemap.trust.random_sampling import happens, in_any_order, without_replacement
 from hazemap.trust.randomised_reports import debiased, randomised
-from hazemap.trust.simulated_secure_aggregation import SecureSumTrust, asked, rows_of
+from hazemap.trust.sampled_table import rows_of
+from hazemap.trust.simulated_secure_aggregation import SecureSumTrust, asked
 
 _BEFORE_THE_VECTOR = {
     Mode.SEMI_HONEST: (Stage.KEYS, Stage.SHARES, Stage.MASKED),

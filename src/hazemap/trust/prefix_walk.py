@@ -1,0 +1,156 @@
+"""Which questions two servers can answer from one report of each person: a walk down a prefix tree, level by level.
+
+A report holds a path of cells (Poplar1, draft-irtf-cfrg-vdaf, section 9): at any one level the servers can add up, for
+a list of candidate prefixes, how many paths begin with each. What was added up can be added up further before noise
+goes on it, so cells that are unions of earlier candidates cost nothing more. New candidates must lie deeper than all
+levels before, and below the last candidates: `Poplar1.is_valid`. So each level is verified once.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hazemap.cells import NOWHERE, Cells, Growing, Leaves, Tree, distinct
+from hazemap.encoders import Concatenation, Counts, Encoder
+from hazemap.errors import InputError, Unanswerable
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.whole_domain import WholeDomain
+from hazemap.tables.contribution_bounding import Bounding
+
+MOST_PREFIXES = 1 << 16
+"""Candidates of one level, at most, unless said otherwise: a server's work for each report grows with them."""
+
+
+@dataclass
+class PrefixWalk:
+    """How far the servers have come: the candidates of each level so far, and the number of questions.
+
+    >>> tree = Quadtree.world(depth=6)
+    >>> walk = PrefixWalk(levels=2)
+    >>> walk.take(Counts(Leaves.at_level(tree, 3)))
+    >>> walk.take(Counts(Leaves(tree, tree.children(tree.children(tree.root)))))  # level 2: unions of what is known
+    >>> [(level, len(cells)) for level, cells in walk.candidates]
+    [(3, 64)]
+    """
+
+    levels: int
+    most: int = MOST_PREFIXES
+    candidates: list[tuple[int, Cells]] = field(default_factory=list)
+    asked: Cells = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    where: tuple[Tree, Bounding] | None = None
+
+    def __post_init__(self) -> None:
+        if self.levels < 1 or self.most < 1:
+            raise InputError("a walk has 1 level or more, and 1 candidate or more on each")
+
+    def take(self, encoder: Encoder) -> None:
+        """Evaluate what a question needs, or raise `Unanswerable` if it leaves the walk. Nothing is done twice."""
+        tree, cells = self._cells(encoder)
+        if len(self._new(cells)):
+            self._evaluate(tree, cells.cells[~np.isin(cells.cells, self.asked)])
+        self.asked = distinct(np.concatenate([self.asked, cells.cells]))
+
+    def _cells(self, encoder: Encoder) -> tuple[Tree, Leaves]:
+        """All cells of a question as one list; those inside others are listed too."""
+        found = []
+        for each in flat(encoder):
+            if not isinstance(each, Counts) or each.sensitivity.l1 != 1 or isinstance(each.cells.tree, Growing):
+                raise Unanswerable(
+                    "one report holds one person's path in a tree that is known beforehand, so it answers counts of "
+                    "one row a person, of cells of that tree: ask for a report each round (TwoServers) instead"
+                )
+            tree, cells = each.cells.tree, each.cells
+            string_bits(tree)
+            if self.where is None:
+                self.where = tree, each.bounding
+            if self.where != (tree, each.bounding):
+                raise Unanswerable("people reported once, in one tree and by one rule; another was asked for")
+            if not isinstance(cells, Leaves | WholeDomain):
+                raise Unanswerable(f"one report answers counts of listed cells, not of {type(cells).__name__}")
+            found.append(cells.cells if isinstance(cells, Leaves) else tree.root)
+        together = distinct(np.concatenate(found))
+        return tree, Leaves(tree, together[together != NOWHERE])  # one prefix at any level holds those outside
+
+    def _new(self, cells: Leaves) -> Cells:
+        """The cells that are no unions of candidates so far."""
+        if not self.candidates:
+            return cells.cells
+        known = np.zeros(cells.size, dtype=np.bool_)
+        for level in distinct(cells.levels.astype(np.uint64)).astype(np.int64).tolist():
+            deep = [found for depth, found in self.candidates if depth >= level]
+            if not deep:
+                continue
+            first, last = Leaves(cells.tree, distinct(np.concatenate(deep))).stretches
+            here = np.flatnonzero(cells.levels == level)
+            begins, ends = (side[here] for side in cells.spans)
+            at = np.searchsorted(first, begins, "right") - 1
+            known[here] = (at >= 0) & (last[at] >= ends)
+        return cells.cells[~known]
+
+    def _evaluate(self, tree: Tree, new: Cells) -> None:
+        """One level deeper: the deepest of the cells that nobody asked for before, and all that lies in them there."""
+        level = int(tree.level(new).max())
+        if len(self.candidates) == self.levels:
+            raise Unanswerable(
+                f"the reports were made for {self.levels} levels, which devices paid for when they sent them; a "
+                "further one was asked for: ask for reports of more levels, or for fewer rounds"
+            )
+        found = descendants(tree, new, level, self.most)
+        if self.candidates:
+            self._check_below(tree, level, found)
+        self.candidates.append((level, found))
+
+    def _check_below(self, tree: Tree, level: int, found: Cells) -> None:
+        last, known = self.candidates[-1]
+        above = found
+        for _ in range(level - last):
+            above = distinct(tree.parent(above))
+        if level <= last or not np.isin(above, known).all():
+            raise Unanswerable(
+                f"two servers walk down a tree of one report: after level {last} they can ask only for what lies below "
+                "the cells that they asked for there, and deeper. Take a method that goes down level by level "
+                "(Adaptive.for_one_report), or ask for a report each round (TwoServers)"
+            )
+
+
+def flat(encoder: Encoder) -> list[Encoder]:
+    """The parts of a stack, all the way down."""
+    if isinstance(encoder, Concatenation):
+        return [each for part in encoder.parts for each in flat(part)]
+    return [encoder]
+
+
+def descendants(tree: Tree, cells: Cells, level: int, most: int) -> Cells:
+    """What lies in these cells at one level, ascending; `Unanswerable` if that is more than `most` cells."""
+    depth = tree.level(cells)
+    done = [cells[depth == level]]
+    todo = cells[depth < level]
+    while len(todo):
+        if len(todo) + sum(map(len, done)) > most:
+            raise Unanswerable(
+                f"this question needs more than {most:,} prefixes of level {level}: ask for cells whose sizes differ "
+                "less, or allow more prefixes"
+            )
+        todo = tree.children(todo)
+        deep = tree.level(todo) == level
+        done.append(todo[deep])
+        todo = todo[~deep]
+    found = distinct(np.concatenate(done))
+    if len(found) > most:
+        raise Unanswerable(f"this question needs {len(found):,} prefixes of level {level}; {most:,} are allowed")
+    return found
+
+
+def string_bits(tree: Tree) -> int:
+    """The length of a path in bits: a bit for outside, those of the first cell, and of each step down.
+
+    >>> string_bits(Quadtree.world(depth=10))
+    21
+    """
+    if not isinstance(tree, Quadtree | Hexagons):
+        raise Unanswerable(
+            "one report holds a path of squares or hexagons, not of other cells: ask a report each round"
+        )
+    step = 2 if isinstance(tree, Quadtree) else 3
+    return 1 + max(len(tree.root) - 1, 0).bit_length() + step * tree.depth

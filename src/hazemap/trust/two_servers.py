@@ -1,0 +1,194 @@
+"""Two servers, each of which sees a share of every report and adds the whole noise: a report for each round.
+
+A person's device splits its report in two shares, proves to the two servers that it is well formed, and neither learns
+anything else (Prio3, draft-irtf-cfrg-vdaf). Each server adds up the shares of a batch and adds exact noise; whoever
+asks adds the two. One honest server is enough for privacy; right sums need both.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+
+from hazemap.arrays import Ints
+from hazemap.encoders import Encoder
+from hazemap.errors import InputError
+from hazemap.noisy_queries import Answer, Question
+from hazemap.privacy.budget import Budget
+from hazemap.privacy.local_randomisers import Asymmetric, Symmetric
+from hazemap.privacy.mechanisms import share_for
+from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.two_server_noise import TwoServerNoise
+from hazemap.recipes.recipe_bins import RecipeBins
+from hazemap.tables.votes import VotesTable
+from hazemap.trust.cohort_assumptions import ENROLLED
+from hazemap.trust.device_tasks import check_report, round_price
+from hazemap.trust.one_hot_reports import histograms
+from hazemap.trust.randomised_reports import check_budget, check_most, debiased, law_for, least_share, stddev_of
+from hazemap.trust.report_batch import BatchedReports, ReportBatch, asked_of
+
+TOGETHER = (
+    "the two servers do not work together: whoever reads both reads every report; with one of them, and with whoever "
+    "sees the result, nothing is learned beyond the noisy sums"
+)
+BOTH_FOLLOW = "the sums are right only if both servers follow the protocol; privacy needs one of them"
+TAKES_PART = "that a device takes part is public; one without a row reports a place that no server opens"
+CRYPTOGRAPHY = "nobody breaks X25519, HKDF-SHA256, AES-128-GCM, TurboSHAKE128 or AES-128"
+"""What statements assume of two servers."""
+
+_STEP = Fraction(1, 1 << 30)  # of the shares that `share_for` finds
+
+
+@dataclass(frozen=True)
+class TwoServerPrices:
+    """What a share of a budget buys where each of two servers adds the whole noise: √2 times a curator's spread.
+
+    >>> from hazemap.cells import Leaves
+    >>> from hazemap.encoders import Counts
+    >>> from hazemap.privacy.budget import PureDP
+    >>> from hazemap.spatial.quadtree import Quadtree
+    >>> counts = Counts(Leaves.at_level(Quadtree.world(depth=1), 1))
+    >>> round(TwoServerPrices(PureDP(1)).stddev(counts, Fraction(1, 10)), 2)
+    19.99
+    """
+
+    budget: Budget
+
+    def stddev(self, encoder: Encoder, share: Fraction) -> float:
+        """The standard deviation of the noise in each sum."""
+        return TwoServerNoise.within(self.budget.part(share), encoder.sensitivity).stddev
+
+    def share(self, encoder: Encoder, stddev: float) -> Fraction:
+        """The least share that buys a standard deviation this small."""
+        share = share_for(self.budget, encoder.sensitivity, stddev / sqrt(2))
+        return share if self.stddev(encoder, share) <= stddev else share + _STEP  # where the division was rounded
+
+
+@dataclass(frozen=True)
+class BatchReportPrices:
+    """What a share of a budget buys where people randomise their reports, and only sums of a batch are opened.
+
+    >>> from hazemap.cells import Leaves
+    >>> from hazemap.encoders import Counts
+    >>> from hazemap.privacy.budget import ApproxDP
+    >>> from hazemap.spatial.quadtree import Quadtree
+    >>> prices = BatchReportPrices(ApproxDP(1, "1e-6"), ReportBatch(100_000, 90_000), Fraction(8))
+    >>> prices.law(Fraction(1, 10))
+    Asymmetric(epsilon=Fraction(235, 32))
+    """
+
+    budget: Budget
+    batch: ReportBatch
+    most: Fraction
+
+    def __post_init__(self) -> None:
+        check_budget(self.budget)
+        check_most(self.most)
+
+    def law(self, share: Fraction) -> Symmetric | Asymmetric:
+        """Everybody's randomiser in a round."""
+        return law_for(self.budget.part(share), self.batch.honest, self.most)
+
+    def stddev(self, encoder: Encoder, share: Fraction) -> float:
+        """The standard deviation of the noise in each sum, where everybody who is asked reports."""
+        return stddev_of(self.law(share), self.batch.people, encoder.size)
+
+    def share(self, encoder: Encoder, stddev: float) -> Fraction:
+        """The least multiple of 2^−30 that buys a standard deviation this small; 64 if no share will do."""
+        return least_share(lambda share: self.stddev(encoder, share), stddev)
+
+
+class TwoServers(BatchedReports):
+    """Answers as two servers would, by their exact law: a batch of reports each round, and the noise of both.
+
+    Each round asks for a report of a single 1 (Prio3Histogram, with one more place for devices without a row, which
+    the servers drop before they open anything), or for one of each level where a question asks several. Questions
+    that such a report does not fit are refused. The budget may be in ε, ρ or (ε, δ).
+
+    With a `local_epsilon` people randomise their reports themselves (Prio3MultihotCountVec: bits, and at most so many
+    of them, are proved; honest coins are not), the servers add nothing, and nothing below the batch's minimum is
+    opened: with recipes, nothing below the minimum cohort that a recipe states.
+
+    Whoever runs it sees every row: it is for research, plans and tests. O(people asked + cells) a round.
+
+    >>> import numpy as np
+    >>> from hazemap import Adaptive, AtMostRows, MemoryTable, Quadtree, PureDP, Unrecorded, run
+    >>> rng = np.random.default_rng(5)
+    >>> table = MemoryTable(np.arange(5_000), {"lon": rng.normal(0, 9, 5_000), "lat": rng.normal(0, 9, 5_000)})
+    >>> trust = TwoServers(table, ReportBatch(people=2_000, minimum=1_800), dropping=Fraction(1, 20))
+    >>> result = run(Adaptive(Quadtree.world(depth=8), AtMostRows(1)), trust, PureDP(1), Unrecorded())
+    >>> len(trust.reports)
+    6
+    """
+
+    def __init__(
+        self,
+        table: VotesTable,
+        batch: ReportBatch,
+        stream: Stream | None = None,
+        dropping: Fraction = Fraction(0),
+        local_epsilon: Fraction | None = None,
+    ) -> None:
+        if local_epsilon is not None:
+            check_most(local_epsilon)
+        self.local_epsilon = local_epsilon
+        super().__init__(table, batch, stream, dropping)
+
+    def prices(self, budget: Budget) -> TwoServerPrices | BatchReportPrices:
+        """What a share of this budget buys."""
+        if self.local_epsilon is None:
+            return TwoServerPrices(budget)
+        return BatchReportPrices(budget, self.batch, self.local_epsilon)
+
+    def answer(self, question: Question, price: Budget) -> Answer:
+        """The sums of those who reported, and the noise of both servers, or of the reports."""
+        encoder = asked_of(question, "two servers").encoder
+        if self.local_epsilon is not None:
+            return self._of_randomised(encoder, price, self.local_epsilon)
+        histograms(encoder)
+        noise = TwoServerNoise.within(price, encoder.sensitivity)
+        sums, people = self._opened(encoder)
+        return noisy(self._stream, sums, noise, people)
+
+    def _of_randomised(self, encoder: Encoder, price: Budget, most: Fraction) -> Answer:
+        check_report(encoder)
+        if isinstance(encoder, RecipeBins) and self.batch.minimum < encoder.recipe.minimum_cohort:
+            raise InputError(
+                f"the recipe {encoder.recipe.id} is summed over {encoder.recipe.minimum_cohort:,} people or more, but "
+                f"these servers open batches of {self.batch.minimum:,}: set a larger minimum"
+            )
+        law = law_for(round_price(price), self.batch.honest, most)
+        sums, people = self._opened(encoder)
+        return debiased(law, law.sums(self._stream, sums, people), people, self._stream)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a statement has to say: what the servers prove of a report, and what has to be believed."""
+        if self.local_epsilon is None:
+            proved = (
+                "proved of every report: numbers of 0 and 1, with a single 1; so a bad device adds one false person"
+            )
+            noise = "each server adds the whole noise, drawn once for a batch and a question"
+        else:
+            proved = (
+                "proved of every report: numbers of 0 and 1, and no more 1s than an honest report has but for a chance "
+                "of 2^-40 in all; so a bad device adds as many false 1s, where they help it most"
+            )
+            noise = (
+                f"NOT proved: honest coins. The reports of {self.batch.honest:,} honest people hide each other, if "
+                "neither server leaves out reports or makes up others; each by itself hides its person by "
+                f"ε₀ = {float(self.local_epsilon):.6g} at most; the servers add nothing"
+            )
+        return (proved, noise, *of_batches(self.batch), TOGETHER, BOTH_FOLLOW, CRYPTOGRAPHY)
+
+
+def of_batches(batch: ReportBatch) -> tuple[str, ...]:
+    """What a statement says of a batch, whoever opens it."""
+    return (f"nothing below a batch of {batch.minimum:,} reports is opened", TAKES_PART, ENROLLED)
+
+
+def noisy(stream: Stream, sums: Ints, noise: TwoServerNoise, people: int) -> Answer:
+    """Sums with the noise of both servers and its law; where that does not fit 64 bits, noise alone, as of curators."""
+    drawn = noise.together(stream, len(sums)) + sums if noise.fits else noise.widest.together(stream, len(sums))
+    return Answer(drawn, np.array([noise.stddev]), noise.kurtosis, people)
