@@ -1,0 +1,90 @@
+"""The last level of many incremental point functions, whose nodes TurboSHAKE128 expands. This module imports numba.
+
+At the leaves the output function is a random oracle, and values are in Field255. The plain twin is
+`idpf.IdpfBBCGGI21.eval`.
+"""
+
+import numpy as np
+
+from hazemap.arrays import Bytes, Ints, Words
+from hazemap.jit import compiled
+from hazemap.protocols.vdaf.field255_loops import below_modulus, canonical255, element, sum255
+from hazemap.protocols.vdaf.keccak_permutation import STATES, permute_eight
+from hazemap.protocols.vdaf.turboshake128_loops import LANES
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_TOP = np.uint64(2**63 - 1)
+_WORD_BITS = 64
+
+
+@compiled
+def leaf_values(
+    messages: Words, seed_at: int, seed_words: Words, control_words: Bytes, steps: Ints, seeds: Words,
+    controls: Bytes, corrections: Words, values: Words,
+) -> None:  # pragma: no cover - compiled  # fmt: skip
+    """The values of leaves for each report, `values[report, which, leaf]`, of four words each.
+
+    `messages[use, report]` is a padded message of TurboSHAKE128, with zeros where the seed stands, from byte `seed_at`
+    on; the rest is as in `idpf_loops.walk`. Cost: 2 permutations a leaf, eight at once.
+    """
+    most = seeds.shape[1]
+    children = np.empty((2 * most, 2), dtype=np.uint64)
+    bits = np.empty(2 * most, dtype=np.uint64)
+    states = np.empty((25, STATES), dtype=np.uint64)
+    group = np.empty((STATES, 2), dtype=np.uint64)
+    for report in range(seeds.shape[0]):
+        for first in range(0, most, STATES):
+            some = min(STATES, most - first)
+            for i in range(some):
+                group[i, 0], group[i, 1] = seeds[report, first + i, 0], seeds[report, first + i, 1]
+            absorb_seeded(messages[0, report], seed_at, group, states)
+            for i in range(some):
+                mask = _ZERO - np.uint64(controls[report, first + i])
+                for side in range(2):
+                    child = 2 * (first + i) + side
+                    low = states[2 * side, i]
+                    bits[child] = (low & _ONE) ^ (mask & np.uint64(control_words[report, side]))
+                    children[child, 0] = (low & ~_ONE) ^ (mask & seed_words[report, 0])
+                    children[child, 1] = states[2 * side + 1, i] ^ (mask & seed_words[report, 1])
+        for first in range(0, steps.size, STATES):
+            some = min(STATES, steps.size - first)
+            for i in range(some):
+                child = steps[first + i]
+                group[i, 0], group[i, 1] = children[child, 0], children[child, 1]
+            absorb_seeded(messages[1, report], seed_at, group, states)
+            for i in range(some):
+                add_correction(states[:, i], bits[steps[first + i]], corrections[report], values[report, :, first + i])
+
+
+@compiled
+def absorb_seeded(message: Words, seed_at: int, seeds: Words, states: Words) -> None:  # pragma: no cover - compiled
+    """The states of eight messages that differ in a seed of two words, from some byte on."""
+    shift, lane_at = np.uint64(8 * (seed_at % 8)), seed_at // 8
+    states[:] = _ZERO
+    for block in range(message.size // LANES):
+        for lane in range(LANES):
+            word, part = message[block * LANES + lane], block * LANES + lane - lane_at
+            for i in range(STATES):
+                states[lane, i] ^= word
+                if 0 <= part < 2:
+                    states[lane, i] ^= seeds[i, part] << shift
+                if 0 < part < 3 and shift:
+                    states[lane, i] ^= seeds[i, part - 1] >> (np.uint64(_WORD_BITS) - shift)
+        permute_eight(states)
+
+
+@compiled
+def add_correction(state: Words, control: np.uint64, corrections: Words, value: Words) -> None:  # pragma: no cover
+    """Both field elements of a leaf, of the words after its seed, corrected where its control bit is set.
+
+    A block has room for four draws: that fewer than two are elements has a chance below 2^-700.
+    """
+    mask, found = _ZERO - control, 0
+    for draw in range(4):
+        at = 2 + 4 * draw
+        x = (state[at], state[at + 1], state[at + 2], state[at + 3] & _TOP)
+        if found < 2 and below_modulus(x):
+            w = element(corrections, found)
+            y = canonical255(sum255(x, (w[0] & mask, w[1] & mask, w[2] & mask, w[3] & mask)))
+            value[found, 0], value[found, 1], value[found, 2], value[found, 3] = y
+            found += 1

@@ -1,0 +1,211 @@
+"""One server's half of many reports of Poplar1 at one level: nodes evaluated, and the sketch over them."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from hazemap.arrays import Bytes, Words
+from hazemap.protocols.vdaf import field255
+from hazemap.protocols.vdaf.idpf import CONVERT, EXTEND
+from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.protocols.vdaf.poplar1_shares import DecodedReports
+from hazemap.protocols.vdaf.poplar1_tags import Usage, idpf_tag, length_and, tag
+from hazemap.protocols.vdaf.prefix_tree import PrefixTree
+
+_NODES_TOGETHER = 1 << 18
+"""Nodes of several reports that are in memory at once: some 10 MB."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeNodes:
+    """Where many reports stand at the nodes of one level, so that the next level goes on from there.
+
+    17 bytes a node and report. The row of a report that is not valid is of no use.
+    """
+
+    level: int
+    nodes: Words
+    seeds: Words
+    """[report, node, 2]"""
+    controls: Bytes
+    """[report, node]"""
+
+    def of(self, reports: list[int]) -> "TreeNodes":
+        """Some reports', in that order."""
+        return TreeNodes(self.level, self.nodes, self.seeds[reports], self.controls[reports])
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedShares:
+    """Of each report: the share of the sketch, what masks its second round, and the share of the result."""
+
+    sketches: Words
+    """[report, 3, words]"""
+    masks: Words
+    """[report, 2, words]"""
+    data: Words
+    """[report, prefix, words]"""
+
+
+@dataclass(frozen=True)
+class Poplar1Evaluator:
+    """What one server evaluates reports with."""
+
+    bits: int
+    verify_key: bytes
+    ctx: bytes
+    agg_id: int
+
+    def evaluate(
+        self, parameter: Poplar1Parameter, reports: DecodedReports, nodes: TreeNodes | None, keep: bool
+    ) -> tuple[EvaluatedShares, TreeNodes | None]:
+        """The shares of all reports at one level, from kept nodes of a level above it or from the root.
+
+        Cost: 2 blocks of AES for each node on the way and report, 3 at the level; at the leaves 2 permutations.
+        """
+        count, prefixes, level = len(reports.faults), parameter.prefixes, parameter.level
+        words = 4 if level == self.bits - 1 else 1
+        if nodes is None:
+            root = np.full((count, 1), self.agg_id, dtype=np.uint8)
+            nodes = TreeNodes(-1, np.zeros(1, dtype=np.uint64), reports.keys[:, None], root)
+        tree = PrefixTree.below(nodes.nodes, nodes.level, prefixes, level)
+        shares = EvaluatedShares(
+            self._correlated(parameter, reports),
+            self._masks(level, reports),
+            np.empty((count, prefixes.size, words), np.uint64),
+        )
+        keep = keep and words == 1
+        kept = TreeNodes(
+            level,
+            prefixes,
+            np.empty((count if keep else 0, prefixes.size, 2), dtype=np.uint64),
+            np.empty((count if keep else 0, prefixes.size), dtype=np.uint8),
+        )
+        together = max(8, _NODES_TOGETHER // prefixes.size & -8)
+        for first, last in pairwise([*range(0, count, together), count]):
+            some = slice(first, last)
+            if words == 1:
+                self._inner(parameter, reports, nodes, tree, some, shares, kept)
+            else:
+                self._leaf(parameter, reports, nodes, tree, some, shares)
+        return shares, kept if keep else None
+
+    def _inner(
+        self,
+        parameter: Poplar1Parameter,
+        reports: DecodedReports,
+        nodes: TreeNodes,
+        tree: PrefixTree,
+        some: slice,
+        shares: EvaluatedShares,
+        kept: TreeNodes,
+    ) -> None:
+        """Some reports, at a level above the leaves."""
+        from hazemap.protocols.vdaf import poplar1_sketch, turboshake128_loops
+
+        size, count = parameter.prefixes.size, some.stop - some.start
+        drawn = np.empty((count, size, 2), dtype=np.uint64)
+        seeds, controls = self._walk(reports, nodes, tree, some, drawn)
+        random = np.empty((count, size), dtype=np.uint64)
+        turboshake128_loops.elements64(self._verify_messages(parameter.level, reports.nonces[some]), 0, random)
+        poplar1_sketch.finish64(
+            drawn,
+            controls,
+            reports.inner_words[some, parameter.level],
+            self.agg_id == 1,
+            random,
+            shares.data[some, :, 0],
+            shares.sketches[some, :, 0],
+        )
+        if kept.seeds.size:
+            kept.seeds[some], kept.controls[some] = seeds, controls
+
+    def _leaf(
+        self,
+        parameter: Poplar1Parameter,
+        reports: DecodedReports,
+        nodes: TreeNodes,
+        tree: PrefixTree,
+        some: slice,
+        shares: EvaluatedShares,
+    ) -> None:
+        """Some reports, at the leaves."""
+        from hazemap.protocols.vdaf import idpf_leaf_loops, poplar1_sketch, turboshake128_loops
+
+        size, count = parameter.prefixes.size, some.stop - some.start
+        seeds, controls = self._walk(reports, nodes, tree.without_last(), some, np.empty((count, 0, 2), np.uint64))
+        values = np.empty((count, 2, size, 4), dtype=np.uint64)
+        heads = [length_and(idpf_tag(usage, self.ctx), 2) + bytes([16]) for usage in (EXTEND, CONVERT)]
+        messages = np.stack([turboshake128_loops.padded([head, bytes(16), reports.nonces[some]], 1) for head in heads])
+        idpf_leaf_loops.leaf_values(
+            messages,
+            len(heads[0]),
+            reports.seed_words[some, -1],
+            reports.control_words[some, -1],
+            tree.of_level(tree.offsets.size - 2),
+            seeds,
+            controls,
+            reports.leaf_words[some],
+            values,
+        )
+        random = np.empty((count, size, 4), dtype=np.uint64)
+        turboshake128_loops.elements255(self._verify_messages(parameter.level, reports.nonces[some]), random)
+        sums = np.empty((count, 3, 4), dtype=np.uint64)
+        poplar1_sketch.sketches255(values, random, sums)
+        negative = self.agg_id == 1
+        shares.sketches[some] = field255.add(shares.sketches[some], field255.negative(sums) if negative else sums)
+        shares.data[some] = field255.negative(values[:, 0]) if negative else values[:, 0]
+
+    def _walk(
+        self, reports: DecodedReports, nodes: TreeNodes, tree: PrefixTree, some: slice, drawn: Words
+    ) -> tuple[Words, Bytes]:
+        """Some reports' seeds and control bits at the end of a tree of inner levels."""
+        from hazemap.protocols.vdaf import idpf_loops, turboshake128_loops
+
+        keys = np.empty((some.stop - some.start, 2, 2), dtype=np.uint64)
+        for usage in (EXTEND, CONVERT):
+            head = length_and(idpf_tag(usage, self.ctx), 2)
+            turboshake128_loops.squeezed(turboshake128_loops.padded([head, reports.nonces[some]], 2), keys[:, usage])
+        last = tree.of_level(tree.offsets.size - 2).size if tree.offsets.size > 1 else tree.start.size
+        seeds = np.empty((len(keys), last, 2), dtype=np.uint64)
+        controls = np.empty((len(keys), last), dtype=np.uint8)
+        idpf_loops.walk(
+            keys,
+            reports.seed_words[some],
+            reports.control_words[some],
+            tree.steps,
+            tree.offsets,
+            nodes.level + 1,
+            nodes.seeds[some][:, tree.start],
+            nodes.controls[some][:, tree.start],
+            seeds,
+            controls,
+            drawn,
+        )
+        return seeds, controls
+
+    def _verify_messages(self, level: int, nonces: Bytes) -> Words:
+        """What the random numbers of the sketch are drawn from."""
+        from hazemap.protocols.vdaf.turboshake128_loops import padded
+
+        head = length_and(tag(Usage.VERIFY_RAND, self.ctx), 2) + length_and(self.verify_key, 1)
+        return padded([head, nonces, level.to_bytes(2, "big")], 1)
+
+    def _correlated(self, parameter: Poplar1Parameter, reports: DecodedReports) -> Words:
+        """The shares of a, b and c, with which the first round is masked."""
+        from hazemap.protocols.vdaf import turboshake128_loops as loops
+
+        leaf = parameter.level == self.bits - 1
+        head = length_and(tag(Usage.CORR_LEAF if leaf else Usage.CORR_INNER, self.ctx), 2) + bytes([32])
+        messages = loops.padded([head, reports.correlation_seeds, bytes([self.agg_id]), reports.nonces], 1)
+        found = np.empty((len(messages), 3, 4 if leaf else 1), dtype=np.uint64)
+        if leaf:
+            loops.elements255(messages, found)
+        else:
+            loops.elements64(messages, 3 * parameter.level, found[:, :, 0])
+        return found
+
+    def _masks(self, level: int, reports: DecodedReports) -> Words:
+        """The shares of A and B."""
+        return reports.leaf_masks if level == self.bits - 1 else reports.inner_masks[:, level, :, None]

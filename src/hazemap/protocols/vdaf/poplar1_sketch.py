@@ -1,0 +1,86 @@
+"""The sketch of one-hot vectors (BBCGGI21, appendix C.4) over a server's shares. This module imports numba.
+
+For shares of data x and of the authenticators k x, and random numbers r that clients do not know, a server adds up
+r x, r^2 x and r k x. Of a vector that is zero but for a single one, and of no other up to chance 2/|F|, these sums z of
+both servers fulfil z0^2 = z1, z0 k = z2.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from hazemap.arrays import Bytes, Words
+from hazemap.jit import compiled
+from hazemap.protocols.vdaf.field64_loops import negative64, reduced64, sum64
+from hazemap.protocols.vdaf.field255_loops import canonical255, element, product255, sum255
+from hazemap.protocols.vdaf.wide_multiplication import multiply_add
+
+_multiply_add: Any = multiply_add
+_ZERO = np.uint64(0)
+
+
+@compiled
+def finish64(
+    drawn: Words, controls: Bytes, corrections: Words, negative: bool, random: Words, data: Words, sums: Words
+) -> None:  # pragma: no cover - compiled
+    """For each report, correct what was drawn for its nodes, keep the data, and add the sketch to `sums[report, 3]`.
+
+    `drawn[report, node, 2]` are elements of Field64, `corrections[report, 2]` too; `random[report, node]`.
+    """
+    auth = np.empty(data.shape[1], dtype=np.uint64)
+    sketch = np.empty(3, dtype=np.uint64)
+    for report in range(data.shape[0]):
+        w0, w1 = corrections[report, 0], corrections[report, 1]
+        for node in range(data.shape[1]):
+            mask = _ZERO - np.uint64(controls[report, node])
+            x0 = sum64(drawn[report, node, 0], w0 & mask)
+            x1 = sum64(drawn[report, node, 1], w1 & mask)
+            data[report, node] = negative64(x0) if negative else x0
+            auth[node] = negative64(x1) if negative else x1
+        sketch64(data[report], auth, random[report], sketch)
+        for i in range(3):
+            sums[report, i] = sum64(sums[report, i], sketch[i])
+
+
+@compiled
+def sketch64(data: Words, auth: Words, random: Words, sums: Words) -> None:  # pragma: no cover - compiled
+    """Add up the sketch of one report in Field64: `data[n]`, `auth[n]`, `random[n]`, and the `sums[3]`."""
+    l0 = h0 = l1 = h1 = l2 = h2 = _ZERO
+    for i in range(data.size):
+        r = random[i]
+        low, high = _multiply_add(data[i], r, _ZERO, _ZERO)
+        once = reduced64(low, high)
+        l0 += once
+        h0 += np.uint64(l0 < once)
+        low, high = _multiply_add(once, r, _ZERO, _ZERO)
+        twice = reduced64(low, high)
+        l1 += twice
+        h1 += np.uint64(l1 < twice)
+        low, high = _multiply_add(auth[i], r, _ZERO, _ZERO)
+        product = reduced64(low, high)
+        l2 += product
+        h2 += np.uint64(l2 < product)
+    sums[0], sums[1], sums[2] = reduced64(l0, h0), reduced64(l1, h1), reduced64(l2, h2)
+
+
+@compiled
+def sketch255(data: Words, auth: Words, random: Words, sums: Words) -> None:  # pragma: no cover - compiled
+    """Add up the sketch of one report in Field255: arrays of four words an element; `sums[3, 4]`."""
+    zero = (_ZERO, _ZERO, _ZERO, _ZERO)
+    z0, z1, z2 = zero, zero, zero
+    for i in range(data.shape[0]):
+        r = element(random, i)
+        once = product255(element(data, i), r)
+        z0 = sum255(z0, once)
+        z1 = sum255(z1, product255(once, r))
+        z2 = sum255(z2, product255(element(auth, i), r))
+    sums[0, 0], sums[0, 1], sums[0, 2], sums[0, 3] = canonical255(z0)
+    sums[1, 0], sums[1, 1], sums[1, 2], sums[1, 3] = canonical255(z1)
+    sums[2, 0], sums[2, 1], sums[2, 2], sums[2, 3] = canonical255(z2)
+
+
+@compiled
+def sketches255(values: Words, random: Words, sums: Words) -> None:  # pragma: no cover - compiled
+    """The sketch of each report in Field255, of `values[report, which, leaf, 4]`: data, then authenticators."""
+    for report in range(values.shape[0]):
+        sketch255(values[report, 0], values[report, 1], random[report], sums[report])
