@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from hazemap.publish import release, run_release, run_stats, stats
     from hazemap.readers.csv_dialect import CsvDialect
     from hazemap.readers.open_table import open_table
-    from hazemap.releases import Estimate, Release, Statistics
+    from hazemap.releases import Estimate, Release, Statistics, StudyAnswers
     from hazemap.releases import open_release as open  # noqa: A004
     from hazemap.spatial.binary_partition import BinaryPartition
     from hazemap.spatial.bounding_box import Box
@@ -132,6 +132,7 @@ __all__ = [
     "Statistics",
     "StatisticsSpec",
     "Study",
+    "StudyAnswers",
     "TableSpec",
     "TopCells",
     "TreesWithinDistricts",
@@ -177,7 +178,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "noisy_queries": ("Answer", "Query"),
     "readers.csv_dialect": ("CsvDialect",),
     "readers.open_table": ("open_table",),
-    "releases": ("Estimate", "Release", "Statistics"),
+    "releases": ("Estimate", "Release", "Statistics", "StudyAnswers"),
     "algorithm_session": ("Session", "Unrecorded", "replay", "run", "run_async"),
     "spatial.binary_partition": ("BinaryPartition",),
     "spatial.bounding_box": ("Box",),

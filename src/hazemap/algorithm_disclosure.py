@@ -25,6 +25,7 @@ class Learned(Enum):
     BINS = "the number of people in every bin that was asked for, and by it which are asked for next"
     NUMBERS = "every number in the cells"
     VALUES = "every number, of people and of values, in every cell and slot"
+    REPORTS = "the sum of the reports to every recipe that was asked, bin by bin"
     ONLY_VALUES = "every number that is made of values"
 
 

@@ -15,7 +15,7 @@ from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import UNSAID, StatementFacts
 from hazemap.spatial.bounding_box import Box
-from hazemap.tables.contribution_bounding import Bounding
+from hazemap.tables.contribution_bounding import Bounding, OneReport
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Promise:
     unit: str
     neighbours: str
     budget: Budget
-    bounding: Bounding
+    bounding: Bounding | OneReport
     trust: str
     assumptions: tuple[str, ...]
     method: str

@@ -40,3 +40,27 @@ def test_a_study_is_begun_looked_at_and_refused_in_words(hazemap, server):
     assert (log.code, "policy words, version 1" in log.out, "2 entries, whole" in log.out) == (0, True, True)
     assert "stop spring, of the analysis keyboard, after 0 rounds" in log.out
     assert httpx.get(f"{server}/v1/recipes").text.count("\n") == 2
+
+
+def test_answers_of_a_study_are_asked_inspected_and_exported_as_other_releases_are(hazemap, server, tmp_path):
+    from tests.releases.test_study_answers import written
+
+    written(tmp_path / "words.parquet")
+    asked = hazemap("ask", "words.parquet", "--confidence", "0.9")
+    assert (asked.code, "hello" in asked.out, "90 % interval" in asked.out) == (0, True, True)
+    found = hazemap("ask", "words.parquet", "--json").json
+    assert (found["study"], found["rounds"][1]["round"]) == ("spring", 3)
+    assert len(found["lines"]) == sum(1 for line in found["lines"] if line["round"] in (1, 3))
+    assert "exchanged for any others" in hazemap("inspect", "words.parquet").out
+    assert hazemap("export", "words.parquet", "-o", "words.csv").code == 0
+    for refused, words in (
+        (("ask", "words.parquet", "--top", "3"), "--confidence alone"),
+        (("show", "words.parquet"), "are no map"),
+        (("inspect", "words.parquet", "--replay"), "nothing is replayed"),
+        (("export", "words.parquet", "-o", "words.tif"), ".csv"),
+        (("export", "words.parquet", "-o", "b.csv", "--pixel", "5"), "--pixel"),
+        (("study", "release", "spring", "-o", "a.parquet", "--server", server, "--token-file", "token"), "no study"),
+    ):
+        done = hazemap(*refused)
+        assert done.code == 2 and words in done.err, (refused, done.err)
+    assert not (tmp_path / "a.parquet").exists()

@@ -44,6 +44,7 @@ ROUTES = {
     ("GET", "/v1/studies/berlin"): {"operator", "analyst", "auditor"},
     ("POST", "/v1/studies/berlin/rounds"): {"operator", "analyst"},
     ("GET", "/v1/studies/berlin/rounds/1"): {"operator", "analyst"},
+    ("GET", "/v1/studies/berlin/release"): {"operator", "analyst"},
     ("POST", "/v1/studies/berlin/stop"): {"operator", "analyst"},
     ("GET", "/v1/devices"): {"operator"},
     ("POST", "/v1/devices/nobody/revoke"): {"operator"},

@@ -220,10 +220,8 @@ def killed(scene: StudyScene, asked: Recipe, number: int, chance: Random, second
         kill()
     asking.join()
     while len(met) < most:
-        late = met and met[-1] in ("assent", "unmask")
-        time.sleep(
-            chance.uniform(0.1, 0.5) if late else chance.uniform(0, seconds / (10 if chance.random() < 0.25 else 2))
-        )
+        most_seconds = seconds / chance.choice((10, 4, 2, 2)) * (1 + met[-5:].count(met[-1]) / 5 if met else 1)
+        time.sleep(chance.uniform(0, most_seconds))
         if scene.state(number) == "done":
             break
         kill()

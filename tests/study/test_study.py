@@ -11,6 +11,7 @@ from tests.server.asking_studies import POLICY, recipe
 import hazemap
 from hazemap.algorithms import FrequentSequences
 from hazemap.errors import BudgetExceeded, InputError, NotOpened, Unanswerable
+from hazemap.privacy.budget import ApproxDP
 from hazemap.spatial.quadtree import Quadtree
 
 PEOPLE = [["hello world"]] * 1_500 + [["hello"]] * 1_000 + [["world"]] * 400 + [[]] * 100
@@ -88,3 +89,32 @@ def test_a_feature_may_not_be_called_as_a_column_is():
 
     with pytest.raises(InputError, match="rename it"):
         study().ask(replace(recipe(), features=(Feature("count", PrefixTree(("",), ("hello",))),)))
+
+
+def test_answers_are_released_with_the_price_of_all_rounds_that_were_asked(tmp_path):
+    own = study()
+    with pytest.raises(InputError, match="no such answer"):
+        own.release(tmp_path / "none.parquet")
+    frame = own.ask(recipe("one", minimum_cohort=2_000))
+    with pytest.raises(NotOpened):
+        own.ask(recipe("few", minimum_cohort=4_000))
+    own.ask(recipe("two", minimum_cohort=2_000))
+    own.release(tmp_path / "all.parquet")
+    one = own.release(tmp_path / "one.parquet", recipe("one", minimum_cohort=2_000), confidence=0.9)
+    found = hazemap.open(tmp_path / "all.parquet")
+    assert [each.round for each in found.rounds] == [1, 3] and [each.round for each in one.rounds] == [1]
+    assert found.statement.budget == one.statement.budget == ApproxDP(12, Fraction(3, 10**6))
+    assert "every event" in found.statement.text()
+    lines = found.to_dataframe()
+    own_lines = lines[(lines["round"] == 1) & ~lines["none"]].reset_index(drop=True)
+    assert own_lines[list(frame.columns)].equals(frame.reset_index(drop=True))
+
+
+def test_a_study_that_is_stopped_asks_nothing_and_has_nothing_left():
+    own = study()
+    own.ask(recipe(minimum_cohort=2_000))
+    own.stop()
+    assert (own.left.epsilon, own.left.reports) == (0, 0)
+    own.ask(recipe(minimum_cohort=2_000))
+    with pytest.raises(InputError, match="was stopped"):
+        own.ask(recipe("other", minimum_cohort=2_000))

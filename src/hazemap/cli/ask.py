@@ -14,7 +14,10 @@ from hazemap.specs.spec_fields import BOX
 if TYPE_CHECKING:
     from hazemap.releases import Estimate, Release, Statistics
     from hazemap.releases.estimates import PeopleOutside
+    from hazemap.releases.study_answers import StudyAnswers
 
+SHOWN = 20
+"""Lines of an answer of a study: the largest counts."""
 EXAMPLE = "Example: [bold]hazemap ask map.parquet --box=-74.02,40.70,-73.93,40.80[/bold]"
 
 
@@ -51,6 +54,8 @@ def ask(
 
     Statistics of a value (hazemap stats) answer for every timeslot, or for one --slot; and for whole cells: of a box
     or a polygon, for those with at least half of their area inside.
+
+    Answers of a study (hazemap study release) are listed, the largest counts of each round first.
     """
     asked = {"--box": box, "--polygon": polygon, "--cell": cell, "--at": at, "--top": top}
     given = [name for name, value in asked.items() if value]
@@ -58,9 +63,13 @@ def ask(
         raise InputError(f"one question at a time: {' and '.join(given)} were given")
     from hazemap.releases import Statistics, open_release
     from hazemap.releases.estimates import PeopleOutside
+    from hazemap.releases.study_answers import StudyAnswers
     from hazemap.spatial.bounding_box import Box
 
     release = open_release(file)
+    if isinstance(release, StudyAnswers):
+        _answers(release, given or [slot] * (slot is not None) or histogram, confidence, as_json)
+        return
     region = Box.parse(box) if box else _geojson(polygon) if polygon else None
     point = None if at is None else _point(at)
     if isinstance(release, Statistics):
@@ -85,6 +94,27 @@ def ask(
         told(release.count(region if cell is None else cell, confidence), as_json)
     else:
         told(release.total(confidence), as_json, PeopleOutside.of(release, confidence=confidence))
+
+
+def _answers(made: "StudyAnswers", narrowed: object, confidence: float, as_json: bool) -> None:
+    """The largest counts of each round; for machines all of them."""
+    from rich.table import Table
+
+    from hazemap.releases.study_answers import column_of
+
+    if narrowed:
+        raise InputError(f"this file holds {made.HOLDS}: ask it with --confidence alone, or read it as a table")
+    frame, shown = made.to_dataframe(confidence), list[Any]()
+    for number, (each, said) in enumerate(zip(made.rounds, made.summary()[1:], strict=True)):
+        names = [column_of(feature.name) for feature in each.recipe.features]
+        table = Table(*names, "people", "±", f"{100 * confidence:g} % interval", box=None)
+        own = frame[(frame["round"] == each.round) & ~frame["none"]].nlargest(SHOWN, "count")
+        for line in own.to_dict("records"):
+            count, error, low, high = (f"{line[name]:,.0f}" for name in ("count", "standard_error", "low", "high"))
+            table.add_row(*(line[name] for name in names), count, error, f"{low} … {high}")
+        shown += ["" if number else f"Answers of the study {made.study}", said, table]
+    facts = {"study": made.study, "confidence": confidence, "rounds": made.prices(), "lines": frame.to_dict("records")}
+    deliver(facts, as_json, *shown, made.statement.line())
 
 
 def _histogram(made: "Statistics", cells: list[str] | None, slot: str | None, confidence: float, as_json: bool) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from hazemap.cli.console_output import deliver, progress
 from hazemap.cli.shared_options import AsJson, ReleaseFile
-from hazemap.errors import FileError
+from hazemap.errors import FileError, InputError
 
 EXAMPLE = "Example: [bold]hazemap export map.parquet -o map.geojson[/bold]"
 
@@ -27,14 +27,20 @@ def export(
 ) -> None:
     """Write the numbers of a release, a map or statistics, for other tools. The statement goes with them.
 
-    A .tif of statistics has a band for every timeslot.
+    Answers of a study are written as .csv. A .tif of statistics has a band for every timeslot.
     """
     if output.exists() and not force:
         raise FileError(f"{output} is there already: choose another name, or --force")
     from hazemap.releases import open_release
+    from hazemap.releases.study_answers import StudyAnswers
 
     with progress() as tell:
         release = open_release(file)
         tell("writing", None)
-        release.export(output, pixel, column)
+        if not isinstance(release, StudyAnswers):
+            release.export(output, pixel, column)
+        elif (pixel, column) == (None, None):
+            release.export(output)
+        else:
+            raise InputError(f"{file} holds {release.HOLDS}: --pixel and --column are for a .tif of cells")
     deliver({"file": str(output)}, as_json, str(output))

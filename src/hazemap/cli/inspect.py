@@ -6,12 +6,13 @@ import typer
 
 from hazemap.cli.console_output import deliver, progress
 from hazemap.cli.shared_options import AsJson, ReleaseFile
-from hazemap.errors import TranscriptMismatch
+from hazemap.errors import InputError, TranscriptMismatch
 
 if TYPE_CHECKING:
     from hazemap.noisy_queries import Question
     from hazemap.releases import Release, Statistics
-    from hazemap.tables.contribution_bounding import Bounding
+    from hazemap.releases.study_answers import StudyAnswers
+    from hazemap.tables.contribution_bounding import Bounding, OneReport
 
 EXAMPLE = "Example: [bold]hazemap inspect map.parquet --replay[/bold]"
 
@@ -28,9 +29,13 @@ def inspect(
 
     from hazemap.releases import Release, open_release
     from hazemap.releases.estimates import PeopleOutside
+    from hazemap.releases.study_answers import StudyAnswers
 
     with progress() as tell:
         release = open_release(file)
+        if isinstance(release, StudyAnswers):
+            _answers(release, file, replay, as_json)
+            return
         if replay:
             tell("replaying", None)
             _replayed(release)
@@ -53,6 +58,14 @@ def inspect(
     deliver(facts, as_json, release.statement.text(), "", *outside, table, *again)
 
 
+def _answers(made: "StudyAnswers", file: ReleaseFile, replay: bool, as_json: bool) -> None:
+    """The statement of a study's answers, and what was asked at which price."""
+    if replay:
+        raise InputError(f"{file} holds {made.HOLDS}: they are the answers themselves, and nothing is replayed")
+    facts = {"file": str(file), "statement": made.statement.to_json(), "rounds": made.prices()}
+    deliver(facts, as_json, made.statement.text(), "", *made.summary()[1:])
+
+
 def _queries(release: "Release | Statistics") -> list[dict[str, Any]]:
     rule = release.statement.bounding
     return [
@@ -67,7 +80,7 @@ def _queries(release: "Release | Statistics") -> list[dict[str, Any]]:
     ]
 
 
-def _unit(asked: object, rule: "Bounding") -> int:
+def _unit(asked: object, rule: "Bounding | OneReport") -> int:
     """What one of what is counted is in the numbers of a question."""
     own: int | None = getattr(asked, "unit", None)
     return own or int(getattr(asked, "bounding", rule).unit)

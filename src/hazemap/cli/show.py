@@ -59,12 +59,15 @@ def show(
     """
     from hazemap.releases import Statistics, open_release
     from hazemap.releases.estimates import PeopleOutside
+    from hazemap.releases.study_answers import StudyAnswers
     from hazemap.spatial.bounding_box import Box
 
     if frame not in ("map", "people"):
         raise InputError(f"--frame is map or people; found {frame!r}")
     said: dict[str, Any] = {}
     release = open_release(file)
+    if isinstance(release, StudyAnswers):
+        raise InputError(f"{file} holds {release.HOLDS}, which are no map: `hazemap ask {file}` lists them")
     if not isinstance(release, Statistics) and (cell, slot, statistic) != (None, None, None):
         raise InputError(f"{file} is a map: --cell, --slot and --statistic are for statistics of a value")
     if slot is not None and (cell is None or statistic is not None):

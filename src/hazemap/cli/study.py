@@ -108,8 +108,10 @@ def ask(
 ) -> None:
     """Ask a recipe, wait, and show the answer. Ctrl-C ends the waiting alone; the same recipe again costs nothing."""
     from hazemap.recipes.recipe_file import read_recipe
+    from hazemap.study.study import check_columns
 
     asked = read_recipe(recipe)
+    check_columns(asked)
     with operator(server, token_file, trust_certificate) as line:
         study = line.study(name)
         round_ = study.begin(asked)
@@ -157,6 +159,32 @@ def results(
         if not rounds:
             raise NotOpened(f"no round of {name} has been answered yet: `hazemap study status {name}` says why")
         _delivered(line, name, round_ or rounds[-1], confidence, output, as_json)
+
+
+@app.command(epilog="Example: [bold]hazemap study release spring -o words.parquet --token-file anna.token[/bold]")
+def release(
+    name: Name,
+    token_file: TokenFile,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="PARQUET", help="The file to write.")],
+    server: Server = LOCAL,
+    trust_certificate: TrustCertificate = None,
+    round_: Annotated[
+        int | None, typer.Option("--round", metavar="N", min=1, help="One round. By default all.")
+    ] = None,
+    confidence: Confidence = 0.95,
+    as_json: AsJson = False,
+) -> None:
+    """Write answers with intervals, recipes, price and privacy statement to one file, whole or not at all. It is free.
+
+    The budget in the statement is that of all rounds that were paid, whether or not they are in the file.
+    """
+    from dataclasses import replace
+
+    with operator(server, token_file, trust_certificate) as line:
+        made = replace(line.study(name).release(round_=round_), confidence=confidence)
+    made.save(output)
+    facts = {"file": str(output), "rounds": made.prices(), "statement": made.statement.to_json()}
+    deliver(facts, as_json, made.statement.text(), "", *made.summary()[1:], str(output))
 
 
 @app.command(epilog="Example: [bold]hazemap study stop spring --token-file anna.token[/bold]")

@@ -21,6 +21,7 @@ from hazemap.tables.contribution_bounding import (
     AtMostCells,
     AtMostRows,
     Bounding,
+    OneReport,
     OneVote,
     Outside,
     OwnMeans,
@@ -76,7 +77,7 @@ class Statement:
     unit: str
     neighbours: str
     budget: Budget
-    bounding: Bounding
+    bounding: Bounding | OneReport
     trust: str
     assumptions: tuple[str, ...]
     noise: str
@@ -161,6 +162,8 @@ class Statement:
     def _long(self) -> str:
         if isinstance(self.budget, PureDP):
             return f"{self.budget}: pure differential privacy"
+        if isinstance(self.budget, ApproxDP) and isinstance(self.bounding, OneReport):
+            return f"{self.budget}: approximate differential privacy, the sum of what each round may cost"
         if isinstance(self.budget, ApproxDP):
             return f"{self.budget}: approximate differential privacy, spent as {ZCDP(self.budget.rho)}"
         return f"{self.budget}: zero-concentrated differential privacy"
@@ -242,7 +245,7 @@ def budget_from_json(data: object) -> Budget:
     return budget
 
 
-def bounding_to_json(bounding: Bounding) -> dict[str, object]:
+def bounding_to_json(bounding: Bounding | OneReport) -> dict[str, object]:
     """A bounding rule as its kind and its numbers.
 
     >>> bounding_to_json(AtMostRows(3))
@@ -253,13 +256,13 @@ def bounding_to_json(bounding: Bounding) -> dict[str, object]:
     return {"kind": kind, **numbers, "nowhere": bounding.outside.written}
 
 
-def bounding_from_json(data: object) -> Bounding:
+def bounding_from_json(data: object) -> Bounding | OneReport:
     """What `bounding_to_json` wrote; `CodecError` for anything else."""
     kind, found = _kind(data, "a bounding rule", _RULES)
     _only(found, {"kind", "nowhere", *_RULES[kind].names}, kind)
     try:
         numbers = [_integer(found[name], name) for name in _RULES[kind].names]
-        bounding: Bounding = _RULES[kind].type(*numbers, Outside.read(found["nowhere"]))
+        bounding: Bounding | OneReport = _RULES[kind].type(*numbers, Outside.read(found["nowhere"]))
     except InputError as error:
         raise CodecError(f"this JSON holds an impossible bounding rule: {error}") from error
     return bounding
@@ -306,7 +309,7 @@ def _kinds(*types: Any) -> dict[str, _Kind]:
 
 
 _BUDGETS = _kinds(PureDP, ZCDP, ApproxDP)
-_RULES = _kinds(AtMostRows, AtMostCells, OneVote, RowIsPerson, OwnMeans)
+_RULES = _kinds(AtMostRows, AtMostCells, OneVote, RowIsPerson, OwnMeans, OneReport)
 
 
 def _kind(data: object, what: str, kinds: Mapping[str, _Kind]) -> tuple[str, Mapping[str, object]]:

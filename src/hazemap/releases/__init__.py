@@ -7,10 +7,16 @@ from hazemap.releases.estimates import Estimate
 from hazemap.releases.k_median_centres import Centres
 from hazemap.releases.map_release import Release
 from hazemap.releases.statistics_release import Statistics
+from hazemap.releases.study_answers import StudyAnswers, holds_answers
 
-__all__ = ["Centres", "Estimate", "Release", "Statistics", "open_release"]
+__all__ = ["Centres", "Estimate", "Release", "Statistics", "StudyAnswers", "open_release"]
 
 
-def open_release(path: AnyPath) -> Release | Statistics:
-    """The map or the statistics in a file; `FileError` for a foreign, damaged or newer file."""
+def open_release(path: AnyPath) -> Release | Statistics | StudyAnswers:
+    """The map, the statistics or the answers of a study in a file; `FileError` for a foreign, damaged or newer file."""
+    return StudyAnswers.open(path) if holds_answers(path) else open_cells(path)
+
+
+def open_cells(path: AnyPath) -> Release | Statistics:
+    """The map or the statistics in a file; `FileError` for any other."""
     return cast(Release | Statistics, BaseRelease.open(path))

@@ -62,8 +62,11 @@ class StatisticsContents(NamedTuple):
 FORMAT, NEWEST = 1, 2
 """The formats in which this version writes maps, and statistics of values; it reads none that are newer."""
 
-OF_VALUES = "values"
-"""The kind of a file with statistics of a value; maps have none."""
+OF_VALUES, OF_RECIPES = "values", "answers"
+"""The kinds of a file with statistics of a value, and of one with answers of a study; maps have none."""
+
+STUDIES = 3
+"""The format in which this version writes answers of a study."""
 
 LARGEST = 1 << 33
 """No transcript is longer than this many bytes; a damaged length must not fill the memory."""
@@ -114,7 +117,7 @@ def parse_label(path: Path, text: str | bytes) -> dict[str, Any]:
         raise ValueError("its label does not name a format")
     if label["format"] < 1:
         raise ValueError(f"no format has the number {label['format']}")
-    newest = NEWEST if label.get("kind") else FORMAT
+    newest = {None: FORMAT, OF_RECIPES: STUDIES}.get(label.get("kind"), NEWEST)
     if label["format"] > newest:
         raise FileError(
             f"{path} has format {label['format']}; this hazemap reads formats up to {newest}:"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hazemap.atomic_write import whole
 from hazemap.errors import FileError
 from hazemap.releases.file_metadata import (
+    OF_RECIPES,
     OF_VALUES,
     Digest,
     MapContents,
@@ -75,6 +76,8 @@ def read(path: Path) -> MapContents | StatisticsContents:
             )
         label = parse_label(path, metadata[LABEL])
         of_values = label.get("kind") == OF_VALUES
+        if label.get("kind") == OF_RECIPES:
+            raise FileError(f"{path} holds answers of a study: open it with hazemap.open, which opens all releases")
         packed = joined(metadata)
         digest, names, numbers = Digest(), [], []
         for group in range(file.num_row_groups):

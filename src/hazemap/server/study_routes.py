@@ -13,7 +13,7 @@ from hazemap.server.coordinator import Coordinator
 from hazemap.server.roles import Principal, Role
 from hazemap.server.route_guard import Guard, body_of
 from hazemap.server.study_spec import ORDER, RECIPE, recipe_from, study_from
-from hazemap.server.study_status import number_of, round_answer, study_status
+from hazemap.server.study_status import number_of, round_answer, study_release, study_status
 
 DIGEST = 64
 
@@ -55,6 +55,13 @@ def study_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
             await audit.record(who, "study read", f"{name} {round_}", "done")
         return JSONResponse(found)
 
+    async def release(request: Request, who: Principal) -> Response:
+        name, asked = request.path_params["name"], request.query_params.get("round")
+        round_ = None if asked is None else number_of(asked)
+        found = await asyncio.to_thread(study_release, studies, store, name, round_)
+        await audit.record(who, "study release", f"{name} {asked or 'all'}", "done")
+        return JSONResponse(found)
+
     async def stop(request: Request, who: Principal) -> Response:
         name = request.path_params["name"]
         async with audit.recorded(who, "study stop", name):
@@ -79,6 +86,7 @@ def study_routes(coordinator: Coordinator, guard: Guard) -> list[Route]:
         Route("/v1/studies/{name}", guard.only(one, operator, analyst, auditor), methods=["GET"]),
         Route("/v1/studies/{name}/rounds", guard.only(ask, operator, analyst), methods=["POST"]),
         Route("/v1/studies/{name}/rounds/{round}", guard.only(answer, operator, analyst), methods=["GET"]),
+        Route("/v1/studies/{name}/release", guard.only(release, operator, analyst), methods=["GET"]),
         Route("/v1/studies/{name}/stop", guard.only(stop, operator, analyst), methods=["POST"]),
         Route("/v1/recipes", guard.anybody(log), methods=["GET"]),
         Route("/v1/recipes/{digest}", guard.anybody(text), methods=["GET"]),

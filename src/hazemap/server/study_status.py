@@ -5,8 +5,11 @@ from typing import Any
 from hazemap.errors import InputError
 from hazemap.server.campaign_status import shards_of_rounds
 from hazemap.server.campaign_store import CampaignStore
-from hazemap.server.studies import Studies, StudyRound, UnknownStudy
+from hazemap.server.studies import Studies, StudyRound, StudyTaken, UnknownStudy
+from hazemap.server.study_spec import recipe_from
+from hazemap.server.study_statement import study_statement
 
+_ANSWERS = "SELECT round, answer FROM exchanges WHERE campaign = ?"
 _ANSWER = "SELECT answer FROM exchanges WHERE campaign = ? AND round = ?"
 
 
@@ -39,6 +42,29 @@ def round_answer(studies: Studies, store: CampaignStore, name: str, round_: int)
     shards = shards_of_rounds(store, name).get(round_, {})
     answer = answers[0] if answers and found[0].state == "done" else None
     return {**_row(found[0]), **shards, "text": studies.log.text(found[0].recipe), "answer": answer}
+
+
+def study_release(studies: Studies, store: CampaignStore, name: str, round_: int | None) -> dict[str, Any]:
+    """The answers of a study, or of one round, with their statement: what `releases.StudyAnswers` is made of.
+
+    `StudyTaken` where nothing was answered, or that round was not.
+    """
+    spec, rounds = studies.study(name).spec, studies.rounds(name)
+    answers = {int(number): str(answer) for number, answer in store.read(_ANSWERS, name)}
+    done = [each for each in rounds if each.state == "done" and each.round in answers]
+    chosen = [each for each in done if round_ in (None, each.round)]
+    if not chosen:
+        which = "round" if round_ is None else f"round {round_}"
+        raise StudyTaken(f"the study {name!r} has no answered {which}, so there is nothing to release")
+    texts = {each.round: studies.log.text(each.recipe) for each in chosen}
+    paid = [(each.epsilon, each.delta) for each in rounds if each.state != "refused"]
+    left_out = {each.round for each in rounds if each.state != "refused"} - set(texts)
+    said = study_statement(spec, paid, [(number, recipe_from(text)) for number, text in texts.items()], left_out)
+    return {
+        "study": name,
+        "statement": said.to_json(),
+        "rounds": [{"round": number, "recipe": text, "answer": answers[number]} for number, text in texts.items()],
+    }
 
 
 def number_of(text: str) -> int:

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 from hazemap.codec import dumps, loads
 from hazemap.errors import BudgetError, HazemapError, InputError, NotOpened
 from hazemap.noisy_queries import Answer
+from hazemap.privacy.statement import Statement
+from hazemap.recipes.recipe import KNOWN as OF_RECIPES
 from hazemap.recipes.recipe import Recipe
+from hazemap.releases.study_answers import RoundAnswer, StudyAnswers
 from hazemap.study.study_budget import StudyBudget
 
 if TYPE_CHECKING:
@@ -86,6 +89,21 @@ class HttpStudy:
             raise NotOpened(f"{found['reason']}{_refusals(found.get('refusals', {}))}")
         answer: Answer = loads(found["answer"])
         return answer
+
+    def release(self, recipe: Recipe | None = None, round_: int | None = None) -> StudyAnswers:
+        """The answers of all rounds, of one, or to one recipe, with the server's statement; `InputError` for none."""
+        if recipe is not None:
+            done = {each["recipe"]: int(each["round"]) for each in self.status()["rounds"] if each["state"] == "done"}
+            if recipe.digest not in done:
+                raise InputError(f"the study {self.name} has no answer to the recipe {recipe.id}: ask it first")
+            round_ = done[recipe.digest]
+        which = "" if round_ is None else f"?round={round_}"
+        made: dict[str, Any] = self._asked("GET", f"/v1/studies/{self.name}/release{which}")
+        rounds = tuple(
+            RoundAnswer(int(number), loads(asked, OF_RECIPES, Recipe), loads(answer, (), Answer))
+            for number, asked, answer in (map(each.get, ("round", "recipe", "answer")) for each in made["rounds"])
+        )
+        return StudyAnswers(str(made["study"]), rounds, Statement.from_json(made["statement"]))
 
     def stop(self) -> None:
         """Let no further question through; what was paid stays paid."""

@@ -1,19 +1,26 @@
 """A study of people in this process: to try recipes and budgets before devices are asked. Nobody is protected by it."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
+from hazemap.algorithm_disclosure import Disclosure, Learned
 from hazemap.arrays import Ints
 from hazemap.device.recipe_check import check_recipe
 from hazemap.errors import InputError, NotOpened
 from hazemap.noisy_queries import Answer
+from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.statement_facts import Randomness, StatementFacts
 from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.recipe import Recipe
+from hazemap.releases.study_answers import RoundAnswer, StudyAnswers
+from hazemap.server.study_statement import A_DEVICE, EXCHANGED, NOISE, spent
+from hazemap.statement_builder import Promise, stated
 from hazemap.study.study_budget import NOTHING, StudyBudget
+from hazemap.tables.contribution_bounding import OneReport
 from hazemap.trust.randomised_reports import debiased
 from hazemap.trust.recipe_terms import randomiser_of
 
@@ -41,6 +48,7 @@ class PopulationStudy:
     _answers: dict[str, Answer] = field(default_factory=dict)
     _left: StudyBudget | None = None
     _stopped: bool = False
+    _asked: list[Recipe] = field(default_factory=list)
 
     def assumptions(self) -> tuple[str, ...]:
         """What the promise to its people assumes."""
@@ -58,6 +66,31 @@ class PopulationStudy:
             self._left = StudyBudget(budget.epsilon, budget.delta, budget.reports)
         return self._left
 
+    def release(self, recipe: Recipe | None = None) -> StudyAnswers:
+        """The answers of all rounds, or to one recipe, with a statement that says who could see everything."""
+        answers = [self._answers.get(each.digest) if recipe in (None, each) else None for each in self._asked]
+        rounds = tuple(
+            RoundAnswer(number, asked, answer)
+            for number, (asked, answer) in enumerate(zip(self._asked, answers, strict=True), 1)
+            if answer is not None
+        )
+        if not rounds:
+            raise InputError(f"this study of {self.analysis} has no such answer: ask first")
+        randomness = Randomness.TEST_STREAM if self.stream.is_fixed else Randomness.SYSTEM
+        most = max(each.recipe.local_epsilon for each in rounds)
+        promise = Promise(
+            dataset=self.analysis,
+            unit=A_DEVICE,
+            neighbours=EXCHANGED,
+            budget=spent([(each.epsilon, each.delta) for each in self._asked]),
+            bounding=OneReport(),
+            trust="whoever runs the study",
+            assumptions=(IN_THIS_PROCESS, f"each report is private by ε₀ = {float(most):.6g} at most"),
+            method="recipes over a population in one process",
+        )
+        said = stated(promise, Disclosure((Learned.REPORTS,)), circumstances=StatementFacts(DEVICE, randomness))
+        return StudyAnswers(self.analysis, rounds, replace(said, noise=NOISE))
+
     def stop(self) -> None:
         """Let no further question through."""
         self._stopped = True
@@ -74,6 +107,7 @@ class PopulationStudy:
         if reasons := check_recipe(recipe, self.policy, recipe.minimum_cohort).reasons:
             raise InputError(f"devices would refuse the recipe {recipe.id}: {'; '.join(reasons)}")
         self._left = left
+        self._asked.append(recipe)
         bins = self.population.recipe_bins(recipe)
         people = len(bins)
         if people < recipe.minimum_cohort:

@@ -1,20 +1,19 @@
 """`hazemap.Study`: recipes asked one after the other, each answer a table with intervals."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, TypeVar
-
-import numpy as np
 
 from hazemap.algorithm_session import Session, Unrecorded
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError, TranscriptMismatch, Unanswerable
-from hazemap.estimate.confidence_margins import reach
 from hazemap.noisy_queries import Algorithm, Answer, Query, Question
 from hazemap.privacy.budget import PureDP
 from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.recipe_bins import RecipeBins
+from hazemap.releases.base_release import AnyPath
+from hazemap.releases.study_answers import NUMBERS, StudyAnswers, counts_of
 from hazemap.study.http_study import HttpStudy
 from hazemap.study.population_study import Population, PopulationStudy
 from hazemap.study.study_budget import StudyBudget
@@ -41,6 +40,9 @@ class StudyTrust(Protocol):
     def ask(self, recipe: Recipe) -> Answer:
         """The answer to a recipe; the same one, for nothing, where it was asked before."""
 
+    def release(self, recipe: Recipe | None = None) -> StudyAnswers:
+        """The answers of all rounds, or to one recipe, with their statement."""
+
     def stop(self) -> None:
         """Let no further question through."""
 
@@ -66,6 +68,7 @@ class Study:
     With a server's address, `name` is a study that was begun there (`hazemap study begin`), and `token` an analyst's
     or operator's. With a population (`PopulationTable`, `StoredDevices`) it is an analysis of the `policy`.
 
+    >>> import numpy as np
     >>> from hazemap.recipes.policy_document import example
     >>> from hazemap.recipes.population_table import PopulationTable
     >>> from hazemap.recipes.token_sequences import TokenSequences
@@ -107,7 +110,18 @@ class Study:
         `InputError` where devices would refuse it, `BudgetError` where nothing is left, `NotOpened` where too few
         answered, with the reasons that devices gave.
         """
+        check_columns(recipe)
         return tabled(recipe, self.trust.ask(recipe), self.trust.assumptions(), confidence)
+
+    def release(self, path: AnyPath, recipe: Recipe | None = None, confidence: float = 0.95) -> StudyAnswers:
+        """Write the answers of all rounds, or to one recipe, to a `.parquet` file, whole or not at all.
+
+        It holds recipes, counts, intervals of this confidence and the privacy statement; `hazemap.open` opens it. The
+        budget that it states is that of all rounds that were paid, whether or not they are in the file.
+        """
+        made = replace(self.trust.release(recipe), confidence=confidence)
+        made.save(path)
+        return made
 
     def stop(self) -> None:
         """Stop the study for good: no further question is let through, by nobody.
@@ -139,19 +153,21 @@ def tabled(recipe: Recipe, answer: Answer, assumptions: tuple[str, ...], confide
     """An answer to a recipe as a table, with its promise: O(bins · features)."""
     from pandas import DataFrame
 
-    counts = answer.sums.astype(np.float64)
-    stddev = np.broadcast_to(answer.stddev, counts.shape)
-    margin = reach(confidence, answer.kurtosis) * stddev
-    found = recipe.decoded(counts)
-    columns = {"count": counts, "standard_error": stddev, "low": counts - margin, "high": counts + margin}
-    if taken := set(columns) & set(found.labels):
-        raise InputError(f"a feature of {recipe.id} is called {min(taken)}, as a column of every answer is: rename it")
+    check_columns(recipe)
+    columns = counts_of(answer, confidence)
+    found = recipe.decoded(columns["count"])
     frame = DataFrame({**found.labels, **{name: values[: recipe.bins] for name, values in columns.items()}})
     frame.attrs["people"], frame.attrs["confidence"] = answer.people, confidence
     frame.attrs["promise"] = promised(recipe, assumptions)
     if recipe.none_bin is not None:
         frame.attrs["none"] = {name: float(values[recipe.none_bin]) for name, values in columns.items()}
     return frame
+
+
+def check_columns(recipe: Recipe) -> None:
+    """`InputError` where a feature is called as a column of every answer is: said before anything is paid."""
+    if taken := set(NUMBERS) & {each.name for each in recipe.features}:
+        raise InputError(f"a feature of {recipe.id} is called {min(taken)}, as a column of every answer is: rename it")
 
 
 def promised(recipe: Recipe, assumptions: tuple[str, ...]) -> tuple[str, ...]:

@@ -273,4 +273,27 @@ class OwnMeans(_Rule):
         return f"{where} a person, in each the mean of theirs with weight {weight}"
 
 
+@dataclass(frozen=True)
+class OneReport(_Rule):
+    """Of each person one report, which names one bin whatever they did: what a recipe asks in a round.
+
+    To exchange what somebody did for anything else moves their report from one bin to another: L1 = 2, L2² = 2.
+
+    >>> OneReport().sensitivity
+    Sensitivity(l1=2, l2_squared=2)
+    """
+
+    outside: Outside = Outside.DROP
+    largest = 1
+    counted = "people"
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one person can move the counts of the bins."""
+        return Sensitivity(2, 2)
+
+    def __str__(self) -> str:
+        return "one report a person and round"
+
+
 Bounding = AtMostRows | AtMostCells | OneVote | RowIsPerson | OwnMeans

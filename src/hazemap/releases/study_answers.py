@@ -1,0 +1,298 @@
+"""Published answers of a study: what devices were asked, counts with intervals, price and statement, as one file."""
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap import codec
+from hazemap.atomic_write import whole, write_whole
+from hazemap.errors import FileError, InputError
+from hazemap.estimate.confidence_margins import reach
+from hazemap.noisy_queries import Answer
+from hazemap.privacy.statement import Statement
+from hazemap.recipes.recipe import KNOWN as OF_RECIPES
+from hazemap.recipes.recipe import Recipe
+from hazemap.releases.base_release import AnyPath
+from hazemap.releases.file_metadata import LARGEST, STUDIES, Digest, parse_label, reading, understood
+from hazemap.releases.file_metadata import OF_RECIPES as KIND
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pandas import DataFrame
+
+NUMBERS = ("count", "standard_error", "low", "high")
+"""The columns of every answer, after those of its features."""
+OWN = ("round", "none", *NUMBERS)
+"""Columns of a file that are no features; one of such a name has an underscore after it."""
+
+
+@dataclass(frozen=True)
+class RoundAnswer:
+    """What devices answered to one recipe, in one round of a study."""
+
+    round: int
+    recipe: Recipe
+    answer: Answer
+
+    def __post_init__(self) -> None:
+        if self.round < 1 or self.answer.sums.shape != (self.recipe.size,):
+            raise InputError(f"an answer to {self.recipe.id} has {self.recipe.size:,} numbers, of a round from 1 on")
+
+    def columns(self, confidence: float) -> dict[str, NDArray[np.float64]]:
+        """Count, standard error and interval of each bin, the bin of people without an answer last: see `NUMBERS`."""
+        return counts_of(self.answer, confidence)
+
+
+def counts_of(answer: Answer, confidence: float) -> dict[str, NDArray[np.float64]]:
+    """Count, standard error and the ends of the interval of each bin, float64[bins]."""
+    counts = answer.sums.astype(np.float64)
+    stddev = np.broadcast_to(answer.stddev, counts.shape).astype(np.float64)
+    margin = reach(confidence, answer.kurtosis) * stddev
+    return dict(zip(NUMBERS, (counts, stddev, counts - margin, counts + margin), strict=True))
+
+
+def column_of(feature: str) -> str:
+    """The column with the labels of a feature.
+
+    >>> column_of("word"), column_of("count")
+    ('word', 'count_')
+    """
+    return f"{feature}_" if feature in OWN else feature
+
+
+class StudyContents(NamedTuple):
+    """What a file of a study holds: the fields of a `StudyAnswers`."""
+
+    study: str
+    rounds: tuple[RoundAnswer, ...]
+    statement: Statement
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class StudyAnswers:
+    """Answers of a study, and what its people were promised: asking and looking are over, so all of it is free.
+
+    `confidence` is that of the intervals in the file; `to_dataframe` computes any other.
+
+    >>> from fractions import Fraction
+    >>> from hazemap.privacy.budget import PureDP
+    >>> from hazemap.recipes.features import Feature, NumericEdges
+    >>> from hazemap.recipes.sql_query import SqlQuery
+    >>> from hazemap.tables.contribution_bounding import OneReport
+    >>> recipe = Recipe(
+    ...     "ages", 1, "keyboard", "who types", SqlQuery("SELECT age FROM profile"), (),
+    ...     (Feature("age", NumericEdges((20, 40))),), Fraction(2), Fraction(1), Fraction(0), 100,
+    ... )
+    >>> statement = Statement(
+    ...     "keyboard", "a person", "one exchanged", PureDP(1), OneReport(), "secure aggregation", (),
+    ...     "bits flipped by each person", (), (), "recipes", "2026-01-02T03:04:05Z", "0.1.0",
+    ... )
+    >>> answer = Answer(np.array([40, 55, 5]), np.array([5.0]), 0.0, 100)
+    >>> made = StudyAnswers("spring", (RoundAnswer(1, recipe, answer),), statement)
+    >>> made.to_dataframe().columns.tolist()
+    ['round', 'age', 'none', 'count', 'standard_error', 'low', 'high']
+    """
+
+    study: str
+    rounds: tuple[RoundAnswer, ...]
+    statement: Statement
+    confidence: float = 0.95
+
+    HOLDS: ClassVar[str] = "answers of a study"
+
+    def __post_init__(self) -> None:
+        numbers = [each.round for each in self.rounds]
+        if not numbers or sorted(set(numbers)) != numbers:
+            raise InputError("a file of a study holds the answers of one round or more, in their order")
+
+    @classmethod
+    def open(cls, path: AnyPath) -> Self:
+        """What `save` wrote; `FileError` for a foreign, damaged or newer file, and for another kind of release."""
+        return cls(*_read(Path(path)))
+
+    def save(self, path: AnyPath) -> None:
+        """Write everything to one Parquet file, whole or not at all."""
+        goal = Path(path)
+        if goal.suffix.lower() != ".parquet":
+            raise FileError(
+                f"{self.HOLDS} can be saved as .parquet; found {str(path)!r}. For a .csv use export: it holds the"
+                " numbers, but cannot be opened again"
+            )
+        _write(self, goal)
+
+    def export(self, path: AnyPath) -> None:
+        """Write the numbers as `.csv`; the statement stands in a file beside it."""
+        goal = Path(path)
+        if goal.suffix.lower() != ".csv":
+            raise FileError(f"{self.HOLDS} can be exported as .csv; found {str(path)!r}")
+        said = json.dumps(self.statement.to_json(), indent=1, ensure_ascii=False) + "\n"
+        write_whole(goal.with_name(goal.name + ".statement.json"), said.encode())
+        write_whole(goal, self.to_dataframe().to_csv(index=False, lineterminator="\n").encode())
+
+    def of_round(self, number: int) -> RoundAnswer:
+        """The answer of one round; `InputError` where it is not here."""
+        for each in self.rounds:
+            if each.round == number:
+                return each
+        held = ", ".join(str(each.round) for each in self.rounds)
+        raise InputError(f"this file of the study {self.study} holds round {held}; found {number}")
+
+    def to_dataframe(self, confidence: float | None = None) -> "DataFrame":
+        """A line for each bin of each round: labels (empty where a recipe has no such feature), `none`, and `NUMBERS`.
+
+        The line of the people without an answer has `none`. O(bins · features).
+        """
+        from pandas import DataFrame
+
+        return DataFrame(self._columns(self.confidence if confidence is None else confidence))
+
+    def summary(self) -> list[str]:
+        """A few sentences: the promise, and what was asked at which price."""
+        return [self.statement.line(), *(self._said(each) for each in self.rounds)]
+
+    def prices(self) -> list[dict[str, Any]]:
+        """What was asked in each round, of how many, at which price: plain, for machines."""
+        return [
+            {
+                "round": each.round,
+                "recipe": each.recipe.id,
+                "version": each.recipe.version,
+                "digest": each.recipe.digest,
+                "query": each.recipe.query.text,
+                "people": each.answer.people,
+                "epsilon": str(each.recipe.epsilon),
+                "delta": str(each.recipe.delta),
+                "local_epsilon": str(each.recipe.local_epsilon),
+            }
+            for each in self.rounds
+        ]
+
+    def _said(self, each: RoundAnswer) -> str:
+        asked = each.recipe
+        return (
+            f"Round {each.round}: {asked.id}, version {asked.version}, {asked.bins:,} bins from {each.answer.people:,} "
+            f"people; ε = {float(asked.epsilon):.6g}, δ = {float(asked.delta):.3g}, ε₀ = "
+            f"{float(asked.local_epsilon):.6g}"
+        )
+
+    def _columns(self, confidence: float) -> dict[str, NDArray[Any]]:
+        names = dict.fromkeys(feature.name for each in self.rounds for feature in each.recipe.features)
+        parts = [self._of(each, names, confidence) for each in self.rounds]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    @staticmethod
+    def _of(each: RoundAnswer, names: Mapping[str, None], confidence: float) -> dict[str, NDArray[Any]]:
+        recipe, numbers = each.recipe, each.columns(confidence)
+        labels = recipe.decoded(numbers["count"]).labels
+        empty, apart = np.full(recipe.bins, ""), [""] * (recipe.size - recipe.bins)
+        text = {name: np.array([*labels.get(name, empty).tolist(), *apart], dtype=object) for name in names}
+        return {
+            "round": np.full(recipe.size, each.round, dtype=np.int64),
+            **{column_of(name): column for name, column in text.items()},
+            "none": np.arange(recipe.size) == (-1 if recipe.none_bin is None else recipe.none_bin),
+            **numbers,
+        }
+
+
+def holds_answers(path: AnyPath) -> bool:
+    """Whether a file says that it holds answers of a study: its label alone is read."""
+    import pyarrow.parquet as pq
+
+    from hazemap.releases.geoparquet import LABEL
+
+    try:
+        with Path(path).open("rb") as file:
+            if file.read(4) != b"PAR1":
+                return False
+        label = json.loads((pq.read_metadata(path).metadata or {}).get(LABEL, b"{}"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(label, dict) and label.get("kind") == KIND
+
+
+def _table(made: StudyAnswers) -> "pa.Table":
+    import pyarrow as pa
+
+    kinds = {"O": pa.string(), "f": pa.float64(), "b": pa.bool_(), "i": pa.int64()}
+    columns = made._columns(made.confidence)
+    schema = pa.schema([pa.field(name, kinds[each.dtype.kind], nullable=False) for name, each in columns.items()])
+    return pa.Table.from_arrays([pa.array(each, kinds[each.dtype.kind]) for each in columns.values()], schema=schema)
+
+
+def _label(made: StudyAnswers) -> dict[str, Any]:
+    return {
+        "format": STUDIES,
+        "kind": KIND,
+        "study": made.study,
+        "confidence": made.confidence,
+        "statement": made.statement.to_json(),
+        "line": made.statement.line(),
+        "rounds": made.prices(),
+    }
+
+
+def _packed(rounds: Sequence[RoundAnswer]) -> str:
+    """Recipes and answers as text of few bytes."""
+    text = codec.dumps(tuple((each.round, each.recipe, each.answer) for each in rounds)).encode()
+    return f"{len(text)}:" + base64.b64encode(zlib.compress(text)).decode()
+
+
+def _unpacked(packed: str) -> tuple[RoundAnswer, ...]:
+    length, _, content = packed.partition(":")
+    if not 0 < int(length) < LARGEST:
+        raise ValueError("answers of impossible length")
+    text = zlib.decompressobj().decompress(base64.b64decode(content), int(length))
+    return tuple(RoundAnswer(*each) for each in codec.loads(text, OF_RECIPES, tuple[tuple[int, Recipe, Answer], ...]))
+
+
+def _write(made: StudyAnswers, path: Path) -> None:
+    """One file, whole or not at all; the same answers give the same bytes."""
+    import pyarrow.parquet as pq
+
+    from hazemap.releases.geoparquet import LABEL, ROWS, parts, pieces
+
+    table, packed, digest = _table(made), _packed(made.rounds).encode(), Digest()
+    digest.add(*parts(table), packed)
+    label = digest.seal(_label(made)).encode()
+    with (
+        whole(path) as part,
+        pq.ParquetWriter(
+            part, table.schema, compression="zstd", write_page_checksum=True, store_schema=False
+        ) as writer,
+    ):
+        writer.write_table(table, row_group_size=ROWS)
+        writer.add_key_value_metadata({LABEL: label, **pieces(packed)})
+
+
+def _read(path: Path) -> StudyContents:
+    """What `_write` wrote; `FileError` for any other file, and for a damaged one."""
+    import pyarrow.parquet as pq
+
+    from hazemap.releases.geoparquet import LABEL, joined, parts
+
+    with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        metadata = file.metadata.metadata or {}
+        if LABEL not in metadata:
+            raise FileError(f"{path} is Parquet, but no release of hazemap: its metadata has no key 'hazemap'")
+        label = parse_label(path, metadata[LABEL])
+        if label.get("kind") != KIND:
+            raise FileError(
+                f"{path} holds no {StudyAnswers.HOLDS}: open it with hazemap.open, which opens all releases"
+            )
+        packed, digest, table = joined(metadata), Digest(), file.read()
+        digest.add(*parts(table), packed)
+        digest.check(label)
+        with understood(path, label):
+            statement, rounds = Statement.from_json(label["statement"]), _unpacked(packed.decode())
+            made = StudyAnswers(str(label["study"]), rounds, statement, float(label["confidence"]))
+        if not _table(made).equals(table) or made.prices() != label["rounds"]:
+            raise ValueError("its columns are not those of its answers")
+        return StudyContents(made.study, made.rounds, made.statement, made.confidence)
