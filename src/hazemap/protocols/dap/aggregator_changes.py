@@ -16,16 +16,19 @@ from hazemap.protocols.dap.upload_messages import Report
 class AddReports:
     """Reports that were uploaded. One whose id is there already is passed over."""
 
-    reports: tuple[Report, ...]
+    reports: tuple[Report, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
 class ClaimReports:
-    """These reports are verified by this job at this level, and by no other ever: a claim of another contradicts it."""
+    """These reports are verified by this job at this level, and by no other ever: a claim of another contradicts it.
+
+    `reports` are their ids and times; a claim is kept until its report expires.
+    """
 
     job_id: bytes
     level: int
-    report_ids: tuple[bytes, ...]
+    reports: tuple[tuple[bytes, int], ...]
 
 
 @dataclass(frozen=True)
@@ -95,11 +98,13 @@ class AddShards:
 class CloseBatch:
     """The batch is collected with this parameter: no report is added any more, and its shards are scrubbed.
 
-    A batch that overlaps it, and was closed with this parameter or is another, contradicts it.
+    A batch that overlaps it, and was closed with this parameter or is another, contradicts it; so do shards of another
+    number of reports than `count`.
     """
 
     batch: Batch
     agg_param: bytes
+    count: int
 
 
 @dataclass(frozen=True)

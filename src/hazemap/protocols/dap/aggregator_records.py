@@ -20,8 +20,8 @@ class AggregatorRecords(Protocol):
         """Those of the reports that a job has claimed at this level."""
         ...
 
-    def counted(self, agg_param: bytes, report_ids: Collection[bytes]) -> set[bytes]:
-        """Those of the reports that are in a sum with this parameter."""
+    def counted(self, level: int, agg_param: bytes, report_ids: Collection[bytes]) -> set[bytes]:
+        """Those of the reports that are in a sum with this parameter, which is of this level."""
         ...
 
     def collected(self, batch: Batch) -> list[tuple[Batch, bytes]]:

@@ -137,7 +137,8 @@ class Helper:
         buckets = [task.bucket(each.report_share.metadata.time, batch_id) for each in request.verify_inits]
         batch = Batch(min(buckets), max(buckets))
         job = AggregationJob(job_id, agg_param, batch, 0, digest, answer, body if step.going else None)
-        begun = tuple(each.report_id for each in step.responses if step.rejected.get(each.report_id) in VERIFIED)
+        times = {each.report_share.metadata.report_id: each.report_share.metadata.time for each in request.verify_inits}
+        begun = tuple(each for each in times.items() if step.rejected.get(each[0]) in VERIFIED)
         claim = (ClaimReports(job_id, task.level(agg_param), begun),) if begun else ()
         changes = (AddJob(job), *claim, *self._committed(job, step.shares))
         return Outcome(answer, job_id, changes, step.going, tuple(step.rejected.values()))
@@ -196,7 +197,7 @@ class Helper:
             )
         answer = AggregateShare(sealed_share(task, asked, total, randomness)).to_bytes()
         stored = AddAggregateShare(share_id, sha256(body).digest(), answer)
-        return Outcome(answer, share_id, (CloseBatch(batch, asked.agg_param), stored))
+        return Outcome(answer, share_id, (CloseBatch(batch, asked.agg_param, total.count), stored))
 
     def job(self, job_id: bytes, step: int) -> Outcome:
         """The answer of a job at its step, for a leader that polls."""

@@ -114,7 +114,7 @@ class LeaderCollections:
             interval=total.interval,
             leader_share=share.to_bytes(),
         )
-        return Outcome(body, job_id, (CloseBatch(batch, agg_param), PutCollection(new, "asked")))
+        return Outcome(body, job_id, (CloseBatch(batch, agg_param, total.count), PutCollection(new, "asked")))
 
     def _next_batch(self, agg_param: bytes) -> Batch | None:
         ready = self._records.batches_ready(agg_param, self._task.least)

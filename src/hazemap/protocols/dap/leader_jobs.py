@@ -91,7 +91,9 @@ class LeaderJobs:
             return None
         states, rejected = self._begun(agg_param, waiting, batch_id, now)
         gone = ScrubReports(tuple(rejected))
-        none = (ClaimReports(REJECTED_JOB, level, tuple(rejected)), gone) if rejected else ()
+        times = {each.metadata.report_id: each.metadata.time for each in waiting}
+        lost = tuple((report_id, times[report_id]) for report_id in rejected)
+        none = (ClaimReports(REJECTED_JOB, level, lost), gone) if rejected else ()
         errors = tuple(rejected.values())
         if not states:
             return Outcome(b"", changes=none, rejected=errors)
@@ -100,7 +102,7 @@ class LeaderJobs:
         buckets = [each.bucket for each in states.values()]
         whole = Batch(min(buckets), max(buckets))
         job = AggregationJob(job_id, agg_param, whole, 0, sha256(body).digest(), b"", body)
-        claim = ClaimReports(job_id, level, tuple(states))
+        claim = ClaimReports(job_id, level, tuple((report_id, times[report_id]) for report_id in states))
         return Outcome(body, job_id, (AddJob(job), claim, *none), states, errors)
 
     def job_answered(self, job_id: bytes, peer: bytes, body: bytes, now: int, state: object = None) -> Outcome:

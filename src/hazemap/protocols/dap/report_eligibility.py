@@ -41,7 +41,7 @@ def ineligible_reports(
         if not members:
             continue
         closed = agg_param in parameters or len(parameters) >= task.collections
-        again = set() if closed else records.counted(parameters[-1], members)
+        again = set() if closed else records.counted(task.level(parameters[-1]), parameters[-1], members)
         refused |= dict.fromkeys(members - again - refused.keys(), ReportError.BATCH_COLLECTED)
     return refused
 

@@ -1,0 +1,126 @@
+"""The tables of an aggregator's store, the same for every database."""
+
+from hazemap.service.store import Schema
+
+VERSION = 1
+
+TABLES = (
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE hpke_keys (
+        config BIGINT PRIMARY KEY,
+        kem BIGINT NOT NULL,
+        kdf BIGINT NOT NULL,
+        aead BIGINT NOT NULL,
+        sealed BLOB NOT NULL,
+        created BIGINT NOT NULL
+    )""",
+    """CREATE TABLE tasks (
+        task BIGINT PRIMARY KEY,
+        id BLOB NOT NULL UNIQUE,
+        terms BLOB NOT NULL
+    )""",
+    """CREATE TABLE reports (
+        task BIGINT NOT NULL REFERENCES tasks (task),
+        report BLOB NOT NULL,
+        time BIGINT NOT NULL,
+        body BLOB,
+        PRIMARY KEY (task, report)
+    )""",
+    "CREATE INDEX whole_reports ON reports (task, time) WHERE body IS NOT NULL",
+    """CREATE TABLE jobs (
+        task BIGINT NOT NULL REFERENCES tasks (task),
+        job BLOB NOT NULL,
+        parameter BLOB NOT NULL,
+        agg_param BLOB NOT NULL,
+        first BLOB NOT NULL,
+        last BLOB NOT NULL,
+        step BIGINT NOT NULL,
+        digest BLOB NOT NULL,
+        answer BLOB NOT NULL,
+        request BLOB,
+        peer BLOB NOT NULL,
+        lease BLOB,
+        lease_until BIGINT NOT NULL,
+        PRIMARY KEY (task, job)
+    )""",
+    "CREATE INDEX open_jobs ON jobs (task, lease_until) WHERE request IS NOT NULL",
+    """CREATE TABLE claims (
+        task BIGINT NOT NULL,
+        level BIGINT NOT NULL,
+        report BLOB NOT NULL,
+        job BLOB NOT NULL,
+        time BIGINT NOT NULL,
+        counted BIGINT NOT NULL,
+        PRIMARY KEY (task, level, report)
+    )""",
+    """CREATE TABLE shards (
+        task BIGINT NOT NULL,
+        parameter BLOB NOT NULL,
+        bucket BLOB NOT NULL,
+        job BLOB NOT NULL,
+        share BLOB,
+        count BIGINT NOT NULL,
+        checksum BLOB NOT NULL,
+        first_time BIGINT NOT NULL,
+        last_time BIGINT NOT NULL,
+        PRIMARY KEY (task, parameter, bucket, job)
+    )""",
+    """CREATE TABLE collected (
+        task BIGINT NOT NULL,
+        seq BIGINT NOT NULL,
+        parameter BLOB NOT NULL,
+        agg_param BLOB NOT NULL,
+        first BLOB NOT NULL,
+        last BLOB NOT NULL,
+        PRIMARY KEY (task, first, parameter),
+        UNIQUE (task, seq)
+    )""",
+    """CREATE TABLE aggregate_shares (
+        task BIGINT NOT NULL,
+        share BLOB NOT NULL,
+        digest BLOB NOT NULL,
+        answer BLOB NOT NULL,
+        PRIMARY KEY (task, share)
+    )""",
+    """CREATE TABLE collections (
+        task BIGINT NOT NULL,
+        job BLOB NOT NULL,
+        state TEXT NOT NULL,
+        request BLOB NOT NULL,
+        first BLOB,
+        last BLOB,
+        helper_request BLOB,
+        count BIGINT NOT NULL,
+        start BIGINT,
+        duration BIGINT,
+        leader_share BLOB,
+        answer BLOB,
+        problem BLOB,
+        lease BLOB,
+        lease_until BIGINT NOT NULL,
+        PRIMARY KEY (task, job)
+    )""",
+    """CREATE TABLE rejections (
+        task BIGINT NOT NULL,
+        reason TEXT NOT NULL,
+        number BIGINT NOT NULL,
+        PRIMARY KEY (task, reason)
+    )""",
+)
+"""One list of tables for every database.
+
+* `hpke_keys`: this aggregator's keys, the private ones sealed under the key in its folder.
+* `tasks`: which tasks were ever served, with a digest of all that must not change of them.
+* `reports` (leader): what was uploaded. `body` is gone once it is not needed; the row stays, so that the report is not
+  taken again, until it expires.
+* `jobs`: aggregation jobs. `request` is there while a job is under way; `lease` is who works on it, until when.
+* `claims`: which job verifies a report at a level, of which there is one where a report is aggregated once. Its key is
+  the protection against replays. `counted` is 1 once the report is in a sum.
+* `shards`: what a job adds to a bucket. `share` is gone once the bucket is collected, so that what is left is a count.
+* `collected`: batches that were collected, with which parameter, in their order.
+* `aggregate_shares` (helper): answers, sealed for the collector with the noise in them. Noise itself is never stored.
+* `collections` (leader): collection jobs; `state` is asked, closed, done or failed.
+* `rejections`: how many reports of a task were not taken, by the reason.
+"""
+
+SCHEMA = Schema("aggregator version", VERSION, TABLES)

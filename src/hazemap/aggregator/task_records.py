@@ -1,0 +1,185 @@
+"""What an aggregator has written of one task, for its state machines."""
+
+from collections.abc import Callable, Collection
+from hashlib import sha256
+from typing import Any, Final
+
+from hazemap.protocols.dap.aggregator_changes import AggregationJob, CollectionJob
+from hazemap.protocols.dap.basic_types import BATCH_ID, Interval
+from hazemap.protocols.dap.batches import Batch
+from hazemap.protocols.dap.bucket_shards import BucketShard
+from hazemap.protocols.dap.upload_messages import Report
+
+Read = Callable[..., list[tuple[Any, ...]]]
+"""A store's `read`: SQL, then its values."""
+LATEST: Final = (1 << 63) - 1
+"""The last time that a database can hold; reports of later times are too early for any clock."""
+_AT_A_TIME: Final = 500
+"""Values of one list in SQL."""
+
+
+def parameter_digest(agg_param: bytes) -> bytes:
+    """What stands for an aggregation parameter in keys: 16 bytes, however long it is."""
+    return sha256(agg_param).digest()[:16]
+
+
+class TaskRecords:
+    """The records of the task with this number, as of the last commit."""
+
+    def __init__(self, read: Read, task: int) -> None:
+        self._read, self._task = read, task
+
+    def job(self, job_id: bytes) -> AggregationJob | None:
+        """An aggregation job."""
+        rows = self._read(
+            "SELECT agg_param, first, last, step, digest, answer, request, peer FROM jobs WHERE task = ? AND job = ?",
+            self._task,
+            job_id,
+        )
+        if not rows:
+            return None
+        agg_param, first, last, step, digest, answer, request, peer = rows[0]
+        batch = Batch(bytes(first), bytes(last))
+        kept = None if request is None else bytes(request)
+        return AggregationJob(job_id, bytes(agg_param), batch, step, bytes(digest), bytes(answer), kept, bytes(peer))
+
+    def claimed(self, level: int, report_ids: Collection[bytes]) -> set[bytes]:
+        """Those of the reports that a job has claimed at this level."""
+        return self._of(report_ids, "SELECT report FROM claims WHERE task = ? AND level = ?", self._task, level)
+
+    def counted(self, level: int, agg_param: bytes, report_ids: Collection[bytes]) -> set[bytes]:
+        """Those of the reports that are in a sum with this parameter, which is of this level."""
+        return self._of(
+            report_ids,
+            "SELECT report FROM claims JOIN jobs ON jobs.task = claims.task AND jobs.job = claims.job "
+            "WHERE claims.task = ? AND level = ? AND counted = 1 AND parameter = ?",
+            self._task,
+            level,
+            parameter_digest(agg_param),
+        )
+
+    def uploaded(self, report_ids: Collection[bytes]) -> set[bytes]:
+        """Those of the reports that were uploaded before."""
+        return self._of(report_ids, "SELECT report FROM reports WHERE task = ?", self._task)
+
+    def collected(self, batch: Batch) -> list[tuple[Batch, bytes]]:
+        """The collected batches that overlap this one, each with its parameter, in the order of their collection."""
+        rows = self._read(
+            "SELECT first, last, agg_param FROM collected WHERE task = ? AND first <= ? AND last >= ? ORDER BY seq",
+            self._task,
+            batch.last,
+            batch.first,
+        )
+        return [(Batch(bytes(first), bytes(last)), bytes(agg_param)) for first, last, agg_param in rows]
+
+    def shards(self, agg_param: bytes, batch: Batch) -> list[BucketShard]:
+        """What is in a batch that is not collected."""
+        rows = self._read(
+            "SELECT bucket, share, count, checksum, first_time, last_time FROM shards "
+            "WHERE task = ? AND parameter = ? AND bucket >= ? AND bucket <= ? AND share IS NOT NULL",
+            self._task,
+            parameter_digest(agg_param),
+            batch.first,
+            batch.last,
+        )
+        return [
+            BucketShard(bytes(bucket), bytes(share), count, bytes(checksum), first, last)
+            for bucket, share, count, checksum, first, last in rows
+        ]
+
+    def aggregate_share(self, share_id: bytes) -> tuple[bytes, bytes] | None:
+        """The digest of the request for an aggregate share, and the answer."""
+        rows = self._read(
+            "SELECT digest, answer FROM aggregate_shares WHERE task = ? AND share = ?", self._task, share_id
+        )
+        return (bytes(rows[0][0]), bytes(rows[0][1])) if rows else None
+
+    def reports(self, report_ids: Collection[bytes]) -> dict[bytes, Report]:
+        """Those of the reports that still are whole, by their ids."""
+        sql = "SELECT report, body FROM reports WHERE task = ? AND body IS NOT NULL"
+        rows = self._listed(report_ids, sql, self._task)
+        return {bytes(report): Report.from_bytes(bytes(body)) for report, body in rows}
+
+    def waiting(self, level: int, batch: Batch | None, most: int) -> list[Report]:
+        """Reports that no job has claimed at this level, of these times, the oldest first."""
+        first, last = (0, LATEST) if batch is None or len(batch.first) == BATCH_ID else _times(batch)
+        rows = self._read(
+            "SELECT body FROM reports WHERE task = ? AND body IS NOT NULL AND time >= ? AND time <= ? AND NOT EXISTS "
+            "(SELECT 1 FROM claims WHERE claims.task = reports.task AND level = ? AND claims.report = reports.report) "
+            "ORDER BY time LIMIT ?",
+            self._task,
+            first,
+            last,
+            level,
+            most,
+        )
+        return [Report.from_bytes(bytes(body)) for (body,) in rows]
+
+    def open_jobs(self, agg_param: bytes, batch: Batch) -> int:
+        """How many aggregation jobs with this parameter are under way in a batch."""
+        rows = self._read(
+            "SELECT count(*) FROM jobs WHERE task = ? AND request IS NOT NULL AND parameter = ? AND first <= ? "
+            "AND last >= ?",
+            self._task,
+            parameter_digest(agg_param),
+            batch.last,
+            batch.first,
+        )
+        number: int = rows[0][0]
+        return number
+
+    def collection(self, job_id: bytes) -> CollectionJob | None:
+        """A collection job."""
+        rows = self._read(
+            "SELECT request, first, last, helper_request, count, start, duration, leader_share, answer, problem "
+            "FROM collections WHERE task = ? AND job = ?",
+            self._task,
+            job_id,
+        )
+        if not rows:
+            return None
+        request, first, last, helper_request, count, start, duration, share, answer, problem = rows[0]
+        return CollectionJob(
+            job_id,
+            bytes(request),
+            None if first is None else Batch(bytes(first), bytes(last)),
+            _bytes(helper_request),
+            count,
+            None if start is None else Interval(start, duration),
+            _bytes(share),
+            _bytes(answer),
+            _bytes(problem),
+        )
+
+    def batches_ready(self, agg_param: bytes, least: int) -> list[bytes]:
+        """The leader's own batches that are not collected and hold at least so many reports, the fullest first."""
+        rows = self._read(
+            "SELECT bucket FROM shards WHERE task = ? AND parameter = ? AND share IS NOT NULL GROUP BY bucket "
+            "HAVING sum(count) >= ? ORDER BY sum(count) DESC, bucket",
+            self._task,
+            parameter_digest(agg_param),
+            least,
+        )
+        return [bytes(bucket) for (bucket,) in rows]
+
+    def _of(self, wanted: Collection[bytes], sql: str, *values: object) -> set[bytes]:
+        return {bytes(report) for report, *_ in self._listed(wanted, sql, *values, column="report")}
+
+    def _listed(
+        self, wanted: Collection[bytes], sql: str, *values: object, column: str = "report"
+    ) -> list[tuple[Any, ...]]:
+        """The rows of a query of which one column is among many values."""
+        every, rows = list(wanted), list[tuple[Any, ...]]()
+        for start in range(0, len(every), _AT_A_TIME):
+            part = every[start : start + _AT_A_TIME]
+            marks = ", ".join("?" * len(part))
+            rows += self._read(f"{sql} AND {column} IN ({marks})", *values, *part)
+        return rows
+
+
+def _times(batch: Batch) -> tuple[int, int]:
+    return min(int.from_bytes(batch.first, "big"), LATEST), min(int.from_bytes(batch.last, "big"), LATEST)
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)
