@@ -5,7 +5,6 @@ from hazemap.protocols.dap.basic_types import HpkeCiphertext
 from hazemap.protocols.dap.bucket_shards import BatchTotal
 from hazemap.protocols.dap.collection_messages import CollectionJobReq
 from hazemap.protocols.dap.problem_types import ProblemType
-from hazemap.protocols.hpke import CipherSuite
 
 
 def sealed_share(
@@ -20,14 +19,11 @@ def sealed_share(
         raise task.problem(
             ProblemType.INVALID_BATCH_SIZE, f"the batch has {total.count} reports here; the least is {task.least}"
         )
-    vdaf, agg_param, key = task.vdaf, request.agg_param, task.collector
+    vdaf, agg_param = task.vdaf, request.agg_param
     share = total.share
     if task.draw_noise is not None:
         noise = task.draw_noise(vdaf.output_length(agg_param)).tolist()
         share = vdaf.merge(agg_param, [share, vdaf.share_of(agg_param, noise)])
-    suite = CipherSuite.of(key.kem, key.kdf, key.aead)
-    assert suite is not None  # noqa: S101 - a task with another key cannot be made
     info = task.task.version.aggregate_share_info(task.role)
     plain = vdaf.encode_agg_share(agg_param, share)
-    enc, payload = suite.seal(key.public_key, info, task.aggregate_share_aad(request), plain, randomness)
-    return HpkeCiphertext(key.id, enc, payload)
+    return task.collector.seal(info, task.aggregate_share_aad(request), plain, randomness)

@@ -16,7 +16,6 @@ from hazemap.protocols.dap.task_configuration import BatchMode
 from hazemap.protocols.dap.upload_messages import InputShareAad, PlaintextInputShare, ReportMetadata
 from hazemap.protocols.dap.upload_messages_09 import InputShareAad09, PlaintextInputShare09, ReportMetadata09
 from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration
-from hazemap.protocols.hpke import CipherSuite
 from hazemap.protocols.vdaf.vdaf import Vdaf
 
 CLOCK_SKEW: Final = 300
@@ -49,9 +48,11 @@ class AggregatorTask:
             raise InputError("an aggregator is a leader or a helper")
         if (self.draw_noise is None) != (self.task.privacy is None):
             raise InputError("an aggregator draws noise for a task that names it, and for no other")
+        if self.collections > 1 and not self.by_time:
+            raise InputError("batches that are collected at several levels are intervals of time")
         if len(self.verify_key) != self.vdaf.VERIFY_KEY_SIZE:
             raise InputError(f"the verification key has {self.vdaf.VERIFY_KEY_SIZE} bytes, not {len(self.verify_key)}")
-        if CipherSuite.of(self.collector.kem, self.collector.kdf, self.collector.aead) is None:
+        if self.collector.suite is None:
             raise InputError("the collector's key is for algorithms that are not known here: give the task another key")
         if self.report_expiry is not None and self.report_expiry < self.task.time_precision:
             raise InputError("reports expire after one time precision of the task or later")

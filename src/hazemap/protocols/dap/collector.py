@@ -9,7 +9,7 @@ from hazemap.protocols.dap.collection_messages import AggregateShareAad, Collect
 from hazemap.protocols.dap.hpke_configs import HpkeConfig
 from hazemap.protocols.dap.task import Task
 from hazemap.protocols.dap.task_configuration import BatchMode
-from hazemap.protocols.hpke import CipherSuite, KeyPair
+from hazemap.protocols.hpke import KeyPair
 from hazemap.protocols.vdaf.vdaf import Vdaf
 
 
@@ -32,7 +32,7 @@ class Collector:
     key: KeyPair
 
     def __post_init__(self) -> None:
-        suite = CipherSuite.of(self.config.kem, self.config.kdf, self.config.aead)
+        suite = self.config.suite
         if suite is None or suite.kem is not self.key.kem or self.config.public_key != self.key.public:
             raise InputError("the private key is not that of the collector's HPKE configuration")
 
@@ -65,7 +65,7 @@ class Collector:
     def _opened(self, request: CollectionJobReq, sender: Role, share: HpkeCiphertext) -> bytes:
         if share.config_id != self.config.id:
             raise Refused("an aggregate share is sealed for another key than the task's collector's")
-        suite = CipherSuite.of(self.config.kem, self.config.kdf, self.config.aead)
+        suite = self.config.suite
         assert suite is not None  # noqa: S101 - checked when this was made
         aad = AggregateShareAad(self.task.id, self.task.configuration, request).to_bytes()
         return suite.open(self.key, share.enc, self.task.version.aggregate_share_info(sender), aad, share.payload)

@@ -1,0 +1,77 @@
+"""The helper with its storage: each request is handled, written and answered, one at a time for a task."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import Final
+
+from hazemap.aggregator.change_writes import change_writes, rejection_writes
+from hazemap.aggregator.hpke_key_ring import DecryptionKeyRing
+from hazemap.aggregator.task_records import TaskRecords
+from hazemap.protocols.dap.aggregator_changes import Outcome
+from hazemap.protocols.dap.aggregator_task import AggregatorTask
+from hazemap.protocols.dap.helper import ContinueJob, Helper
+from hazemap.service.store import Contradiction, Store
+
+STATES: Final = 32
+"""Jobs whose states are kept in memory; others are taken up again from what is written."""
+RANDOM: Final = 32
+"""Fresh bytes for sealing an aggregate share."""
+
+
+class HelperService:
+    """One task of a helper. `draw` gives fresh random bytes."""
+
+    def __init__(self, store: Store, number: int, task: AggregatorTask, draw: Callable[[int], bytes]) -> None:
+        self.task = task
+        self._store, self._number, self._draw = store, number, draw
+        self._records = TaskRecords(store.read, number)
+        self._lock = Lock()
+        self._states: OrderedDict[bytes, object] = OrderedDict()
+
+    def init_job(self, body: bytes, keys: DecryptionKeyRing, now: int) -> Outcome:
+        """Answer an `AggregationJobInitReq`."""
+        return self._written(lambda: self._helper(keys).init_job(body, now))
+
+    def continue_job(self, job_id: bytes, body: bytes, keys: DecryptionKeyRing, now: int) -> Outcome:
+        """Answer an `AggregationJobContinueReq`."""
+        message = ContinueJob(job_id, body)
+        return self._written(lambda: self._helper(keys).continue_job(message, now, self._states.get(job_id)))
+
+    def aggregate_share(self, body: bytes, keys: DecryptionKeyRing) -> Outcome:
+        """Answer an `AggregateShareReq`."""
+        return self._written(lambda: self._helper(keys).aggregate_share(body, self._draw(RANDOM)))
+
+    def job(self, job_id: bytes, step: int, keys: DecryptionKeyRing) -> Outcome:
+        """A job's answer, for a leader that polls."""
+        return self._helper(keys).job(job_id, step)
+
+    def drop_job(self, job_id: bytes, keys: DecryptionKeyRing) -> Outcome:
+        """Forget a job that the leader has abandoned."""
+        return self._written(lambda: self._helper(keys).drop_job(job_id))
+
+    def _helper(self, keys: DecryptionKeyRing) -> Helper:
+        return Helper(self.task, keys, self._records)
+
+    def _written(self, handle: Callable[[], Outcome]) -> Outcome:
+        with self._lock:
+            try:
+                outcome = self._once(handle)
+            except Contradiction:  # something else was written meanwhile: handle it with what is known by now
+                outcome = self._once(handle)
+            if outcome.state:
+                self._states[outcome.resource] = outcome.state
+                while len(self._states) > STATES:
+                    self._states.popitem(last=False)
+            elif outcome.changes:
+                self._states.pop(outcome.resource, None)
+            return outcome
+
+    def _once(self, handle: Callable[[], Outcome]) -> Outcome:
+        outcome = handle()
+        if outcome.changes or outcome.rejected:
+            reasons = dict(Counter(error.name.lower() for error in outcome.rejected))
+            self._store.write_now(
+                *change_writes(self._number, outcome.changes), *rejection_writes(self._number, reasons)
+            )
+        return outcome

@@ -1,0 +1,196 @@
+"""The leader with its storage: takes reports, answers collectors, and says what to ask the helper next.
+
+Whoever drives it asks for requests, sends them, and gives back what came: `requests`, then `answered` or `failed`. A
+request stays until it is answered, through any number of restarts, and is the same bytes each time. A lease keeps two
+workers from sending the same one; that it was sent twice does no harm.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from threading import Lock
+from typing import Final
+
+from hazemap.aggregator.change_writes import change_writes, rejection_writes
+from hazemap.aggregator.hpke_key_ring import DecryptionKeyRing
+from hazemap.aggregator.task_records import TaskRecords
+from hazemap.protocols.dap.aggregator_changes import CollectionJob, Outcome
+from hazemap.protocols.dap.aggregator_task import AggregatorTask
+from hazemap.protocols.dap.basic_types import BATCH_ID
+from hazemap.protocols.dap.batches import Batch
+from hazemap.protocols.dap.collection_messages import CollectionJobReq
+from hazemap.protocols.dap.leader_collections import LeaderCollections
+from hazemap.protocols.dap.leader_jobs import AbandonedJob, LeaderJobs
+from hazemap.protocols.dap.leader_uploads import uploaded
+from hazemap.protocols.dap.problem_types import ProblemDocument
+from hazemap.service.store import Contradiction, Store, Write
+
+LEASE: Final = 600
+"""Seconds that a worker has for a request before another may send it."""
+JOB: Final = 256
+"""Reports of one aggregation job, at most."""
+STATES: Final = 32
+RANDOM: Final = 32
+
+
+class RequestKind(StrEnum):
+    """What the leader asks the helper for."""
+
+    INIT_JOB = "init"
+    CONTINUE_JOB = "continue"
+    AGGREGATE_SHARE = "share"
+
+
+@dataclass(frozen=True)
+class HelperRequest:
+    """A request that is to be sent. `job_id` is the leader's; `peer` the helper's id of an aggregation job."""
+
+    kind: RequestKind
+    job_id: bytes
+    body: bytes = field(repr=False)
+    peer: bytes
+    lease: bytes = field(repr=False)
+
+
+class LeaderService:
+    """One task of a leader. `draw` gives fresh random bytes."""
+
+    def __init__(self, store: Store, number: int, task: AggregatorTask, draw: Callable[[int], bytes]) -> None:
+        self.task = task
+        self._store, self._number, self._draw = store, number, draw
+        self._records = TaskRecords(store.read, number)
+        self._lock = Lock()
+        self._states: OrderedDict[bytes, object] = OrderedDict()
+
+    def upload(self, body: bytes, keys: DecryptionKeyRing, now: int) -> tuple[bytes, list[Write]]:
+        """The answer to an `UploadRequest`, and what must be written before it is given."""
+        outcome = uploaded(self.task, keys, self._records, body, now)
+        return outcome.message, self._writes(outcome)
+
+    def collect(self, body: bytes) -> Outcome:
+        """Answer a `CollectionJobReq`."""
+        with self._lock:
+            return self._written(self._collections.asked(body))
+
+    def poll_collection(self, job_id: bytes) -> Outcome:
+        """How a collection job is."""
+        return self._collections.polled(job_id)
+
+    def requests(self, keys: DecryptionKeyRing, now: int, most: int = 4) -> list[HelperRequest]:
+        """What to send to the helper now, at most so many, each leased; makes jobs and closes batches as needed."""
+        with self._lock:
+            asked = self._asked()
+            if self.task.vdaf.ROUNDS == 1:  # there is but one parameter: nobody needs to ask for it
+                self._make_jobs(b"", None, keys, now, most)
+            else:
+                for job in asked:
+                    self._make_jobs(CollectionJobReq.from_bytes(job.request).agg_param, job.batch, keys, now, most)
+            for job in asked:
+                closed = self._collections.closed(job.job_id, now, self._draw(RANDOM))
+                if closed is not None:
+                    self._written(closed)
+            return self._leased(now, most)
+
+    def answered(self, request: HelperRequest, peer: bytes, body: bytes, keys: DecryptionKeyRing, now: int) -> None:
+        """The helper has answered a request with success."""
+        with self._lock:
+            if request.kind is RequestKind.AGGREGATE_SHARE:
+                self._written(self._collections.helper_answered(request.job_id, body))
+                return
+            jobs, state = self._jobs(keys), self._states.get(request.job_id)
+            try:
+                self._written(jobs.job_answered(request.job_id, peer or request.peer, body, now, state))
+            except AbandonedJob:
+                self._written(jobs.drop_job(request.job_id))
+                raise
+
+    def refused(self, request: HelperRequest, document: ProblemDocument, keys: DecryptionKeyRing) -> None:
+        """The helper refuses a request for good."""
+        with self._lock:
+            if request.kind is RequestKind.AGGREGATE_SHARE:
+                self._written(self._collections.failed(request.job_id, document))
+            else:
+                self._written(self._jobs(keys).drop_job(request.job_id))
+
+    def failed(self, request: HelperRequest, again: int) -> None:
+        """The request could not be sent, or not answered now: it may be sent from `again` (seconds) on."""
+        table = "collections" if request.kind is RequestKind.AGGREGATE_SHARE else "jobs"
+        sql = f"UPDATE {table} SET lease_until = ? WHERE task = ? AND job = ? AND lease = ?"  # noqa: S608 - ours
+        self._store.write_now(Write(sql, (again, self._number, request.job_id, request.lease)))
+
+    @property
+    def _collections(self) -> LeaderCollections:
+        return LeaderCollections(self.task, self._records)
+
+    def _jobs(self, keys: DecryptionKeyRing) -> LeaderJobs:
+        return LeaderJobs(self.task, keys, self._records)
+
+    def _asked(self) -> list[CollectionJob]:
+        """Collection jobs that wait for their batch."""
+        rows = self._store.read("SELECT job FROM collections WHERE task = ? AND state = 'asked'", self._number)
+        found = (self._records.collection(bytes(job)) for (job,) in rows)
+        return [job for job in found if job is not None]
+
+    def _make_jobs(self, agg_param: bytes, batch: Batch | None, keys: DecryptionKeyRing, now: int, most: int) -> None:
+        """Aggregation jobs of what waits, until so many are under way."""
+        sql = "SELECT count(*) FROM jobs WHERE task = ? AND request IS NOT NULL"
+        [(open_jobs,)] = self._store.read(sql, self._number)
+        while open_jobs < most:
+            batch_id = None if self.task.by_time else self._filling()
+            made = self._jobs(keys).make_job(agg_param, now, JOB, batch, batch_id)
+            if made is None:
+                return
+            open_jobs += bool(self._written(made).message)
+
+    def _filling(self) -> bytes:
+        """The batch that reports go to now, where the leader chooses: a new one once the last one has enough."""
+        rows = self._store.read(
+            "SELECT bucket FROM shards WHERE task = ? AND share IS NOT NULL GROUP BY bucket HAVING sum(count) < ?",
+            self._number,
+            self.task.least,
+        )
+        going = self._store.read("SELECT first FROM jobs WHERE task = ? AND request IS NOT NULL LIMIT 1", self._number)
+        found = [*rows, *going]
+        return bytes(found[0][0]) if found else self._draw(BATCH_ID)
+
+    def _leased(self, now: int, most: int) -> list[HelperRequest]:
+        found = list[HelperRequest]()
+        for table, column in (("collections", "helper_request"), ("jobs", "request")):
+            step, peer = ("0", "job") if table == "collections" else ("step", "peer")
+            state = "state = 'closed'" if table == "collections" else "request IS NOT NULL"
+            rows = self._store.read(
+                f"SELECT job, {column}, {step}, {peer} FROM {table} WHERE task = ? AND {state} "  # noqa: S608 - ours
+                "AND lease_until <= ? ORDER BY job LIMIT ?",
+                self._number,
+                now,
+                most - len(found),
+            )
+            for job, body, at, other in rows:
+                kind = RequestKind.AGGREGATE_SHARE
+                if table == "jobs":
+                    kind = RequestKind.CONTINUE_JOB if at else RequestKind.INIT_JOB
+                lease = self._draw(16)
+                sql = f"UPDATE {table} SET lease = ?, lease_until = ? WHERE task = ? AND job = ? AND lease_until <= ?"  # noqa: S608 - ours
+                try:
+                    self._store.write_now(Write(sql, (lease, now + LEASE, self._number, bytes(job), now), rows=1))
+                except Contradiction:
+                    continue
+                found.append(HelperRequest(kind, bytes(job), bytes(body), bytes(other), lease))
+        return found
+
+    def _writes(self, outcome: Outcome) -> list[Write]:
+        reasons = dict(Counter(error.name.lower() for error in outcome.rejected))
+        return [*change_writes(self._number, outcome.changes), *rejection_writes(self._number, reasons)]
+
+    def _written(self, outcome: Outcome) -> Outcome:
+        writes = self._writes(outcome)
+        if writes:
+            self._store.write_now(*writes)
+        if outcome.state:
+            self._states[outcome.resource] = outcome.state
+            while len(self._states) > STATES:
+                self._states.popitem(last=False)
+        elif outcome.changes:
+            self._states.pop(outcome.resource, None)
+        return outcome
