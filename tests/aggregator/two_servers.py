@@ -9,7 +9,6 @@ from itertools import count
 from uuid import uuid4
 
 import numpy as np
-from hazemap.protocols.vdaf.prio3 import prio3_count
 
 from hazemap.aggregator.helper_service import HelperService
 from hazemap.aggregator.hpke_key_ring import SUITE, DecryptionKeyRing, HpkeKey
@@ -29,6 +28,7 @@ from hazemap.protocols.dap.task_configuration import BatchMode
 from hazemap.protocols.dap.upload_messages import UploadRequest
 from hazemap.protocols.dap.vdaf_configuration import CountConfiguration
 from hazemap.protocols.hpke import KeyPair
+from hazemap.protocols.vdaf.prio3 import prio3_count
 from hazemap.service.store import Store, Write
 
 PRECISION = 3_600
