@@ -42,9 +42,10 @@ test-slow: .venv/test system studio  ## Laws on more examples, statistics, proce
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m "not slow" -n 2 tests/laws
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m slow -n 2 --dist worksteal tests
 
-studio:  ## The device in TypeScript; without npm, or where it can install nothing, its tests skip and say so
-	@if command -v npm >/dev/null; then cd studio/device && npm ci --silent --no-audit --no-fund && npm run --silent build; \
-	else echo "npm is not installed"; fi || echo "the device in TypeScript could not be built"
+studio:  ## The device in TypeScript, and another's client of DAP; without npm, or where it can install nothing, their tests skip
+	@if command -v npm >/dev/null; then (cd studio/device && npm ci --silent --no-audit --no-fund && npm run --silent build) && \
+	cd studio/dap-client && npm ci --silent --no-audit --no-fund; \
+	else echo "npm is not installed"; fi || echo "the clients in JavaScript could not be built"
 
 lint: .venv/test  ## Style, types, spelling, import floors
 	$(BIN)/ruff check .
@@ -73,7 +74,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf studio/device/node_modules studio/device/dist .venv .mutants demo demo-federated demo-recipes comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf studio/*/node_modules studio/device/dist .venv .mutants demo demo-federated demo-recipes comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }

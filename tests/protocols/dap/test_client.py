@@ -123,13 +123,11 @@ def test_a_report_takes_exactly_its_randomness():
 
 
 def test_no_report_is_made_before_or_after_the_task():
-    for interval, taken in ((Interval(NOW // 3600, 1), True), (Interval(NOW // 3600 + 1, 9), False)):
-        sender = client(interval=interval)
-        if taken:
-            made(sender)
-        else:
+    for version in (DAP_18, DAP_09):
+        made(client(version, interval=Interval(NOW // 3600, 1)))
+        for outside in (Interval(NOW // 3600 + 1, 9), Interval(1, NOW // 3600 - 1)):
             with pytest.raises(InputError, match="takes no reports now"):
-                made(sender)
+                made(client(version, interval=outside))
 
 
 def test_extensions_that_no_aggregator_would_take_are_not_sent():

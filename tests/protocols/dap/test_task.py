@@ -54,11 +54,10 @@ def test_a_task_is_read_from_the_bytes_that_it_was_made_into():
     assert TaskConfiguration.from_bytes(made.configuration).to_bytes() == made.configuration
 
 
-def test_a_report_falls_into_the_bucket_of_its_time():
-    assert task().time_at(7300) == 2 and task().bucket_of(2) == Interval(2, 1)
+def test_draft_09_counts_seconds_and_binds_its_vdaf_to_nothing():
     old = task(CountConfiguration(), version=DAP_09)
-    assert old.time_at(7300) == 7200 and old.bucket_of(7200) == Interval(7200, 3600)
-    assert old.context == b""
+    assert (task().time_at(7300), old.time_at(7300)) == (2, 7200)
+    assert (task().context, old.context) == (b"dap-18" + ID, b"")
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ class Client:
             at += size
         report_id, rand, *ephemeral = pieces
         time = self.task.time_at(seconds)
-        if self.task.interval is not None and time not in self.task.interval:
+        if self.task.interval is not None and seconds // self.task.time_precision not in self.task.interval:
             raise InputError("the task takes no reports now: its time has not come, or is over")
         public_share, shares = self.vdaf.shard(self.task.context, measurement, report_id, rand)
         if self.task.version == DAP_09:

@@ -54,7 +54,7 @@ class Task:
     batch_mode: BatchMode
     measured: VdafConfiguration
     interval: Interval | None = None
-    """when reports may be made, in times as the version counts them"""
+    """when reports may be made, in time precisions, in every version"""
     privacy: PrivacyParameters | None = None
     version: DapVersion = DAP_18
 
@@ -140,12 +140,6 @@ class Task:
     def time_at(self, seconds: int) -> int:
         """The time of a report made `seconds` after the epoch, as its version writes it."""
         return self.version.report_time(seconds, self.time_precision)
-
-    def bucket_of(self, time: int) -> Interval:
-        """The batch bucket of a report's time in a task by time interval: one time precision long."""
-        if self.version.times_in_precisions:
-            return Interval(time, 1)
-        return Interval(time - time % self.time_precision, self.time_precision)
 
 
 def _check_numbers(task_id: bytes, found: TaskConfiguration, version: DapVersion) -> None:
