@@ -164,7 +164,8 @@ class Answer(EqualByFields):
     `stddev` is float64[size] or float64[1] (the same for all); `kurtosis` is the excess kurtosis of each
     sum's noise (discrete Laplace about 3, discrete Gaussian 0), which intervals need. `people` is how many
     people the sums are over, where that is public: devices that answered, of those that were asked. `skewness` is that
-    of the noise in a cell of nobody, where it is not symmetric: of randomised reports.
+    of the noise in a cell of nobody, where it is not symmetric: of randomised reports. `chances` are those with which a
+    report sent its own bit as 1, and any other: where the law of the sums is known exactly.
 
     >>> Answer(np.array([3, -1]), np.array([1.4])).stddev
     array([1.4])
@@ -175,6 +176,7 @@ class Answer(EqualByFields):
     kurtosis: float = 0.0
     people: int | None = None
     skewness: float | None = None
+    chances: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from tests.recipes.asking import typing
 from tests.server.asking_studies import POLICY, recipe
@@ -32,8 +31,9 @@ def test_an_answer_is_a_table_of_labels_counts_and_intervals_and_is_paid_once():
     assert set(truth) <= set(found.index), found.index
     for word, count in truth.items():  # 6 standard errors: wrong with a probability below 1e-8
         assert abs(found.at[word, "count"] - count) < 6 * found.at[word, "standard_error"]
-    half = (frame["high"] - frame["low"]) / 2
-    assert np.allclose(half / frame["standard_error"], 1.96, atol=0.02)
+        half = (found.at[word, "high"] - found.at[word, "low"]) / 2
+        assert half / found.at[word, "standard_error"] == pytest.approx(1.96, abs=0.08), "of whole people"
+    assert (frame["low"] >= 0).all(), "nobody counts less than nobody"
     promise = " ".join(frame.attrs["promise"])
     assert f"ε = {float(asked.epsilon):g}" in promise and f"ε₀ = {float(asked.local_epsilon):g}" in promise
     assert "every event" in promise, "a population in this process is protected from nobody who holds it"

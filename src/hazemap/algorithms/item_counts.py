@@ -1,7 +1,7 @@
 """Counts of people by item: the result of interactive discovery."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import sqrt
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from hazemap.arrays import Floats, Ints
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.mean_and_quantile_intervals import loudest
+from hazemap.estimate.report_intervals import report_intervals
 from hazemap.field_types import EqualByFields, check_fields, own_array
 from hazemap.noisy_queries import Answer
 
@@ -29,9 +30,10 @@ class ItemCounts(EqualByFields):
     """Items, the round that found them, and in it the number of people who reported each: unbiased, with its noise.
 
     `stddev` and `kurtosis` describe the noise of each number, float64[items]; `complete` says whether an item is known
-    to end there, or may go on. A person reports one of their matching items, so a number counts reports in its round
-    and not all people who have the item. Items are here because their numbers are large: of those close to the
-    threshold more are too large than too small.
+    to end there, or may go on. `reports`, float64[items, 3], has the people whose reports each number is made of and
+    the two chances of their bits; all 0 where it was not made of reports. A person reports one of their matching items,
+    so a number counts reports in its round and not all people who have the item. Items are here because their numbers
+    are large: of those close to the threshold more are too large than too small.
 
     >>> found = ItemCounts(("i am", "a"), np.array([2, 1]), np.array([30.0, 50]), np.ones(2), np.zeros(2), np.zeros(2))
     >>> found.interval(0.95).low.round(1), found.of_round(1).items
@@ -44,24 +46,32 @@ class ItemCounts(EqualByFields):
     stddev: Floats
     kurtosis: Floats
     complete: NDArray[np.bool_]
+    reports: Floats = field(default_factory=lambda: np.zeros((0, 3)))
 
     def __post_init__(self) -> None:
+        if not len(self.reports):
+            object.__setattr__(self, "reports", np.zeros((len(self.items), 3)))
         for name, type_ in (("round", np.int64), ("complete", np.bool_)):
             own_array(self, name, type_)
-        for name in ("count", "stddev", "kurtosis"):
+        for name in ("count", "stddev", "kurtosis", "reports"):
             own_array(self, name, np.float64)
         check_fields(self)
         arrays = (self.round, self.count, self.stddev, self.kurtosis, self.complete)
-        if any(each.shape != (len(self.items),) for each in arrays):
+        if any(len(each) != len(self.items) for each in (*arrays, self.reports)) or self.reports.shape[1:] != (3,):
             raise InputError("a table of items has one number of each kind for every item")
 
     def __len__(self) -> int:
         return len(self.items)
 
     def interval(self, confidence: float = 0.95) -> CountInterval:
-        """Where the exact number of reports lies, each with this probability."""
+        """Where the exact number of reports lies, each with this probability: by their exact law, where it is known."""
         margin = reach(confidence, self.kurtosis) * self.stddev
-        return CountInterval(self.count - margin, self.count + margin)
+        low, high = self.count - margin, self.count + margin
+        for people, keep, turn_on in np.unique(self.reports, axis=0).tolist():
+            if people:
+                own = np.flatnonzero((self.reports == (people, keep, turn_on)).all(axis=1))
+                low[own], high[own] = report_intervals((keep, turn_on), int(people), self.count[own], confidence)
+        return CountInterval(low, high)
 
     def at(self, places: Ints) -> "ItemCounts":
         """The items at these places."""
@@ -73,6 +83,7 @@ class ItemCounts(EqualByFields):
             self.stddev[places],
             self.kurtosis[places],
             self.complete[places],
+            self.reports[places],
         )
 
     def of_round(self, round_: int) -> "ItemCounts":
@@ -93,6 +104,7 @@ class ItemCounts(EqualByFields):
             np.concatenate([table.stddev for table in tables]),
             np.concatenate([table.kurtosis for table in tables]),
             np.concatenate([table.complete for table in tables]),
+            np.concatenate([table.reports for table in tables]),
         )
 
 
@@ -146,4 +158,5 @@ def counted_items(
         np.broadcast_to(answer.stddev, answer.sums.shape)[bins],
         np.full(len(bins), answer.kurtosis),
         np.broadcast_to(np.asarray(complete), len(bins)),
+        np.tile((answer.people, *answer.chances) if answer.chances and answer.people else (0, 0, 0), (len(bins), 1)),
     )

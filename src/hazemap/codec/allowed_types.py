@@ -75,7 +75,7 @@ RENAMED: Mapping[str, str] = {"outside": "nowhere", "value_encoding": "gauge", "
 
 YOUNGER: Mapping[str, frozenset[str]] = {
     "Adaptive": frozenset({"descent"}),
-    "Answer": frozenset({"skewness"}),
+    "Answer": frozenset({"skewness", "chances"}),
     "Campaign": frozenset({"local_epsilon"}),
     "Task": frozenset({"randomiser"}),
 }

@@ -72,21 +72,23 @@ def decimals(stddev: float) -> int:
     return max(0, 1 - math.floor(math.log10(stddev))) if 0 < stddev < math.inf else 0
 
 
-def estimate(cellmap: CellMap, weights: Floats, counted: str, confidence: float) -> Estimate:
+def estimate(cellmap: CellMap, weights: Floats, counted: str, confidence: float, asymmetry: float = 0.0) -> Estimate:
     """What the map says of Σ weights · cells, all of them whole or averages; weights is float64[cells].
+
+    `asymmetry` is what skewed noise adds to either margin of one cell (`report_intervals.asymmetry_margin`).
 
     Noise comes whole, so a margin is that of a whole number of people: ± 2.9 would be ± 2, which holds less often.
     """
     spread: Spread = cellmap.noise.of(weights)
     value = float(weights @ cellmap.unbiased)
     one = float(weights.max(initial=0.0)) or 1.0
-    margin = math.ceil(float(reach(confidence, spread.kurtosis)) * spread.stddev / one) * one
+    margin = math.ceil(float(reach(confidence, spread.kurtosis)) * spread.stddev / one + asymmetry) * one
     best = float(weights @ cellmap.values)
     return Estimate(value, spread.stddev, value - margin, value + margin, confidence, best, 0.0, counted)
 
 
 def estimate_cut(
-    cellmap: CellMap, parts: Floats, clumping: Overdispersion, counted: str, confidence: float
+    cellmap: CellMap, parts: Floats, clumping: Overdispersion, counted: str, confidence: float, asymmetry: float = 0.0
 ) -> Estimate:
     """The same of cells of which only parts are inside, as guessed: float64[cells], some between 0 and 1.
 
@@ -101,7 +103,8 @@ def estimate_cut(
     many = held(people, cellmap.unbiased[cut], cellmap.stddev[cut])
     whole = float(likely[parts >= 1].sum()), float(likely[parts <= 0].sum())
     doubt = placed(parts[cut], many, clumping.at(many), spread, confidence, whole, cellmap.stddev[cut])
-    low, high = float(math.floor(value + doubt.low)), float(math.ceil(value + doubt.high))
+    low = float(math.floor(value + doubt.low - asymmetry))
+    high = float(math.ceil(value + doubt.high + asymmetry))
     stddev = math.hypot(spread.stddev, doubt.stddev)
     return Estimate(value, stddev, low, high, confidence, best, float(people.sum()), counted, doubt.stddev)
 
@@ -119,12 +122,14 @@ def after_choosing(confidence: float, chosen: int, among: int) -> float:
     return min(1 - (1 - confidence) * chosen / among, 1 - 1e-12) if chosen < among else confidence
 
 
-def bounds(unbiased: Floats, stddev: Floats, kurtosis: float, confidence: float = 0.95) -> tuple[Floats, Floats]:
+def bounds(
+    unbiased: Floats, stddev: Floats, kurtosis: float, confidence: float = 0.95, asymmetry: float = 0.0
+) -> tuple[Floats, Floats]:
     """The interval of each cell on its own, of a whole number of people to either side; float64[cells] twice.
 
-    `kurtosis` is the largest of any cell.
+    `kurtosis` is the largest of any cell, and so is `asymmetry`, what skewed noise adds to a margin.
     """
-    margin = np.ceil(reach(confidence, kurtosis, at_most=True) * stddev)
+    margin = np.ceil(reach(confidence, kurtosis, at_most=True) * stddev + asymmetry)
     return np.subtract(unbiased, margin), np.add(unbiased, margin)
 
 

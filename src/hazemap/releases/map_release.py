@@ -16,6 +16,7 @@ from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.empirical_bayes import BY_AREA
 from hazemap.estimate.overdispersion import Overdispersion
+from hazemap.estimate.report_intervals import asymmetry_margin
 from hazemap.estimate.smooth_disaggregation import EvenDisaggregation, finer
 from hazemap.privacy.statement import Statement
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
@@ -85,7 +86,7 @@ class Release(BaseRelease, contents=MapContents):
     def _asked(self, region: Region, shares: Floats, confidence: float, outside: bool = False) -> Estimate:
         """How many are inside a region, or outside, of which the shares of the cells' areas are inside."""
         if not ((shares > 0) & (shares < 1)).any():
-            return estimate(self.map, 1 - shares if outside else shares, self.counted, confidence)
+            return self._estimate(1 - shares if outside else shares, self.counted, confidence)
         parts, best = shares, float(shares @ self.map.values)
         noise = self._finer.noise
         if isinstance(noise, EvenDisaggregation):
@@ -97,12 +98,20 @@ class Release(BaseRelease, contents=MapContents):
             parts = np.where((shares > 0) & (shares < 1), BY_AREA * shares + (1 - BY_AREA) * guess.clip(0, 1), shares)
         if outside:
             parts, best = 1 - parts, float(self.map.values.sum()) - best
-        found = estimate_cut(self.map, parts, self.clumping, self.counted, confidence)
+        found = estimate_cut(self.map, parts, self.clumping, self.counted, confidence, self._asymmetry(confidence))
         return replace(found, best=best)
+
+    def _estimate(self, weights: Floats, counted: str, confidence: float) -> Estimate:
+        return estimate(self.map, weights, counted, confidence, self._asymmetry(confidence))
+
+    def _asymmetry(self, confidence: float) -> float:
+        """What skewed noise adds to the margin of a cell: the most of any answer, as cells only average them."""
+        laws = {exchange.answer.chances for exchange in self.transcript}
+        return max((asymmetry_margin(law, confidence) for law in laws if law is not None), default=0.0)
 
     def total(self, confidence: float = 0.95) -> Estimate:
         """How many are in all places."""
-        return estimate(self.map, self.map.places.astype(float), self.counted, confidence)
+        return self._estimate(self.map.places.astype(float), self.counted, confidence)
 
     @property
     def caution(self) -> str | None:
@@ -123,14 +132,14 @@ class Release(BaseRelease, contents=MapContents):
         """`nowhere`, as sure as asked for."""
         if self.map.places.all():
             return None
-        return estimate(self.map, (~self.map.places).astype(float), self.counted, confidence)
+        return self._estimate((~self.map.places).astype(float), self.counted, confidence)
 
     def density(self, lon: float, lat: float, confidence: float = 0.95) -> Estimate:
         """How many per square kilometre in the cell around a point in degrees."""
         position = self.cell_at(lon, lat)
         one = np.zeros(self.cells.size)
         one[position] = 1 / self.ground.km2[position]
-        return estimate(self.map, one, f"{self.counted} per km²", confidence)
+        return self._estimate(one, f"{self.counted} per km²", confidence)
 
     def top(self, k: int, by: Literal["count", "density"] = "count", confidence: float = 0.95) -> "GeoDataFrame":
         """The k cells with the largest best guess, by count or per square kilometre, as rows of the table.
@@ -178,7 +187,7 @@ class Release(BaseRelease, contents=MapContents):
         positions = self.ground.places if positions is None else positions
         cellmap, leaves, km2 = self.map, self.map.cells, self.ground.km2[positions]
         values, unbiased, stddev = (each[positions] for each in (cellmap.values, cellmap.unbiased, cellmap.stddev))
-        low, high = bounds(unbiased, stddev, self.kurtosis, confidence)
+        low, high = bounds(unbiased, stddev, self.kurtosis, confidence, self._asymmetry(confidence))
         return {
             name_column(leaves.tree): np.array(leaves.tree.names(leaves.cells[positions]), dtype=object),
             "level": leaves.levels[positions].astype(np.int16),

@@ -15,6 +15,7 @@ from hazemap import codec
 from hazemap.atomic_write import whole, write_whole
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.confidence_margins import reach
+from hazemap.estimate.report_intervals import report_intervals
 from hazemap.noisy_queries import Answer
 from hazemap.privacy.statement import Statement
 from hazemap.recipes.recipe import KNOWN as OF_RECIPES
@@ -51,11 +52,18 @@ class RoundAnswer:
 
 
 def counts_of(answer: Answer, confidence: float) -> dict[str, NDArray[np.float64]]:
-    """Count, standard error and the ends of the interval of each bin, float64[bins]."""
+    """Count, standard error and the ends of the interval of each bin, float64[bins].
+
+    Where the law of the reports is known exactly, the interval is that of `report_intervals`.
+    """
     counts = answer.sums.astype(np.float64)
     stddev = np.broadcast_to(answer.stddev, counts.shape).astype(np.float64)
-    margin = reach(confidence, answer.kurtosis) * stddev
-    return dict(zip(NUMBERS, (counts, stddev, counts - margin, counts + margin), strict=True))
+    if answer.chances is not None and answer.people:
+        low, high = report_intervals(answer.chances, answer.people, counts, confidence)
+    else:
+        margin = reach(confidence, answer.kurtosis) * stddev
+        low, high = counts - margin, counts + margin
+    return dict(zip(NUMBERS, (counts, stddev, low, high), strict=True))
 
 
 def column_of(feature: str) -> str:

@@ -96,7 +96,7 @@ def debiased(law: Randomiser, sums: Ints, people: int, stream: Stream) -> Answer
     variance = law.variance(people, numbers) + _ROUNDING
     constant = variance[:1] if len(variance) and (variance == variance[0]).all() else variance
     whole = np.clip(np.floor(numbers + luck), -MOST, MOST).astype(np.int64)
-    return Answer(whole, np.sqrt(constant), law.kurtosis(people), people, law.skewness(people))
+    return Answer(whole, np.sqrt(constant), law.kurtosis(people), people, law.skewness(people), law.chances)
 
 
 def stddev_of(law: Randomiser, people: int, size: int) -> float:
