@@ -69,7 +69,7 @@ def test_published_configurations_are_written_and_read_byte_for_byte():
         lambda: MultihotConfiguration(4, 1, 5),
         lambda: MultihotConfiguration(4, 8, 4),
         lambda: Poplar1Configuration(0),
-        lambda: Poplar1Configuration(257),
+        lambda: Poplar1Configuration(65),
     ],
 )
 def test_parameters_that_cannot_be_are_refused(wrong):

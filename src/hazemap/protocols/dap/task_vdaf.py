@@ -1,6 +1,5 @@
 """The VDAF that a task's configuration names, in the version that its draft of DAP speaks."""
 
-from hazemap.errors import InputError
 from hazemap.protocols.dap.task import Task
 from hazemap.protocols.dap.vdaf_configuration import (
     CountConfiguration,
@@ -10,6 +9,7 @@ from hazemap.protocols.dap.vdaf_configuration import (
     SumConfiguration,
     SumVecConfiguration,
 )
+from hazemap.protocols.vdaf.poplar1 import Poplar1
 from hazemap.protocols.vdaf.prio3 import (
     prio3_count,
     prio3_histogram,
@@ -45,4 +45,4 @@ def vdaf_of(task: Task) -> Vdaf:
         case MultihotConfiguration(length, chunk, weight):
             return prio3_multihot_count_vec(length, weight, chunk, version=version)
         case Poplar1Configuration(bits):
-            raise InputError(f"prefixes of strings of {bits} bits cannot be counted yet")
+            return Poplar1(bits)

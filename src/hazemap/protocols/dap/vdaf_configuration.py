@@ -9,13 +9,12 @@ from typing import Annotated, ClassVar, Final, Self
 from hazemap.errors import CodecError, InputError
 from hazemap.field_types import check_fields
 from hazemap.protocols.tls_encoding import Structure, number
+from hazemap.protocols.vdaf.idpf import MOST_BITS
 
 FIELD64: Final = 2**64 - 2**32 + 1
 """The modulus of the smallest field: of Count, of Sum, and of the inner levels of Poplar1."""
 MOST_ELEMENTS: Final = 1 << 22
 """Field elements of one measurement, at most: 64 MiB a share."""
-MOST_BITS: Final = 256
-"""Bits of a string, at most, of which Poplar1 counts prefixes."""
 
 
 class _Configuration(Structure):
