@@ -97,8 +97,27 @@ def element(x: Words, i: int) -> Element:  # pragma: no cover - compiled
 
 
 @compiled
+def store(value: Element, x: Words, i: int) -> None:  # pragma: no cover - compiled
+    """Write a row of four words."""
+    x[i, 0], x[i, 1], x[i, 2], x[i, 3] = value
+
+
+@compiled
+def negative255(x: Element) -> Element:  # pragma: no cover - compiled
+    """Zero minus an element that is below the modulus."""
+    if not x[0] | x[1] | x[2] | x[3]:
+        return x
+    y0 = _LEAST - x[0]
+    b0 = np.uint64(x[0] > _LEAST)
+    y1 = _ALL - x[1] - b0
+    b1 = np.uint64(x[1] > _ALL - b0)
+    y2 = _ALL - x[2] - b1
+    b2 = np.uint64(x[2] > _ALL - b1)
+    return y0, y1, y2, _TOP - x[3] - b2
+
+
+@compiled
 def add_into255(total: Words, more: Words) -> None:  # pragma: no cover - compiled
     """Add a vector to another, in place: arrays uint64[n, 4]."""
     for i in range(total.shape[0]):
-        x = canonical255(sum255(element(total, i), element(more, i)))
-        total[i, 0], total[i, 1], total[i, 2], total[i, 3] = x
+        store(canonical255(sum255(element(total, i), element(more, i))), total, i)

@@ -8,7 +8,7 @@ import numpy as np
 
 from hazemap.arrays import Bytes, Ints, Words
 from hazemap.jit import compiled
-from hazemap.protocols.vdaf.field255_loops import below_modulus, canonical255, element, sum255
+from hazemap.protocols.vdaf.field255_loops import below_modulus, canonical255, element, store, sum255
 from hazemap.protocols.vdaf.keccak_permutation import STATES, permute_eight
 from hazemap.protocols.vdaf.turboshake128_loops import LANES
 
@@ -86,5 +86,5 @@ def add_correction(state: Words, control: np.uint64, corrections: Words, value: 
         if found < 2 and below_modulus(x):
             w = element(corrections, found)
             y = canonical255(sum255(x, (w[0] & mask, w[1] & mask, w[2] & mask, w[3] & mask)))
-            value[found, 0], value[found, 1], value[found, 2], value[found, 3] = y
+            store(y, value, found)
             found += 1

@@ -6,7 +6,6 @@ from itertools import pairwise
 import numpy as np
 
 from hazemap.arrays import Bytes, Words
-from hazemap.protocols.vdaf import field255
 from hazemap.protocols.vdaf.idpf import CONVERT, EXTEND
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
 from hazemap.protocols.vdaf.poplar1_shares import DecodedReports
@@ -151,11 +150,7 @@ class Poplar1Evaluator:
         )
         random = np.empty((count, size, 4), dtype=np.uint64)
         turboshake128_loops.elements255(self._verify_messages(parameter.level, reports.nonces[some]), random)
-        sums = np.empty((count, 3, 4), dtype=np.uint64)
-        poplar1_sketch.sketches255(values, random, sums)
-        negative = self.agg_id == 1
-        shares.sketches[some] = field255.add(shares.sketches[some], field255.negative(sums) if negative else sums)
-        shares.data[some] = field255.negative(values[:, 0]) if negative else values[:, 0]
+        poplar1_sketch.finish255(values, self.agg_id == 1, random, shares.data[some], shares.sketches[some])
 
     def _walk(
         self, reports: DecodedReports, nodes: TreeNodes, tree: PrefixTree, some: slice, drawn: Words

@@ -12,7 +12,7 @@ import numpy as np
 from hazemap.arrays import Bytes, Words
 from hazemap.jit import compiled
 from hazemap.protocols.vdaf.field64_loops import negative64, reduced64, sum64
-from hazemap.protocols.vdaf.field255_loops import canonical255, element, product255, sum255
+from hazemap.protocols.vdaf.field255_loops import Element, canonical255, element, negative255, product255, store, sum255
 from hazemap.protocols.vdaf.wide_multiplication import multiply_add
 
 _multiply_add: Any = multiply_add
@@ -64,23 +64,31 @@ def sketch64(data: Words, auth: Words, random: Words, sums: Words) -> None:  # p
 
 
 @compiled
-def sketch255(data: Words, auth: Words, random: Words, sums: Words) -> None:  # pragma: no cover - compiled
-    """Add up the sketch of one report in Field255: arrays of four words an element; `sums[3, 4]`."""
+def finish255(
+    values: Words, negative: bool, random: Words, data: Words, sums: Words
+) -> None:  # pragma: no cover - compiled
+    """For each report, keep the data of `values[report, which, leaf, 4]`, and add the sketch to `sums[report, 3, 4]`.
+
+    The sketch of shares that are to be negated is that of the shares, negated.
+    """
     zero = (_ZERO, _ZERO, _ZERO, _ZERO)
-    z0, z1, z2 = zero, zero, zero
-    for i in range(data.shape[0]):
-        r = element(random, i)
-        once = product255(element(data, i), r)
-        z0 = sum255(z0, once)
-        z1 = sum255(z1, product255(once, r))
-        z2 = sum255(z2, product255(element(auth, i), r))
-    sums[0, 0], sums[0, 1], sums[0, 2], sums[0, 3] = canonical255(z0)
-    sums[1, 0], sums[1, 1], sums[1, 2], sums[1, 3] = canonical255(z1)
-    sums[2, 0], sums[2, 1], sums[2, 2], sums[2, 3] = canonical255(z2)
+    for report in range(values.shape[0]):
+        z0, z1, z2 = zero, zero, zero
+        for leaf in range(values.shape[2]):
+            r = element(random[report], leaf)
+            x = element(values[report, 0], leaf)
+            once = product255(x, r)
+            z0 = sum255(z0, once)
+            z1 = sum255(z1, product255(once, r))
+            z2 = sum255(z2, product255(element(values[report, 1], leaf), r))
+            store(negative255(x) if negative else x, data[report], leaf)
+        add_to(z0, negative, sums[report], 0)
+        add_to(z1, negative, sums[report], 1)
+        add_to(z2, negative, sums[report], 2)
 
 
 @compiled
-def sketches255(values: Words, random: Words, sums: Words) -> None:  # pragma: no cover - compiled
-    """The sketch of each report in Field255, of `values[report, which, leaf, 4]`: data, then authenticators."""
-    for report in range(values.shape[0]):
-        sketch255(values[report, 0], values[report, 1], random[report], sums[report])
+def add_to(z: Element, negative: bool, sums: Words, row: int) -> None:  # pragma: no cover - compiled
+    """Add a sum, or take it away."""
+    x = canonical255(z)
+    store(canonical255(sum255(element(sums, row), negative255(x) if negative else x)), sums, row)
