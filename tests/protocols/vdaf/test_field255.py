@@ -1,8 +1,13 @@
-"""Arithmetic modulo 2^255 - 19 on arrays of words, against whole numbers."""
+"""Arithmetic modulo 2^255 - 19 and 2^64 - 2^32 + 1, on arrays and in loops, against whole numbers."""
 
 import random
 
+import numpy as np
+
+from hazemap.jit import compiled
 from hazemap.protocols.vdaf import field255
+from hazemap.protocols.vdaf.field64_loops import negative64, reduced64, sum64
+from hazemap.protocols.vdaf.field255_loops import canonical255, element, negative255, product255, store, sum255
 
 EDGES = [0, 1, 18, 19, 2**64 - 1, 2**64, 2**128 - 1, 2**192, field255.MODULUS - 1, field255.MODULUS - 19, 2**254]
 
@@ -22,3 +27,41 @@ def test_an_element_is_below_the_modulus():
     numbers = [*EDGES, field255.MODULUS, field255.MODULUS + 1, 2**255 - 1, 2**255, 2**256 - 1, 2**255 + 5]
     below = field255.below_modulus(field255.from_ints(numbers))
     assert below.tolist() == [x < field255.MODULUS for x in numbers]
+
+
+@compiled
+def combine(left, right, results):
+    """Products, sums and negatives of rows."""
+    for i in range(left.shape[0]):
+        x, y = element(left, i), element(right, i)
+        store(canonical255(product255(x, y)), results[0], i)
+        store(canonical255(sum255(x, y)), results[1], i)
+        store(negative255(canonical255(x)), results[2], i)
+
+
+def test_loops_multiply_add_and_negate_as_whole_numbers_do():
+    """Also numbers from the modulus to 2^255, which sums and products may be."""
+    p = field255.MODULUS
+    draw = random.Random(2)
+    numbers = [*EDGES, p, p + 1, 2**255 - 1, (2**255 - 1) // 3, 37, 38, *(draw.randrange(p) for _ in range(20))]
+    a = [x for x in numbers for _ in numbers]
+    b = [y for _ in numbers for y in numbers]
+    left, right = field255.from_ints(a), field255.from_ints(b)
+    results = np.empty((3, len(a), 4), dtype=np.uint64)
+    combine(left, right, results)
+    assert field255.to_ints(results[0]) == [x * y % p for x, y in zip(a, b, strict=True)]
+    assert field255.to_ints(results[1]) == [(x + y) % p for x, y in zip(a, b, strict=True)]
+    assert field255.to_ints(results[2]) == [-x % p for x in a]
+
+
+def test_words_of_field64_are_reduced_as_whole_numbers_are():
+    p = 2**64 - 2**32 + 1
+    edges = [0, 1, 2**32 - 1, 2**32, 2**32 + 1, p - 1, p, 2**64 - 1, 2**64 - 2**32, 2**63]
+    words = np.array(edges, dtype=np.uint64)
+    for low, a in zip(words, edges, strict=True):
+        for high, b in zip(words, edges, strict=True):
+            assert int(reduced64(low, high)) == (a + (b << 64)) % p
+            if max(a, b) < p:
+                assert int(sum64(low, high)) == (a + b) % p
+        if a < p:
+            assert int(negative64(low)) == -a % p

@@ -214,12 +214,12 @@ class Poplar1(Vdaf):
     def decode_state(self, agg_param: bytes, data: bytes) -> SketchState:
         """What `encode_state` wrote; `CodecError` for anything else."""
         parameter = self._parameter(agg_param)
-        _, size = self._idpf.field(parameter.level)
+        modulus, size = self._idpf.field(parameter.level)
         first = data[:1] < b"\2"
         at = 1 + 2 * size * first
-        if not data or data[0] > 3 or len(data) < at:
-            raise CodecError("a state of Poplar1 that no version of hazemap wrote")
         a, b = (int.from_bytes(data[start : start + size], "little") for start in (1, 1 + size))
+        if not data or data[0] > 3 or len(data) < at or (first and max(a, b) >= modulus):
+            raise CodecError("a state of Poplar1 that no version of hazemap wrote")
         share = self.decode_agg_share(agg_param, data[at:])
         return SketchState(data[0] & 1, parameter.level, (a, b) if first else None, share)
 
