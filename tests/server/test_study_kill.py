@@ -31,10 +31,10 @@ from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.privacy.ledger import Ledger
 from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.recipe import Recipe
+from hazemap.recipes.recipe_log_format import checked
 from hazemap.recipes.signed_policy import SignedPolicy
 from hazemap.server.audit_log import checked as audited
 from hazemap.server.campaign_spec import Deadlines
-from hazemap.server.recipe_log import checked
 from hazemap.server.study_spec import StudySpec
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.recipe_terms import randomiser_of

@@ -52,7 +52,7 @@ def have_paid(store: CampaignStore, study: str, round_: int) -> set[bytes]:
     }
 
 
-def forgotten(study: str, now: datetime | None = None) -> Write:
+def forgotten(study: str = "", now: datetime | None = None) -> Write:
     """Forget the messages of rounds that failed: of this study, which asks something else, and all that are too old."""
     return Write(_TOO_OLD, (instant((now or datetime.now(UTC)) - RESUMABLE), study))
 

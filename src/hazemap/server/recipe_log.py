@@ -5,6 +5,8 @@ was sent, and the session in which it answers is bound to the task's digest, whi
 recipe on a device and not in the log, or two logs that differ, has caught the server.
 """
 
+import re
+
 from hazemap.errors import InputError
 from hazemap.recipes.policy_document import digest as policy_digest
 from hazemap.recipes.recipe import Recipe
@@ -16,6 +18,7 @@ from hazemap.server.study_spec import StudySpec
 from hazemap.service.store import Write, instant
 from hazemap.trust.device_tasks import Task
 
+DIGEST = re.compile(r"[0-9a-f]{64}")
 _RECIPE = "SELECT text FROM recipes WHERE digest = ?"
 _POLICY = "SELECT text FROM policies WHERE digest = ?"
 KEEP = "INSERT INTO recipes (digest, text) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING"
@@ -57,7 +60,7 @@ class RecipeLog:
 
     def text(self, digest: str) -> str:
         """What has this digest: a recipe in the codec's JSON, or a signed policy. `InputError` where nothing has."""
-        for sql in (_RECIPE, _POLICY):
+        for sql in (_RECIPE, _POLICY) if DIGEST.fullmatch(digest) else ():
             for (text,) in self._store.read(sql, digest):
                 return str(text)
-        raise InputError(f"no recipe and no policy has the digest {digest:.70}: GET /v1/recipes lists them all")
+        raise InputError(f"no recipe and no policy has the digest {digest!r:.70}: GET /v1/recipes lists them all")

@@ -12,7 +12,7 @@ from os import urandom
 from typing import Any, NamedTuple
 
 from hazemap.codec import dumps
-from hazemap.errors import BudgetExceeded, InputError
+from hazemap.errors import BudgetExceeded, HazemapError, InputError, StoreError
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.recipes.policy import ShippedPolicy
@@ -29,8 +29,9 @@ from hazemap.server.polling_interval import Pace
 from hazemap.server.recipe_log import KEEP, RecipeLog
 from hazemap.server.roles import Principal, Role
 from hazemap.server.shard import Seating
-from hazemap.server.study_spec import StudySpec, recipe_from, study_from
-from hazemap.server.study_worker import RoundWorker
+from hazemap.server.study_account import NOTHING, Left, least, paid_of_analysis
+from hazemap.server.study_spec import NAME, StudySpec, recipe_from, study_from
+from hazemap.server.study_worker import RoundWorker, failed
 from hazemap.service.store import Write, instant
 from hazemap.trust.cohort_assumptions import Sampling
 
@@ -53,7 +54,6 @@ _POLICIES = "SELECT text FROM policies ORDER BY version"
 _KEEP_POLICY = "INSERT INTO policies (version, digest, text) VALUES (?, ?, ?)"
 _COLUMNS = "round, recipe, epsilon, delta, state, reason, created, ended"
 _ROUNDS = f"SELECT {_COLUMNS} FROM study_rounds WHERE study = ? ORDER BY round"  # noqa: S608 - columns of ours
-_OF_ANALYSIS = "SELECT epsilon, delta FROM study_rounds WHERE analysis = ? AND state <> 'refused' AND created > ?"
 _RUNNING = "SELECT study, round, recipe FROM study_rounds WHERE state = 'running' ORDER BY created"
 _STOP = "UPDATE campaigns SET ended = ?, reason = ? WHERE name = ? AND state = 'study' AND ended IS NULL"
 _SPENT = "UPDATE campaign_owners SET epsilon = ? WHERE campaign = ?"
@@ -73,14 +73,6 @@ class UnknownStudy(InputError):
 
 class StudyTaken(InputError):
     """A study that is being asked already, or a name that is taken."""
-
-
-class Left(NamedTuple):
-    """What may still be spent: by a study, or on its analysis by all studies together, whichever is less."""
-
-    epsilon: Fraction
-    delta: Fraction
-    reports: int
 
 
 class StoredStudy(NamedTuple):
@@ -143,10 +135,20 @@ class Studies:
         return len(self._running)
 
     async def start(self) -> None:
-        """Go on with every round that was running."""
+        """Go on with every round that was running; one that this version of hazemap cannot ask has failed.
+
+        Messages of rounds that failed long ago are forgotten.
+        """
         for name, round_, digest in self._house.store.read(_RUNNING):
             log.info("%s goes on with round %d", name, round_)
-            self._run(self.study(name), recipe_from(self.log.text(digest)), round_)
+            try:
+                self._run(self.study(name), recipe_from(self.log.text(digest)), round_)
+            except StoreError:
+                raise
+            except HazemapError as error:  # nobody is kept from the other rounds by it
+                log.error("%s, round %d cannot go on: %s", name, round_, error)
+                await self._house.store.write(*failed(name, round_, f"this hazemap cannot go on with it: {error}"))
+        await self._house.store.write(forgotten())
 
     async def stop(self) -> None:
         """Leave everything as it is stored."""
@@ -192,11 +194,13 @@ class Studies:
                     return each.round
             if study.stopped is not None:
                 raise StudyTaken(f"the study {name!r} was {study.reason} on {study.stopped}: it asks nothing more")
+            if stuck := self.stuck(name):
+                raise StudyTaken(f"the study {name!r} waits for the server to be started again: {stuck}")
             if name in self._running:
                 raise StudyTaken(f"the study {name!r} is being asked: wait until its round {told[-1].round} has ended")
-            failed = [each.round for each in told if each.recipe == recipe.digest and each.state == "failed"]
-            if failed and await self._resumed(study, recipe, failed[-1]):
-                return failed[-1]
+            lost = [each for each in told if each.recipe == recipe.digest and each.state == "failed"]
+            if lost and await self._resumed(study, recipe, lost[-1]):
+                return lost[-1].round
             round_ = len(told) + 1
             task = await asyncio.to_thread(self._can_ask, spec, recipe, round_)
             where, price = (name, round_, spec.analysis), (str(recipe.epsilon), str(recipe.delta))
@@ -210,18 +214,24 @@ class Studies:
             self._run(study, recipe, round_)
             return round_
 
-    async def _resumed(self, study: StoredStudy, recipe: Recipe, round_: int) -> bool:
-        """Go on with a round that failed, if there are people who can answer it and have not paid for it."""
-        spec, store = study.spec, self._house.store
+    async def _resumed(self, study: StoredStudy, recipe: Recipe, lost: StudyRound) -> bool:
+        """Go on with a round that failed, if there are people who can answer it and have not paid for it.
+
+        Not once its price no longer counts against the analysis in the policy's period: devices count from when they
+        answer.
+        """
+        spec, store, round_ = study.spec, self._house.store, lost.round
         await asyncio.to_thread(self._judged, spec, recipe)
-        failed = await asyncio.to_thread(FailedRound.read, store, spec.name, round_)
+        if lost.created <= await asyncio.to_thread(self._period):
+            return False
+        sessions = await asyncio.to_thread(FailedRound.read, store, spec.name, round_)
         paid = await asyncio.to_thread(have_paid, store, spec.name, round_)
         others = {device.identity for device in self._house.enrolled} - paid
         same = spec.cohort.sampling is Sampling.ONE and round_ > 1  # then there are no others
-        if paid and not failed.sessions and (same or len(others) < spec.cohort.people):
+        if paid and not sessions.sessions and (same or len(others) < spec.cohort.people):
             return False
-        await store.write(*failed.resumed())
-        log.info("%s goes on with round %d, which failed, in %d sessions", spec.name, round_, len(failed.sessions))
+        await store.write(*sessions.resumed())
+        log.info("%s goes on with round %d, which failed, in %d sessions", spec.name, round_, len(sessions.sessions))
         self._run(study, recipe, round_)
         return True
 
@@ -263,7 +273,7 @@ class Studies:
 
     def study(self, name: str) -> StoredStudy:
         """A study; `UnknownStudy` where there is none."""
-        for text, *rest in self._house.store.read(_STUDY, name):
+        for text, *rest in self._house.store.read(_STUDY, name) if NAME.fullmatch(name) else ():
             return StoredStudy(study_from(text), *rest)
         raise UnknownStudy(f"the server knows no study {name!r:.70}")
 
@@ -280,19 +290,16 @@ class Studies:
         Nothing, once it is stopped.
         """
         if self.study(spec.name).stopped is not None:
-            return Left(Fraction(0), Fraction(0), 0)
+            return NOTHING
         policy = self._policy()
         budget = policy.analysis(spec.analysis)
         if budget is None:
-            return Left(Fraction(0), Fraction(0), 0)
+            return NOTHING
         own = [(each.epsilon, each.delta) for each in self.rounds(spec.name) if each.state != "refused"]
-        since = instant(datetime.now(UTC) - timedelta(days=min(policy.days, 36_500)))
-        rows = self._house.store.read(_OF_ANALYSIS, spec.analysis, since)
-        every = [(Fraction(epsilon), Fraction(delta)) for epsilon, delta in rows]
-        both = _less(Left(spec.epsilon, spec.delta, spec.reports), own)
-        analysis = _less(Left(budget.epsilon, budget.delta, budget.reports), every)
-        return Left(
-            min(both.epsilon, analysis.epsilon), min(both.delta, analysis.delta), min(both.reports, analysis.reports)
+        every = paid_of_analysis(self._house.store, spec.analysis, self._period())
+        return least(
+            Left(spec.epsilon, spec.delta, spec.reports).after(own),
+            Left(budget.epsilon, budget.delta, budget.reports).after(every),
         )
 
     def _can_begin(self, spec: StudySpec, who: Principal) -> None:
@@ -352,6 +359,16 @@ class Studies:
             )
         return held[-1].policy
 
+    def _period(self) -> str:
+        """When the policy's period began."""
+        return instant(datetime.now(UTC) - timedelta(days=min(self._policy().days, 36_500)))
+
+    def stuck(self, name: str) -> str | None:
+        """Why a round does not get on until the server is started again; None where none is stuck."""
+        running = self._running.get(name)
+        error = running and running.task.done() and not running.task.cancelled() and running.task.exception()
+        return str(error) if error else None
+
     def _run(self, study: StoredStudy, recipe: Recipe, round_: int) -> None:
         house, spec = self._house, study.spec
         task = spec.task(recipe, round_)
@@ -370,12 +387,3 @@ class Studies:
         with suppress(KeyError):
             del self._running[name]
         self._house.metrics.study_rounds[worker.state] += 1
-
-
-def _less(budget: Left, paid: list[tuple[Fraction, Fraction]]) -> Left:
-    """What is left of a budget; never below 0."""
-    return Left(
-        max(Fraction(0), budget.epsilon - sum((epsilon for epsilon, _ in paid), Fraction(0))),
-        max(Fraction(0), budget.delta - sum((delta for _, delta in paid), Fraction(0))),
-        max(0, budget.reports - len(paid)),
-    )

@@ -28,7 +28,7 @@ def study_status(studies: Studies, store: CampaignStore, name: str) -> dict[str,
         "left": {"epsilon": str(left.epsilon), "delta": str(left.delta), "reports": left.reports},
         "people": spec.cohort.people,
         "assumptions": list(spec.cohort.assumptions_of_reports),
-        "rounds": [{**_row(each), **shards.get(each.round, {})} for each in studies.rounds(name)],
+        "rounds": [{**_row(studies, name, each), **shards.get(each.round, {})} for each in studies.rounds(name)],
     }
 
 
@@ -41,7 +41,7 @@ def round_answer(studies: Studies, store: CampaignStore, name: str, round_: int)
     answers = [str(answer) for (answer,) in store.read(_ANSWER, name, round_)]
     shards = shards_of_rounds(store, name).get(round_, {})
     answer = answers[0] if answers and found[0].state == "done" else None
-    return {**_row(found[0]), **shards, "text": studies.log.text(found[0].recipe), "answer": answer}
+    return {**_row(studies, name, found[0]), **shards, "text": studies.log.text(found[0].recipe), "answer": answer}
 
 
 def study_release(studies: Studies, store: CampaignStore, name: str, round_: int | None) -> dict[str, Any]:
@@ -74,5 +74,8 @@ def number_of(text: str) -> int:
     return int(text)
 
 
-def _row(each: StudyRound) -> dict[str, Any]:
-    return {**each._asdict(), "epsilon": str(each.epsilon), "delta": str(each.delta)}
+def _row(studies: Studies, name: str, each: StudyRound) -> dict[str, Any]:
+    """A round; one that runs, and does not get on, says why."""
+    stuck = studies.stuck(name) if each.state == "running" else None
+    reason = f"waits for the server to be started again: {stuck}" if stuck else each.reason
+    return {**each._asdict(), "reason": reason, "epsilon": str(each.epsilon), "delta": str(each.delta)}

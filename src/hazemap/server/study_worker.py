@@ -32,6 +32,12 @@ _FORGET_OPEN = (
 )
 
 
+def failed(study: str, round_: int, reason: str) -> tuple[Write, ...]:
+    """The statements that end a round which cannot go on."""
+    where = study, round_
+    return Write(_END, ("failed", reason, instant(), *where)), Write(_FORGET, where), Write(_LOST, where)
+
+
 @dataclass
 class RoundWorker:
     """Runs one round to its end, and from wherever it was when the server stopped.
@@ -66,9 +72,9 @@ class RoundWorker:
 
     async def end(self, state: str, reason: str) -> None:
         """Note what became of it, and forget its messages: of a round that failed, those it cannot go on with."""
-        where = self.task.campaign, self.task.round
-        self.state, ended = state, Write(_END, (state, reason, instant(), *where))
-        await self.store.write(ended, Write(_FORGET_OPEN if state == "failed" else _FORGET, where), Write(_LOST, where))
+        self.state, where = state, (self.task.campaign, self.task.round)
+        forget = Write(_FORGET_OPEN if state == "failed" else _FORGET, where)
+        await self.store.write(Write(_END, (state, reason, instant(), *where)), forget, Write(_LOST, where))
         log.info("%s, round %d: %s %s", *where, state, reason)
 
     async def _asked(self) -> None:

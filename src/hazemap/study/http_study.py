@@ -79,6 +79,8 @@ class HttpStudy:
         until = time.monotonic() + self.wait
         while (found := self.round(round_))["state"] == "running":
             self.tell(found)
+            if found["reason"]:
+                raise HazemapError(f"round {round_} of {self.name} {found['reason']}; then ask the same recipe again")
             if time.monotonic() > until:
                 raise HazemapError(
                     f"round {round_} of {self.name} still runs after {self.wait:g} s: ask the same recipe again later, "
