@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import ipaddress
 import ssl
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -195,6 +195,37 @@ def test_an_answer_that_does_not_come_is_waited_for_only_so_long(kind, monkeypat
         monkeypatch.setattr(module, "PATIENCE", 0.1)
     with pytest.raises(Unreachable):
         asked(kind, [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"], GET)
+
+
+SLOW = {
+    "a letter now and then": [b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n", *[b"x"] * 200],
+    "a promise of an answer now and then": [b"HTTP/1.1 102 Processing\r\n\r\n"] * 200,
+}
+
+
+@pytest.mark.parametrize("what", SLOW)
+def test_an_answer_that_comes_slower_than_it_ends_is_given_up(kind, monkeypatch, what):
+    """Each part was in time, so a device waited for years, and kept the turns of all others in its process."""
+    monkeypatch.setattr(http_transports, "LONGEST", 0.3)
+    monkeypatch.setattr(lean, "PATIENCE", 0.3)
+
+    async def ask():
+        async def drip(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            with suppress(ConnectionError):
+                for part in SLOW[what]:
+                    writer.write(part)
+                    await writer.drain()
+                    await asyncio.sleep(0.05)
+            writer.close()
+
+        server = await asyncio.start_server(drip, "127.0.0.1", 0)
+        async with kind.to(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as http_transport:
+            with pytest.raises(Unreachable):
+                await http_transport.send(*GET)
+        server.close()
+
+    asyncio.run(asyncio.wait_for(ask(), 5))
 
 
 def test_nobody_gets_the_answer_of_a_request_that_was_given_up():

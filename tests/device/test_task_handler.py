@@ -482,6 +482,6 @@ def test_the_parts_of_a_stack_are_bounded_one_by_one(monkeypatch):
 def test_a_message_that_nobody_thought_of_is_refused_and_stops_no_device(store, monkeypatch):
     settle(store, 20)
     room = Room(store, task())
-    monkeypatch.setattr("hazemap.device.task_handler._judged", lambda *_: 1 / 0)
+    monkeypatch.setattr("hazemap.device.server_task.ReadTask.refusal", lambda *_: 1 / 0)
     step = room.answering(0).answer(room.work(0), NOW)
     assert (step.reply, step.refusal) == (None, "this device cannot deal with the message")

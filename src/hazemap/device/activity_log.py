@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from hazemap.device.encrypted_store import EncryptedStore, Write
+from hazemap.device.printable_text import one_line
 from hazemap.device.privacy_account import shown
 from hazemap.device.recipe_log_entry import KIND, RecipeLogEntry
 
@@ -48,7 +49,7 @@ class LogEntry:
         when = self.time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         price = f"ε = {shown(self.epsilon)} charged" if self.epsilon else "nothing charged"
         return (
-            f"{when}  {self.campaign}, round {self.round} ({self.purpose})\n"
+            f"{when}  {one_line(self.campaign)}, round {self.round} ({one_line(self.purpose)})\n"
             f"    asked: {self.question}\n"
             f"    {price}, {self.sent:,} bytes sent; {self.outcome}"
         )

@@ -22,7 +22,7 @@ from hazemap.device.pooled_http_client import FleetClient
 from hazemap.device.public_recipe_log import PublicRecipeLog
 from hazemap.device.recipe_log_heads import RecipeLogHeads
 from hazemap.device.server_task import ServerTask
-from hazemap.errors import InputError, Unreachable
+from hazemap.errors import FileError, InputError, Unreachable
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.messages import Stage
 
@@ -61,6 +61,8 @@ class Absence:
 logger = logging.getLogger("hazemap.device")
 
 HOUR = 3_600.0
+AGAIN = 60.0
+"""Seconds until deletion is tried again where it failed."""
 AT_ONCE = 64
 """Enrolments on their way at one time."""
 TRIES = 6
@@ -195,10 +197,7 @@ class DeviceProcess:
         while True:
             now = time.monotonic()
             if now - expired > HOUR:
-                rows.expire(self.store, time.time())
-                event_store.expire(self.store, time.time())
-                self.store.emptied()
-                expired = now
+                expired = now if self._expired() else now - HOUR + AGAIN
             if now - told > self.every:
                 self.tell(ReplyCounts.of(agents))
                 told = now
@@ -209,6 +208,17 @@ class DeviceProcess:
             for task in tasks:
                 if task.done():
                     task.result()  # a device never ends by itself, except by a bug
+
+    def _expired(self) -> bool:
+        """Delete what is old; False where the store cannot be written now, as when its disk is full."""
+        try:
+            rows.expire(self.store, time.time())
+            event_store.expire(self.store, time.time())
+            self.store.emptied()
+        except FileError as error:
+            logger.warning("old rows and events could not be deleted, and are tried again in a minute: %s", error)
+            return False
+        return True
 
     def _enrolments(self) -> list[tuple[int, Enrolment]]:
         return [(device, enrolment.read(self.store, device)) for device in enrolment.devices(self.store)]

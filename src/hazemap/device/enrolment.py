@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from hazemap.codec import Limits, parsed
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.http_client import HttpReply, HttpTransport
+from hazemap.device.printable_text import one_line
 from hazemap.errors import CodecError, Refused, Unreachable
 from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, VERSION, Challenge, origin
 from hazemap.protocols.secure_aggregation.signing_identities import KEY, SIGNATURE, Identity
@@ -136,7 +137,7 @@ async def enrolled(
     name, ticket = _texts(answer.content, "device", "ticket")
     if not (ticket.isascii() and ticket.isprintable()) or " " in ticket:
         raise CodecError("the server's ticket is not one word of plain letters")
-    return enrolment.enrolled(server, token, name, ticket, challenge.server.hex())
+    return enrolment.enrolled(server, token, one_line(name, 200), ticket, challenge.server.hex())
 
 
 async def _challenged(http_transport: HttpTransport, at: str, identity: Identity) -> Challenge:
@@ -184,4 +185,4 @@ def _error(content: bytes) -> str:
         [words] = _texts(content, "error")
     except CodecError:
         return ""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in words).split())[:300]
+    return one_line(words, 300)

@@ -20,7 +20,9 @@ LARGEST = 64 << 20
 """Bytes of a server's answer, at most."""
 TOO_LARGE = f"the server's answer is larger than {LARGEST:,} bytes"
 PATIENCE = 30.0
-"""Seconds for an answer."""
+"""Seconds for an answer to begin, or to go on."""
+LONGEST = 300.0
+"""Seconds for a whole answer, however slowly it comes."""
 
 
 class HttpReply(NamedTuple):
@@ -112,6 +114,7 @@ class HttpClient:
         try:
             async with (
                 self.turns,
+                asyncio.timeout(LONGEST),
                 self.client.stream(method, path, headers=headers, content=content or None) as response,
             ):
                 parts, size = [], 0
@@ -120,7 +123,7 @@ class HttpClient:
                     size += len(part)
                     if size > LARGEST:
                         raise Unreachable(TOO_LARGE)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, TimeoutError) as error:
             raise Unreachable(f"the server cannot be reached ({type(error).__name__})") from error
         return answered(response.status_code, lambda name: response.headers.get(name, ""), b"".join(parts))
 

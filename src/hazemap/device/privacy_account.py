@@ -20,7 +20,7 @@ from typing import Any
 from hazemap.device.campaign_fields import EVERY, fields_read
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import EncryptedStore, Write
-from hazemap.device.recipe_charge import Spending, before, recipe_charges, spending
+from hazemap.device.recipe_charge import Spending, before, dated, recipe_charges, spending
 from hazemap.privacy.amplification.zcdp_of_sum import SPILL
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.recipes.query_class import StreamFieldName
@@ -135,7 +135,7 @@ class PrivacyAccount:
 
         Meanwhile is since its `number` was taken: since now, where none is given.
         """
-        plain = json.dumps(_charge(task, session, now).to_json()).encode()
+        plain = json.dumps(_charge(task, session, dated(self.store, self.device, now)).to_json()).encode()
         return self.store.added("charges", self.device, self.next_number() if number is None else number, plain)
 
 

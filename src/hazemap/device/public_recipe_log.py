@@ -9,8 +9,10 @@ is new. Whether others are shown the same log, a device cannot tell: their owner
 """
 
 import asyncio
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from hazemap.device.http_client import HttpTransport
 from hazemap.errors import CodecError, Unreachable
@@ -19,11 +21,10 @@ from hazemap.recipes.recipe_log_format import FORMAT
 from hazemap.trust.device_tasks import Task
 
 MOST_ENTRIES = 1 << 17
-"""Entries of a log at most: some 60 MB of a process that reads them."""
+"""Entries of a log at most: some 30 MB of a process that reads them."""
+WORDS = ("name", "version", "sha256", "study", "round", "people")
+"""The fields of an entry that its task must agree with."""
 LARGEST_PAGE = PAGE * (FORMAT.line.length + 1)
-
-Asked = tuple[object, ...]
-"""What an entry says of a round: name, version and digest of its recipe, its study, number and people."""
 
 
 @dataclass(eq=False)
@@ -38,9 +39,9 @@ class PublicRecipeLog:
 
     head: LogHead = field(default_factory=LogHead)
     trouble: str | None = None
-    _digests: list[str] = field(default_factory=list)
-    _asked: dict[str, Asked] = field(default_factory=dict)
-    _stopped: set[str] = field(default_factory=set)
+    _digests: bytearray = field(default_factory=bytearray, repr=False)
+    _asked: dict[bytes, bytes] = field(default_factory=dict, repr=False)
+    _stopped: set[bytes] = field(default_factory=set, repr=False)
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def read(self, http_transport: HttpTransport, task: Task, seen: LogHead) -> None:
@@ -49,7 +50,7 @@ class PublicRecipeLog:
         Nothing is read where this task is known to be in the log, and no other process has `seen` more of it.
         """
         async with self._reading:
-            if self.trouble is None and task.digest.hex() in self._asked and seen.entries <= self.head.entries:
+            if self.trouble is None and task.digest in self._asked and seen.entries <= self.head.entries:
                 return
             self.trouble = None
             try:
@@ -62,16 +63,16 @@ class PublicRecipeLog:
         """Why a device that has `seen` so much of the log does not answer this recipe; None where it does."""
         if reason := self.rewritten(seen):
             return reason
-        if task.campaign in self._stopped:
+        if _hash(task.campaign) in self._stopped:
             return f"the study {task.campaign!r} was stopped, as the server's public log says"
-        found, wanted = self._asked.get(task.digest.hex()), _asked_of(task)
+        found, wanted = self._asked.get(task.digest), _asked_of(task)
         if found is None:
             return "this recipe is not in the server's public log, so nobody else can see what this device is asked"
         return None if found == wanted else "the server's public log says something else of this round than its task"
 
     def rewritten(self, seen: LogHead) -> str | None:
         """Why this is not the log that a device has `seen` so much of before; None where it is."""
-        if self.trouble is None and seen.entries and self._digests[seen.entries - 1 : seen.entries] != [seen.digest]:
+        if self.trouble is None and seen.entries and self._digest(seen.entries) != seen.digest:
             return (
                 f"the server's public log of recipes was cut or written anew: entry {seen.entries:,}, which this device"
                 " has seen, is another now, or gone"
@@ -84,13 +85,16 @@ class PublicRecipeLog:
             if self.head.entries >= MOST_ENTRIES:
                 raise CodecError(f"it has more than the {MOST_ENTRIES:,} entries that this device reads")
             head, entry = FORMAT.entry(line, self.head)
-            if entry["kind"] == "recipe" and isinstance(entry["task"], str):
-                names = ("name", "version", "sha256", "study", "round", "people")
-                self._asked.setdefault(entry["task"], tuple(entry[name] for name in names))
-            elif entry["kind"] == "stop" and isinstance(entry["study"], str):
-                self._stopped.add(entry["study"])
+            if entry["kind"] == "recipe":
+                self._asked.setdefault(_digest_of(entry["task"]), _hash([entry[name] for name in WORDS]))
+            elif entry["kind"] == "stop":
+                self._stopped.add(_hash(entry["study"]))
             self.head = head
-            self._digests.append(head.digest)
+            self._digests += bytes.fromhex(head.digest)
+
+    def _digest(self, number: int) -> str:
+        """That of an entry that is known; of number 0, what the first entry has before it."""
+        return self._digests[32 * (number - 1) : 32 * number].hex() if number else LogHead().digest
 
     async def _page(self, http_transport: HttpTransport) -> bool:
         """Whether there was a whole page. It begins with the last entry that is known, which must be there."""
@@ -108,7 +112,7 @@ class PublicRecipeLog:
         if len(lines) > PAGE:
             raise CodecError(f"a page of it has more than {PAGE:,} entries")
         if known:
-            before = self._digests[known - 2] if known > 1 else LogHead().digest
+            before = self._digest(known - 1)
             if not lines:
                 raise CodecError(f"entry {known:,} is gone")
             first, _ = FORMAT.entry(lines[0], LogHead(known - 1, before))
@@ -119,8 +123,21 @@ class PublicRecipeLog:
         return len(lines) == PAGE and bool(new)
 
 
-def _asked_of(task: Task) -> Asked:
+def _asked_of(task: Task) -> bytes:
     recipe = task.recipe
     if recipe is None:
-        return ()
-    return recipe.id, recipe.version, recipe.digest, task.campaign, task.round, task.cohort.people
+        return b""
+    return _hash([recipe.id, recipe.version, recipe.digest, task.campaign, task.round, task.cohort.people])
+
+
+def _hash(words: object) -> bytes:
+    """What is kept of words that may be long: 32 bytes."""
+    return sha256(json.dumps(words).encode()).digest()
+
+
+def _digest_of(digits: object) -> bytes:
+    """A digest in hexadecimal digits; nothing for anything else, which is no task's."""
+    try:
+        return bytes.fromhex(digits) if isinstance(digits, str) and len(digits) == 64 else b""
+    except ValueError:
+        return b""

@@ -25,7 +25,7 @@ from functools import lru_cache
 from hazemap.device.campaign_fields import fields_read
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.privacy_account import PrivacyAccount, shown
-from hazemap.device.recipe_charge import RecipeCharge, Spending, recipe_charges, spending
+from hazemap.device.recipe_charge import RecipeCharge, Spending, dated, recipe_charges, spending
 from hazemap.device.report_request import ReportRequest
 from hazemap.privacy.budget import ApproxDP
 from hazemap.privacy.report_price import ReportPrice
@@ -101,7 +101,8 @@ class RecipeAccount:
         Meanwhile is since its `number` was taken: since now, where none is given.
         """
         number = self.next_number() if number is None else number
-        plain = json.dumps(_charge(request, number, now).to_json()).encode()
+        time = dated(self.store, self.device, now)
+        plain = json.dumps(_charge(request, number, time).to_json()).encode()
         return self.store.added("charges", self.device, number, plain)
 
     def _spent(

@@ -115,6 +115,15 @@ def spending(charges: Iterable[RecipeCharge], days: int, now: datetime) -> Spend
     )
 
 
+def dated(store: EncryptedStore, device: int, now: datetime) -> datetime:
+    """The time of a charge that is made now: no earlier than that of any charge before it, whatever the clock says.
+
+    Otherwise what is paid while a clock is set back would be forgotten when it is put right.
+    """
+    times = (json.loads(plain)["time"] for _, plain in store.records("charges", device))
+    return max([now, *map(datetime.fromisoformat, times)])
+
+
 def before(now: datetime, days: int) -> datetime | None:
     """The moment from which on charges of the last `days` count; None where all do."""
     try:

@@ -8,8 +8,10 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
+from hazemap.device.printable_text import one_line
 from hazemap.device.report_request import ReportRequest
 from hazemap.privacy.report_price import ReportPrice
+from hazemap.recipes.sql_query import LONGEST_SQL
 
 KIND = "recipe"
 
@@ -88,8 +90,8 @@ class RecipeLogEntry:
         ]
         return "\n".join(
             [
-                f"{when}  {self.analysis}, recipe {self.name} ({self.purpose})",
-                f"    query: {self.query}",
+                f"{when}  {self.analysis}, recipe {self.name} ({one_line(self.purpose)})",
+                f"    query: {one_line(self.query, LONGEST_SQL)}",
                 f"    reads {', '.join(self.fields) or 'nothing'}; {price}; {self.verdict}{became}",
                 *(sent if self.shares else []),
             ]

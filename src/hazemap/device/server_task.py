@@ -2,12 +2,16 @@
 
 import base64
 import math
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property
 
 from hazemap.codec import MESSAGE, Limits, loads, parsed
+from hazemap.device.consent_policy import Policy
+from hazemap.device.query_description import described
 from hazemap.errors import CodecError
+from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.trust.device_tasks import KNOWN, Task
 
 ENVELOPE = Limits(length=1 << 26, items=1 << 10, work=0, depth=2)
@@ -51,11 +55,64 @@ class ServerTask:
         return min(self.until if math.isfinite(self.until) else now, now + LONGEST_WAIT)
 
 
-@lru_cache(maxsize=32, typed=True)
-def task_of(text: str) -> Task:
-    """The task in a JSON text; many devices of a process are sent the same one.
+MOST_TASKS, MOST_LETTERS = 32, 1 << 25
+"""Tasks that a process keeps as it has read them, and their letters together: the latest one is always kept."""
+MOST_JUDGED = 64
 
-    Caches know tasks by their text: things that are equal, such as 1 and True, are not always the same.
+
+@dataclass(eq=False)
+class ReadTask:
+    """A task as it was read from its text, and what was found out about it since; `judged` by rules and terms."""
+
+    task: Task
+    judged: dict[tuple[Policy, bytes], str | None] = field(default_factory=dict)
+
+    @cached_property
+    def words(self) -> str:
+        """What a map's task asks, in words."""
+        return str(described(self.task))
+
+    def refusal(self, policy: Policy, terms: bytes) -> str | None:
+        """The policy's word on a session of these terms, the same for all devices of a shard that share it."""
+        key = policy, terms
+        if key not in self.judged:
+            if len(self.judged) >= MOST_JUDGED:
+                self.judged.clear()
+            self.judged[key] = policy.refusal(self.task, SessionParameters.from_bytes(terms))
+        return self.judged[key]
+
+
+class ReadTasks:
+    """The latest tasks by their texts; many devices of a process are sent the same one.
+
+    By text: things that are equal, such as 1 and True, are not always the same. Tasks may have 32 MB, so it is their
+    letters that are bounded.
+
+    >>> ReadTasks().letters
+    0
     """
-    task: Task = loads(text, KNOWN, Task, MESSAGE)
-    return task
+
+    def __init__(self) -> None:
+        self._tasks: OrderedDict[str, ReadTask] = OrderedDict()
+        self.letters = 0
+
+    def find(self, text: str) -> ReadTask:
+        """The task in a JSON text; `CodecError` where it holds none."""
+        if text in self._tasks:
+            self._tasks.move_to_end(text)
+            return self._tasks[text]
+        found = ReadTask(loads(text, KNOWN, Task, MESSAGE))
+        self._tasks[text], self.letters = found, self.letters + len(text)
+        while len(self._tasks) > 1 and (len(self._tasks) > MOST_TASKS or self.letters > MOST_LETTERS):
+            oldest, _ = self._tasks.popitem(last=False)
+            self.letters -= len(oldest)
+        return found
+
+
+TASKS = ReadTasks()
+"""Of this process."""
+
+
+def task_of(text: str) -> Task:
+    """The task in a JSON text."""
+    return TASKS.find(text).task

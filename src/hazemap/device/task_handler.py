@@ -10,7 +10,6 @@ statements for one transaction, and the caller commits it before anything is sen
 import logging
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +19,15 @@ from hazemap.device.campaign_terms import CampaignTerms
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.enrolment import Enrolment
+from hazemap.device.printable_text import one_line
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.public_recipe_log import PublicRecipeLog
-from hazemap.device.query_description import described
 from hazemap.device.recipe_account import RecipeAccount
 from hazemap.device.recipe_answer import AnsweredRecipe, RecipeAnswers, WeighedRecipe
 from hazemap.device.recipe_log_entry import RecipeLogEntry
 from hazemap.device.recipe_log_heads import RecipeLogHeads
 from hazemap.device.row_store import Rows
-from hazemap.device.server_task import ServerTask, task_of
+from hazemap.device.server_task import TASKS, ServerTask, task_of
 from hazemap.device.session_records import Record, Sessions
 from hazemap.device.shipped_policies import ShippedPolicies
 from hazemap.errors import FileError, HazemapError, Refused
@@ -42,13 +41,6 @@ from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.trust.checked_contribution import contribution
 from hazemap.trust.device_tasks import Task
 from hazemap.trust.randomised_reports import randomised
-
-
-@lru_cache(maxsize=32, typed=True)
-def _described(text: str) -> str:
-    """What the task in a JSON text asks, in words."""
-    return str(described(task_of(text)))
-
 
 logger = logging.getLogger("hazemap.device")
 
@@ -196,7 +188,7 @@ class Answering:
         task, terms = task_of(work.task), Invitation.decode(work.message).terms
         if terms.session != work.session:
             raise Refused("the session is not the one that its terms name")
-        reason = _judged(self.policy, work.task, terms.to_bytes()) or self._terms.refusal(task)
+        reason = TASKS.find(work.task).refusal(self.policy, terms.to_bytes()) or self._terms.refusal(task)
         if reason is None and task.recipe is not None:
             reason = self.public_log.refusal(task, seen)
         if reason:
@@ -204,7 +196,7 @@ class Answering:
         line: LogEntry | RecipeLogEntry
         if task.recipe is None:
             self._can_pay(task, now)
-            line = LogEntry(now, task.campaign, task.purpose, task.round, _described(work.task))
+            line = LogEntry(now, task.campaign, task.purpose, task.round, TASKS.find(work.task).words)
         else:
             request = self._weighed(task, terms, now).request
             line = RecipeLogEntry.about(request, task.recipe.id, task.recipe.query.text, "admitted", now)
@@ -271,7 +263,7 @@ class Answering:
         if trouble is not None:
             logger.warning("device %d answers as if it had no rows: counting them failed (%s)", self.device, trouble)
             touched = f"your rows could not be counted ({trouble}), so the answer is that of somebody without rows"
-        said.line = said.line.charged(price, f"{_described(text)}; {touched}; {noise}")
+        said.line = said.line.charged(price, f"{TASKS.find(text).words}; {touched}; {noise}")
         return sums if task.randomiser is None else randomised(task.randomiser, sums, self.stream)
 
     def _report(
@@ -308,7 +300,7 @@ class Answering:
     def _refused(
         self, work: ServerTask, record: Record | None, reason: str, now: datetime, told: str | None = None
     ) -> Step:
-        told = told or reason
+        reason, told = one_line(reason), one_line(told or reason)
         logger.warning("device %d refuses a session: %s", self.device, told)
         outcome = f"refused: {reason}"
         if record is not None:
@@ -330,12 +322,12 @@ def _unanswered(work: ServerTask, outcome: str, now: datetime) -> LogEntry | Rec
     try:
         task = task_of(work.task) if work.task else None
         if task is not None and (asked := task.recipe) is not None:
-            facts = (asked.id, asked.analysis, asked.purpose, asked.digest, asked.query.text)
+            facts = (asked.id, asked.analysis, one_line(asked.purpose), asked.digest, asked.query.text)
             return RecipeLogEntry(now, *facts, verdict=outcome)
-        question = _described(work.task) if work.task else "nothing that can be understood"
+        question = TASKS.find(work.task).words if work.task else "nothing that can be understood"
     except Exception:  # the message may be why it is refused
         task, question = None, "nothing that can be understood"
-    whose = (task.campaign, task.purpose, task.round) if task else ("unknown", "unknown", 0)
+    whose = (one_line(task.campaign), one_line(task.purpose), task.round) if task else ("unknown", "unknown", 0)
     return LogEntry(now, *whose, question, outcome=outcome)
 
 
@@ -345,9 +337,3 @@ def _in_time(work: ServerTask, now: datetime) -> None:
         raise Refused(
             "the time for this answer is over: if it should not be, the device's clock or the server's is wrong"
         )
-
-
-@lru_cache(maxsize=64, typed=True)
-def _judged(policy: Policy, text: str, terms: bytes) -> str | None:
-    """The policy's word, the same for all devices of a shard that share it."""
-    return policy.refusal(task_of(text), SessionParameters.from_bytes(terms))
