@@ -9,8 +9,9 @@ from scipy.stats import binomtest, chisquare
 
 from hazemap.cells import distinct
 from hazemap.errors import InputError
+from hazemap.privacy.random_permutation import in_any_order
 from hazemap.privacy.random_stream import Stream
-from hazemap.trust.random_sampling import happens, in_any_order, without_replacement
+from hazemap.trust.random_sampling import happens, without_replacement
 
 ERROR = 1e-7
 

@@ -22,6 +22,7 @@ from hazemap.errors import InputError, NotOpened, TranscriptMismatch, Unanswerab
 from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.privacy.random_permutation import in_any_order
 from hazemap.privacy.random_stream import Stream
 from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.server.campaign_store import CampaignStore
@@ -35,7 +36,6 @@ from hazemap.server.shard import Seating
 from hazemap.service.store import Write
 from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices, noisy_answer
 from hazemap.trust.device_tasks import Task, pure, round_price
-from hazemap.trust.random_sampling import in_any_order
 from hazemap.trust.randomised_reports import ReportPrices, debiased, law_for
 
 log = logging.getLogger("hazemap.server")

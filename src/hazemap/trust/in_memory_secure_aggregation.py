@@ -1,7 +1,7 @@
 """Devices in one process that run the real protocol: for tests, for teaching, and for a few hundred people."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,6 +12,7 @@ from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, NotOpened
 from hazemap.noisy_queries import Answer, Question
 from hazemap.privacy.budget import ZCDP, Budget, PureDP
+from hazemap.privacy.random_permutation import in_any_order
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation import merkle_roster as roster
 from hazemap.protocols.secure_aggregation.in_memory_round import secure_sum
@@ -23,9 +24,9 @@ from hazemap.protocols.secure_aggregation.unmasking import Opened
 from hazemap.trust.checked_contribution import contribution
 from hazemap.trust.cohort_assumptions import Cohort, Participation, Sampling
 from hazemap.trust.device_tasks import Task, check, parameters_for, pure, round_price
-from hazemap.trust.random_sampling import happens, in_any_order, without_replacement
+from hazemap.trust.random_sampling import happens, without_replacement
 from hazemap.trust.randomised_reports import debiased, randomised
-from hazemap.trust.sampled_table import rows_of
+from hazemap.trust.sampled_table import one_by_one
 from hazemap.trust.simulated_secure_aggregation import SecureSumTrust, asked
 
 _BEFORE_THE_VECTOR = {
@@ -60,7 +61,7 @@ class SecureAggregation(SecureSumTrust):
         local_epsilon: Fraction | None = None,
     ) -> None:
         super().__init__(cohort, stream, dropping, local_epsilon)
-        self._people = [_Person(Identity.create(), own) for own in _one_by_one(table)]
+        self._people = [_Person(Identity.create(), own) for own in one_by_one(table)]
         self._sample: NDArray[np.int64] | None = None
         if len(self._people) < cohort.people:
             raise InputError(f"{cohort.people} people are to be asked, but only {len(self._people)} are in the table")
@@ -137,10 +138,3 @@ class _Agreed:
 
     def check(self, terms: SessionParameters) -> None:
         check(self.task, terms)
-
-
-def _one_by_one(table: MemoryTable) -> Iterator[MemoryTable]:
-    """The table of each person."""
-    order = np.argsort(table.person, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(table.person[order])) + 1) if len(order) else ():
-        yield rows_of(table, rows)

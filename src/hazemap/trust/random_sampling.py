@@ -38,15 +38,6 @@ def _below(stream: Stream, bound: int, number: int) -> NDArray[np.uint64]:
     return words[words < bound]
 
 
-def in_any_order(stream: Stream, number: int) -> NDArray[np.int64]:
-    """A permutation of 0 … number − 1, all equally likely: the order of random words, drawn again if two are equal."""
-    while True:
-        words = stream.words(number)
-        order = np.argsort(words, kind="stable")
-        if not (np.diff(words[order]) == 0).any():
-            return order
-
-
 def happens(stream: Stream, number: int, probability: Fraction) -> NDArray[np.bool_]:
     """`number` independent events of a probability, to 64 binary digits."""
     if probability == 1:

@@ -8,6 +8,7 @@ import numpy as np
 from hazemap.errors import InputError, NotOpened
 from hazemap.noisy_queries import Answer
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
+from hazemap.privacy.random_permutation import in_any_order
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.recipes.recipe import Recipe
@@ -15,7 +16,7 @@ from hazemap.recipes.recipe_bins import RecipeBins, RecipeTable
 from hazemap.trust.cohort_assumptions import Cohort, Participation
 from hazemap.trust.device_tasks import Task
 from hazemap.trust.in_memory_secure_aggregation import session_of
-from hazemap.trust.random_sampling import in_any_order, without_replacement
+from hazemap.trust.random_sampling import without_replacement
 from hazemap.trust.randomised_reports import debiased
 
 

@@ -1,6 +1,6 @@
 """A random sample of a table's people, and who of them answers in a round: what a trust model in one process asks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from warnings import warn
 
 import numpy as np
@@ -91,3 +91,10 @@ class SampledTable:
 def rows_of(table: MemoryTable, some: NDArray[np.bool_] | NDArray[np.int64]) -> MemoryTable:
     """Some of the rows, with the same key, so the same draws."""
     return MemoryTable(table.person[some], {name: column[some] for name, column in table.columns.items()}, table.key)
+
+
+def one_by_one(table: MemoryTable) -> Iterator[MemoryTable]:
+    """The table of each person."""
+    order = np.argsort(table.person, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(table.person[order])) + 1) if len(order) else ():
+        yield rows_of(table, rows)
