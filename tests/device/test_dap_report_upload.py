@@ -203,14 +203,38 @@ def test_keys_are_fetched_once_for_many_devices_and_again_when_they_are_old():
             return await asyncio.gather(*(cache.config() for _ in range(5)))
 
         assert asyncio.run(many()) == [key(1)] * 5
-        assert len(aggregator.asked) == (1 if kept else 5)
-        before = len(aggregator.asked)
+        assert len(aggregator.asked) == 1
         now[0] = max(kept - 1, 0)
         asyncio.run(cache.config())
-        assert len(aggregator.asked) == before + (not kept)
+        assert len(aggregator.asked) == 1 + (not kept)
         now[0] = kept
         asyncio.run(cache.config())
-        assert len(aggregator.asked) == before + 1 + (not kept)
+        assert len(aggregator.asked) == 2 + (not kept)
+
+
+def test_devices_that_ask_a_silent_aggregator_at_once_wait_for_it_once():
+    class Silent:
+        asked = 0
+
+        async def send(self, *_):
+            self.asked += 1
+            await asyncio.sleep(0)
+            raise Unreachable("silent")
+
+    aggregator = Silent()
+    cache = HpkeCache(aggregator, DAP_18, TASK, clock=lambda: 0.0)
+
+    async def many():
+        gone = asyncio.create_task(cache.config())
+        rest = asyncio.gather(*(cache.config() for _ in range(5)), return_exceptions=True)
+        await asyncio.sleep(0)
+        gone.cancel()
+        return await rest
+
+    assert all(isinstance(each, Unreachable) for each in asyncio.run(many()))
+    assert aggregator.asked == 1
+    assert all(isinstance(each, Unreachable) for each in asyncio.run(many()))
+    assert aggregator.asked == 2
 
 
 def test_a_key_that_another_device_has_replaced_is_not_forgotten():

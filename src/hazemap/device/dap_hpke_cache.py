@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from hazemap.device.http_client import HttpTransport
@@ -26,7 +26,7 @@ LONGEST: Final = 7 * 86_400.0
 class HpkeCache:
     """The key that reports of one aggregator are sealed for. Devices of one process share it.
 
-    However many devices ask at once, the aggregator is asked once.
+    However many devices ask at once, the aggregator is asked once, and all hear the same answer or failure.
     """
 
     transport: HttpTransport
@@ -35,20 +35,31 @@ class HpkeCache:
     clock: Callable[[], float] = time.monotonic
     _config: HpkeConfig | None = None
     _until: float = -math.inf
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _asking: "asyncio.Task[HpkeConfig] | None" = None
 
     async def config(self) -> HpkeConfig:
         """The preferred key; `Unreachable` where there is no answer, `Refused` where it is no list of usable keys."""
-        async with self._turn:
-            if self._config is None or self.clock() >= self._until:
-                self._config, fresh = await self._fetched()
-                self._until = self.clock() + min(fresh, LONGEST)
+        if self._config is not None and self.clock() < self._until:
             return self._config
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._asked())
+            self._asking.add_done_callback(
+                lambda task: task.cancelled() or task.exception()
+            )  # if nobody waits any more
+        return await asyncio.shield(self._asking)
 
     def forget(self, config_id: int) -> None:
         """The aggregator does not know this key: ask again before the next report, unless another has asked since."""
         if self._config is not None and self._config.id == config_id:
             self._config = None
+
+    async def _asked(self) -> HpkeConfig:
+        try:
+            config, fresh = await self._fetched()
+        finally:
+            self._asking = None
+        self._config, self._until = config, self.clock() + min(fresh, LONGEST)
+        return config
 
     async def _fetched(self) -> tuple[HpkeConfig, float]:
         old = self.version == DAP_09

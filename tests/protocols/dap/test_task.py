@@ -19,7 +19,7 @@ from hazemap.protocols.dap.vdaf_configuration import (
     SumConfiguration,
     SumVecConfiguration,
 )
-from hazemap.protocols.dap.versions import DAP_09
+from hazemap.protocols.dap.versions import DAP_09, DAP_18
 
 ID = bytes(range(32))
 HISTOGRAM = HistogramConfiguration(1024, 32)
@@ -52,6 +52,14 @@ def test_a_task_is_read_from_the_bytes_that_it_was_made_into():
     assert (made.interval, made.privacy) == (Interval(100, 28), LAPLACE)
     assert made.context == b"dap-18" + ID
     assert TaskConfiguration.from_bytes(made.configuration).to_bytes() == made.configuration
+
+
+def test_a_later_draft_is_one_line_of_the_table():
+    later = replace(DAP_18, tag=b"dap-19", least_task_info=0)
+    made = task(info=b"", version=later)
+    assert made.context == b"dap-19" + ID and Task.read(ID, made.configuration, later) == made
+    with pytest.raises(CodecError, match="at least 1 byte of task info"):
+        Task.read(ID, made.configuration)
 
 
 def test_draft_09_counts_seconds_and_binds_its_vdaf_to_nothing():

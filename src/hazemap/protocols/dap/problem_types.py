@@ -92,8 +92,10 @@ class ProblemDocument:
             raise CodecError("a problem document is an object of JSON")
         extensions = members.get("unsupported_extensions", [])
         status = members.get("status", 400)
-        if not isinstance(extensions, list) or len(extensions) > _MOST or not all(type(n) is int for n in extensions):
-            raise CodecError("unsupported extensions are a list of numbers")
+        if not isinstance(extensions, list) or len(extensions) > _MOST:
+            raise CodecError(f"unsupported extensions are a list of at most {_MOST} numbers")
+        if not all(type(number) is int and 0 <= number <= 0xFFFF for number in extensions):
+            raise CodecError("unsupported extensions are numbers of 16 bits")
         if type(status) is not int or not 400 <= status <= 599:
             raise CodecError("the status of a problem is that of an error, 400 to 599")
         texts = [members.get(name, default) for name, default in (("type", "about:blank"), ("detail", ""))]
@@ -101,6 +103,8 @@ class ProblemDocument:
         if not all(isinstance(text, str) for text in [*texts, "" if task_id is None else task_id]):
             raise CodecError("the type, the detail and the task id of a problem are texts")
         kind, detail = (text[:_LONGEST] for text in texts)
+        if not (kind.isascii() and kind.isprintable()):
+            raise CodecError("the type of a problem is a URI")
         return cls(kind, status, detail, None if task_id is None else task_id[:_LONGEST], tuple(extensions))
 
 

@@ -22,7 +22,7 @@ class ReportMetadata09(Structure):
 
 
 @dataclass(frozen=True)
-class Report09(Message, name="report", largest=1 << 24):
+class Report09(Message, name="report"):
     """A measurement, shared between the two aggregators; one is the body of an upload."""
 
     metadata: Annotated[ReportMetadata09, part(ReportMetadata09)]
