@@ -8,7 +8,7 @@ import numpy as np
 
 from hazemap.arrays import Bytes, Ints, Words
 from hazemap.jit import compiled
-from hazemap.protocols.vdaf.field255_loops import below_modulus, canonical255, element, store, sum255
+from hazemap.protocols.vdaf.field255_loops import Element, below_modulus, canonical255, element, store, sum255
 from hazemap.protocols.vdaf.keccak_permutation import STATES, permute_eight
 from hazemap.protocols.vdaf.turboshake128_loops import LANES
 
@@ -33,6 +33,8 @@ def leaf_values(
     states = np.empty((25, STATES), dtype=np.uint64)
     group = np.empty((STATES, 2), dtype=np.uint64)
     for report in range(seeds.shape[0]):
+        data, auth = values[report, 0], values[report, 1]
+        data_word, auth_word = element(corrections[report], 0), element(corrections[report], 1)
         for first in range(0, most, STATES):
             some = min(STATES, most - first)
             for i in range(some):
@@ -53,38 +55,50 @@ def leaf_values(
                 group[i, 0], group[i, 1] = children[child, 0], children[child, 1]
             absorb_seeded(messages[1, report], seed_at, group, states)
             for i in range(some):
-                add_correction(states[:, i], bits[steps[first + i]], corrections[report], values[report, :, first + i])
+                mask = _ZERO - bits[steps[first + i]]
+                store(corrected(drawn_value(states, i, 0), data_word, mask), data, first + i)
+                store(corrected(drawn_value(states, i, 1), auth_word, mask), auth, first + i)
+
+
+@compiled
+def corrected(x: Element, word: Element, mask: np.uint64) -> Element:  # pragma: no cover - compiled
+    """The sum where the mask is ones, the element itself where it is zeros."""
+    return canonical255(sum255(x, (word[0] & mask, word[1] & mask, word[2] & mask, word[3] & mask)))
 
 
 @compiled
 def absorb_seeded(message: Words, seed_at: int, seeds: Words, states: Words) -> None:  # pragma: no cover - compiled
     """The states of eight messages that differ in a seed of two words, from some byte on."""
     shift, lane_at = np.uint64(8 * (seed_at % 8)), seed_at // 8
+    back = np.uint64(_WORD_BITS) - shift
     states[:] = _ZERO
     for block in range(message.size // LANES):
         for lane in range(LANES):
-            word, part = message[block * LANES + lane], block * LANES + lane - lane_at
+            word = message[block * LANES + lane]
             for i in range(STATES):
                 states[lane, i] ^= word
-                if 0 <= part < 2:
-                    states[lane, i] ^= seeds[i, part] << shift
-                if 0 < part < 3 and shift:
-                    states[lane, i] ^= seeds[i, part - 1] >> (np.uint64(_WORD_BITS) - shift)
+        for part in range(3):
+            lane = lane_at + part - block * LANES
+            if 0 <= lane < LANES:
+                for i in range(STATES):
+                    if part < 2:
+                        states[lane, i] ^= seeds[i, part] << shift
+                    if part and shift:
+                        states[lane, i] ^= seeds[i, part - 1] >> back
         permute_eight(states)
 
 
 @compiled
-def add_correction(state: Words, control: np.uint64, corrections: Words, value: Words) -> None:  # pragma: no cover
-    """Both field elements of a leaf, of the words after its seed, corrected where its control bit is set.
+def drawn_value(states: Words, state: int, which: int) -> Element:  # pragma: no cover - compiled
+    """One of two field elements, of the words after a seed.
 
-    A block has room for four draws: that fewer than two are elements has a chance below 2^-700.
+    A block has room for four draws: that fewer than two of them are elements has a chance below 2^-700.
     """
-    mask, found = _ZERO - control, 0
-    for draw in range(4):
-        at = 2 + 4 * draw
-        x = (state[at], state[at + 1], state[at + 2], state[at + 3] & _TOP)
-        if found < 2 and below_modulus(x):
-            w = element(corrections, found)
-            y = canonical255(sum255(x, (w[0] & mask, w[1] & mask, w[2] & mask, w[3] & mask)))
-            store(y, value, found)
+    found = 0
+    for at in range(2, 18, 4):
+        x = (states[at, state], states[at + 1, state], states[at + 2, state], states[at + 3, state] & _TOP)
+        if below_modulus(x):
+            if found == which:
+                return x
             found += 1
+    return _ZERO, _ZERO, _ZERO, _ZERO

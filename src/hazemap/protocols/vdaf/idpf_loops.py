@@ -82,20 +82,19 @@ def descend(
     found_masks: Words,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
     """The corrected seeds and control bits of children, a bit as a word of ones or zeros; before `convert`."""
-    count = steps.size
     low, high = seed_word[0], seed_word[1]
-    left, right = np.uint64(control_word[0]), np.uint64(control_word[1])
-    for i in range(count):
+    left, differ = np.uint64(control_word[0]), np.uint64(control_word[0] ^ control_word[1])
+    for i in range(steps.size):
         parent = steps[i] >> 1
         found[i, 0] = seeds[parent, 0] ^ np.uint64(steps[i] & 1)
         found[i, 1] = seeds[parent, 1]
-    hash_blocks(key, found, count)
-    for i in range(count):
-        mask = masks[steps[i] >> 1]
-        control = (found[i, 0] & _ONE) ^ (mask & (right if steps[i] & 1 else left))
-        found[i, 0] = (found[i, 0] & ~_ONE) ^ (mask & low)
+        found_masks[i] = masks[parent]
+    hash_blocks(key, found, steps.size)
+    for i in range(steps.size):  # in order and without a branch, so that it is done for several at once
+        mask, child = found_masks[i], found[i, 0]
+        found[i, 0] = (child & ~_ONE) ^ (mask & low)
         found[i, 1] ^= mask & high
-        found_masks[i] = np.uint64(0) - control
+        found_masks[i] = np.uint64(0) - ((child & _ONE) ^ (mask & (left ^ (differ & np.uint64(steps[i])))))
 
 
 @compiled

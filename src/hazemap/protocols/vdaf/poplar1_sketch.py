@@ -74,14 +74,15 @@ def finish255(
     zero = (_ZERO, _ZERO, _ZERO, _ZERO)
     for report in range(values.shape[0]):
         z0, z1, z2 = zero, zero, zero
+        numbers, shares, authenticators, kept = random[report], values[report, 0], values[report, 1], data[report]
         for leaf in range(values.shape[2]):
-            r = element(random[report], leaf)
-            x = element(values[report, 0], leaf)
+            r = element(numbers, leaf)
+            x = element(shares, leaf)
             once = product255(x, r)
             z0 = sum255(z0, once)
             z1 = sum255(z1, product255(once, r))
-            z2 = sum255(z2, product255(element(values[report, 1], leaf), r))
-            store(negative255(x) if negative else x, data[report], leaf)
+            z2 = sum255(z2, product255(element(authenticators, leaf), r))
+            store(negative255(x) if negative else x, kept, leaf)
         add_to(z0, negative, sums[report], 0)
         add_to(z1, negative, sums[report], 1)
         add_to(z2, negative, sums[report], 2)

@@ -1,0 +1,132 @@
+"""Reports, messages and requests of Poplar1 that a hostile client, server or collector might send.
+
+usage: python -m research.hostile_poplar1 [--number 100000] [--seed 1]
+
+Inputs are valid ones spoilt as in `research.hostile_dap_messages`. Bytes may be refused, or taken for the one value
+that they encode. A spoilt report that both servers take counts for at most a single one among the nodes asked, and
+a spoilt message between servers is refused, or is that which was said.
+"""
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from time import process_time
+
+import numpy as np
+
+from hazemap.protocols.vdaf.poplar1 import Poplar1
+from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.protocols.vdaf.vdaf import Continuation, ReportShare
+from research.hostile_dap_messages import Check, fuzzed, must
+
+POPLAR1 = Poplar1(6, most_prefixes=64)
+CTX, KEY, NONCE = b"a task", bytes(range(32)), bytes(range(16))
+LEAF = 0b101100
+LEVELS = {2: [0, 3, 5, 7], 5: [1, 44, 45]}
+
+
+def parameter(level: int) -> bytes:
+    """The request at one of both levels."""
+    return Poplar1Parameter(level, np.array(LEVELS[level], dtype=np.uint64)).to_bytes()
+
+
+def begun(level: int, public: bytes, shares: Sequence[bytes]) -> list[Continuation]:
+    """Both servers after `verify_init`."""
+    reports = [ReportShare(NONCE, public, share) for share in shares]
+    return [POPLAR1.verify_init(KEY, CTX, server, parameter(level), *report) for server, report in enumerate(reports)]
+
+
+def gone_on(level: int, both: Sequence[Continuation]) -> list[int]:
+    """What a report counts for, after both rounds."""
+    for _ in range(2):
+        said = [each.verifier_share for each in both]
+        message = POPLAR1.verifier_shares_to_message(CTX, parameter(level), said)
+        after = [POPLAR1.verify_next(CTX, each.state, message) for each in both]
+        both = [each for each in after if isinstance(each, Continuation)]
+    return POPLAR1.unshard(parameter(level), [each for each in after if not isinstance(each, Continuation)])
+
+
+def at_most_one(level: int, public: bytes, shares: Sequence[bytes]) -> None:
+    """A report, whatever its bytes: refused, or at most one among the nodes."""
+    counts = gone_on(level, begun(level, public, shares))
+    must(sorted(counts)[-2:] in ([0, 0], [0, 1]) and len(counts) == len(LEVELS[level]))
+
+
+def corpus() -> dict[str, tuple[list[bytes], Check]]:
+    """By the name of a decoder, bytes that it takes, and the decoder."""
+    public, shares = POPLAR1.shard(CTX, LEAF, NONCE, bytes(range(128)))
+    found: dict[str, tuple[list[bytes], Check]] = {
+        "aggregation parameter": ([parameter(level) for level in LEVELS], asked),
+    }
+    for level, nodes in LEVELS.items():
+        asking, both = parameter(level), begun(level, public, shares)
+        said = [each.verifier_share for each in both]
+        message = POPLAR1.verifier_shares_to_message(CTX, asking, said)
+        states = [each.state for each in both]
+        share = POPLAR1.share_of(asking, range(len(nodes)))
+        private = partial(at_most_one, level, public)
+        found |= {
+            f"level {level}: public share": ([public], partial(at_most_one, level, shares=shares)),
+            f"level {level}: leader's share": ([shares[0]], lambda data, private=private: private([data, shares[1]])),
+            f"level {level}: helper's share": ([shares[1]], lambda data, private=private: private([shares[0], data])),
+            f"level {level}: verifier share": ([said[1]], partial(said_by_the_helper, level, both)),
+            f"level {level}: verifier message": ([message], partial(said_to_both, level, states, message)),
+            f"level {level}: state": ([POPLAR1.encode_state(asking, each) for each in states], partial(stored, asking)),
+            f"level {level}: aggregate share": ([POPLAR1.encode_agg_share(asking, share)], partial(shared, asking)),
+        }
+    return found
+
+
+def asked(data: bytes) -> None:
+    """An aggregation parameter."""
+    valid = POPLAR1.is_valid(data, [])
+    read = Poplar1Parameter.from_bytes(data, most=64)
+    must(read.to_bytes() == data)
+    must(valid == (read.increasing and read.level < POPLAR1.bits))
+    must(POPLAR1.is_valid(data, [parameter(2)]) <= (valid and read.level > 2))
+
+
+def said_by_the_helper(level: int, both: Sequence[Continuation], data: bytes) -> None:
+    """A verifier share of the first round."""
+    counts = gone_on(level, [both[0], both[1]._replace(verifier_share=data)])
+    must(data == both[1].verifier_share and sum(counts) == 1)
+
+
+def said_to_both(level: int, states: Sequence[object], honest: bytes, data: bytes) -> None:
+    """A verifier message of the first round."""
+    after = [POPLAR1.verify_next(CTX, state, data) for state in states]
+    said = [each.verifier_share for each in after if isinstance(each, Continuation)]
+    POPLAR1.verifier_shares_to_message(CTX, parameter(level), said)
+    must(data == honest)
+
+
+def stored(asking: bytes, data: bytes) -> None:
+    """A server's own state."""
+    must(POPLAR1.encode_state(asking, POPLAR1.decode_state(asking, data)) == data)
+
+
+def shared(asking: bytes, data: bytes) -> None:
+    """An aggregate share."""
+    must(POPLAR1.encode_agg_share(asking, POPLAR1.decode_agg_share(asking, data)) == data)
+
+
+def main() -> None:
+    """Fuzz every decoder, and say what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--number", type=int, default=100_000, help="inputs to each decoder")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    start = process_time()
+    targets = corpus()
+    results = fuzzed(options.number, options.seed, targets)
+    for found in results:
+        print(f"{found.name:28} {found.refused:>9,} refused {found.taken:>9,} taken {len(found.faults):>3} faults")
+        for fault in found.faults[:3]:
+            print(f"    {fault[:2_000]}")
+    print(f"{len(results)} decoders, {options.number:,} inputs each, {process_time() - start:.0f} s of CPU")
+    if any(found.faults for found in results):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
