@@ -6,20 +6,20 @@ Functions of one report, whose arguments have been checked for their lengths.
 from collections.abc import Callable, Sequence
 from operator import add, sub
 
-from hazemap.arrays import Words
+from hazemap.arrays import Bytes
 from hazemap.errors import CodecError
 from hazemap.protocols.vdaf import proofs
 from hazemap.protocols.vdaf.prio3_parameters import Prio3Parameters, Usage
-from hazemap.protocols.vdaf.vdaf import InvalidReport
+from hazemap.protocols.vdaf.prio3_verification import Prio3State, no_element, proof_does_not_hold
+from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare
 from hazemap.protocols.vdaf.xof_turboshake128 import XofTurboShake128
 
 
-def shard(
-    kind: Prio3Parameters, ctx: bytes, encoded: list[int], nonce: bytes, rand: bytes
-) -> tuple[bytes, list[bytes]]:
+def shard(kind: Prio3Parameters, ctx: bytes, bits: Bytes, nonce: bytes, rand: bytes) -> tuple[bytes, list[bytes]]:
     """The public share, and the input shares."""
     field, circuit = kind.circuit.field, kind.circuit
     helpers, leader_blind, prove_seed = kind.split_randomness(rand)
+    encoded: list[int] = bits.tolist()
     leader_share, parts, joint_rands = encoded, [], list[int]()
     for agg_id, seeds in enumerate(helpers, 1):
         share = _measurement_share(kind, ctx, agg_id, seeds[0])
@@ -47,23 +47,30 @@ def shard(
     return b"".join(parts), [leader, *(b"".join(seeds) for seeds in helpers)]
 
 
-def verify_init(
-    kind: Prio3Parameters,
-    verify_key: bytes,
-    ctx: bytes,
-    agg_id: int,
-    nonce: bytes,
-    public_share: bytes,
-    input_share: bytes,
-) -> tuple[Words, bytes, bytes]:
-    """The output share, the joint randomness seed that the client claims (b"" without), and the verifier share."""
+def verify_init_all(
+    kind: Prio3Parameters, verify_key: bytes, ctx: bytes, agg_id: int, reports: Sequence[ReportShare]
+) -> list[Continuation | InvalidReport]:
+    """The state and the verifier share of each report."""
+    found: list[Continuation | InvalidReport] = []
+    for report in reports:
+        try:
+            found.append(_verify_init(kind, verify_key, ctx, agg_id, report))
+        except InvalidReport as error:
+            found.append(error)
+    return found
+
+
+def _verify_init(
+    kind: Prio3Parameters, verify_key: bytes, ctx: bytes, agg_id: int, report: ReportShare
+) -> Continuation:
+    nonce, public_share, input_share = report
     field, circuit = kind.circuit.field, kind.circuit
     blind = input_share[len(input_share) - kind.blind_size :]
     if agg_id == 0:
         try:
             elements = field.decode(input_share[: len(input_share) - kind.blind_size])
-        except CodecError as error:
-            raise InvalidReport(str(error), undecodable=True) from error
+        except CodecError:
+            raise no_element(field.name) from None
         meas, proofs_share = elements[: circuit.measurement_length], elements[circuit.measurement_length :]
     else:
         seeds = kind.seeds(input_share)
@@ -89,23 +96,36 @@ def verify_init(
             kind.shares,
             sends_values=kind.version.sends_values,
         )
-    return field.to_words(circuit.truncate(meas)), claimed, field.encode(verifiers) + part
+    state = Prio3State(field.to_words(circuit.truncate(meas)), claimed)
+    return Continuation(state, field.encode(verifiers) + part)
 
 
-def verifier_shares_to_message(kind: Prio3Parameters, ctx: bytes, shares: Sequence[bytes]) -> bytes:
-    """The joint randomness seed (b"" without) if the proofs hold; `InvalidReport` if not."""
+def verifier_shares_to_messages(
+    kind: Prio3Parameters, ctx: bytes, shares: Sequence[Sequence[bytes]]
+) -> list[bytes | InvalidReport]:
+    """The joint randomness seed (b"" without) of each report, if its proofs hold."""
+    found: list[bytes | InvalidReport] = []
+    for each in shares:
+        try:
+            found.append(_message(kind, ctx, each))
+        except InvalidReport as error:
+            found.append(error)
+    return found
+
+
+def _message(kind: Prio3Parameters, ctx: bytes, shares: Sequence[bytes]) -> bytes:
     field = kind.circuit.field
     verifiers, parts = [0] * kind.verifiers_length, []
     for share in shares:
         end = len(share) - kind.blind_size
         try:
             verifiers = _each(add, field.modulus, verifiers, field.decode(share[:end]))
-        except CodecError as error:
-            raise InvalidReport(str(error), undecodable=True) from error
+        except CodecError:
+            raise no_element(field.name) from None
         parts.append(share[end:])
     for index in range(kind.proofs):
         if not proofs.decide(kind.circuit, _part(verifiers, index, kind.proofs)):
-            raise InvalidReport("the proof does not hold: the measurement is not valid, or a share was changed")
+            raise proof_does_not_hold()
     return joint_rand_seed(kind, ctx, parts) if kind.joint else b""
 
 

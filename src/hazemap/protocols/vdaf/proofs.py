@@ -6,7 +6,7 @@ root of unity; the gadget polynomial is the gadget of the wire polynomials, so i
 
 from hazemap.protocols.vdaf.circuits import Circuit
 from hazemap.protocols.vdaf.ntt_field import power_of_two_from, roots
-from hazemap.protocols.vdaf.vdaf import InvalidReport
+from hazemap.protocols.vdaf.prio3_verification import root_of_unity
 
 
 def prove(
@@ -39,7 +39,7 @@ def query(
     field, p = circuit.field, circuit.wire_length
     *factors, point = query_rand
     if pow(point, p, field.modulus) == 1:
-        raise InvalidReport("the point of a query is a root of unity, where it would tell of the measurement")
+        raise root_of_unity()
     arity, size = circuit.gadget.arity, power_of_two_from(circuit.gadget_length)
     seeds, polynomial = proof[:arity], proof[arity:]
     if sends_values:
