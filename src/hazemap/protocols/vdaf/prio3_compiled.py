@@ -3,7 +3,7 @@
 This module imports numba. Functions take reports whose lengths have been checked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from hazemap.arrays import Bytes, Words
 from hazemap.protocols.vdaf import field128_vectors, proof_loops
 from hazemap.protocols.vdaf.bit_vector_circuits import BitVector
-from hazemap.protocols.vdaf.ntt_field import FIELD128, roots
+from hazemap.protocols.vdaf.ntt_field import FIELD128, NttField, roots
 from hazemap.protocols.vdaf.prio3_parameters import Prio3Parameters, Usage
 from hazemap.protocols.vdaf.prio3_verification import Prio3State, no_element, proof_does_not_hold, root_of_unity
 from hazemap.protocols.vdaf.turboshake128_loops import padded
@@ -215,9 +215,12 @@ def _decided(kind: Prio3Parameters, shares: Sequence[Sequence[bytes]]) -> tuple[
     return [bool(each.all()) for each in sound], [bool(each) for each in valid]
 
 
-def add_share(total: Words, share: Words) -> None:
-    """Add a share of results to a total."""
-    field128_vectors.add_vector(total, share)
+def sum_of(_field: NttField, shape: tuple[int, int], shares: Iterable[Words]) -> Words:
+    """The sum of vectors of Field128."""
+    total = np.zeros(shape, dtype=np.uint64)
+    for share in shares:
+        field128_vectors.add_vector(total, np.ascontiguousarray(share))
+    return total
 
 
 def joint_rand_seeds(kind: Prio3Parameters, ctx: bytes, parts: list[bytes]) -> list[bytes]:

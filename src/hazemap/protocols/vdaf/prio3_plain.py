@@ -3,12 +3,15 @@
 Functions of one report, whose arguments have been checked for their lengths.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import add, sub
 
-from hazemap.arrays import Bytes
+import numpy as np
+
+from hazemap.arrays import Bytes, Words
 from hazemap.errors import CodecError
 from hazemap.protocols.vdaf import proofs
+from hazemap.protocols.vdaf.ntt_field import NttField
 from hazemap.protocols.vdaf.prio3_parameters import Prio3Parameters, Usage
 from hazemap.protocols.vdaf.prio3_verification import Prio3State, no_element, proof_does_not_hold
 from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare
@@ -127,6 +130,19 @@ def _message(kind: Prio3Parameters, ctx: bytes, shares: Sequence[bytes]) -> byte
         if not proofs.decide(kind.circuit, _part(verifiers, index, kind.proofs)):
             raise proof_does_not_hold()
     return joint_rand_seed(kind, ctx, parts) if kind.joint else b""
+
+
+def sum_of(field: NttField, shape: tuple[int, int], shares: Iterable[Words]) -> Words:
+    """The sum of at most 2^31 vectors: the halves of words are added up apart, and reduced once."""
+    low, high = np.zeros(shape, dtype=np.uint64), np.zeros(shape, dtype=np.uint64)
+    for share in shares:
+        low += share & np.uint64(0xFFFFFFFF)
+        high += share >> np.uint64(32)
+    totals = [0] * shape[0]
+    for word in range(shape[1]):
+        pairs = zip(low[:, word].tolist(), high[:, word].tolist(), strict=True)
+        totals = [total + (x + (y << 32) << 64 * word) for total, (x, y) in zip(totals, pairs, strict=True)]
+    return field.to_words([total % field.modulus for total in totals])
 
 
 def joint_rand_seed(kind: Prio3Parameters, ctx: bytes, parts: list[bytes]) -> bytes:

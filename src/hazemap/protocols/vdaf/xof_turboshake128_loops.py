@@ -1,6 +1,7 @@
 """XofTurboShake128 of many messages of one length, eight at a time, in machine code. This module imports numba.
 
-Messages are uint64[n, words], as `turboshake128_loops.padded` makes them; outputs are words, or field elements uint64[n, length, words].
+Messages are uint64[n, words], as `turboshake128_loops.padded` makes them; outputs are words, or field elements
+uint64[n, length, words of an element].
 """
 
 import numpy as np
