@@ -22,7 +22,7 @@ from hazemap.protocols.dap.batches import Batch
 from hazemap.protocols.dap.collection_messages import CollectionJobReq
 from hazemap.protocols.dap.leader_collections import LeaderCollections
 from hazemap.protocols.dap.leader_jobs import AbandonedJob, LeaderJobs
-from hazemap.protocols.dap.leader_uploads import uploaded
+from hazemap.protocols.dap.leader_uploads import uploaded, uploaded_09
 from hazemap.protocols.dap.problem_types import ProblemDocument
 from hazemap.service.store import Contradiction, Store, Write
 
@@ -62,11 +62,22 @@ class LeaderService:
         self._records = TaskRecords(store.read, number)
         self._lock = Lock()
         self._states: OrderedDict[bytes, object] = OrderedDict()
+        # a database belongs to one server at a time: leases that are there were a process's that has ended
+        freed = " SET lease = NULL, lease_until = 0 WHERE task = ? AND lease IS NOT NULL"
+        store.write_now(*(Write(f"UPDATE {table}{freed}", (number,)) for table in ("jobs", "collections")))
 
     def upload(self, body: bytes, keys: DecryptionKeyRing, now: int) -> tuple[bytes, list[Write]]:
         """The answer to an `UploadRequest`, and what must be written before it is given."""
         outcome = uploaded(self.task, keys, self._records, body, now)
         return outcome.message, self._writes(outcome)
+
+    def upload_09(self, body: bytes, keys: DecryptionKeyRing, now: int) -> list[Write]:
+        """What must be written before an upload of DAP-09 is answered."""
+        return self._writes(uploaded_09(self.task, keys, self._records, body, now))
+
+    def drop_collection(self, job_id: bytes) -> None:
+        """Forget a collection job; its batch stays closed if it was."""
+        self._store.write_now(Write("DELETE FROM collections WHERE task = ? AND job = ?", (self._number, job_id)))
 
     def collect(self, body: bytes) -> Outcome:
         """Answer a `CollectionJobReq`."""

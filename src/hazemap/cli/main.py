@@ -46,6 +46,8 @@ COMMANDS = {
     "export": "Write the numbers of a release, a map or statistics, for other tools. The statement goes with them.",
     "server": "Serve devices and campaigns; say who may enrol, order and look.",
     "campaign": "Order a map from people's devices, watch it being made, fetch it.",
+    "aggregator": "Serve as one of the two servers of DAP, each of which sees half of every report.",
+    "collector": "Set up tasks of two servers, and collect the sums of their batches.",
     "policy": "Write and sign what recipes may ask of devices, and at which price.",
     "device": "Keep a person's rows, and answer campaigns without showing one.",
     "study": "Ask people's devices recipes, one after the other, within the budget of their analysis.",

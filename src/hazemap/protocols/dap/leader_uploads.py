@@ -20,11 +20,21 @@ from hazemap.protocols.dap.input_share_opening import (
 from hazemap.protocols.dap.problem_types import ProblemType
 from hazemap.protocols.dap.report_eligibility import parameters_before
 from hazemap.protocols.dap.request_checks import parsed
-from hazemap.protocols.dap.upload_messages import Report, ReportUploadStatus, UploadErrors, UploadRequest
+from hazemap.protocols.dap.upload_messages import (
+    Report,
+    ReportMetadata,
+    ReportUploadStatus,
+    UploadErrors,
+    UploadRequest,
+)
+from hazemap.protocols.dap.upload_messages_09 import Report09
+from hazemap.protocols.dap.versions import DAP_09
 
 
 def uploaded(task: AggregatorTask, keys: DecryptionKeys, records: LeaderRecords, body: bytes, now: int) -> Outcome:
     """Answer an `UploadRequest`: an empty body, or the reports that are not taken."""
+    if task.task.version == DAP_09:
+        raise task.problem(ProblemType.INVALID_MESSAGE, "reports of this task are uploaded as draft 09 has it")
     request = parsed(task, UploadRequest, body)
     if not request.reports:
         raise task.problem(ProblemType.INVALID_MESSAGE, "an upload has a report or more")
@@ -79,3 +89,29 @@ def _check_time(task: AggregatorTask, time: int, now: int) -> None:
         if rejected.error in {ReportError.TASK_NOT_STARTED, ReportError.TASK_EXPIRED}:
             raise RejectedReport(ReportError.REPORT_DROPPED) from None
         raise
+
+
+def uploaded_09(task: AggregatorTask, keys: DecryptionKeys, records: LeaderRecords, body: bytes, now: int) -> Outcome:
+    """Take the one report of an upload of DAP-09; `DapProblem` if it is not taken. One that is here already is fine."""
+    if task.task.version != DAP_09:
+        raise task.problem(ProblemType.INVALID_MESSAGE, "reports of this task are uploaded as draft 18 has it")
+    older = parsed(task, Report09, body)
+    time, rest = divmod(older.metadata.time, task.task.time_precision)
+    if rest:
+        raise task.problem(ProblemType.INVALID_MESSAGE, "the time of a report is rounded down to the time precision")
+    metadata = ReportMetadata(older.metadata.report_id, time)
+    report = Report(metadata, older.public_share, older.leader_share, older.helper_share)
+    if records.uploaded([metadata.report_id]):
+        return Outcome(b"")
+    accepted, refused = checked_reports(task, keys, records, [report], now)
+    for _, error in refused:
+        raise task.problem(
+            _PROBLEMS_09.get(error, ProblemType.REPORT_REJECTED), f"the report is not taken: {error.name}"
+        )
+    return Outcome(b"", changes=(AddReports(tuple(accepted)),))
+
+
+_PROBLEMS_09 = {
+    ReportError.OUTDATED_CONFIG: ProblemType.OUTDATED_CONFIG,
+    ReportError.REPORT_TOO_EARLY: ProblemType.REPORT_TOO_EARLY,
+}

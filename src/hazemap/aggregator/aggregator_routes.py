@@ -1,0 +1,264 @@
+"""An aggregator as an ASGI application: the resources of DAP-18, and uploads of DAP-09."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import wraps
+from hmac import compare_digest
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from hazemap.aggregator.helper_service import HelperService
+from hazemap.aggregator.hpke_key_ring import HpkeKeyStore
+from hazemap.aggregator.leader_service import LeaderService
+from hazemap.errors import CodecError, HazemapError, StoreError
+from hazemap.protocols.dap.aggregation_messages import (
+    AggregationJobContinueReq,
+    AggregationJobInitReq,
+    AggregationJobResp,
+)
+from hazemap.protocols.dap.basic_types import JOB_ID, TASK_ID
+from hazemap.protocols.dap.collection_messages import (
+    AggregateShare,
+    AggregateShareReq,
+    CollectionJobReq,
+    CollectionJobResp,
+)
+from hazemap.protocols.dap.hpke_configs import HpkeConfigList
+from hazemap.protocols.dap.media_types import PROBLEM, Message, message_name
+from hazemap.protocols.dap.problem_types import DapProblem, ProblemDocument, ProblemType
+from hazemap.protocols.dap.resource_paths import id_text, read_id
+from hazemap.protocols.dap.upload_messages import UploadErrors, UploadRequest
+from hazemap.protocols.dap.upload_messages_09 import HPKE_CONFIG_LIST, Report09
+from hazemap.service.access_tokens import kept
+from hazemap.service.store import Store
+
+log = logging.getLogger("hazemap.aggregator")
+
+CACHED: Final = 86_400
+"""Seconds for which clients may keep the HPKE configurations: far less than a key is good for when it has expired."""
+AGAIN: Final = 1
+"""Seconds after which a collector asks again."""
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class ServedTask:
+    """A task that is served: its service, and the hash of the token that the other party shows."""
+
+    def __init__(self, service: LeaderService | HelperService, accepted: bytes) -> None:
+        self.service, self.accepted = service, accepted
+
+
+class AggregatorRoutes:
+    """The routes of one aggregator. `base` is the path that its endpoint ends in."""
+
+    def __init__(
+        self,
+        store: Store,
+        keys: HpkeKeyStore,
+        tasks: Mapping[bytes, ServedTask],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._keys, self._tasks, self._clock = store, keys, tasks, clock
+
+    def application(self, base: str, alive: Callable[[], AsyncIterator[None]] | None = None) -> Starlette:
+        """The application; `alive` runs as long as it does."""
+        one = "/tasks/{task}/%s/{resource}"
+        many = "/tasks/{task}/%s"
+        routes = [
+            ("/hpke_config", self._hpke_config, "GET"),
+            (many % "reports", self._upload, "POST"),
+            (many % "reports", self._upload_09, "PUT"),
+            (many % "aggregation_jobs", self._init_job, "POST"),
+            (one % "aggregation_jobs", self._continue_job, "POST"),
+            (one % "aggregation_jobs", self._poll_job, "GET"),
+            (one % "aggregation_jobs", self._drop_job, "DELETE"),
+            (many % "aggregate_shares", self._aggregate_share, "POST"),
+            (many % "collection_jobs", self._collect, "POST"),
+            (one % "collection_jobs", self._poll_collection, "GET"),
+            (one % "collection_jobs", self._drop_collection, "DELETE"),
+        ]
+        lifespan = None if alive is None else asynccontextmanager(lambda _: alive())
+        prefix = base.rstrip("/")
+        return Starlette(
+            routes=[Route(prefix + path, safe(endpoint), methods=[method]) for path, endpoint, method in routes],
+            lifespan=lifespan,
+        )
+
+    def now(self) -> int:
+        """Seconds after the epoch."""
+        return int(self._clock())
+
+    async def _hpke_config(self, request: Request) -> Response:
+        announced = self._keys.announced(self.now())
+        older = "task_id" in request.query_params
+        kind = HPKE_CONFIG_LIST if older else HpkeConfigList.media_type()
+        return Response(announced.to_bytes(), media_type=kind, headers={"Cache-Control": f"max-age={CACHED}"})
+
+    async def _upload(self, request: Request) -> Response:
+        leader = self._leader(request)
+        body = await _body(request, UploadRequest)
+        now = self.now()
+        answer, writes = await asyncio.to_thread(leader.upload, body, self._keys.ring(now), now)
+        await self._store.write(*writes)
+        return _answer(UploadErrors, answer) if answer else Response()
+
+    async def _upload_09(self, request: Request) -> Response:
+        leader = self._leader(request)
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != Report09.media_type():
+            raise leader.task.problem(ProblemType.INVALID_MESSAGE, f"a report is sent as {Report09.media_type()}")
+        body, now = await request.body(), self.now()
+        writes = await asyncio.to_thread(leader.upload_09, body, self._keys.ring(now), now)
+        await self._store.write(*writes)
+        return Response(status_code=201)
+
+    async def _init_job(self, request: Request) -> Response:
+        helper = self._helper(request)
+        body, now = await _body(request, AggregationJobInitReq), self.now()
+        outcome = await asyncio.to_thread(helper.init_job, body, self._keys.ring(now), now)
+        return _created(request, AggregationJobResp, outcome.resource, outcome.message)
+
+    async def _continue_job(self, request: Request) -> Response:
+        helper, job_id = self._helper(request), _resource(request)
+        body, now = await _body(request, AggregationJobContinueReq), self.now()
+        outcome = await asyncio.to_thread(helper.continue_job, job_id, body, self._keys.ring(now), now)
+        return _answer(AggregationJobResp, outcome.message)
+
+    async def _poll_job(self, request: Request) -> Response:
+        helper, step = self._helper(request), request.query_params.get("step", "")
+        if not step.isdecimal() or len(step) > 5:
+            raise helper.task.problem(ProblemType.INVALID_MESSAGE, "say which step: ?step=0")
+        outcome = await asyncio.to_thread(helper.job, _resource(request), int(step), self._keys.ring(self.now()))
+        return _answer(AggregationJobResp, outcome.message)
+
+    async def _drop_job(self, request: Request) -> Response:
+        helper = self._helper(request)
+        await asyncio.to_thread(helper.drop_job, _resource(request), self._keys.ring(self.now()))
+        return Response()
+
+    async def _aggregate_share(self, request: Request) -> Response:
+        helper = self._helper(request)
+        body = await _body(request, AggregateShareReq)
+        outcome = await asyncio.to_thread(helper.aggregate_share, body, self._keys.ring(self.now()))
+        return _created(request, AggregateShare, outcome.resource, outcome.message)
+
+    async def _collect(self, request: Request) -> Response:
+        leader = self._leader(request, private=True)
+        body = await _body(request, CollectionJobReq)
+        outcome = await asyncio.to_thread(leader.collect, body)
+        return _created(request, CollectionJobResp, outcome.resource, outcome.message)
+
+    async def _poll_collection(self, request: Request) -> Response:
+        leader = self._leader(request, private=True)
+        outcome = await asyncio.to_thread(leader.poll_collection, _resource(request))
+        if outcome.message:
+            return _answer(CollectionJobResp, outcome.message)
+        return Response(headers={"Retry-After": str(AGAIN)})
+
+    async def _drop_collection(self, request: Request) -> Response:
+        leader = self._leader(request, private=True)
+        await asyncio.to_thread(leader.drop_collection, _resource(request))
+        return Response()
+
+    def _leader(self, request: Request, private: bool = False) -> LeaderService:
+        served = self._served(request)
+        if not isinstance(served.service, LeaderService):
+            raise served.service.task.problem(ProblemType.UNRECOGNIZED_TASK, "this aggregator is the task's helper")
+        if private:
+            _authorize(request, served.accepted)
+        return served.service
+
+    def _helper(self, request: Request) -> HelperService:
+        served = self._served(request)
+        if not isinstance(served.service, HelperService):
+            raise served.service.task.problem(ProblemType.UNRECOGNIZED_TASK, "this aggregator is the task's leader")
+        _authorize(request, served.accepted)
+        return served.service
+
+    def _served(self, request: Request) -> ServedTask:
+        try:
+            task_id = read_id(request.path_params["task"], TASK_ID)
+        except CodecError as error:
+            raise DapProblem(ProblemType.INVALID_MESSAGE, str(error)) from None
+        served = self._tasks.get(task_id)
+        if served is None:
+            raise DapProblem(ProblemType.UNRECOGNIZED_TASK, "this aggregator has no such task", task_id)
+        return served
+
+
+class Unauthorized(HazemapError):
+    """A request without the token that it needs."""
+
+
+def safe(endpoint: Endpoint) -> Endpoint:
+    """An endpoint whose errors are problem documents."""
+
+    @wraps(endpoint)
+    async def answered(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Exception as error:
+            return _failed(error)
+
+    return answered
+
+
+def _failed(error: Exception) -> Response:
+    if isinstance(error, DapProblem):
+        return problem_response(error.document())
+    if isinstance(error, CodecError):
+        return problem_response(DapProblem(ProblemType.INVALID_MESSAGE, str(error)).document())
+    if isinstance(error, Unauthorized):
+        response = problem_response(ProblemDocument("about:blank", 401, str(error)))
+        response.headers["WWW-Authenticate"] = "Bearer"
+        return response
+    if isinstance(error, StoreError):
+        log.warning("a request was not answered: %s", error)
+        return problem_response(ProblemDocument("about:blank", 503, "try again later"))
+    log.error("a request that the aggregator cannot deal with", exc_info=error)
+    return problem_response(ProblemDocument("about:blank", 500, "the aggregator's log says why"))
+
+
+def problem_response(document: ProblemDocument) -> Response:
+    """A problem as a response."""
+    return Response(document.to_json(), document.status, media_type=PROBLEM)
+
+
+async def _body(request: Request, kind: type[Message]) -> bytes:
+    """The body of a request that says it is such a message."""
+    content_type = request.headers.get("content-type", "")
+    if message_name(content_type) != kind.NAME:
+        raise CodecError(f"this resource takes the message {kind.NAME!r}")
+    return await request.body()
+
+
+def _authorize(request: Request, accepted: bytes) -> None:
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not compare_digest(kept(token.strip()), accepted):
+        raise Unauthorized("this is for the other party of the task: show its token (Authorization: Bearer …)")
+
+
+def _resource(request: Request) -> bytes:
+    return read_id(request.path_params["resource"], JOB_ID)
+
+
+def _answer(kind: type[Message], body: bytes) -> Response:
+    return Response(body, media_type=kind.media_type())
+
+
+def _created(request: Request, kind: type[Message], resource: bytes, body: bytes) -> Response:
+    """A resource with its place; without a body it is not ready yet."""
+    headers = {"Location": f"{request.url.path}/{id_text(resource)}"}
+    if not body:
+        headers["Retry-After"] = str(AGAIN)
+        return Response(status_code=201, headers=headers)
+    return Response(body, 201, media_type=kind.media_type(), headers=headers)

@@ -1,0 +1,152 @@
+"""Drives a leader: sends to the helper what is to be sent, patiently, and gives back what comes."""
+
+import asyncio
+import logging
+import random
+import ssl
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hazemap.aggregator.hpke_key_ring import HpkeKeyStore
+from hazemap.aggregator.leader_service import HelperRequest, LeaderService, RequestKind
+from hazemap.errors import CodecError, FileError, HazemapError, InputError
+from hazemap.protocols.dap.aggregation_messages import AggregationJobContinueReq, AggregationJobInitReq
+from hazemap.protocols.dap.basic_types import JOB_ID
+from hazemap.protocols.dap.collection_messages import AggregateShareReq
+from hazemap.protocols.dap.media_types import Message
+from hazemap.protocols.dap.problem_types import read_problem
+from hazemap.protocols.dap.resource_paths import aggregate_shares, aggregation_jobs, read_id
+
+if TYPE_CHECKING:
+    import httpx
+
+log = logging.getLogger("hazemap.aggregator")
+
+IDLE: Final = 0.25
+"""Seconds between two looks at a task for which there is nothing to do."""
+LONGEST: Final = 300
+"""Seconds, at most, until a request that failed is sent again."""
+PATIENCE: Final = 600.0
+"""Seconds that the helper has for an answer: as long as the lease."""
+ONCE: Final = 4
+"""Requests of one task under way at a time."""
+_MESSAGES: Final[dict[RequestKind, type[Message]]] = {
+    RequestKind.INIT_JOB: AggregationJobInitReq,
+    RequestKind.CONTINUE_JOB: AggregationJobContinueReq,
+    RequestKind.AGGREGATE_SHARE: AggregateShareReq,
+}
+_LATER = (401, 403, 404, 408, 425, 429)
+"""Answers that an operator can mend, or time."""
+
+
+class LeaderDriver:
+    """Works on one task until it is cancelled."""
+
+    def __init__(
+        self,
+        service: LeaderService,
+        keys: HpkeKeyStore,
+        http: "httpx.AsyncClient",
+        token: str,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._service, self._keys, self._http, self._clock = service, keys, http, clock
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._failures = 0
+        base = service.task.task.helper
+        self._base = base if base.endswith("/") else f"{base}/"
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            try:
+                if not await self.turn():
+                    await asyncio.sleep(IDLE)
+            except HazemapError as error:
+                log.warning("a task waits: %s", error)
+                await asyncio.sleep(LONGEST / 10)
+
+    async def turn(self) -> int:
+        """Send what is to be sent, and take what comes; how many requests there were."""
+        now = int(self._clock())
+        requests = await asyncio.to_thread(self._service.requests, self._keys.ring(now), now, ONCE)
+        await asyncio.gather(*(self._sent(request) for request in requests))
+        return len(requests)
+
+    async def _sent(self, request: HelperRequest) -> None:
+        import httpx
+
+        task_id = self._service.task.task.id
+        path = aggregation_jobs(task_id, request.peer if request.kind is RequestKind.CONTINUE_JOB else None)
+        if request.kind is RequestKind.AGGREGATE_SHARE:
+            path = aggregate_shares(task_id)
+        headers = {**self._headers, "Content-Type": _MESSAGES[request.kind].media_type()}
+        try:
+            reply = await self._http.post(self._base + path, content=request.body, headers=headers)
+        except httpx.HTTPError as error:
+            await self._later(request, f"the helper does not answer ({type(error).__name__})")
+            return
+        if reply.is_error:
+            await self._refused(request, reply)
+            return
+        self._failures = 0
+        if not reply.content:  # it is still at work: the same request, sent again, finds what it has made
+            await self._later(request, "the helper is still at work", 1)
+            return
+        try:
+            peer = self._peer(reply) if request.kind is RequestKind.INIT_JOB else b""
+        except CodecError:
+            await self._later(request, "the helper does not say where its job is")
+            return
+        now = int(self._clock())
+        try:
+            await asyncio.to_thread(self._service.answered, request, peer, reply.content, self._keys.ring(now), now)
+        except HazemapError as error:
+            log.warning("an aggregation job was abandoned: %s", error)
+
+    async def _refused(self, request: HelperRequest, reply: "httpx.Response") -> None:
+        problem = read_problem(reply.status_code, reply.headers.get("content-type", ""), reply.content)
+        if reply.status_code >= 500 or reply.status_code in _LATER:
+            await self._later(request, f"the helper does not take it: {problem.in_words()}")
+            return
+        log.warning("the helper refuses: %s", problem.in_words())
+        await asyncio.to_thread(self._service.refused, request, problem, self._keys.ring(int(self._clock())))
+
+    async def _later(self, request: HelperRequest, why: str, wait: float | None = None) -> None:
+        if wait is None:
+            self._failures += 1
+            wait = min(LONGEST, 2 ** min(self._failures, 10)) * (0.5 + random.random() / 2)  # noqa: S311 - a pause
+            log.warning("%s; again in %.0f s", why, wait)
+        await asyncio.to_thread(self._service.failed, request, int(self._clock() + wait))
+
+    @staticmethod
+    def _peer(reply: "httpx.Response") -> bytes:
+        place = reply.headers.get("location", "").partition("?")[0]
+        return read_id(place.rpartition("/")[2], JOB_ID)
+
+
+def helper_line(trust_certificate: Path | None) -> "httpx.AsyncClient":
+    """Connections to helpers, over HTTPS by the system's certificates or by one of your own."""
+    import httpx
+
+    try:
+        verify = ssl.create_default_context(cafile=trust_certificate)
+    except OSError as error:
+        raise FileError(f"{trust_certificate} holds no certificates in PEM") from error
+    return httpx.AsyncClient(verify=verify, timeout=PATIENCE, follow_redirects=False)
+
+
+def check_endpoint(url: str) -> None:
+    """`InputError` for plain HTTP to another machine."""
+    from ipaddress import ip_address
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    try:
+        here = parts.hostname == "localhost" or ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        here = False
+    if parts.scheme != "https" and not here:
+        raise InputError(f"{url} is not HTTPS, so anybody between could see and change what is sent")

@@ -1,0 +1,148 @@
+"""`hazemap collector`: sets up tasks of two servers, and collects the sums of their batches."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hazemap.cli.console_output import deliver
+from hazemap.cli.server_client import TrustCertificate
+from hazemap.cli.shared_options import AsJson
+from hazemap.errors import FileError, InputError
+
+app = typer.Typer(
+    name="collector",
+    help="Set up tasks of two servers, and collect the sums of their batches.",
+    epilog="Example: [bold]hazemap collector collect tasks/collector.toml --start 1767225600 --seconds 3600[/bold]",
+    no_args_is_help=True,
+)
+
+
+@app.command(
+    epilog="Example: [bold]hazemap collector task histogram:4096 --leader https://one.example/ --helper "
+    "https://two.example/ --least 1000 --epsilon 1 -o tasks[/bold]"
+)
+def task(
+    measurement: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help="count, sum:MAX, vector:LENGTH:MAX, histogram:CELLS, bits:LENGTH:MOST or prefixes:BITS.",
+        ),
+    ],
+    leader: Annotated[str, typer.Option(metavar="URL", help="The leader's address, as clients use it.")],
+    helper: Annotated[str, typer.Option(metavar="URL", help="The helper's.")],
+    least: Annotated[int, typer.Option(min=1, help="The fewest reports that a batch may have.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="A new folder for one file a party.")],
+    seconds: Annotated[int, typer.Option(min=1, help="The time precision: a batch has one or several.")] = 3600,
+    epsilon: Annotated[
+        str | None,
+        typer.Option(metavar="ε", help="What a report may cost a person. Each server adds noise for all of it."),
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option(metavar="δ", help="With δ the noise is Gaussian; without it, Laplace.")
+    ] = None,
+    levels: Annotated[
+        int, typer.Option(min=1, help="How often a batch of prefixes may be collected, each time with noise.")
+    ] = 1,
+    leader_selected: Annotated[
+        bool, typer.Option("--leader-selected", help="The leader makes batches, instead of intervals of time.")
+    ] = False,
+    expiry_days: Annotated[
+        int | None, typer.Option(min=1, help="Days after which reports are no longer taken, and forgotten.")
+    ] = None,
+    version: Annotated[str, typer.Option(help="'dap-18', or 'dap-09' for the uploads of older clients.")] = "dap-18",
+    as_json: AsJson = False,
+) -> None:
+    """Set up a task: four files, for the leader, the helper, the collector and clients.
+
+    Hand each file over on a way that nobody else reads. Only the clients' may be public.
+    """
+    import os
+
+    from hazemap.aggregator.measurement_names import measurement_of
+    from hazemap.aggregator.task_file import new_task_files
+    from hazemap.aggregator.task_noise import noise_within
+    from hazemap.protocols.dap.resource_paths import id_text
+    from hazemap.protocols.dap.task import Task
+    from hazemap.protocols.dap.task_configuration import BatchMode
+    from hazemap.protocols.dap.versions import VERSIONS
+
+    if version not in VERSIONS:
+        raise InputError(f"--version is one of {', '.join(VERSIONS)}; found {version!r:.20}")
+    measured = measurement_of(measurement)
+    privacy = None if epsilon is None else noise_within(measured, _number(epsilon), _number(delta or "0"), levels)
+    made = Task.created(
+        os.urandom(32),
+        b"hazemap",
+        leader,
+        helper,
+        seconds,
+        least,
+        BatchMode.LEADER_SELECTED if leader_selected else BatchMode.TIME_INTERVAL,
+        measured,
+        privacy=privacy,
+        version=VERSIONS[version],
+    )
+    files = new_task_files(made, os.urandom, None if expiry_days is None else 86_400 * expiry_days)
+    try:
+        output.mkdir(mode=0o700)
+    except OSError as error:
+        raise FileError(f"the folder {output} cannot be made ({error.strerror}): name a new one") from error
+    for party, file in files.items():
+        file.write(output / f"{party}.toml")
+    written = {party: str(output / f"{party}.toml") for party in files}
+    deliver({"task": id_text(made.id), **written}, as_json, f"task {id_text(made.id)}", *written.values())
+
+
+@app.command(
+    epilog="Example: [bold]hazemap collector collect tasks/collector.toml --start 1767225600 --seconds 3600[/bold]"
+)
+def collect(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The collector's file of the task.")],
+    start: Annotated[
+        int | None, typer.Option(min=0, help="The batch begins then: seconds after 1970, in whole time precisions.")
+    ] = None,
+    seconds: Annotated[
+        int | None, typer.Option(min=1, help="How long the batch is. By default one time precision.")
+    ] = None,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds until the command gives up; nothing is lost.")] = 600,
+    trust_certificate: TrustCertificate = None,
+    as_json: AsJson = False,
+) -> None:
+    """Collect the sums of a batch: of an interval, or, in a task whose leader makes batches, of the next one.
+
+    A batch is collected once. The same command gives the same result again.
+    """
+    import ssl
+
+    import httpx
+
+    from hazemap.aggregator.collector_client import CollectorClient
+    from hazemap.aggregator.task_file import TaskFile
+    from hazemap.protocols.dap.basic_types import Interval
+
+    known = TaskFile.read(file)
+    precision = known.task.time_precision
+    if start is not None and (start % precision or (seconds or precision) % precision):
+        raise InputError(f"batches begin and end at whole multiples of {precision} s")
+    interval = None if start is None else Interval(start // precision, (seconds or precision) // precision)
+    try:
+        verify = ssl.create_default_context(cafile=trust_certificate)
+    except OSError as error:
+        raise FileError(f"{trust_certificate} holds no certificates in PEM") from error
+    with httpx.Client(verify=verify, timeout=60) as http:
+        found = CollectorClient(known, http).collect(interval, wait=wait)
+    times = {"start": found.interval.start * precision, "seconds": found.interval.duration * precision}
+    facts = {"reports": found.count, **times, "sums": list(found.sums)}
+    deliver(facts, as_json, f"{found.count:,} reports", *(f"{place} {value}" for place, value in enumerate(found.sums)))
+
+
+def _number(text: str) -> Fraction:
+    try:
+        if len(text) > 40:
+            raise ValueError
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise InputError(f"{text!r:.40} is no number") from None

@@ -1,0 +1,173 @@
+"""The two servers over HTTP: resources, who may use them, and what is said of a request that is refused."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from hazemap.aggregator.aggregator_routes import AggregatorRoutes, ServedTask
+from hazemap.aggregator.hpke_key_ring import PENDING, HpkeKeyStore
+from hazemap.aggregator.leader_driver import LeaderDriver
+from hazemap.protocols.dap.aggregation_messages import AggregationJobInitReq
+from hazemap.protocols.dap.basic_types import Interval, ReportError
+from hazemap.protocols.dap.client import Client
+from hazemap.protocols.dap.collection_messages import CollectionJobReq, CollectionJobResp
+from hazemap.protocols.dap.hpke_configs import HpkeConfigList
+from hazemap.protocols.dap.problem_types import PREFIX
+from hazemap.protocols.dap.resource_paths import aggregation_jobs, collection_jobs, reports
+from hazemap.protocols.dap.upload_messages import UploadErrors, UploadRequest
+from hazemap.protocols.dap.upload_messages_09 import Report09
+from hazemap.protocols.dap.versions import DAP_09
+from hazemap.service.access_tokens import kept
+
+from .two_servers import PRECISION, TwoServers
+
+LEADERS, COLLECTORS = "leader's token", "collector's token"
+
+
+class Served:
+    """Two servers whose applications speak HTTP to each other, without a socket."""
+
+    def __init__(self, **options):
+        self.two = TwoServers(**options)
+        self.keys, apps = {}, {}
+        for name, server, token in (("leader", self.two.leader, COLLECTORS), ("helper", self.two.helper, LEADERS)):
+            self.keys[name] = HpkeKeyStore(server.store, bytes(32))
+            server.store.write_now(*self.keys[name].rotated(self.two.now, bytes([len(name)]) * 63 + name[:1].encode()))
+            self.keys[name].reload()
+            tasks = {self.two.task.id: ServedTask(server.service, kept(token))}
+            apps[name] = AggregatorRoutes(server.store, self.keys[name], tasks, lambda: self.two.now).application("/")
+        self.leader, self.helper = (
+            httpx.AsyncClient(transport=httpx.ASGITransport(apps[name]), base_url=f"https://{name}.example/")
+            for name in ("leader", "helper")
+        )
+        line = httpx.AsyncClient(transport=httpx.ASGITransport(apps["helper"]))
+        self.driver = LeaderDriver(self.two.leader.service, self.keys["leader"], line, LEADERS, lambda: self.two.now)
+
+    async def client(self):
+        found = [
+            HpkeConfigList.from_bytes((await line.get("hpke_config")).content) for line in (self.leader, self.helper)
+        ]
+        return Client(self.two.task, self.two.vdaf, *(each.preferred() for each in found))
+
+    async def post(self, line, path, message, token=None, kind=None):
+        headers = {"Content-Type": kind or type(message).media_type()}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        return await line.post(
+            path, content=message if isinstance(message, bytes) else message.to_bytes(), headers=headers
+        )
+
+
+@asynccontextmanager
+async def served(**options):
+    made = Served(**options)
+    try:
+        yield made
+    finally:
+        made.two.close()
+
+
+def test_devices_upload_and_a_collector_collects_over_http():
+    async def story():
+        async with served() as net:
+            two, task_id = net.two, net.two.task.id
+            client, hour = await net.client(), net.two.now // PRECISION
+            made = [client.report(m, two.now, two.random.randbytes(client.randomness_bytes)) for m in (1, 1, 0, 1)]
+            for report in (*made, made[0]):
+                reply = await net.post(net.leader, reports(task_id), UploadRequest((report,)))
+                assert reply.status_code == 200
+            assert UploadErrors.from_bytes(reply.content).statuses[0].error is ReportError.REPORT_REPLAYED
+            asked = two.collector.request(Interval(hour, 1))
+            refused = await net.post(net.leader, collection_jobs(task_id), asked, "wrong")
+            assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+            reply = await net.post(net.leader, collection_jobs(task_id), asked, COLLECTORS)
+            place = reply.headers["location"]
+            assert (reply.status_code, reply.content) == (201, b"")
+            while await net.driver.turn():
+                pass
+            headers = {"Authorization": f"Bearer {COLLECTORS}"}
+            reply = await net.leader.get(f"https://leader.example{place}", headers=headers)
+            found = two.collector.result(asked, CollectionJobResp.from_bytes(reply.content))
+            assert (found.count, found.sums) == (4, (3,))
+            again = await net.post(net.leader, collection_jobs(task_id), asked, COLLECTORS)
+            assert (again.headers["location"], again.content) == (place, reply.content)
+            other = two.collector.request(Interval(hour, 2))
+            overlap = await net.post(net.leader, collection_jobs(task_id), other, COLLECTORS)
+            assert json.loads(overlap.content)["type"] == PREFIX + "batchOverlap"
+            late = client.report(1, two.now, two.random.randbytes(client.randomness_bytes))
+            reply = await net.post(net.leader, reports(task_id), UploadRequest((late,)))
+            assert UploadErrors.from_bytes(reply.content).statuses[0].error is ReportError.REPORT_REPLAYED
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("path", "message", "token", "type_"),
+    [
+        (reports(bytes(32)), UploadRequest(()), None, "unrecognizedTask"),
+        ("tasks/short/reports", UploadRequest(()), None, "invalidMessage"),
+        (reports(bytes(range(32))), b"\0" * 9, None, "invalidMessage"),
+        (aggregation_jobs(bytes(range(32))), b"", LEADERS, "unrecognizedTask"),
+        (collection_jobs(bytes(range(32))), b"\1", COLLECTORS, "invalidMessage"),
+    ],
+)
+def test_what_the_leader_cannot_read_is_refused_with_the_standards_type(path, message, token, type_):
+    async def story():
+        async with served() as net:
+            kinds = {"reports": UploadRequest, "aggregation_jobs": AggregationJobInitReq}
+            kind = kinds.get(path.rpartition("/")[2], CollectionJobReq).media_type()
+            reply = await net.post(net.leader, path, message, token, kind)
+            assert reply.status_code == 400
+            assert reply.headers["content-type"] == "application/problem+json"
+            assert json.loads(reply.content)["type"] == PREFIX + type_
+
+    asyncio.run(story())
+
+
+def test_a_report_of_draft_09_is_taken_and_counts():
+    async def story():
+        async with served(options={"version": DAP_09}, least=1) as net:
+            two = net.two
+            client = await net.client()
+            made = client.report(1, two.now + 7, two.random.randbytes(client.randomness_bytes))
+            assert isinstance(made, Report09)
+            path, kind = reports(two.task.id), {"Content-Type": Report09.media_type()}
+            for _ in range(2):
+                reply = await net.leader.put(path, content=made.to_bytes(), headers=kind)
+                assert reply.status_code == 201
+            listed = await net.leader.get("hpke_config?task_id=x")
+            assert listed.headers["content-type"] == "application/dap-hpke-config-list"
+            early = client.report(1, two.now + 7 * PRECISION, two.random.randbytes(client.randomness_bytes))
+            reply = await net.leader.put(path, content=early.to_bytes(), headers=kind)
+            assert json.loads(reply.content)["type"] == PREFIX + "reportTooEarly"
+            job, request = two.ask(two.now // PRECISION)
+            while await net.driver.turn():
+                pass
+            assert two.result(job, request).sums == (1,)
+
+    asyncio.run(story())
+
+
+def test_keys_are_announced_once_they_are_active_and_open_until_they_are_forgotten():
+    two = TwoServers()
+    store = HpkeKeyStore(two.leader.store, bytes(32))
+    two.leader.store.write_now(*store.rotated(0, bytes(range(64))))
+    store.reload()
+    [first] = store.announced(0).configs
+    assert store.rotated(PENDING, bytes(64)) == []
+    later = 12 * 7 * 86_400 + 1
+    two.leader.store.write_now(*store.rotated(later, bytes(64)))
+    store.reload()
+    assert store.announced(later).configs == (first,)
+    [second] = store.announced(later + PENDING).configs
+    assert second != first
+    assert store.ring(later + PENDING).knows(first.id)
+    assert not store.ring(later + PENDING + 7 * 86_400).knows(first.id)
+    reopened = HpkeKeyStore(two.leader.store, bytes(32)).announced(later).configs
+    assert reopened == (first,)
+    with pytest.raises(Exception, match="another folder"):
+        HpkeKeyStore(two.leader.store, bytes(31) + b"\1")
+    two.close()
