@@ -111,7 +111,7 @@ class Word(Structure):
 class Sentence(Structure):
     colour: Annotated[Colour, code(Colour, 1)]
     first: Annotated[tuple[Word, ...], vector(Word, 2)]
-    words: Annotated[tuple[Word, ...], rest(Word)]
+    words: Annotated[tuple[Word, ...], rest(Word, 2)]
 
 
 def test_a_vector_has_the_bytes_that_it_says_and_the_last_one_all_that_are_left():
@@ -130,3 +130,12 @@ def test_a_vector_that_ends_within_a_value_an_unknown_code_or_an_empty_field_are
         Sentence.from_bytes(bytes.fromhex(data))
     with pytest.raises(InputError, match="at least 1"):
         Word(b"").to_bytes()
+
+
+def test_a_message_has_no_more_values_than_may_be():
+    most = Sentence(Colour.RED, (), (Word(b"a"),) * 2)
+    assert Sentence.from_bytes(most.to_bytes()) == most
+    with pytest.raises(InputError, match="at most 2 of Word"):
+        Sentence(Colour.RED, (), (Word(b"a"),) * 3).to_bytes()
+    with pytest.raises(CodecError, match="at most 2 of Word"):
+        Sentence.from_bytes(most.to_bytes() + b"\1a")

@@ -250,20 +250,24 @@ def vector(class_: type[Written], width: int) -> Form:
     return Form(write, lambda reader: _all(class_, TlsReader(reader.opaque(width))))
 
 
-def rest(class_: type[Written]) -> Form:
-    """Values one after another to the end of the message: it must be the last field."""
+def rest(class_: type[Written], most: int) -> Form:
+    """At most `most` values one after another to the end of the message: it must be the last field."""
 
     def write(writer: TlsWriter, values: tuple[Written, ...]) -> TlsWriter:
+        if len(values) > most:
+            raise InputError(f"a message has at most {most} of {class_.__name__}, not {len(values)}")
         for value in values:
             value.write(writer)
         return writer
 
-    return Form(write, lambda reader: _all(class_, reader))
+    return Form(write, lambda reader: _all(class_, reader, most))
 
 
-def _all(class_: type[Written], reader: TlsReader) -> tuple[Written, ...]:
-    found = []
+def _all(class_: type[Written], reader: TlsReader, most: int | None = None) -> tuple[Written, ...]:
+    found: list[Written] = []
     while reader.left:
+        if len(found) == most:
+            raise CodecError(f"a message has at most {most} of {class_.__name__}")
         found.append(class_.read(reader))
     return tuple(found)
 

@@ -80,13 +80,13 @@ def test_draft_09_counts_seconds_and_binds_its_vdaf_to_nothing():
         {"leader": "https://user:secret@leader.example"},
         {"leader": "https://leader.example/?task=1"},
         {"leader": "https://leader.example/#"},
-        {"leader": "https://leader.example:99999"},
+        {"leader": "https://leader.example:65536"},
         {"leader": "https://leader.example:0"},
         {"leader": "https://[leader.example"},
         {"leader": "https://leader.example/a b"},
         {"leader": "https://leader.example\\x"},
         {"leader": "https://länder.example"},
-        {"leader": "https://leader.example/" + "x" * 2000},
+        {"leader": "https://leader.example/" + "x" * (2001 - 23)},
         {"helper": ""},
         {"time_precision": 0},
         {"time_precision": MOST_PRECISION + 1},
@@ -105,6 +105,23 @@ def test_draft_09_counts_seconds_and_binds_its_vdaf_to_nothing():
 def test_a_task_that_cannot_be_is_refused(options):
     with pytest.raises(InputError):
         task(**options)
+
+
+def test_a_task_at_each_limit_is_one():
+    for options in (
+        {"min_batch_size": 1},
+        {"min_batch_size": 1 << 40},
+        {"time_precision": 1},
+        {"time_precision": MOST_PRECISION},
+        {"info": b"i"},
+        {"info": bytes(255)},
+        {"leader": "http://leader.example:65535"},
+        {"leader": "https://[::1]:1/"},
+        {"leader": "https://leader.example/" + "x" * (2000 - 23)},
+        {"interval": Interval(0, 1)},
+        {"interval": Interval(1, LATEST - 1)},
+    ):
+        assert Task.read(ID, task(**options).configuration) == task(**options)
 
 
 @pytest.mark.parametrize(
@@ -191,6 +208,14 @@ def test_a_batch_is_collected_once_unless_its_levels_are_prefixes():
 def test_privacy_parameters_that_cannot_be_are_refused(change):
     with pytest.raises(InputError):
         replace(LAPLACE, **change)
+
+
+def test_the_narrowest_noise_and_the_widest_can_be_said():
+    narrow = replace(LAPLACE, numerator=1, micro_epsilon=(1 << 64) - 1)
+    assert narrow.price(HISTOGRAM) == 1 and PrivacyParameters.from_bytes(narrow.to_bytes()) == narrow
+    wide = replace(LAPLACE, numerator=1 << 50, micro_epsilon=1)
+    assert wide.price(HISTOGRAM) == Fraction(1, 1 << 50) and replace(wide, levels=1024).levels == 1024
+    assert replace(wide, law=NoiseLaw.DISCRETE_GAUSSIAN, inverse_delta=2).delta == Fraction(1, 2)
 
 
 def test_privacy_parameters_that_cannot_be_are_not_read_either():

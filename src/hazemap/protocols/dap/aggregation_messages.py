@@ -13,6 +13,8 @@ from hazemap.protocols.tls_encoding import Structure, TlsReader, TlsWriter, code
 
 LEADER_SELECTED_BATCH_ID: Final = 1
 """The type of the aggregation job extension that names the batch its reports go to."""
+MOST_REPORTS: Final = 1 << 16
+"""Reports of one aggregation job, at most: they are read in 0.6 s."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class AggregationJobInitReq(Message, name="aggregation-job-init-req"):
     verification_key_id: Annotated[int, number(1)]
     agg_param: Share
     extensions: Extensions
-    verify_inits: Annotated[tuple[VerifyInit, ...], rest(VerifyInit)]
+    verify_inits: Annotated[tuple[VerifyInit, ...], rest(VerifyInit, MOST_REPORTS)]
 
 
 class VerifyRespType(IntEnum):
@@ -115,7 +117,7 @@ class VerifyResp(Structure):
 class AggregationJobResp(Message, name="aggregation-job-resp"):
     """The helper's answers, in the order of the reports."""
 
-    verify_resps: Annotated[tuple[VerifyResp, ...], rest(VerifyResp)]
+    verify_resps: Annotated[tuple[VerifyResp, ...], rest(VerifyResp, MOST_REPORTS)]
 
 
 @dataclass(frozen=True)
@@ -131,4 +133,4 @@ class AggregationJobContinueReq(Message, name="aggregation-job-continue-req"):
     """The next step of a job, with the reports that are still in it, in their order."""
 
     step: Annotated[int, number(2)]
-    verify_continues: Annotated[tuple[VerifyContinue, ...], rest(VerifyContinue)]
+    verify_continues: Annotated[tuple[VerifyContinue, ...], rest(VerifyContinue, MOST_REPORTS)]

@@ -1,13 +1,16 @@
 """Reports, and what a leader answers (draft-ietf-ppm-dap-18, section 4.4.2)."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from hazemap.protocols.dap.basic_types import HpkeCiphertext, Payload, ReportError, ReportId, Share, TaskId, Time
 from hazemap.protocols.dap.extensions import Extensions
 from hazemap.protocols.dap.media_types import Message
 from hazemap.protocols.dap.task_configuration import Configuration
 from hazemap.protocols.tls_encoding import Structure, code, part, rest
+
+MOST_REPORTS: Final = 1 << 14
+"""Reports of one upload, at most: they are read in 0.2 s."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Report(Structure):
 class UploadRequest(Message, name="upload-req"):
     """Reports of one task, one after another."""
 
-    reports: Annotated[tuple[Report, ...], rest(Report)]
+    reports: Annotated[tuple[Report, ...], rest(Report, MOST_REPORTS)]
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class ReportUploadStatus(Structure):
 class UploadErrors(Message, name="upload-errors"):
     """The reports of an upload that were not taken, in the order in which they came."""
 
-    statuses: Annotated[tuple[ReportUploadStatus, ...], rest(ReportUploadStatus)]
+    statuses: Annotated[tuple[ReportUploadStatus, ...], rest(ReportUploadStatus, MOST_REPORTS)]
 
 
 @dataclass(frozen=True)
