@@ -11,7 +11,7 @@ from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.privacy.budget import ZCDP, ApproxDP
 from hazemap.privacy.distributed_noise import NoAddedNoise
-from hazemap.privacy.local_randomisers import Asymmetric
+from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
 from hazemap.trust.randomised_reports import law_for
 
 from .room import FEW, NOW, Room, settle, task
@@ -70,12 +70,17 @@ def test_a_device_holds_a_campaign_of_reports_to_its_rho_and_to_its_own_deltas(s
     assert "together may cost 2" in account.refusal(other, replace(FEW, campaign=Fraction(3)), NOW)
 
 
+LOUD = UnaryEncoding(Fraction(61, 64), Fraction(1, 2000))
+
+
 @pytest.mark.parametrize(
     ("changes", "policy", "words"),
     [
         ({}, {"local": Fraction(1, 2)}, "each report by itself would cost"),
         ({"budget": ZCDP(BUDGET.rho)}, {}, "says its price in epsilon"),
         ({"randomiser": Asymmetric(Fraction(60))}, {"local": Fraction(64)}, "costs more than"),
+        ({"randomiser": LOUD}, {"local": LOUD.replacement - Fraction(1, 10**6)}, "each report by itself would cost"),
+        ({"randomiser": LOUD}, {"local": Fraction(64)}, "costs more than"),
         ({}, {"campaign": Fraction(1, 2)}, "one campaign may cost 0.5"),
     ],
     ids=str,

@@ -16,6 +16,7 @@ from hazemap import codec
 from hazemap.cells import Leaves
 from hazemap.codec import MESSAGE
 from hazemap.errors import CodecError, FileError, InputError
+from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
 from hazemap.recipes.features import Categories, Feature, MapCells, NumericEdges, PrefixTree
 from hazemap.recipes.policy import Carrier
 from hazemap.recipes.recipe import KNOWN, CohortField, NoMatch, Recipe
@@ -74,7 +75,24 @@ def test_a_recipe_without_a_bin_for_none_reports_a_random_one():
     assert PLACES.bin_of((2.35, 48.85, "b")) == 2 * 4 + 2
 
 
-@pytest.mark.parametrize("recipe", [APPENDIX_B, PLACES])
+TWO_CHANCES = replace(APPENDIX_B, randomiser=UnaryEncoding(Fraction(7, 10), Fraction(1, 3)))
+
+
+def test_a_recipe_may_name_the_two_chances_of_its_reports_within_its_local_epsilon():
+    assert TWO_CHANCES.law.chances == (0.7, pytest.approx(1 / 3)) and APPENDIX_B.law == Asymmetric(Fraction(2))
+    assert TWO_CHANCES.digest != APPENDIX_B.digest and "randomiser" not in codec.dumps(APPENDIX_B)
+    wanted = 10_000 * (2 / 9 + 0.1 * (0.21 - 2 / 9)) / (0.7 - 1 / 3) ** 2
+    assert TWO_CHANCES.standard_deviation(10_000, 0.1) ** 2 == pytest.approx(wanted)
+    with pytest.raises(InputError, match=r"keep = 9/10 and turn_on = 1/10 tell ε = 4.39.*local ε of 2 at most"):
+        replace(APPENDIX_B, randomiser=UnaryEncoding(Fraction(9, 10), Fraction(1, 10)))
+    with pytest.raises(InputError, match="both keep and turn_on, or neither"):
+        recipe_from_toml(EXAMPLE.replace('epsilon = "0.3"', 'epsilon = "0.3"\nkeep = "0.7"'))
+    damaged = codec.dumps(TWO_CHANCES).replace("UnaryEncoding", "Asymmetric")
+    with pytest.raises(CodecError):
+        codec.loads(damaged, KNOWN, Recipe, MESSAGE)
+
+
+@pytest.mark.parametrize("recipe", [APPENDIX_B, PLACES, TWO_CHANCES])
 def test_texts_give_the_same_recipe_again(recipe):
     for again in (
         recipe_from_toml(recipe_to_toml(recipe)),
@@ -101,7 +119,7 @@ def test_the_published_schema_is_the_one_in_the_code_and_admits_the_example():
     path = Path(__file__).parents[2] / "docs" / "reference" / "recipe.schema.json"
     assert json.loads(path.read_text()) == SCHEMA
     jsonschema = pytest.importorskip("jsonschema")
-    for recipe in (APPENDIX_B, PLACES):
+    for recipe in (APPENDIX_B, PLACES, TWO_CHANCES):
         jsonschema.validate(json.loads(recipe_to_json(recipe)), SCHEMA)
     jsonschema.validate(DOCUMENT, SCHEMA)
 

@@ -112,7 +112,7 @@ def test_a_campaign_of_reports_says_what_one_alone_and_all_sums_cost(tmp_path):
     [record] = town.ledger.history("town")
     assert record.charge.price == budget
     [exchange] = release.transcript
-    law = ReportPrices(budget, ordered.cohort, local).law(exchange.question.share)
+    law = ReportPrices(budget, ordered.cohort, local).law(exchange.question.share, exchange.question.size)
     where = truth(devices, 1)
     noise = [int(n) - where[int(cell)] for cell, n in zip(TREE.children(TREE.root), exchange.answer.sums, strict=True)]
     assert np.abs(noise).max() < 6 * float(np.sqrt(law.variance(12, np.array([12.0])))[0]) + 1

@@ -24,7 +24,7 @@ from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import KNOWN, Task, check, parameters_for
-from hazemap.trust.randomised_reports import ReportPrices, debiased, law_for, randomised
+from hazemap.trust.randomised_reports import ReportPrices, debiased, law_for, law_for_numbers, randomised
 
 TREE = Quadtree.world(depth=6)
 LEVEL = Leaves.at_level(TREE, 3)
@@ -54,6 +54,22 @@ def test_a_law_is_the_loudest_that_its_price_allows_and_no_report_passes_the_mos
     assert law_for(PureDP(9), 10**6, Fraction(8)).replacement == 8
     least = law_for(ZCDP("1e-12"), 2, Fraction(8))
     assert isinstance(least, Symmetric) and rho_of_sum(least, 2) <= Fraction("1e-12")
+
+
+@pytest.mark.parametrize(("rho", "honest", "most", "size"), [("0.005", 850, 8, 4), ("0.0001", 10_000, 4, 10)])
+def test_a_few_numbers_are_counted_with_two_chances_that_the_price_and_the_cap_allow(rho, honest, most, size):
+    """Together they vary less than asymmetric reports, whoever holds what; the twin, a bit less q, costs too much."""
+    price, most = ZCDP(rho), Fraction(most)
+    plain, law = law_for(price, honest, most), law_for_numbers(price, honest, most, size)
+    assert isinstance(law, UnaryEncoding) and law.replacement <= most
+    assert rho_of_sum(law, honest) <= Fraction(rho)
+    counts = np.array([honest, *([0] * (size - 1))])
+    gained = law.variance(honest, counts).sum() / plain.variance(honest, counts).sum()
+    assert gained < 0.95
+    quieter = UnaryEncoding(law.keep, law.turn_on * Fraction(9, 10))
+    assert rho_of_sum(quieter, honest) > Fraction(rho) or quieter.replacement > most
+    assert law_for_numbers(price, honest, most, 10**6) == plain, "rare numbers are best counted so"
+    assert law_for_numbers(PureDP(1), honest, most, size) == Symmetric(Fraction(1))
 
 
 def test_the_parameters_of_a_session_of_reports_add_no_noise():
@@ -184,7 +200,7 @@ def test_whatever_a_persons_rows_are_they_send_one_report(vector):
 
 def test_prices_of_reports_follow_the_cohort():
     prices = ReportPrices(BUDGET, COHORT, Fraction(8))
-    assert prices.law(Fraction(1, 10)) == LAW and prices.people == 4_500
+    assert prices.law(Fraction(1, 10), 10**6) == LAW and prices.people == 4_500
     stddev = prices.stddev(QUERY.encoder, Fraction(1, 10))
     assert prices.share(QUERY.encoder, stddev) <= Fraction(1, 10)
     for most in (Fraction(0), Fraction(65), Fraction(1, 33)):

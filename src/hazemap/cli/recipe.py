@@ -70,14 +70,23 @@ def example() -> None:
 def write(
     recipe: RecipeFile,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file: .toml or .json.")],
+    best: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Choose the chances of the reports' bits that count best, at the recipe's price, a bin that this "
+            "share of the people report, such as 0.1. Seconds.",
+        ),
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a recipe whole, with everything that it leaves out, as TOML or JSON, and tell its digest."""
     from hazemap.atomic_write import write_whole
     from hazemap.recipes.recipe_file import read_recipe, recipe_to_json, recipe_to_toml
+    from hazemap.recipes.recipe_price import with_best_encoding
 
-    found = read_recipe(recipe)
+    found = read_recipe(recipe) if best is None else with_best_encoding(read_recipe(recipe), best)
     writers = {".toml": recipe_to_toml, ".json": recipe_to_json}
     if output.suffix not in writers:
         raise InputError(f"a recipe is written as .toml or .json, not as {output.name}")
@@ -163,6 +172,8 @@ def _facts(recipe: "Recipe", price: "RecipePrice", judged: "RecipeCheck | None",
         "cohort": {each.name: list(each.values) for each in recipe.cohort},
         "minimum_cohort": recipe.minimum_cohort,
         "local_epsilon": str(recipe.local_epsilon),
+        "keep": recipe.law.chances[0],
+        "turn_on": recipe.law.chances[1],
         "epsilon": str(recipe.epsilon),
         "delta": str(recipe.delta),
         "epsilon_achieved": float(price.sum.epsilon),
@@ -172,6 +183,7 @@ def _facts(recipe: "Recipe", price: "RecipePrice", judged: "RecipeCheck | None",
         "least_cohort": price.least_cohort,
         "people": people,
         "stddev": recipe.standard_deviation(people),
+        "stddev_of_a_tenth": recipe.standard_deviation(people, 0.1),
         "admitted": None if judged is None else admitted is not None,
         "fields": [str(each) for each in admitted.touched] if admitted else None,
         "answered": judged and judged.answered,
@@ -184,16 +196,19 @@ def _lines(recipe: "Recipe", price: "RecipePrice", judged: "RecipeCheck | None",
     who = "".join(f"{each.name} {' or '.join(each.values)}; " for each in recipe.cohort)
     least = f"{price.least_cohort:,} people would do" if price.least_cohort else "no sum of any size would do"
     verdict = "which it keeps" if price.kept else "which it does NOT keep: no device answers"
+    keep, turn_on = recipe.law.chances
     lines = [
         f"{recipe.id}, version {recipe.version}, for {recipe.analysis}: {recipe.purpose}",
         f"bins     {recipe.bins:,} ({' × '.join(f'{each.name} {each.rule.size:,}' for each in recipe.features)}){own}"
         " for devices where nothing fits",
         f"cohort   {who}{recipe.minimum_cohort:,} people at least, by {recipe.carrier.value}",
-        f"report   ε₀ = {_number(recipe.local_epsilon)}",
+        f"report   ε₀ = {_number(recipe.local_epsilon)}: a bit that is set is sent as 1 with probability {keep:.4g},"
+        f" any other with {turn_on:.4g}",
         f"sum      (ε, δ) = ({float(price.sum.epsilon):.4g}, {float(recipe.delta):.3g}), by {price.sum.bound};"
         f" the recipe states ε = {_number(recipe.epsilon)}, {verdict} ({least})",
-        f"error    ± {recipe.standard_deviation(people):,.1f} people in a bin, one standard deviation,"
-        f" of {people:,} people",
+        f"error    ± {recipe.standard_deviation(people):,.1f} people in a rare bin, ±"
+        f" {recipe.standard_deviation(people, 0.1):,.1f} in one that a tenth report, one standard deviation, of"
+        f" {people:,} people",
     ]
     if judged is None:
         return [*lines, "fields   --policy says which fields are read, and whether devices would answer"]

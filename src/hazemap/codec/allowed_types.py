@@ -77,6 +77,7 @@ YOUNGER: Mapping[str, frozenset[str]] = {
     "Adaptive": frozenset({"descent"}),
     "Answer": frozenset({"skewness", "chances"}),
     "Campaign": frozenset({"local_epsilon"}),
+    "Recipe": frozenset({"randomiser"}),
     "Task": frozenset({"randomiser"}),
 }
 """Optional fields, by type, that are left out of texts where they are None: older texts and digests stay."""

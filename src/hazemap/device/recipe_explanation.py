@@ -34,11 +34,11 @@ def explained(recipe: Recipe, touched: tuple[StreamFieldName, ...] | None) -> It
     yield "From what it finds it would pick one entry by chance, and keep of it only:"
     for feature in recipe.features:
         yield f"  {_plain(feature.name)}: {_kept(feature.rule)}"
-    on = exp(-float(recipe.local_epsilon))
+    keep, turn_on = recipe.law.chances
+    stays = "one chance in two" if keep == 0.5 else f"a chance of {100 * keep:.3g} %"
     yield (
         f"So the answer is one of {recipe.size:,} boxes to tick. Before anything leaves, the device throws coins: the"
-        f" tick that is true stays with one chance in two, and every other box is ticked with a chance of"
-        f" {100 * on / (1 + on):.3g} %."
+        f" tick that is true stays with {stays}, and every other box is ticked with a chance of {100 * turn_on:.3g} %."
     )
     box = 'the box "nothing"' if recipe.no_match is NoMatch.NONE else "a box taken by chance"
     yield f"If nothing fits, {box} is the true one, and goes through the same coins: nobody can tell."

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
-from math import exp, expm1, prod, sqrt
+from math import prod, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hazemap import codec
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
+from hazemap.privacy.local_randomisers import Asymmetric, UnaryEncoding
 from hazemap.recipes import query_class
 from hazemap.recipes.buckets import MOST_BINS
 from hazemap.recipes.features import BucketRule, Categories, Feature, MapCells, NumericEdges, PrefixTree
@@ -76,7 +77,8 @@ class Recipe:
 
     `local_epsilon` bounds what one report tells of its sender, `epsilon` and `delta` what the sum of `minimum_cohort`
     reports tells; `carrier` says who carries them, so that nobody sees one alone. People with other values of the
-    cohort's fields answer as if they had no matching event.
+    cohort's fields answer as if they had no matching event. Reports are asymmetric (appendix A) with `local_epsilon`,
+    or have the two chances of `randomiser`, which tell no more.
 
     >>> recipe = Recipe(
     ...     id="ages", version=1, analysis="keyboard", purpose="how old the people are who type",
@@ -101,6 +103,7 @@ class Recipe:
     minimum_cohort: int
     carrier: Carrier = Carrier.SECURE_SUMS
     no_match: NoMatch = NoMatch.NONE
+    randomiser: UnaryEncoding | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -183,13 +186,17 @@ class Recipe:
         none = None if self.none_bin is None else float(numbers[self.none_bin])
         return DecodedBins(labels, np.asarray(numbers[: self.bins], dtype=np.float64), none)
 
-    def standard_deviation(self, people: int) -> float:
-        """The standard deviation of the noise of an empty bin among so many reports (appendix A: private one-hot).
+    @property
+    def law(self) -> Asymmetric | UnaryEncoding:
+        """What a device does to its report."""
+        return self.randomiser or Asymmetric(self.local_epsilon)
 
-        √(n · 4e^ε₀)/(e^ε₀ − 1); a bin that f people are in has a variance larger by f.
+    def standard_deviation(self, people: int, share: float = 0.0) -> float:
+        """The standard deviation of the noise among so many reports, of a bin that this share of people hold.
+
+        √(n · 4e^ε₀)/(e^ε₀ − 1) for asymmetric reports and an empty bin (appendix A: private one-hot).
         """
-        local = float(self.local_epsilon)
-        return sqrt(4 * people) * exp(-local / 2) / -expm1(-local)
+        return sqrt(float(self.law.variance(people, np.array([share * people]))[0]))
 
     @cached_property
     def _labels(self) -> list[list[str]]:
@@ -213,6 +220,12 @@ class Recipe:
             raise InputError(
                 f"the local ε is above 0 and at most {LARGEST_LOCAL_EPSILON}; found {float(self.local_epsilon):g}"
             )
+        if self.randomiser is not None and self.randomiser.replacement > self.local_epsilon:
+            raise InputError(
+                f"reports with keep = {self.randomiser.keep} and turn_on = {self.randomiser.turn_on} tell ε ="
+                f" {float(self.randomiser.replacement):.9g}, but the recipe states a local ε of"
+                f" {float(self.local_epsilon):.9g} at most: choose a larger turn_on, or a larger local ε"
+            )
         if not 0 < self.epsilon <= self.local_epsilon:
             raise InputError("the ε of the sum is above 0, and at most that of one report")
         if not 0 <= self.delta <= LARGEST_DELTA:
@@ -223,5 +236,5 @@ class Recipe:
 
 RULES: tuple[type[BucketRule], ...] = (NumericEdges, Categories, PrefixTree, StringPrefixes, MapCells)
 
-KNOWN: tuple[type, ...] = (*query_class.KNOWN, Recipe, Carrier, NoMatch, CohortField, Feature, *RULES)
+KNOWN: tuple[type, ...] = (*query_class.KNOWN, Recipe, Carrier, NoMatch, CohortField, Feature, UnaryEncoding, *RULES)
 """What a recipe adds to the codec's closed list: devices read one with `codec.loads(text, KNOWN, Recipe, MESSAGE)`."""

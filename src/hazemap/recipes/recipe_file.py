@@ -12,6 +12,7 @@ from hazemap.cells import Leaves
 from hazemap.codec import Limits
 from hazemap.errors import FileError, HazemapError, InputError
 from hazemap.privacy.budget import exact
+from hazemap.privacy.local_randomisers import UnaryEncoding
 from hazemap.recipes.features import BucketRule, Categories, Feature, MapCells, NumericEdges, PrefixTree
 from hazemap.recipes.policy import Carrier
 from hazemap.recipes.recipe import CohortField, NoMatch, Recipe
@@ -140,7 +141,16 @@ def _recipe(found: Any) -> Recipe:
         minimum_cohort=found["minimum_cohort"],
         carrier=Carrier(found.get("carrier", Carrier.SECURE_SUMS.value)),
         no_match=NoMatch(found.get("no_match", NoMatch.NONE.value)),
+        randomiser=_randomiser(found),
     )
+
+
+def _randomiser(found: Mapping[str, Any]) -> UnaryEncoding | None:
+    if not {"keep", "turn_on"} & found.keys():
+        return None
+    if not {"keep", "turn_on"} <= found.keys():
+        raise InputError("a recipe says both keep and turn_on, or neither: then reports are asymmetric")
+    return UnaryEncoding(*(exact(found[name], name) for name in ("keep", "turn_on")))
 
 
 def _rule(found: Mapping[str, Any]) -> BucketRule:
@@ -171,9 +181,11 @@ def _cells(found: Mapping[str, Any]) -> MapCells:
 
 
 def _document(recipe: Recipe) -> dict[str, Any]:
+    law = recipe.randomiser
     return {
         **{name: getattr(recipe, name) for name in ("id", "version", "analysis", "purpose")},
         **{name: _exactly(getattr(recipe, name)) for name in ("local_epsilon", "epsilon", "delta")},
+        **({name: _exactly(getattr(law, name)) for name in ("keep", "turn_on")} if law else {}),
         "minimum_cohort": recipe.minimum_cohort,
         "carrier": recipe.carrier.value,
         "no_match": recipe.no_match.value,

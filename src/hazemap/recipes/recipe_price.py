@@ -1,11 +1,13 @@
 """What a recipe's sum tells of one person, computed, beside what the recipe states."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from hazemap.errors import Refused
+from hazemap.errors import InputError, Refused
 from hazemap.privacy.amplification.aggregate_price import AggregatePrice, aggregate_price, minimum_cohort
-from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
+from hazemap.privacy.amplification.best_unary_encoding import best_unary
+from hazemap.privacy.budget import Number
+from hazemap.privacy.local_randomisers import UnaryEncoding
 from hazemap.recipes.recipe import Recipe
 
 
@@ -13,8 +15,8 @@ from hazemap.recipes.recipe import Recipe
 class RecipePrice:
     """The price of the sum of a recipe's minimum cohort, and the least cohort that would do.
 
-    Reports are asymmetric one-hot reports of the recipe's ε₀ (appendix A): the price holds where `honest` people of the
-    cohort, each one included, randomise as stated.
+    The price holds where the people of the minimum cohort, each one included, randomise their one-hot reports by the
+    recipe's law: asymmetric (appendix A) or of two chances.
 
     >>> from hazemap.recipes.recipe_file import EXAMPLE, recipe_from_toml
     >>> price = RecipePrice.of(recipe_from_toml(EXAMPLE))
@@ -29,7 +31,7 @@ class RecipePrice:
     @classmethod
     def of(cls, recipe: Recipe) -> "RecipePrice":
         """The price of a recipe: 10 to 500 ms."""
-        law = BitFlipLaw.asymmetric(recipe.local_epsilon)
+        law = recipe.law.bit_flips
         try:
             least = minimum_cohort(law, recipe.epsilon, recipe.delta)
         except Refused:
@@ -40,3 +42,24 @@ class RecipePrice:
     def kept(self) -> bool:
         """Whether the sum tells no more than the recipe states: check 3 of a device."""
         return self.sum.epsilon <= self.stated
+
+
+def with_best_encoding(recipe: Recipe, share: Number) -> Recipe:
+    """The recipe with the two chances that count best a bin which this share of the people hold, at its price. Seconds.
+
+    Its minimum cohort keeps (ε, δ), and one report tells the recipe's local ε at most. That no other chances are better
+    is only found by search (`best_unary`); their price is proved.
+
+    >>> from hazemap.recipes.recipe_file import EXAMPLE, recipe_from_toml
+    >>> example = replace(recipe_from_toml(EXAMPLE), local_epsilon=Fraction(8))
+    >>> best = with_best_encoding(example, "0.1")
+    >>> RecipePrice.of(best).kept, round(best.standard_deviation(10_000, 0.1)), best.law.replacement <= 8
+    (True, 19, True)
+    """
+    if not recipe.delta:
+        raise InputError("without a δ a sum costs what one report does: there is no best encoding to look for")
+    found = best_unary(recipe.epsilon, recipe.delta, recipe.minimum_cohort, recipe.local_epsilon, share)
+    law = UnaryEncoding(*found)
+    while law.replacement > recipe.local_epsilon:  # by the last of its binary digits, which are rounded up
+        law = UnaryEncoding(law.keep, law.turn_on + Fraction(1, 1 << 40))
+    return replace(recipe, randomiser=law)

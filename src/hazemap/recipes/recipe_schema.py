@@ -87,6 +87,9 @@ SCHEMA: dict[str, Any] = {
             | {"description": f"The ε of one report (replacement), above 0 and at most {LARGEST_LOCAL_EPSILON}."},
             "epsilon": _NUMBER | {"description": "The ε of the sum of the minimum cohort's reports."},
             "delta": _NUMBER | {"description": f"The δ of that sum, at most {LARGEST_DELTA}."},
+            "keep": _NUMBER
+            | {"description": "The chance that a report sends its own bit as 1. By default ½: asymmetric reports."},
+            "turn_on": _NUMBER | {"description": "The chance that it sends another bit as 1. By default 1/(e^ε₀ + 1)."},
             "minimum_cohort": {
                 "type": "integer",
                 "description": f"Sums of fewer people are never opened: 1 to {LARGEST_COHORT:,}.",

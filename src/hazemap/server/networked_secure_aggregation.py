@@ -36,7 +36,7 @@ from hazemap.server.shard import Seating
 from hazemap.service.store import Write
 from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices, noisy_answer
 from hazemap.trust.device_tasks import Task, pure, round_price
-from hazemap.trust.randomised_reports import ReportPrices, debiased, law_for
+from hazemap.trust.randomised_reports import ReportPrices, debiased, law_for_numbers
 
 log = logging.getLogger("hazemap.server")
 
@@ -274,7 +274,8 @@ class DeviceTrustModel(DeviceRounds):
     def _task(self, question: Query, price: Budget) -> Task:
         campaign, law = self.campaign, None
         if campaign.local_epsilon is not None:
-            law = law_for(round_price(price), campaign.cohort.honest(campaign.cohort.smallest), campaign.local_epsilon)
+            honest = campaign.cohort.honest(campaign.cohort.smallest)
+            law = law_for_numbers(round_price(price), honest, campaign.local_epsilon, question.size)
         own = round_price(price) if law else pure(price)
         return Task(
             campaign.name, campaign.purpose, self.rounds + 1, question, own, campaign.budget, campaign.cohort, law

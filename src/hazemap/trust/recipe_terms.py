@@ -26,9 +26,9 @@ def stated_price(recipe: Recipe) -> PureDP | ApproxDP:
     return ApproxDP(recipe.epsilon, recipe.delta) if recipe.delta else PureDP(recipe.epsilon)
 
 
-def randomiser_of(recipe: Recipe) -> Asymmetric:
-    """The randomiser of a recipe that names no other: asymmetric, with its ε₀."""
-    return Asymmetric(recipe.local_epsilon)
+def randomiser_of(recipe: Recipe) -> Asymmetric | UnaryEncoding:
+    """The randomiser of a recipe: the one that it names, or the asymmetric one with its ε₀."""
+    return recipe.law
 
 
 def price_of_sum(randomiser: Symmetric | Asymmetric | UnaryEncoding, honest: int, delta: Fraction) -> AggregatePrice:
@@ -56,6 +56,8 @@ def check_recipe_round(
         raise InputError(
             f"reports to {recipe.id} are randomised with a local ε of {float(recipe.local_epsilon):.6g} or less"
         )
+    if recipe.randomiser is not None and randomiser != recipe.randomiser:
+        raise InputError(f"the recipe {recipe.id} names how its reports are randomised, and this task another way")
     if price != stated_price(recipe):
         raise InputError(f"this task costs {price}, but the recipe {recipe.id} states {stated_price(recipe)}")
     whole = _whole(budget)

@@ -9,14 +9,13 @@ from hazemap.errors import InputError, TranscriptMismatch, Unanswerable
 from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.distributed_noise import DistributedNoise
-from hazemap.privacy.local_randomisers import Asymmetric, Symmetric
 from hazemap.privacy.random_stream import Stream
 from hazemap.tables.votes import VotesTable
 from hazemap.trust.checked_contribution import within
 from hazemap.trust.cohort_assumptions import Cohort, Participation, Sampling, SecureSumPrices
 from hazemap.trust.device_tasks import check_report, pure, round_price
 from hazemap.trust.random_sampling import happens
-from hazemap.trust.randomised_reports import ReportPrices, check_most, debiased, law_for
+from hazemap.trust.randomised_reports import ReportLaw, ReportPrices, check_most, debiased, law_for_numbers
 from hazemap.trust.sampled_table import SampledTable
 
 
@@ -40,13 +39,13 @@ class SecureSumTrust:
             return ReportPrices(budget, self.cohort, self.local_epsilon)
         return SecureSumPrices(pure(budget), self.cohort)
 
-    def law(self, question: Query, price: Budget) -> Symmetric | Asymmetric | None:
+    def law(self, question: Query, price: Budget) -> ReportLaw | None:
         """What each person does to their report; None where they add shares of noise instead."""
         if self.local_epsilon is None:
             return None
         check_report(question.encoder)
         honest = self.cohort.honest(self.cohort.smallest)
-        return law_for(round_price(price), honest, self.local_epsilon)
+        return law_for_numbers(round_price(price), honest, self.local_epsilon, question.size)
 
     def answers(self, question: type[Question]) -> bool:
         """Sums, and nothing else."""
