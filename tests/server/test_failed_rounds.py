@@ -57,7 +57,7 @@ def test_a_round_that_ended_before_reports_were_asked_for_goes_on_for_nothing(tm
     assert "for nothing" in failed["reason"]
 
 
-@pytest.mark.parametrize("silent", [4, 6], ids=["before they report", "when the sum is to be opened"])
+@pytest.mark.parametrize("silent", [pytest.param(4, marks=pytest.mark.slow), 6])
 def test_a_round_whose_devices_fell_silent_goes_on_in_the_same_sessions(tmp_path, silent):
     async def play(town):
         await town.study(study(deadlines=HASTY))
@@ -80,6 +80,26 @@ def test_a_round_whose_devices_fell_silent_goes_on_in_the_same_sessions(tmp_path
     assert loads(done["answer"]).people == 12
 
 
+def test_a_session_waits_once_more_for_silent_devices_before_its_round_fails(tmp_path):
+    async def play(town):
+        await town.study(study(deadlines=HASTY))
+        for device in town.devices[:7]:
+            device.silent = 6
+        run, runs = town.coordinator.seating.run, []
+
+        async def counted(plan, *rest):
+            runs.append(plan.terms.session)
+            for device in town.devices:
+                device.silent = 99 if len(runs) > 1 else device.silent
+            return await run(plan, *rest)
+
+        town.coordinator.seating.run = counted
+        return await asked(town), runs, charges(town), reports(town)
+
+    (number, found), runs, paid, made = played(tmp_path, play)
+    assert (number, found["state"], len(runs), len({*runs}), paid, made) == (1, "done", 2, 1, 1, {1: 12})
+
+
 @pytest.mark.slow
 def test_nobody_is_asked_for_two_reports_for_one_charge(tmp_path, monkeypatch):
     """Sessions that nobody can go on with: others are asked while there are enough, then a round is charged anew."""
@@ -100,6 +120,7 @@ def test_nobody_is_asked_for_two_reports_for_one_charge(tmp_path, monkeypatch):
     assert (sum(second.values()) - second[0], reports_left, state) == (12, 2, "done")
 
 
+@pytest.mark.slow
 def test_messages_of_a_round_that_failed_are_forgotten_when_something_else_is_asked(tmp_path):
     async def play(town):
         await town.study(study(deadlines=HASTY))

@@ -75,6 +75,7 @@ class StudyScene:
 
     parent: Parent
     folder: Path
+    deadlines: Deadlines = field(default_factory=lambda: Deadlines.all(120))
     answered: list[Recipe] = field(default_factory=list)
 
     def __enter__(self) -> "StudyScene":
@@ -100,11 +101,13 @@ class StudyScene:
     def begin(self) -> None:
         self.server.start()
         self.crowd.start()
-        spec = StudySpec(
-            "spring", "keyboard", Fraction(900), Fraction(1, 1000), 100, COHORT, Deadlines.all(120), wait=60
-        )
+        spec = StudySpec("spring", "keyboard", Fraction(900), Fraction(1, 1000), 100, COHORT, self.deadlines, wait=60)
         assert self.server.answered("/v1/policies", self.signed.to_json().encode()).status_code == 201
         assert self.server.answered("/v1/studies", dumps(spec).encode()).status_code == 201
+        self.gathered()
+
+    def gathered(self) -> None:
+        """Wait until the server has heard of everybody lately."""
         until = time.monotonic() + 60
         while self.server.answered("/v1/campaigns").json()["devices"]["recent"] < PEOPLE:
             assert time.monotonic() < until, "the devices do not come"
@@ -277,3 +280,26 @@ def test_a_server_that_charges_whenever_it_starts_is_found_out(tmp_path):
         scene.ends(asked, 1)
         with pytest.raises(AssertionError, match="Counter"):
             scene.is_right()
+
+
+def test_devices_that_are_killed_until_a_round_fails_come_back_and_pay_once(parent, tmp_path):
+    """Real devices, in the sessions that failed: the same bytes again, or their first; one charge for everybody."""
+    deadlines = Deadlines(keys=30, picks=30, shares=30, masked=4, assent=4, unmask=4)
+    with StudyScene(parent, tmp_path, deadlines=deadlines) as scene:
+        scene.begin()
+        scene.ask(asked := recipe("one"))
+        until = time.monotonic() + 60
+        while scene.instant(1) in ("order", "unpaid", "paid", "keys", "picks", "shares"):
+            assert time.monotonic() < until
+        scene.crowd.kill()
+        while scene.state(1) == "running":
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert scene.state(1) == "failed"
+        sessions = rows(scene.server.folder / "server.sqlite", "SELECT session FROM shards ORDER BY session")
+        scene.crowd.start()
+        scene.gathered()
+        scene.ask(asked)
+        scene.ends(asked, 1)
+        assert rows(scene.server.folder / "server.sqlite", "SELECT session FROM shards ORDER BY session") == sessions
+    scene.is_right()

@@ -57,6 +57,19 @@ def forgotten(study: str = "", now: datetime | None = None) -> Write:
     return Write(_TOO_OLD, (instant((now or datetime.now(UTC)) - RESUMABLE), study))
 
 
+def ended_by(store: CampaignStore, session: bytes, summary: Summary) -> int | None:
+    """The number of the event that ended a session whose silent devices can still answer; None for any other."""
+    if not summary.sent or not summary.silent:
+        return None
+    last = store.read(_LAST, session)
+    return int(last[0][0]) if last and last[0][1] == END_OF_STAGE else None
+
+
+def reopened(session: bytes, event: int) -> tuple[Write, ...]:
+    """The statements after which a session waits again for whom it was waiting for before this event."""
+    return Write(_NOT_ENDED, (session, event)), Write(_REOPEN, (session,))
+
+
 @dataclass(frozen=True)
 class FailedRound:
     """Round `round` of a study, which failed.
@@ -75,21 +88,20 @@ class FailedRound:
         """From the store: the last attempt of each shard goes on, where silence ended it after reports were sent."""
         ended = [str(when) for (when,) in store.read(_ENDED, study, round_)]
         last = {number: (bytes(session), summary) for session, number, summary in store.read(_LOST, study, round_)}
-        sessions = []
-        for session, summary in last.values() if ended > [instant((now or datetime.now(UTC)) - RESUMABLE)] else ():
-            known = Summary.parse(summary) if summary else None
-            events = store.read(_LAST, session)
-            if known and known.sent and known.silent and events and events[0][1] == END_OF_STAGE:
-                sessions.append((session, int(events[0][0])))
-        return cls(study, round_, tuple(sessions))
+        recent = ended > [instant((now or datetime.now(UTC)) - RESUMABLE)]
+        found = {
+            session: ended_by(store, session, Summary.parse(summary))
+            for session, summary in last.values()
+            if recent and summary
+        }
+        return cls(study, round_, tuple((session, event) for session, event in found.items() if event is not None))
 
     def resumed(self) -> tuple[Write, ...]:
         """The statements after which it is running: in its sessions, or to be asked of others."""
         where = self.study, self.round
         return (
             Write(_AGAIN, where),
-            *(Write(_NOT_ENDED, each) for each in self.sessions),
-            *(Write(_REOPEN, (session,)) for session, _ in self.sessions),
+            *(write for session, event in self.sessions for write in reopened(session, event)),
             Write(_SET_ASIDE, where),
             Write(_FORGET, where),
         )

@@ -27,7 +27,7 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.server.campaign_spec import Campaign, Deadlines
 from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.device_enrolment import Enrolled, named
-from hazemap.server.failed_round import have_paid
+from hazemap.server.failed_round import ended_by, have_paid, reopened
 from hazemap.server.polling_interval import Pace
 from hazemap.server.round_failure import failure
 from hazemap.server.secure_sum_events import SumEvent
@@ -193,17 +193,30 @@ class DeviceRounds:
     async def _opened(self, task: Task, attempts: list[Attempt]) -> tuple[SecureSumPlan, ShardOutcome]:
         """Run a shard; again, with those who can answer, while that is safe and worth it."""
         plan, outcome = attempts[-1]
+        begun, waited = plan.attempt - attempts[0][0].attempt + 1, False
         while True:
             if outcome is None:
                 rows = await self._read(_EVENTS, plan.terms.session)
                 events = [SumEvent(position, bytes(message)) for position, message in rows]
                 outcome = await self.seating.run(plan, self.campaign.deadlines, events, self.once)
                 _report(plan, outcome)
-            fresh = plan.attempt - attempts[0][0].attempt + 1 < self.campaign.attempts
-            again = await self._again(task, plan, outcome.summary) if outcome.sums is None and fresh else None
+            if outcome.sums is not None or begun >= self.campaign.attempts:
+                return plan, outcome
+            begun += 1
+            if self.once and not waited and await self._waits_again(plan, outcome.summary):
+                waited, outcome = True, None
+                continue
+            again = await self._again(task, plan, outcome.summary)
             if again is None:
                 return plan, outcome
-            plan, outcome = again, None
+            plan, outcome, waited = again, None, False
+
+    async def _waits_again(self, plan: SecureSumPlan, summary: Summary) -> bool:
+        """Go on with the stage that failed, if devices were silent in it: nobody pays for that (`failed_round`)."""
+        event = await asyncio.to_thread(ended_by, self.store, plan.terms.session, summary)
+        if event is not None:
+            await self.store.write(*reopened(plan.terms.session, event))
+        return event is not None
 
     async def _again(self, task: Task, plan: SecureSumPlan, summary: Summary) -> SecureSumPlan | None:
         """Another session for a shard that was not opened: a new nonce, a new graph, and without who failed it.
