@@ -75,7 +75,7 @@ def test_sums_carry_the_noise_of_both_servers(kind):
     everybody = ReportBatch(3_000, 3_000)
     stream = Stream.fixed(b"servers")
     trust = TwoServers(TOWN, everybody, stream) if kind[0] == "a" else OneReport(TOWN, everybody, 1, stream)
-    noise = noise_of(trust, 150)
+    noise = noise_of(trust, 100)
     assert fit(noise, polya_law(Fraction(2), Fraction(2))) > LEVEL
     assert fit(noise, laplace_law(Fraction(2))) < LEVEL
     answer = trust.answer(Query(COUNTS, 1), PureDP("0.5"))

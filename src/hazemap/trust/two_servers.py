@@ -16,9 +16,10 @@ from hazemap.encoders import Encoder
 from hazemap.errors import InputError
 from hazemap.noisy_queries import Answer, Question
 from hazemap.privacy.budget import Budget
-from hazemap.privacy.local_randomisers import Asymmetric, Symmetric
+from hazemap.privacy.local_randomisers import Asymmetric, Randomiser, Symmetric
 from hazemap.privacy.mechanisms import share_for
 from hazemap.privacy.random_stream import Stream
+from hazemap.privacy.report_weight import most_ones
 from hazemap.privacy.two_server_noise import TwoServerNoise
 from hazemap.recipes.recipe_bins import RecipeBins
 from hazemap.tables.votes import VotesTable
@@ -161,6 +162,10 @@ class TwoServers(BatchedReports):
         law = law_for(round_price(price), self.batch.honest, most)
         sums, people = self._opened(encoder)
         return debiased(law, law.sums(self._stream, sums, people), people, self._stream)
+
+    def most_ones(self, law: Randomiser, size: int) -> int:
+        """How many 1s the servers let through: an honest report has more with a chance of 2^−40 among all people."""
+        return most_ones(law, size, Fraction(1, self.batch.people << 40))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
