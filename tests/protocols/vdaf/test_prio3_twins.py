@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from hazemap.jit import compiled
+from hazemap.jit_cache import digest
 from hazemap.protocols.vdaf import field128_loops as loops
+from hazemap.protocols.vdaf import field128_vectors, proof_loops, xof_turboshake128_loops
 from hazemap.protocols.vdaf.ntt_field import FIELD64, FIELD128
 from hazemap.protocols.vdaf.prio3 import Prio3, prio3_histogram, prio3_multihot_count_vec, prio3_sum_vec
 from hazemap.protocols.vdaf.turboshake128 import RATE, TurboShake128
@@ -217,3 +219,11 @@ def test_verifier_shares_that_are_no_elements_are_refused():
             vdaf.verifier_shares_to_message(b"", b"", [bytes(size), P.to_bytes(16, "little") + bytes(size - 16)])
         with pytest.raises(InvalidReport, match="verifier share has"):
             vdaf.verifier_shares_to_message(b"", b"", [bytes(size), bytes(size + 16)])
+
+
+def test_machine_code_of_every_loop_is_kept():
+    """A loop that names what has no digest would be compiled again in every process."""
+    for module in (field128_vectors, proof_loops, xof_turboshake128_loops):
+        for loop in vars(module).values():
+            if hasattr(loop, "py_func"):
+                assert digest(loop.py_func)

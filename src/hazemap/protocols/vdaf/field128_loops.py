@@ -21,8 +21,7 @@ from hazemap.protocols.vdaf.ntt_field import FIELD128
 MODULUS = FIELD128.modulus
 WORDS = 2
 WORD, LONG = ir.IntType(64), ir.IntType(256)
-_tuple: Any = types.UniTuple
-PAIR, FIVE = _tuple(types.uint64, 2), _tuple(types.uint64, 5)
+_types: Any = types
 
 
 def _operation(typed: Callable[..., Any]) -> Any:
@@ -76,6 +75,16 @@ def _less_modulus(builder: Any, number: Any) -> Any:
     return builder.select(builder.icmp_unsigned(">=", number, modulus), builder.sub(number, modulus), number)
 
 
+def _pair() -> Any:
+    """The type of an element."""
+    return _types.UniTuple(_types.uint64, 2)
+
+
+def _five() -> Any:
+    """The type of a sum of products."""
+    return _types.UniTuple(_types.uint64, 5)
+
+
 @_operation
 def mul(_typing: Any, x: Any, y: Any) -> Any:
     """The product of two elements, divided by R."""
@@ -83,7 +92,7 @@ def mul(_typing: Any, x: Any, y: Any) -> Any:
     def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return _split(builder, _less_modulus(builder, _divided_by_r(builder, _product(builder, *arguments))), 2)
 
-    return PAIR(x, y), code
+    return _pair()(x, y), code
 
 
 @_operation
@@ -94,7 +103,7 @@ def add(_typing: Any, x: Any, y: Any) -> Any:
         total = builder.add(*(_joined(builder, each, 2) for each in arguments))
         return _split(builder, _less_modulus(builder, total), 2)
 
-    return PAIR(x, y), code
+    return _pair()(x, y), code
 
 
 @_operation
@@ -107,7 +116,7 @@ def sub(_typing: Any, x: Any, y: Any) -> Any:
         wrapped = builder.add(less, ir.Constant(LONG, MODULUS))
         return _split(builder, builder.select(builder.icmp_unsigned("<", a, b), wrapped, less), 2)
 
-    return PAIR(x, y), code
+    return _pair()(x, y), code
 
 
 def _accumulated(builder: Any, total: Any, addend: Any) -> Any:
@@ -129,7 +138,7 @@ def add_product(_typing: Any, total: Any, x: Any, y: Any) -> Any:
     def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return _accumulated(builder, arguments[0], _product(builder, arguments[1], arguments[2]))
 
-    return FIVE(total, x, y), code
+    return _five()(total, x, y), code
 
 
 @_operation
@@ -139,7 +148,7 @@ def add_element(_typing: Any, total: Any, x: Any) -> Any:
     def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return _accumulated(builder, arguments[0], _joined(builder, arguments[1], 2))
 
-    return FIVE(total, x), code
+    return _five()(total, x), code
 
 
 @_operation
@@ -155,7 +164,7 @@ def reduced(_typing: Any, total: Any) -> Any:
             number = _less_modulus(builder, number)
         return _split(builder, number, 2)
 
-    return PAIR(total), code
+    return _pair()(total), code
 
 
 @_operation
@@ -165,7 +174,7 @@ def nothing(_typing: Any) -> Any:
     def code(_context: Any, _builder: Any, _signature: Any, _arguments: Any) -> Any:
         return ir.Constant(ir.ArrayType(WORD, 5), None)
 
-    return FIVE(), code
+    return _five()(), code
 
 
 @compiled
