@@ -6,7 +6,7 @@ what was true when it was read and is no longer.
 
 from collections.abc import Iterable
 
-from hazemap.aggregator.task_records import parameter_digest
+from hazemap.aggregator.task_records import batch_times, parameter_digest
 from hazemap.protocols.dap.aggregator_changes import (
     AddAggregateShare,
     AddJob,
@@ -19,6 +19,7 @@ from hazemap.protocols.dap.aggregator_changes import (
     CountReports,
     DropJob,
     PutCollection,
+    ScrubBatch,
     ScrubReports,
 )
 from hazemap.service.store import Write
@@ -42,7 +43,7 @@ def _writes(task: int, change: Change) -> list[Write]:
     match change:
         case AddReports():
             return _reports(task, change)
-        case ClaimReports() | CountReports() | ScrubReports():
+        case ClaimReports() | CountReports() | ScrubReports() | ScrubBatch():
             return _claims(task, change)
         case AddShards():
             return _shards(task, change)
@@ -59,13 +60,16 @@ def _reports(task: int, change: AddReports) -> list[Write]:
     return [Write(sql, (task, each.metadata.report_id, each.metadata.time, each.to_bytes())) for each in change.reports]
 
 
-def _claims(task: int, change: ClaimReports | CountReports | ScrubReports) -> list[Write]:
+def _claims(task: int, change: ClaimReports | CountReports | ScrubReports | ScrubBatch) -> list[Write]:
     if isinstance(change, ClaimReports):
         sql = "INSERT INTO claims VALUES (?, ?, ?, ?, ?, 0)"
         return [Write(sql, (task, change.level, report, change.job_id, time)) for report, time in change.reports]
     if isinstance(change, CountReports):
         sql = "UPDATE claims SET counted = 1 WHERE task = ? AND level = ? AND report = ? AND job = ? AND counted = 0"
         return [Write(sql, (task, change.level, report, change.job_id), rows=1) for report in change.report_ids]
+    if isinstance(change, ScrubBatch):
+        sql = "UPDATE reports SET body = NULL WHERE task = ? AND time >= ? AND time <= ?"
+        return [Write(sql, (task, *batch_times(change.batch)))]
     sql = "UPDATE reports SET body = NULL WHERE task = ? AND report = ?"
     return [Write(sql, (task, report)) for report in change.report_ids]
 

@@ -102,7 +102,7 @@ class TaskRecords:
 
     def waiting(self, level: int, batch: Batch | None, most: int) -> list[Report]:
         """Reports that no job has claimed at this level, of these times, the oldest first."""
-        first, last = (0, LATEST) if batch is None or len(batch.first) == BATCH_ID else _times(batch)
+        first, last = (0, LATEST) if batch is None or len(batch.first) == BATCH_ID else batch_times(batch)
         rows = self._read(
             "SELECT body FROM reports WHERE task = ? AND body IS NOT NULL AND time >= ? AND time <= ? AND NOT EXISTS "
             "(SELECT 1 FROM claims WHERE claims.task = reports.task AND level = ? AND claims.report = reports.report) "
@@ -177,7 +177,8 @@ class TaskRecords:
         return rows
 
 
-def _times(batch: Batch) -> tuple[int, int]:
+def batch_times(batch: Batch) -> tuple[int, int]:
+    """The first and the last time of a batch, as far as a database can hold them."""
     return min(int.from_bytes(batch.first, "big"), LATEST), min(int.from_bytes(batch.last, "big"), LATEST)
 
 

@@ -48,6 +48,13 @@ class ScrubReports:
 
 
 @dataclass(frozen=True)
+class ScrubBatch:
+    """What the reports of a batch of times said is not needed any more."""
+
+    batch: Batch
+
+
+@dataclass(frozen=True)
 class AggregationJob:
     """A job of either aggregator. `request` is kept while it is under way: from it the verification is taken up again.
 
@@ -160,6 +167,7 @@ Change = (
     | ClaimReports
     | CountReports
     | ScrubReports
+    | ScrubBatch
     | AddJob
     | AdvanceJob
     | AddShards

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hazemap.errors import CodecError
 from hazemap.protocols.dap.aggregate_share_sealing import sealed_share
-from hazemap.protocols.dap.aggregator_changes import CloseBatch, CollectionJob, Outcome, PutCollection
+from hazemap.protocols.dap.aggregator_changes import CloseBatch, CollectionJob, Outcome, PutCollection, ScrubBatch
 from hazemap.protocols.dap.aggregator_records import LeaderRecords
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.basic_types import HpkeCiphertext
@@ -114,7 +114,10 @@ class LeaderCollections:
             interval=total.interval,
             leader_share=share.to_bytes(),
         )
-        return Outcome(body, job_id, (CloseBatch(batch, agg_param, total.count), PutCollection(new, "asked")))
+        close = CloseBatch(batch, agg_param, total.count)
+        last = task.collections > 1 and len(records.collected(batch)) + 1 == task.collections
+        scrub = (ScrubBatch(batch),) if last else ()
+        return Outcome(body, job_id, (close, *scrub, PutCollection(new, "asked")))
 
     def _next_batch(self, agg_param: bytes) -> Batch | None:
         ready = self._records.batches_ready(agg_param, self._task.least)
