@@ -126,7 +126,7 @@ def _lossy_ask(two, agg_param):
             two.leader.store.dies = None
 
 
-@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(100, 400), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(100, 250), marks=pytest.mark.slow)])
 def test_every_level_counts_every_report_once_whatever_is_lost(seeds):
     for seed in seeds:
         history(seed)
