@@ -35,11 +35,11 @@ FLOORS = [
     "execution",
     "planning | publish",
     "compare",
-    "audit",
     "service",
     "aggregator",
     "device | server",
     "study",
+    "audit",
     "cli",
 ]
 RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor.split(" | ")}

@@ -1,11 +1,12 @@
 """Audits of this build, which has to be sound, and of builds with a planted fault, which have to be found.
 
-A sound build is called broken with probability 1e-6 at most, which is what the audits are asked for. Faults of charges,
-cells and cohorts are found with certainty; so is noise used again, as eight stretches do not fit a pool of four beside
-each other. Where it is by
-chance, what is measured lies far above what would be missed, in standard errors: 19 for noise of half the width, 20 for
-low sensitivity, 10 for merged ids (20 simulated audits). Noise in 16-bit numbers has none at all where a sum is odd. Of
-the sniffed dialect the error is only counted: found in 9 of 9 audits with a sixth of these canaries.
+A sound build is called broken with probability 1e-6 at most, which is what the audits are asked for. Faults of
+charges, cells and cohorts, of campaigns and of recipes, are found with certainty; so is noise used again, as eight
+stretches do not fit a pool of four beside each other. Where it is by chance, what is measured lies far above what
+would be missed, in standard errors: 19 for noise of half the width, 20 for low sensitivity, 10 for merged ids (20
+simulated audits), 6 for a doubled local ε and more for the other two reports. Noise in 16-bit numbers has none at all
+where a sum is odd. Of the sniffed dialect the error is only counted: found in 9 of 9 audits with a sixth of these
+canaries.
 """
 
 import pytest
@@ -42,6 +43,10 @@ TRIALS = {
     "shared-cohort": lambda: plan.of_setting(AUTO, 4)[:1],
     "unpaid-threshold": lambda: plan.of_setting(AUTO, 3)[:1],
     "reused-noise": lambda: plan.of_setting(PLAIN, 4)[:1],
+    "doubled-local-epsilon": lambda: plan.of_recipes("2", 100)[:1],
+    "skipped-none-bin": lambda: plan.of_recipes("2", 30)[:1],
+    "true-bit-sent": lambda: plan.of_recipes("2", 30)[:1],
+    "ignored-minimum-cohort": lambda: plan.of_recipes("2", 2)[2:],
 }
 
 
@@ -49,6 +54,16 @@ TRIALS = {
 @pytest.mark.parametrize("plant", TRIALS)
 def test_a_planted_fault_is_found(plant):
     assert audit(TRIALS[plant](), SURE, plant).broken
+
+
+@pytest.mark.slow
+def test_reports_studies_and_opened_sums_of_recipes_tell_no_more_than_they_state():
+    """And sums of too few are refused."""
+    report = audit(plan.of_recipes("2", 15), SURE)
+    assert not report.broken
+    [alone] = [each.bound for each in report.findings if each.bound is not None and each.about.startswith("a report")]
+    assert alone < 2
+    assert sum(each.evidence == "sums of too few are refused" for each in report.findings) == 2
 
 
 @pytest.mark.slow

@@ -27,6 +27,14 @@ def test_a_loss_of_epsilon_is_the_logarithm_of_a_ratio():
     assert claim.loss(0.6, 0.3) == pytest.approx(log(2)) and claim.loss(0.3, 0.6) == 0 and claim.loss(0.1, 0) == inf
 
 
+def test_a_loss_with_delta_leaves_so_much_of_every_event_out():
+    stated = Claim("ε", 1.0, 0.01)
+    assert stated.loss(0.51, 0.25) == log(2) and stated.loss(0.01, 0.0) == 0.0
+    assert stated.loss(0.02, 0.0) == inf
+    for there in (0.0, 0.001, 0.3):  # as likely as (ε, δ) allows, up to rounding
+        assert stated.loss(exp(1) * there + 0.01, there) <= 1 + 1e-12
+
+
 def test_a_loss_in_rho_never_passes_that_of_the_normal_law_and_comes_near():
     from scipy.stats import norm
 

@@ -1,6 +1,7 @@
 """Audited settings: a method under a rule and a trust model, at a price."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.spatial.bounding_box import Box
 
-CURATOR, SECURE_SUM, LOCAL = "curator", "secure sum", "local"
+CURATOR, SECURE_SUM, LOCAL, RECIPES = "curator", "secure sum", "local", "recipes"
+REPORT, STUDY, SUM = "a report", "a study", "an opened sum"
+"""What is seen of devices that answer a recipe, in the place of a method."""
+
 STATISTICS = "stats"
 """Stands for `hazemap stats`: stats, or stats:VARIANT."""
 
@@ -32,7 +36,7 @@ ALL_STATISTICS = tuple(f"{STATISTICS}:{name}".rstrip(":") for name in VARIANTS)
 DISTRICTS = "districts"
 """Stands for a file of districts that is written beside the table, and named in its place."""
 
-TRUSTS = (CURATOR, SECURE_SUM, LOCAL)
+TRUSTS = (CURATOR, SECURE_SUM, LOCAL, RECIPES)
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class AuditedSetting:
     form: str = CSV
     delta: str | None = None
     dropping: str | None = None
+    local: str | None = None
 
     def __post_init__(self) -> None:
         if self.trust not in TRUSTS:
@@ -72,7 +77,9 @@ class AuditedSetting:
 
     @property
     def claim(self) -> Claim:
-        """What is judged."""
+        """What is judged: of recipes ε and δ as they are stated."""
+        if self.trust == RECIPES and self.delta is not None:
+            return Claim("ε", float(Fraction(self.epsilon or "0")), float(Fraction(self.delta)))
         return Claim.of(self.budget)
 
     @property
@@ -120,6 +127,7 @@ class AuditedSetting:
     def __str__(self) -> str:
         price = f"ε = {self.epsilon}" if self.epsilon is not None else f"ρ = {self.rho}"
         more = [
+            f"ε₀ = {self.local}" if self.local is not None else "",
             price + (f" and δ = {self.delta}" if self.delta is not None else ""),
             f"outside: {self.outside}" if self.outside != "people" else "",
             self.cells if not self.of_values and not self.cells.startswith("quadtree") else "",
@@ -127,7 +135,8 @@ class AuditedSetting:
             self.form if self.form != CSV else "",
             f"{self.dropping} of people drop out" if self.dropping is not None else "",
         ]
-        return ", ".join([self.method, self.bounding, self.trust, *filter(None, more)])
+        rule = [] if self.trust == RECIPES else [self.bounding]
+        return ", ".join([self.method, *rule, self.trust, *filter(None, more)])
 
 
 def most_rows(bounding: str) -> int:

@@ -35,7 +35,7 @@ def at_most(hits: int, trials: int, alpha: float) -> float:
 
 @dataclass(frozen=True)
 class Claim:
-    """What is claimed of two neighbours: pure ε, or ρ. Losses are in the same measure.
+    """What is claimed of two neighbours: ε, but for a probability `delta`; or ρ. Losses are in the same measure.
 
     >>> Claim("ε", 1.0).loss(0.5, 0.25) == log(2)
     True
@@ -43,6 +43,7 @@ class Claim:
 
     measure: str
     value: float
+    delta: float = 0.0
 
     @classmethod
     def of(cls, budget: Budget) -> "Claim":
@@ -62,9 +63,10 @@ class Claim:
     def loss(self, here: float, there: float) -> float:
         """The least ε (or ρ) under which an event can have probability `here` on one table and `there` on the other.
 
-        For ε it is ln(here/there); for ρ the largest D_α/α of two coins with these probabilities (post-processing).
-        0 where the event is not more likely here.
+        For ε it is ln((here − δ)/there); for ρ the largest D_α/α of two coins with these probabilities
+        (post-processing). 0 where the event is not more likely here.
         """
+        here -= self.delta
         if here <= there or here <= 0:
             return 0.0
         if self.measure == "ε":

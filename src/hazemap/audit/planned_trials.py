@@ -2,19 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from hazemap.audit.audited_settings import (
     ALL_STATISTICS,
     CURATOR,
     DISTRICTS,
     LOCAL,
+    RECIPES,
+    REPORT,
     SECURE_SUM,
     STATISTICS,
+    STUDY,
+    SUM,
     AuditedSetting,
     most_rows,
 )
 from hazemap.audit.csv_line_trials import CsvLineTrial
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
+from hazemap.audit.recipe_trials import RecipeTrial
 from hazemap.audit.single_query_trials import QUESTIONS, SingleQueryTrial
 from hazemap.audit.synthetic_people import BOX, Square, alone, among_absent, outside, standard, values
 from hazemap.audit.table_formats import CSV, FORMS
@@ -26,7 +32,10 @@ from hazemap.audit.trial_types import (
     NoiseIndependenceTrial,
     SensitivityTrial,
 )
+from hazemap.errors import InputError
 from hazemap.noisy_queries import Growth
+from hazemap.privacy.amplification.aggregate_price import aggregate_price
+from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 
 DEPTH = 5
 """The square of places is cut so often: 1,024 places."""
@@ -53,6 +62,9 @@ FINE = 7
 
 CROWDS = (1, 2, 3, 5)
 """How many people stand in one place where a tree is grown, and one more or not."""
+
+_FEW = 3
+"""So many people at least are in a sum of the protocol."""
 
 REPORTS = 25
 """So many reports of one person take about as long as one release."""
@@ -171,6 +183,22 @@ def of_devices() -> list[AuditTrial]:
     return [NeighbouringTablesTrial(dropping, among_absent(Square(DEPTH)), 12), SingleQueryTrial(report, 8000)]
 
 
+def of_recipes(local: str, runs: int) -> list[AuditTrial]:
+    """Devices with event stores answer a recipe: one report, an answer of a study, and a sum of the real protocol.
+
+    Sums of a few people are stated at their price, by the exact law.
+    """
+    law, delta = BitFlipLaw.asymmetric(Fraction(local)), Fraction(1, 10**6)
+    trials: list[AuditTrial] = [
+        RecipeTrial(AuditedSetting(REPORT, trust=RECIPES, epsilon=local, local=local), 1, REPORTS * runs)
+    ]
+    price = str(aggregate_price(law, _FEW, delta).epsilon)
+    for method, times in ((STUDY, 10 * runs), (SUM, 2 * runs)):
+        setting = AuditedSetting(method, trust=RECIPES, epsilon=price, delta=str(delta), local=local)
+        trials.append(RecipeTrial(setting, _FEW, times))
+    return trials
+
+
 def elsewhere() -> list[AuditedSetting]:
     """Methods over hexagons, one of them no hexagon, and over districts."""
     found = [AuditedSetting(method, cells="h3:5-8") for method in ("auto", "fitted-level", "flat:8", "hierarchical:8")]
@@ -212,6 +240,7 @@ def short() -> list[AuditTrial]:
     trials.append(LedgerCapTrial(AuditedSetting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
     trials.append(NoiseIndependenceTrial(AuditedSetting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
     trials += [*of_width(), *of_sources(), *of_places(), *of_values(), *of_devices()]
+    trials += of_recipes("2", 10)
     return [*trials, *of_questions(1500), *of_numbers(4), *of_files(4)]
 
 
@@ -220,7 +249,12 @@ def thorough(
 ) -> list[AuditTrial]:
     """All these together; combinations that the trust model refuses are left out."""
     trials: list[AuditTrial] = []
+    if RECIPES in trusts and epsilon is None:
+        raise InputError("recipes state their ε: give epsilon, not rho")
     for trust in trusts:
+        if trust == RECIPES:
+            trials += of_recipes(epsilon or "1", runs)
+            continue
         for method in methods:
             for rule in rules if trust == CURATOR else rules[:1]:
                 if trust == SECURE_SUM and method not in SUMS_ONLY:

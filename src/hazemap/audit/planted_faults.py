@@ -17,6 +17,7 @@ import numpy as np
 from hazemap.algorithm_session import Session
 from hazemap.algorithms.adaptive_tree import Adaptive
 from hazemap.cells import Leaves
+from hazemap.device import event_population, recipe_answer
 from hazemap.engines.duckdb import EngineTable
 from hazemap.engines.duckdb_connection import DuckDBConnection, literal, quoted
 from hazemap.engines.person_ids import Coded, TextIds
@@ -25,14 +26,17 @@ from hazemap.errors import InputError, LedgerError
 from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.ledger import Ledger
+from hazemap.privacy.local_randomisers import Asymmetric, Bits
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers import discrete_gaussian, discrete_laplace
+from hazemap.privacy.samplers.bernoulli import Coin
 from hazemap.readers import open_table as sources
 from hazemap.readers.file_formats import open_files
 from hazemap.tables.contribution_bounding import AtMostRows, Sensitivity
 from hazemap.tables.keyed_hash import KeyWords
 from hazemap.tables.votes import Votes
+from hazemap.trust import device_tasks
 from hazemap.trust.curator import Curator
 
 PLANTS: dict[str, str] = {}
@@ -267,3 +271,54 @@ def reused_noise() -> Iterator[None]:
 
     with replaced(DiscreteLaplace, "draw", pooled):
         yield
+
+
+@_fault("reports are randomised with twice the stated ε₀")
+def doubled_local_epsilon() -> Iterator[None]:
+    """Turn bits on as rarely as with 2ε₀: whoever sees a report, or a sum of few, learns twice as much."""
+    twice = property(lambda self: Coin(2 * self.epsilon, plus=1))
+    with replaced(Asymmetric, "_turn_on", twice):
+        yield
+
+
+@_fault("a device without a matching event sends zeros")
+def skipped_none_bin() -> Iterator[None]:
+    """Send nothing in place of a report of none: silence tells who has no event."""
+    own, report = recipe_answer.reported_bin, Asymmetric.report
+
+    def silent(self: Asymmetric, stream: Stream, place: int | None, size: int) -> Bits:
+        return np.zeros(size, dtype=np.uint8) if place is not None and place < 0 else report(self, stream, place, size)
+
+    def found(recipe: Any, *rest: Any) -> int:
+        place = own(recipe, *rest)
+        return -1 if place == recipe.none_bin else place
+
+    with replaced(event_population, "reported_bin", found), replaced(_unary(), "report", silent):
+        yield
+
+
+@_fault("the bit of a person's own bin is always sent")
+def true_bit_sent() -> Iterator[None]:
+    """Leave out the coin of the 1: a report in which a bit is missing tells that it is not the person's."""
+    report = Asymmetric.report
+
+    def told(self: Asymmetric, stream: Stream, place: int | None, size: int) -> Bits:
+        bits = report(self, stream, place, size)
+        if place is not None:
+            bits[place] = 1
+        return bits
+
+    with replaced(_unary(), "report", told):
+        yield
+
+
+@_fault("sums of fewer people are opened than a recipe states")
+def ignored_minimum_cohort() -> Iterator[None]:
+    """Check neither how many people are in a sum nor what it tells: small groups are seen."""
+    with replaced(device_tasks, "check_recipe_sum", lambda *_: None):
+        yield
+
+
+def _unary() -> type:
+    """The class whose method makes the reports of all laws."""
+    return next(each for each in Asymmetric.__mro__ if "report" in each.__dict__)

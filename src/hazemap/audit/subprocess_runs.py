@@ -15,7 +15,7 @@ from typing import Any
 
 from hazemap import codec
 from hazemap.algorithm_session import Exchange
-from hazemap.audit.audited_settings import CURATOR, DISTRICTS, LOCAL, AuditedSetting
+from hazemap.audit.audited_settings import CURATOR, DISTRICTS, LOCAL, RECIPES, AuditedSetting
 from hazemap.audit.observed_output import REMOVED, Observation, ObservedCharge, charges, left_behind, of_file
 from hazemap.audit.synthetic_people import BOX, quarters
 from hazemap.audit.table_formats import written
@@ -129,6 +129,10 @@ def _run(task: tuple[RunOrder, str]) -> tuple[RunOrder, str, list[Any]]:
         source = Path(folder) / "table.csv"
         source.write_bytes(order.content)
         return order, folder, [_asked(order.setting, str(source), order.question, order.runs)]
+    if order.setting.trust == RECIPES:
+        from hazemap.audit import recipe_runs
+
+        return order, folder, recipe_runs.answered(order.setting, order.content, Path(folder), order.runs, order.people)
     return order, folder, [_once(order, Path(folder), number) for number in range(order.runs)]
 
 
@@ -185,6 +189,10 @@ def _seen(order: RunOrder, folder: Path, raw: list[Any]) -> RunOutcome:
         elif each is None:
             published = of_file(file)
             seen.append(replace(published, words=published.words | left_behind(folder, number)))
+        elif order.setting.trust == RECIPES:
+            from hazemap.audit import recipe_runs
+
+            seen.append(recipe_runs.observed(each))
         else:
             from hazemap.audit.device_runs import observed
 

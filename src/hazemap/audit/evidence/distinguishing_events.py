@@ -163,7 +163,7 @@ def confirmed(
     at a small ε, and little at a large one.
     """
     n, m = len(there), len(gone)
-    if claim.measure != "ε" or not n or not m:
+    if claim.measure != "ε" or claim.delta or not n or not m:
         return 1.0, None
     always = (each for each in events if all(map(each.happens, there)) and not any(map(each.happens, gone)))
     event = next(always, None)
