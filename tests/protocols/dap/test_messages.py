@@ -1,22 +1,34 @@
+import json
+
 import pytest
 
 from hazemap.errors import CodecError, InputError
-from hazemap.protocols.dap import media_types
+from hazemap.protocols.dap import aggregation_messages as aggregation
+from hazemap.protocols.dap import basic_types, media_types
+from hazemap.protocols.dap import collection_messages as collection
 from hazemap.protocols.dap.aggregation_messages import AggregationJobResp, VerifyResp, VerifyRespType
 from hazemap.protocols.dap.basic_types import LATEST, HpkeCiphertext, Interval, ReportError, Role
 from hazemap.protocols.dap.collection_messages import BatchSelector, CollectionJobReq, Query, checksum
 from hazemap.protocols.dap.extensions import Extension, InvalidExtensions, UnsupportedExtensions, check_extensions
-from hazemap.protocols.dap.hpke_configs import HpkeConfigList
+from hazemap.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
 from hazemap.protocols.dap.media_types import message_name
-from hazemap.protocols.dap.problem_types import DapProblem, ProblemDocument, ProblemType
+from hazemap.protocols.dap.problem_types import DapProblem, ProblemDocument, ProblemType, read_problem
 from hazemap.protocols.dap.resource_paths import collection_jobs, id_text, read_id, reports
-from hazemap.protocols.dap.task_configuration import BatchMode
-from hazemap.protocols.dap.upload_messages import Report, ReportMetadata, UploadRequest
+from hazemap.protocols.dap.task_configuration import BatchMode, TaskConfiguration
+from hazemap.protocols.dap.upload_messages import (
+    PlaintextInputShare,
+    Report,
+    ReportMetadata,
+    ReportUploadStatus,
+    UploadErrors,
+    UploadRequest,
+)
 from hazemap.protocols.dap.upload_messages_09 import InputShareAad09, Report09, ReportMetadata09
 from hazemap.protocols.dap.versions import DAP_09, DAP_18, VERSIONS
 
 REPORT = bytes(range(16))
 SEALED = HpkeCiphertext(1, b"key", b"sealed")
+CONFIGURATION = TaskConfiguration(b"i", b"l", b"h", 60, 9, BatchMode.TIME_INTERVAL, b"", 1, b"", ()).to_bytes()
 
 
 def test_drafts_differ_by_their_tag_and_by_what_their_table_says():
@@ -36,6 +48,54 @@ def test_drafts_differ_by_their_tag_and_by_what_their_table_says():
     ):
         with pytest.raises(InputError):
             wrong()
+
+
+def test_names_have_the_numbers_of_the_standard():
+    errors = "reserved batch_collected report_replayed report_dropped hpke_unknown_config_id hpke_decrypt_error"
+    errors += " vdaf_verify_error task_expired invalid_message report_too_early task_not_started outdated_config"
+    for kind, names in {
+        Role: "collector client leader helper",
+        ReportError: errors,
+        BatchMode: "reserved time_interval leader_selected",
+        VerifyRespType: "continue finish reject",
+    }.items():
+        assert [(each.name.lower(), each.value) for each in kind] == [(n, i) for i, n in enumerate(names.split())]
+    assert (basic_types.REPORT_ID, basic_types.TASK_ID, basic_types.BATCH_ID, basic_types.JOB_ID) == (16, 32, 32, 16)
+
+
+def test_structures_are_laid_out_as_the_standard_says():
+    """Where the published encodings are not at hand: each field once, by its width."""
+    sealed, interval = "01" + "0003" + b"key".hex() + "00000006" + b"sealed".hex(), f"{7:016x}{8:016x}"
+    extension = "0004" + "0009" + "0000"
+    by_time = "01" + "0010" + interval
+    job = by_time + "00000005" + b"param".hex() + extension
+    request = CollectionJobReq(Query.of_interval(Interval(7, 8)), b"param", (Extension(9, b""),))
+    report = Report(ReportMetadata(REPORT, 7, (Extension(9, b""),)), b"pub", SEALED, SEALED)
+    begun = REPORT.hex() + f"{7:016x}" + extension + "00000003" + b"pub".hex() + sealed
+    share = aggregation.VerifyInit(aggregation.ReportShare(report.metadata, b"pub", SEALED), b"said")
+    said = "00000004" + b"said".hex()
+    for written, layout in (
+        (report, begun + sealed),
+        (PlaintextInputShare((Extension(9, b""),), b"said"), extension + said),
+        (UploadErrors((ReportUploadStatus(REPORT, ReportError.TASK_EXPIRED),)), REPORT.hex() + "07"),
+        (share, begun + said),
+        (aggregation.AggregationJobInitReq(3, b"", (), (share,) * 2), "03" + "00000000" + "0000" + (begun + said) * 2),
+        (
+            aggregation.AggregationJobContinueReq(2, (aggregation.VerifyContinue(REPORT, b"said"),)),
+            "0002" + REPORT.hex() + said,
+        ),
+        (request, job),
+        (collection.CollectionJobResp(9, Interval(7, 8), SEALED, SEALED), f"{9:016x}" + interval + sealed * 2),
+        (
+            collection.AggregateShareReq(request, BatchSelector.of_batch(bytes(32)), 9, b"c" * 32),
+            job + "02" + "0020" + "00" * 32 + f"{9:016x}" + "63" * 32,
+        ),
+        (collection.AggregateShare(SEALED), sealed),
+        (collection.AggregateShareAad(b"t" * 32, CONFIGURATION, request), "74" * 32 + CONFIGURATION.hex() + job),
+        (HpkeConfigList((HpkeConfig(1, 2, 3, 4, b"k"),)), "000a" + "01" + "0002" + "0003" + "0004" + "0001" + "6b"),
+    ):
+        assert written.to_bytes().hex() == layout
+        assert type(written).from_bytes(bytes.fromhex(layout)) == written
 
 
 def test_a_report_of_draft_09_has_no_public_extensions_and_its_shares_no_configuration():
@@ -176,6 +236,18 @@ def test_a_problem_travels_as_a_document_and_comes_back():
     assert other.problem is None and other.status == 503
     assert ProblemDocument.from_json(b"{}").type == "about:blank"
     assert ProblemDocument("urn:ietf:params:ppm:dap:error:unheardOf", 400).problem is None
+    most = {"status": 599, "unsupported_extensions": [0, 65535] * 500, "detail": "d" * 2000}
+    read = ProblemDocument.from_json(json.dumps(most).encode())
+    assert (read.status, len(read.unsupported_extensions), len(read.detail)) == (599, 1000, 1000)
+
+
+def test_a_response_of_an_error_is_told_by_its_document_or_by_its_status():
+    body = DapProblem(ProblemType.BATCH_OVERLAP, "collected", bytes(32)).document().to_json()
+    told = read_problem(422, "Application/Problem+JSON; charset=utf-8", body)
+    assert (told.problem, told.status) == (ProblemType.BATCH_OVERLAP, 422)
+    assert told.in_words() == "HTTP 422, batchOverlap: 'collected'"
+    for kind, content in (("text/html", body), ("application/problem+json", b"{"), ("", b"")):
+        assert read_problem(500, kind, content) == ProblemDocument("about:blank", 500)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +260,8 @@ def test_a_problem_travels_as_a_document_and_comes_back():
         b"[" * 60_000,
         b'{"type": 1}',
         b'{"status": 200}',
+        b'{"status": 399}',
+        b'{"status": 600}',
         b'{"status": true}',
         b'{"taskid": []}',
         b'{"unsupported_extensions": ["1"]}',
