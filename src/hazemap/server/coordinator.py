@@ -324,7 +324,7 @@ class Coordinator:
         return self.file(name)
 
     def _row(self, name: str) -> tuple[Campaign, str, str, str, str | None]:
-        rows = self.store.read(_ONE, name)
+        rows = self.store.read(_ONE, name) if name.isprintable() else []  # PostgreSQL takes no NUL in a text
         if not rows:
             raise Unknown(f"the server knows no campaign {name!r}")
         [(text, state, reason, created, ended)] = rows

@@ -33,7 +33,7 @@ def study_status(studies: Studies, store: CampaignStore, name: str) -> dict[str,
 
 
 def round_answer(studies: Studies, store: CampaignStore, name: str, round_: int) -> dict[str, Any]:
-    """One round, with its recipe and, once it is answered, its answer: both in the codec's JSON."""
+    """One round, with its recipe once it is over, and its answer once it is answered: both in the codec's JSON."""
     studies.study(name)
     found = [each for each in studies.rounds(name) if each.round == round_]
     if not found:
@@ -41,7 +41,10 @@ def round_answer(studies: Studies, store: CampaignStore, name: str, round_: int)
     answers = [str(answer) for (answer,) in store.read(_ANSWER, name, round_)]
     shards = shards_of_rounds(store, name).get(round_, {})
     answer = answers[0] if answers and found[0].state == "done" else None
-    return {**_row(studies, name, found[0]), **shards, "text": studies.log.text(found[0].recipe), "answer": answer}
+    text = (
+        None if found[0].state == "running" else studies.log.text(found[0].recipe)
+    )  # whoever waits asks again and again
+    return {**_row(studies, name, found[0]), **shards, "text": text, "answer": answer}
 
 
 def study_release(studies: Studies, store: CampaignStore, name: str, round_: int | None) -> dict[str, Any]:
