@@ -28,10 +28,11 @@ from hazemap.arrays import Words
 from hazemap.protocols.dap.basic_types import HpkeCiphertext
 from hazemap.protocols.dap.upload_messages import PlaintextInputShare, Report, ReportMetadata
 from hazemap.protocols.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
-from hazemap.protocols.vdaf import aes128_bitsliced, aes128_instructions, keccak_permutation
+from hazemap.protocols.vdaf import aes128_bitsliced, aes128_instructions
 from hazemap.protocols.vdaf.poplar1 import Poplar1
 from hazemap.protocols.vdaf.poplar1_evaluation import TreeNodes
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.protocols.vdaf.turboshake128_loops import squeezed
 from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare
 
 CTX, KEY = bytes(40), bytes(range(32))
@@ -175,7 +176,7 @@ def device(report: tuple[ReportShare, ReportShare]) -> dict[str, int]:
 def blocks() -> dict[str, float]:
     """CPU nanoseconds of the primitives."""
     keys, rows = np.zeros((11, 2), dtype=np.uint64), np.zeros((PREFIXES, 2), dtype=np.uint64)
-    states = np.zeros((25, 8), dtype=np.uint64)
+    messages, outputs = np.zeros((2, PREFIXES, 21), dtype=np.uint64)
 
     def nanoseconds(work: Callable[[], None], calls: int, each: int) -> float:
         work()
@@ -189,7 +190,7 @@ def blocks() -> dict[str, float]:
 
     found = {
         "AES block, bitsliced": nanoseconds(lambda: aes128_bitsliced.hash_blocks(keys, rows, PREFIXES), 5, PREFIXES),
-        "Keccak-p12, eight at once": nanoseconds(lambda: keccak_permutation.permute_eight(states), 10_000, 8),
+        "block of TurboSHAKE128, eight at once": nanoseconds(lambda: squeezed(messages, outputs), 20, PREFIXES),
     }
     if aes128_instructions.AVAILABLE:
         with_instructions = nanoseconds(lambda: aes128_instructions.hash_blocks(keys, rows, PREFIXES), 100, PREFIXES)

@@ -12,8 +12,8 @@ from hazemap.protocols.vdaf.poplar1_shares import DecodedReports
 from hazemap.protocols.vdaf.poplar1_tags import Usage, idpf_tag, length_and, tag
 from hazemap.protocols.vdaf.prefix_tree import PrefixTree
 
-_NODES_TOGETHER = 1 << 18
-"""Nodes of several reports that are in memory at once: some 10 MB."""
+_NODES_TOGETHER = 1 << 16
+"""Nodes of several reports that are in memory at once: some 2 MB, which a processor keeps near."""
 
 
 @dataclass(frozen=True, eq=False)
