@@ -11,9 +11,11 @@ ask recipes: of one who has events, and one who has none.
 import argparse
 import json
 import random
+import signal
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -29,16 +31,22 @@ from hazemap.device.consent_policy import Policy
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.privacy import distributed_noise
+from hazemap.privacy.amplification.zcdp_of_sum import zcdp_of_sum
+from hazemap.privacy.budget import ApproxDP
+from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation import graph_degree
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.trust import recipe_terms
 from hazemap.trust.checked_contribution import contribution
 from hazemap.trust.device_tasks import KNOWN, Task, parameters_for
+from hazemap.trust.randomised_reports import randomised
 from research import hostile_recipes
 from research.hostile_recipes import NOTHING, TYPING
 
 CPU, MEMORY = 0.1, 64 << 20
 """What one message may cost: seconds of CPU, bytes."""
+HANGS = 60.0
+"""Seconds of CPU after which a message, to both people and traced, is given up."""
 RECIPE_CPU = 3.0
 """Seconds for a recipe, whose query may take two by itself."""
 
@@ -162,6 +170,26 @@ def task(rng: random.Random) -> dict[str, Any]:
     return {"Task": fields}
 
 
+BUDGETS = tuple(ApproxDP(Fraction(epsilon), Fraction(delta)) for epsilon, delta in
+    (("1", "1/1000000"), ("10", "1/1000000000"), ("1/1000", "1/100000"), ("1/1000000", "1/1000000")))  # fmt: skip
+
+
+def reported(rng: random.Random, found: dict[str, Any]) -> dict[str, Any]:
+    """The same task, of people who randomise their own reports: of one row each, mostly, in pure ε or in ρ."""
+    fields = found["Task"]
+    encoder = fields["question"]["Query"]["encoder"]
+    for part in encoder.values():
+        if "bounding" in part and rng.random() < 0.9:
+            part["bounding"] = {"AtMostRows": {"most": 1, "nowhere": False}}
+    local = rng.choice((*PARTS[:6], "1", "4", "8", "1/1048576", "1/1000"))
+    fields["randomiser"] = {rng.choice(("Asymmetric", "Symmetric")): {"epsilon": {"fraction": local}}}
+    if rng.random() < 0.8:
+        budget, share = rng.choice(BUDGETS), Fraction(fields["question"]["Query"]["share"]["fraction"])
+        price = budget.part(share)
+        fields["budget"], fields["price"] = (json.loads(codec.dumps(each)) for each in (budget, price))
+    return found
+
+
 def spoilt(rng: random.Random, data: Any) -> Any:
     """The same with a few leaves replaced by what should not stand there."""
     for _ in range(rng.choice((0, 0, 0, 1, 2))):
@@ -190,7 +218,8 @@ def texts(seed: int) -> Iterator[str]:
         if number % RECIPES == 0:
             yield json.dumps(spoilt(other, hostile_recipes.task(other)))
         else:
-            yield rng.choice(TEXTS) if rng.random() < 0.002 else json.dumps(spoilt(rng, task(rng)))
+            made = reported(rng, task(rng)) if rng.random() < 0.2 else task(rng)
+            yield rng.choice(TEXTS) if rng.random() < 0.002 else json.dumps(spoilt(rng, made))
 
 
 def understood(text: str) -> Task | None:
@@ -225,13 +254,35 @@ def answered(text: str, terms: SessionParameters | None, rows: MemoryTable) -> t
             return hostile_recipes.answered(found, terms, TYPING if rows is INSIDE else NOTHING)
     except (InputError, Refused) as error:
         return f"refused: {error}", 0
-    sums = contribution(found.question.encoder, lambda: rows).sums
-    return f"answered: {sums.dtype}", len(sums)
+    sums, law = contribution(found.question.encoder, lambda: rows).sums, found.randomiser
+    sums = sums if law is None else randomised(law, sums, Stream.from_os())
+    return f"answered{'' if law is None else ' by a report'}: {sums.dtype}", len(sums)
+
+
+class TooLong(BaseException):
+    """A message takes longer than any may: no `except Exception` keeps it."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise `TooLong` after so many seconds of CPU, in the main thread: a message that hangs ends no run."""
+
+    def over(*_: object) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def forget() -> None:
     """As if a device had just been started: nothing is known of parameters."""
     for known in (
+        zcdp_of_sum,
         graph_degree.degree_and_threshold,
         graph_degree.weakness,
         graph_degree.together,
@@ -259,7 +310,13 @@ class Findings:
         has just been started and knows nothing of parameters, which is what costs most; the other has just answered
         the same. So what is known may not change an answer either.
         """
-        most = max(most, RECIPE_CPU) if "RecipeBins" in text else most
+        try:
+            with limited(HANGS):
+                self._seen(text, traced, max(most, RECIPE_CPU) if "RecipeBins" in text else most)
+        except TooLong:
+            self.faults.append(f"more than {HANGS:g} s of CPU: {text[:2_000]}")
+
+    def _seen(self, text: str, traced: bool, most: float) -> None:
         peak = 0
         try:
             forget()

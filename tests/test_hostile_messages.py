@@ -371,6 +371,21 @@ def test_the_fuzzer_sees_an_error_that_only_somebody_inside_the_box_has(monkeypa
     assert hostile_tasks.fuzzed(60, seed=3).faults
 
 
+def test_the_fuzzer_ends_a_message_that_hangs_and_says_which(monkeypatch):
+    """A modulus was looked for without end where a task asked for 2^63 numbers: the run stood still."""
+
+    def endless(_):
+        while True:
+            with suppress(Exception):
+                sum(range(1_000))
+
+    monkeypatch.setattr(hostile_tasks, "HANGS", 0.2)
+    monkeypatch.setattr(hostile_tasks, "understood", endless)
+    found = hostile_tasks.Findings()
+    found.see(json.dumps(TASK), traced=False)
+    assert "more than 0.2 s of CPU" in found.faults[0] and '"Task"' in found.faults[0]
+
+
 def test_a_task_beyond_a_million_numbers_is_refused_and_a_release_of_them_is_read():
     numbers = ",".join(["1"] * (1 << 21))
     text = '{"array":["int64",[' + numbers + "]]}"

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
+from time import process_time
 
 import pytest
 
@@ -24,19 +25,23 @@ from hazemap.device.http_client import HttpReply
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.recipe_account import RecipeAccount
 from hazemap.device.row_store import PersonRows
-from hazemap.device.server_task import MOST_LETTERS, MOST_TASKS, ReadTasks
+from hazemap.device.server_task import MOST_LETTERS, MOST_TASKS, ReadTasks, ServerTask
 from hazemap.device.shipped_policies import ShippedPolicies
+from hazemap.encoders import CountMinSketch
 from hazemap.errors import CodecError, FileError, Unreachable
-from hazemap.privacy.budget import PureDP
+from hazemap.noisy_queries import Query
+from hazemap.privacy.budget import ZCDP, PureDP
+from hazemap.privacy.local_randomisers import Asymmetric
 from hazemap.protocols.chained_log import LogHead
-from hazemap.protocols.secure_aggregation.messages import Stage
+from hazemap.protocols.secure_aggregation.messages import Invitation, Stage
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.recipes.signed_policy import SignedPolicy
 from hazemap.recipes.sql_query import SqlQuery
+from hazemap.trust.device_tasks import covers
 
 from .recipe_room import OPEN, POLICY, recipe, recipe_task, typing
 from .reporting import request
-from .room import FEW, NOW, Room, entry_of, settle, task
+from .room import FEW, NOW, TREE, UNTIL, Room, entry_of, settle, task
 from .test_agent import SERVER, Scripted, answer, made, stepped, work
 
 TWENTY = [["so"]] * 20
@@ -174,6 +179,30 @@ def test_a_device_goes_on_whatever_a_server_says_at_every_endpoint(store, number
             if path.endswith("/refusal"):
                 assert len(content) < 20_000
     assert RecipeAccount(store, devices[0]).charges() == PrivacyAccount(store, devices[0]).charges() == []
+
+
+def test_a_task_of_more_numbers_than_its_session_is_refused_soon(store):
+    """A device looked for a modulus of 2^63 sums without end: one message, and it never answered anybody again."""
+    settle(store, 20)
+    room = Room(store, task())
+    sketch = CountMinSketch(TREE, 2, 1 << 63, 1)
+    endless = replace(task(), question=Query(sketch, Fraction(1, 10)))
+    offered = Invitation.decode(room.server.message_for(0))
+    terms = replace(offered.terms, task=endless.digest)
+    message = replace(offered, terms=terms).encode()
+    start = process_time()
+    step = room.answering(0).answer(ServerTask(terms.session, 1, codec.dumps(endless), message, UNTIL), NOW)
+    assert "the session's size does not follow from its task" in step.refusal
+    assert process_time() - start < 1
+
+
+def test_a_price_of_reports_is_found_soon_whatever_a_task_asks():
+    """A sum of 96 people took a device 0.8 s, for each ε₀ that a server thought of; 0.1 s at most by design."""
+    for people, local in ((40, "1/1048576"), (96, "1/1000"), (120, "1/1000"), (200, "1/50"), (10_000, "1/1000")):
+        law = Asymmetric(Fraction(local))
+        start = process_time()
+        assert not covers(ZCDP(Fraction(1, 10**30)), law, people)
+        assert process_time() - start < 0.5
 
 
 # The disk.

@@ -6,6 +6,7 @@ Statistical tests reject right noise with probability at most 1e-6 (`LEVEL`), on
 import math
 import tracemalloc
 from fractions import Fraction
+from time import process_time
 
 import mpmath
 import numpy as np
@@ -221,3 +222,12 @@ def test_more_of_anything_takes_no_fewer_bits():
 def test_noise_that_nobody_can_make_is_refused(wrong):
     with pytest.raises(InputError):
         wrong()
+
+
+@pytest.mark.parametrize("size", [1 << 63, 1 << 200])
+def test_more_sums_than_any_modulus_is_enough_for_are_refused_soon(size):
+    """Bounds are rounded up to 2^-104 or more, so for 2^63 sums no modulus was found, and the search had no end."""
+    start = process_time()
+    with pytest.raises(InputError, match="do not fit 62 bits"):
+        DistributedNoise(Fraction(999, 1000), 500).bits(1_000, 1, size)
+    assert process_time() - start < 1

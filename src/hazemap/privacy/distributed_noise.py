@@ -121,6 +121,8 @@ def _bits(scale: Fraction, shape: Fraction, largest: int, size: int) -> int:
         raise InputError(f"sums of up to {largest:.3g} do not fit {MOST_BITS} bits: ask fewer people together")
     while not any(_fits(tilt, scale, shape, ((1 << b - 1) - largest, (1 << b - 1) + 1), size) for tilt in _TILTS):
         b += 1
+        if b > MOST_BITS:  # so it ends for more than 2^62 sums too, which no modulus of rounded bounds is enough for
+            raise InputError(f"{size:.3g} sums with noise of scale {shown(scale)} do not fit {MOST_BITS} bits")
     return b
 
 

@@ -6,7 +6,7 @@ Nothing is drawn here: the ephemeral key is DeriveKeyPair of the sender's random
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cache, cached_property
+from functools import cached_property
 from hmac import digest
 from struct import pack
 from typing import Final, Self
@@ -269,6 +269,5 @@ class CipherSuite:
         return self._hkdf.extract(b"", b"psk_id_hash", b"")
 
 
-@cache
 def _hkdf_of_kem(kem: Kem) -> _LabelledHkdf:
     return _LabelledHkdf(_KEMS[kem].kdf, b"KEM" + pack(">H", kem))

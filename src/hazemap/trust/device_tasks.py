@@ -240,6 +240,8 @@ def check(task: Task, terms: SessionParameters) -> None:
     """
     if terms.clients > task.cohort.shard:
         raise Refused(f"a shard of {terms.clients} people was formed, but the task says at most {task.cohort.shard}")
+    if terms.size != task.question.encoder.size:
+        raise Refused("the session's size does not follow from its task")
     try:
         wanted = parameters_for(task, terms.roster, terms.clients, terms.graph, terms.nonce)
     except InputError as error:
