@@ -5,6 +5,7 @@ import pytest
 from tests.device.serving import OPERATOR, serving
 from tests.server.asking_studies import SIGNED, judge, recipe
 
+from hazemap.codec import dumps
 from hazemap.recipes.recipe_file import recipe_to_json
 
 
@@ -40,6 +41,18 @@ def test_a_study_is_begun_looked_at_and_refused_in_words(hazemap, server):
     assert (log.code, "policy words, version 1" in log.out, "2 entries, whole" in log.out) == (0, True, True)
     assert "stop spring, of the analysis keyboard, after 0 rounds" in log.out
     assert httpx.get(f"{server}/v1/recipes").text.count("\n") == 2
+
+
+def test_results_of_a_round_that_runs_are_waited_for_and_say_why_there_are_none(hazemap, server):
+    reach = ("--server", server, "--token-file", "token")
+    assert hazemap("study", "policy", "policy.json", *reach).code == 0
+    begin = ("study", "begin", "spring", "--analysis", "keyboard", "--people", "200", "--delta", "1e-5", "--wait", "1")
+    assert hazemap(*begin, "--epsilon", "10", "--reports", "3", *reach).code == 0
+    where, as_operator = f"{server}/v1/studies/spring/rounds", {"Authorization": f"Bearer {OPERATOR}"}
+    asked = httpx.post(where, content=dumps(recipe()), headers=as_operator)
+    assert (asked.status_code, httpx.get(f"{where}/1", headers=as_operator).json()["text"]) == (201, None)
+    found = hazemap("study", "results", "spring", "--round", "1", *reach)
+    assert (found.code, "only 0 devices were there" in found.err) == (4, True), found.err
 
 
 def test_answers_of_a_study_are_asked_inspected_and_exported_as_other_releases_are(hazemap, server, tmp_path):

@@ -156,7 +156,7 @@ def results(
     """Show the answer of a round, with intervals: the largest counts, or with -o everything."""
     with operator(server, token_file, trust_certificate) as line:
         rounds = [each["round"] for each in line.study(name).status()["rounds"] if each["state"] == "done"]
-        if not rounds:
+        if not rounds and round_ is None:
             raise NotOpened(f"no round of {name} has been answered yet: `hazemap study status {name}` says why")
         _delivered(line, name, round_ or rounds[-1], confidence, output, as_json)
 
@@ -247,8 +247,9 @@ def _delivered(line: "Operator", name: str, round_: int, confidence: float, outp
     from hazemap.study.study import tabled
 
     study = line.study(name)
+    answer = study.answer(round_)
     recipe = recipe_from(study.round(round_)["text"])
-    frame = tabled(recipe, study.answer(round_), study.assumptions(), confidence)
+    frame = tabled(recipe, answer, study.assumptions(), confidence)
     if output is not None:
         write_whole(output, frame.to_csv(index=False).encode())
         note(f"{output}: {len(frame):,} lines")

@@ -41,9 +41,8 @@ def round_answer(studies: Studies, store: CampaignStore, name: str, round_: int)
     answers = [str(answer) for (answer,) in store.read(_ANSWER, name, round_)]
     shards = shards_of_rounds(store, name).get(round_, {})
     answer = answers[0] if answers and found[0].state == "done" else None
-    text = (
-        None if found[0].state == "running" else studies.log.text(found[0].recipe)
-    )  # whoever waits asks again and again
+    over = found[0].state != "running"  # whoever waits asks again and again, and recipes may be long
+    text = studies.log.text(found[0].recipe) if over else None
     return {**_row(studies, name, found[0]), **shards, "text": text, "answer": answer}
 
 
