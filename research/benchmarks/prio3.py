@@ -1,0 +1,149 @@
+"""Prio3Histogram on one core: milliseconds of CPU a report, beside the reference implementation where it is installed.
+
+    python -m research.benchmarks.prio3 [--reference PYTHON] [--quick]
+
+PYTHON is an interpreter that can import `vdaf_poc`, the draft's own implementation (it needs Python 3.12), of which
+nothing is part of hazemap. A client splits one measurement; aggregators verify 64 reports at a time, and one. The
+first use, with nothing compiled, is a process of its own. Results go to results/prio3.json beside this script. It
+judges nothing.
+"""
+
+import argparse
+import json
+import os
+import platform
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from hazemap.protocols.vdaf.bit_vector_circuits import shortest_chunk_length
+from hazemap.protocols.vdaf.prio3 import Prio3, prio3_count, prio3_histogram, prio3_multihot_count_vec, prio3_sum
+from hazemap.protocols.vdaf.vdaf import Continuation, ReportShare
+
+RESULTS = Path(__file__).with_name("results") / "prio3.json"
+CTX, KEY = b"a benchmark's task", bytes(range(32))
+REFERENCE = """
+import json, sys, time
+from vdaf_poc.vdaf_prio3 import Prio3Histogram
+found = {}
+for length, chunk in json.loads(sys.argv[1]):
+    vdaf = Prio3Histogram(2, length, chunk)
+    key, nonce = bytes(range(32)), bytes(vdaf.NONCE_SIZE)
+    def timed(work):
+        best = 1e9
+        for _ in range(3):
+            start = time.process_time()
+            made = work()
+            best = min(best, time.process_time() - start)
+        return round(1000 * best, 3), made
+    shard, (public, inputs) = timed(lambda: vdaf.shard(b"ctx", 1, nonce, bytes(vdaf.RAND_SIZE)))
+    leader, helper = (
+        timed(lambda: vdaf.verify_init(key, b"ctx", i, None, nonce, public, inputs[i]))[0] for i in range(2)
+    )
+    found[length] = {"shard": shard, "leader": leader, "helper": helper}
+print(json.dumps(found))
+"""
+FIRST_USE = """
+import time
+from hazemap.protocols.vdaf.prio3 import prio3_histogram
+start, vdaf = time.process_time(), prio3_histogram(1024, 33)
+public, inputs = vdaf.shard(b"", 1, bytes(16), bytes(vdaf.RAND_SIZE))
+said = [vdaf.verify_init(bytes(32), b"", i, b"", bytes(16), public, each) for i, each in enumerate(inputs)]
+vdaf.verifier_shares_to_message(b"", b"", [each.verifier_share for each in said])
+print(time.process_time() - start)
+"""
+
+
+def milliseconds(work: Callable[[], Any], reports: int, times: int) -> float:
+    """The least CPU time of several, for each report."""
+    found = []
+    for _ in range(times):
+        start = time.process_time()
+        work()
+        found.append((time.process_time() - start) / reports)
+    return round(1000 * min(found), 4)
+
+
+def measured(vdaf: Prio3, measurement: Any, reports: int, times: int) -> dict[str, float]:
+    """Every step, after one that compiles."""
+    rng = random.Random(1)
+    nonces = [rng.randbytes(16) for _ in range(reports)]
+
+    def shard(count: int) -> list[tuple[bytes, list[bytes]]]:
+        return [vdaf.shard(CTX, measurement, nonce, rng.randbytes(vdaf.RAND_SIZE)) for nonce in nonces[:count]]
+
+    made = shard(reports)
+    found = {"shard": milliseconds(lambda: shard(8), 8, times)}
+    begun: list[list[Continuation]] = []
+    for agg_id, role in enumerate(("leader", "helper")):
+        shares = [
+            ReportShare(nonce, public, inputs[agg_id]) for nonce, (public, inputs) in zip(nonces, made, strict=True)
+        ]
+        several = vdaf.verify_init_all(KEY, CTX, agg_id, b"", shares)
+        begun.append([each for each in several if isinstance(each, Continuation)])
+        found[role] = milliseconds(lambda: vdaf.verify_init_all(KEY, CTX, agg_id, b"", shares), reports, times)  # noqa: B023
+        found[f"{role}, one at a time"] = milliseconds(
+            lambda: [vdaf.verify_init(KEY, CTX, agg_id, b"", *each) for each in shares[:8]],  # noqa: B023
+            8,
+            times,
+        )
+    said = [[each.verifier_share for each in pair] for pair in zip(*begun, strict=True)]
+    messages = vdaf.verifier_shares_to_messages(CTX, b"", said)
+    assert all(isinstance(each, bytes) for each in messages)
+    found["decide"] = milliseconds(lambda: vdaf.verifier_shares_to_messages(CTX, b"", said), reports, times)
+    out_shares = [each.state.out_share for each in begun[0]]
+    found["add up"] = milliseconds(lambda: vdaf.merge(b"", out_shares), reports, times)
+    return found
+
+
+def first_use() -> float:
+    """Seconds of CPU to load, compile and run everything once, with an empty folder of machine code."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"NUMBA_CACHE_DIR": folder}
+        said = subprocess.run(
+            [sys.executable, "-c", FIRST_USE], check=True, capture_output=True, text=True, env=environment
+        )
+    return round(float(said.stdout), 2)
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reference", type=Path, help="a Python that can import vdaf_poc")
+    parser.add_argument("--quick", action="store_true", help="1,024 cells only, nothing written")
+    options = parser.parse_args()
+    sizes = [(length, shortest_chunk_length(length)) for length in ((1024,) if options.quick else (1024, 4096, 65_536))]
+    result: dict[str, Any] = {"milliseconds a report": {}}
+    for length, chunk in sizes:
+        vdaf = prio3_histogram(length, chunk)
+        found = {"chunk length": chunk, **measured(vdaf, length // 3, 16 if length > 10_000 else 64, 5)}
+        result["milliseconds a report"][f"Histogram of {length}"] = found
+    if not options.quick:
+        weights = prio3_multihot_count_vec(4096, 65, shortest_chunk_length(4096 + 7))
+        others = {"MultihotCountVec of 4096": (weights, [1] * 65 + [0] * 4031), "Count": (prio3_count(), 1)}
+        for name, (vdaf, measurement) in (others | {"Sum to 255": (prio3_sum(255), 99)}).items():
+            result["milliseconds a report"][name] = measured(vdaf, measurement, 64, 5)
+        result["first use, CPU seconds"] = first_use()
+    if options.reference:
+        said = subprocess.run(
+            [options.reference, "-c", REFERENCE, json.dumps([size for size in sizes if size[0] < 10_000])],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        result["vdaf_poc, milliseconds a report"] = json.loads(said.stdout)
+    result["machine"] = {"processor": platform.machine(), "python": platform.python_version()}
+    result["versions"] = {name: version(name) for name in ("numpy", "numba", "llvmlite")}
+    print(json.dumps(result, indent=2))
+    if not options.quick:
+        RESULTS.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
