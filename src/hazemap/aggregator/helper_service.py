@@ -13,7 +13,7 @@ from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.helper import ContinueJob, Helper
 from hazemap.service.store import Contradiction, Store
 
-STATES: Final = 32
+STATES: Final = 8
 """Jobs whose states are kept in memory; others are taken up again from what is written."""
 RANDOM: Final = 32
 """Fresh bytes for sealing an aggregate share."""

@@ -30,8 +30,10 @@ LONGEST: Final = 300
 """Seconds, at most, until a request that failed is sent again."""
 PATIENCE: Final = 600.0
 """Seconds that the helper has for an answer: as long as the lease."""
-ONCE: Final = 4
-"""Requests of one task under way at a time."""
+WORKERS: Final = 2
+"""Workers on a task: while one verifies, the helper works for the other."""
+ONCE: Final = 2
+"""Requests that a worker sends at a time."""
 _MESSAGES: Final[dict[RequestKind, type[Message]]] = {
     RequestKind.INIT_JOB: AggregationJobInitReq,
     RequestKind.CONTINUE_JOB: AggregationJobContinueReq,
@@ -60,6 +62,9 @@ class LeaderDriver:
 
     async def run(self) -> None:
         """For ever."""
+        await asyncio.gather(*(self._work() for _ in range(WORKERS)))
+
+    async def _work(self) -> None:
         while True:
             try:
                 if not await self.turn():

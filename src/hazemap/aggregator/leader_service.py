@@ -30,7 +30,10 @@ LEASE: Final = 600
 """Seconds that a worker has for a request before another may send it."""
 JOB: Final = 256
 """Reports of one aggregation job, at most."""
-STATES: Final = 32
+OPEN: Final = 4
+"""Aggregation jobs of one task that are under way at a time."""
+STATES: Final = 8
+"""Jobs whose states are kept in memory; others are taken up again from what is written."""
 RANDOM: Final = 32
 
 
@@ -88,15 +91,15 @@ class LeaderService:
         """How a collection job is."""
         return self._collections.polled(job_id)
 
-    def requests(self, keys: DecryptionKeyRing, now: int, most: int = 4) -> list[HelperRequest]:
+    def requests(self, keys: DecryptionKeyRing, now: int, most: int = OPEN) -> list[HelperRequest]:
         """What to send to the helper now, at most so many, each leased; makes jobs and closes batches as needed."""
         with self._lock:
             asked = self._asked()
             if self.task.vdaf.ROUNDS == 1:  # there is but one parameter: nobody needs to ask for it
-                self._make_jobs(b"", None, keys, now, most)
+                self._make_jobs(b"", None, keys, now)
             else:
                 for job in asked:
-                    self._make_jobs(CollectionJobReq.from_bytes(job.request).agg_param, job.batch, keys, now, most)
+                    self._make_jobs(CollectionJobReq.from_bytes(job.request).agg_param, job.batch, keys, now)
             for job in asked:
                 closed = self._collections.closed(job.job_id, now, self._draw(RANDOM))
                 if closed is not None:
@@ -143,11 +146,11 @@ class LeaderService:
         found = (self._records.collection(bytes(job)) for (job,) in rows)
         return [job for job in found if job is not None]
 
-    def _make_jobs(self, agg_param: bytes, batch: Batch | None, keys: DecryptionKeyRing, now: int, most: int) -> None:
+    def _make_jobs(self, agg_param: bytes, batch: Batch | None, keys: DecryptionKeyRing, now: int) -> None:
         """Aggregation jobs of what waits, until so many are under way."""
         sql = "SELECT count(*) FROM jobs WHERE task = ? AND request IS NOT NULL"
         [(open_jobs,)] = self._store.read(sql, self._number)
-        while open_jobs < most:
+        while open_jobs < OPEN:
             batch_id = None if self.task.by_time else self._filling()
             made = self._jobs(keys).make_job(agg_param, now, JOB, batch, batch_id)
             if made is None:

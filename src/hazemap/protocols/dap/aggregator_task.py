@@ -21,6 +21,9 @@ from hazemap.protocols.vdaf.vdaf import Vdaf
 CLOCK_SKEW: Final = 300
 """Seconds by which a report's clock may be ahead of an aggregator's."""
 
+VERIFICATION_KEY_ID: Final = 0
+"""A task has one verification key for all its time."""
+
 DrawNoise = Callable[[int], Ints]
 """Noise of so many numbers, drawn anew at each call."""
 

@@ -32,7 +32,7 @@ from hazemap.protocols.dap.aggregator_changes import (
     Outcome,
 )
 from hazemap.protocols.dap.aggregator_records import AggregatorRecords
-from hazemap.protocols.dap.aggregator_task import AggregatorTask
+from hazemap.protocols.dap.aggregator_task import VERIFICATION_KEY_ID, AggregatorTask
 from hazemap.protocols.dap.basic_types import BATCH_ID, ReportError
 from hazemap.protocols.dap.batches import Batch
 from hazemap.protocols.dap.bucket_shards import OutputShare, batch_total, bucket_shards
@@ -225,6 +225,8 @@ class Helper:
         if batch_id is not None and len(batch_id) != BATCH_ID:
             raise task.problem(ProblemType.INVALID_MESSAGE, f"a job names its batch by {BATCH_ID} bytes")
         ids = [each.report_share.metadata.report_id for each in request.verify_inits]
+        if request.verification_key_id != VERIFICATION_KEY_ID:
+            raise task.problem(ProblemType.INVALID_MESSAGE, "the task has one verification key, with the id 0")
         if not ids or len(set(ids)) != len(ids):
             raise task.problem(ProblemType.INVALID_MESSAGE, "a job has reports, and each of them once")
         return request, batch_id

@@ -34,7 +34,7 @@ from hazemap.protocols.dap.aggregator_changes import (
     ScrubReports,
 )
 from hazemap.protocols.dap.aggregator_records import LeaderRecords
-from hazemap.protocols.dap.aggregator_task import AggregatorTask
+from hazemap.protocols.dap.aggregator_task import VERIFICATION_KEY_ID, AggregatorTask
 from hazemap.protocols.dap.basic_types import ReportError
 from hazemap.protocols.dap.batches import Batch
 from hazemap.protocols.dap.bucket_shards import OutputShare, bucket_shards
@@ -56,7 +56,6 @@ from hazemap.protocols.vdaf.vdaf import ReportShare
 
 REJECTED_JOB = b""
 """The job that claims reports which are verified by none."""
-VERIFICATION_KEY_ID = 0
 
 
 class AbandonedJob(Refused):
