@@ -19,11 +19,13 @@ from hazemap.device.device_process import Absence, DeviceProcess
 from hazemap.device.encrypted_store import Commits, EncryptedStore
 from hazemap.device.http_client import HttpReply
 from hazemap.device.privacy_account import PrivacyAccount
+from hazemap.device.recipe_log_heads import RecipeLogHeads
 from hazemap.device.server_task import ServerTask
 from hazemap.device.task_handler import Step
 from hazemap.errors import CodecError, InputError, Refused, Unreachable
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.chained_log import LogHead
 from hazemap.protocols.secure_aggregation.enrolment_proof import CHALLENGE, Challenge, enrolment_statement
 from hazemap.protocols.secure_aggregation.signing_identities import Identity, verified
 
@@ -323,7 +325,11 @@ def test_a_server_with_another_identity_than_at_first_is_refused_until_the_perso
     assert agent.failed == 1 and [path for _, path, *_ in agent.http_transport.sent] == ["/v1/tasks"]
     with pytest.raises(Refused, match=r"another identity.*--new-identity"):
         asyncio.run(enrolment.enrolled(agent.enrolment, agent.http_transport, SERVER, "token"))
+    logs = RecipeLogHeads(store, agent.device)
+    store.commit([logs.kept(SERVER, LogHead(3, "00" * 32))])
+    assert logs.seen(SERVER).entries == 3 and logs.seen("https://other.example").entries == 0
     assert enrolling(store, agent.http_transport, moved=True) == 1
+    assert logs.seen(SERVER).entries == 0, "another server has another log of recipes"
     assert enrolment.read(store, agent.device).pinned == other.public.hex()
 
 
