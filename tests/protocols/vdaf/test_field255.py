@@ -1,14 +1,25 @@
 """Arithmetic modulo 2^255 - 19 and 2^64 - 2^32 + 1, on arrays and in loops, against whole numbers."""
 
 import random
+from itertools import accumulate
 
 import numpy as np
 
 from hazemap.jit import compiled
 from hazemap.protocols.vdaf import field255
 from hazemap.protocols.vdaf.field64_loops import negative64, reduced64, sum64
-from hazemap.protocols.vdaf.field255_loops import canonical255, element, negative255, product255, store, sum255
+from hazemap.protocols.vdaf.field255_loops import (
+    accumulated255,
+    canonical255,
+    element,
+    negative255,
+    product255,
+    reduced255,
+    store,
+    sum255,
+)
 
+ZERO, ALL = np.uint64(0), np.uint64(2**64 - 1)
 EDGES = [0, 1, 18, 19, 2**64 - 1, 2**64, 2**128 - 1, 2**192, field255.MODULUS - 1, field255.MODULUS - 19, 2**254]
 
 
@@ -32,9 +43,13 @@ def test_an_element_is_below_the_modulus():
 @compiled
 def combine(left, right, results):
     """Products, sums and negatives of rows."""
+    total = (ZERO, ZERO, ZERO, ZERO, ZERO)
     for i in range(left.shape[0]):
         x, y = element(left, i), element(right, i)
-        store(canonical255(product255(x, y)), results[0], i)
+        product = product255(x, y)
+        store(reduced255(accumulated255((ZERO, ZERO, ZERO, ZERO, ZERO), product)), results[0], i)
+        total = accumulated255(accumulated255(total, product), (x[0], x[1], x[2], ALL))  # of numbers near 2^256 too
+        store(reduced255(total), results[3], i)
         store(canonical255(sum255(x, y)), results[1], i)
         store(negative255(canonical255(x)), results[2], i)
 
@@ -47,11 +62,13 @@ def test_loops_multiply_add_and_negate_as_whole_numbers_do():
     a = [x for x in numbers for _ in numbers]
     b = [y for _ in numbers for y in numbers]
     left, right = field255.from_ints(a), field255.from_ints(b)
-    results = np.empty((3, len(a), 4), dtype=np.uint64)
+    results = np.empty((4, len(a), 4), dtype=np.uint64)
     combine(left, right, results)
     assert field255.to_ints(results[0]) == [x * y % p for x, y in zip(a, b, strict=True)]
     assert field255.to_ints(results[1]) == [(x + y) % p for x, y in zip(a, b, strict=True)]
     assert field255.to_ints(results[2]) == [-x % p for x in a]
+    terms = [x * y + x % 2**192 + (2**64 - 1 << 192) for x, y in zip(a, b, strict=True)]
+    assert field255.to_ints(results[3]) == [total % p for total in accumulate(terms)]
 
 
 def test_words_of_field64_are_reduced_as_whole_numbers_are():

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from hazemap.errors import CodecError, InputError, Refused
-from hazemap.protocols.vdaf import field255, poplar1_sketch
+from hazemap.jit import compiled
+from hazemap.protocols.vdaf import aes128_bitsliced, field255, idpf_loops, poplar1_sketch
 from hazemap.protocols.vdaf.idpf import MODULUS_INNER, IdpfBBCGGI21
 from hazemap.protocols.vdaf.poplar1 import Poplar1, SketchState
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
@@ -408,3 +409,18 @@ def test_what_no_client_can_report_is_refused():
     ):
         with pytest.raises(InputError):
             Poplar1(4).shard(ctx, leaf, nonce, rand)
+
+
+@pytest.mark.slow  # compiles for ten seconds
+def test_a_processor_without_aes_instructions_walks_the_same_tree(monkeypatch):
+    draw = random.Random(11)
+    poplar1 = Poplar1(20)
+    reports = [reported(draw, poplar1, leaf)[1] for leaf in (1, 77_777)]
+    parameter = parameter_of(17, [draw.getrandbits(18) for _ in range(300)])
+    expected = poplar1.verify_init_all(KEY, CTX, 1, parameter, reports)
+    monkeypatch.setattr(idpf_loops, "hash_blocks", aes128_bitsliced.hash_blocks)
+    for name in ("descend", "redraw", "walk"):  # each is compiled around those before
+        monkeypatch.setattr(idpf_loops, name, compiled(getattr(idpf_loops, name).py_func))
+    found = poplar1.verify_init_all(KEY, CTX, 1, parameter, reports)
+    assert idpf_loops.walk.signatures
+    assert [each.verifier_share for each in found] == [each.verifier_share for each in expected]

@@ -12,6 +12,7 @@ from hazemap.jit import compiled
 from hazemap.protocols.vdaf.wide_multiplication import multiply_add
 
 Element = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+LongSum = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 
 _multiply_add: Any = multiply_add
 _ZERO, _ONE, _NINETEEN, _FOLD = np.uint64(0), np.uint64(1), np.uint64(19), np.uint64(38)
@@ -23,7 +24,7 @@ _LEAST = np.uint64(2**64 - 19)
 
 @compiled
 def product255(a: Element, b: Element) -> Element:  # pragma: no cover - compiled
-    """The product of numbers below 2^255: below 2^255 too, perhaps not below the modulus."""
+    """The product of numbers below 2^256: below 2^255 + 2^11, perhaps not below the modulus."""
     a0, a1, a2, a3 = a
     b0, b1, b2, b3 = b
     p0, c = _multiply_add(a0, b0, _ZERO, _ZERO)
@@ -46,7 +47,29 @@ def product255(a: Element, b: Element) -> Element:  # pragma: no cover - compile
     p1, c = _multiply_add(p5, _FOLD, p1, c)
     p2, c = _multiply_add(p6, _FOLD, p2, c)
     p3, c = _multiply_add(p7, _FOLD, p3, c)
-    return folded((p0, p1, p2, p3), c << _ONE | p3 >> _TOP_BIT)
+    return carried((p0, p1, p2, p3), (c << _ONE | p3 >> _TOP_BIT) * _NINETEEN)
+
+
+@compiled
+def accumulated255(total: LongSum, x: Element) -> LongSum:  # pragma: no cover - compiled
+    """A sum of numbers below 2^256, not reduced, and one more."""
+    s0 = total[0] + x[0]
+    c = np.uint64(s0 < x[0])
+    s1 = total[1] + x[1]
+    t1 = s1 + c
+    c = np.uint64(s1 < x[1]) | np.uint64(t1 < c)
+    s2 = total[2] + x[2]
+    t2 = s2 + c
+    c = np.uint64(s2 < x[2]) | np.uint64(t2 < c)
+    s3 = total[3] + x[3]
+    t3 = s3 + c
+    return s0, t1, t2, t3, total[4] + (np.uint64(s3 < x[3]) | np.uint64(t3 < c))
+
+
+@compiled
+def reduced255(total: LongSum) -> Element:  # pragma: no cover - compiled
+    """A sum of fewer than 2^50 numbers, as an element."""
+    return canonical255(folded(total[:4], total[4] << _ONE | total[3] >> _TOP_BIT))
 
 
 @compiled

@@ -4,7 +4,8 @@ A client programs one path of a full binary tree of `bits` levels: node `alpha >
 bears a value, all other nodes zero. Each of two keys evaluates to an additive share of the value of any node.
 Nodes of a level are numbers: that of the path from the root, first step in the highest bit.
 
-Clients make keys with this module; it is the oracle of `idpf_loops`, with which servers evaluate many.
+Clients make keys with this module. How long Python's whole numbers take depends on them a little: whoever can measure a
+device that closely is not defended against. It is the oracle of `idpf_loops`, with which servers evaluate many.
 """
 
 from collections.abc import Sequence

@@ -31,7 +31,7 @@ def leaf_values(
     children = np.empty((2 * most, 2), dtype=np.uint64)
     bits = np.empty(2 * most, dtype=np.uint64)
     states = np.empty((25, STATES), dtype=np.uint64)
-    group = np.empty((STATES, 2), dtype=np.uint64)
+    group = np.zeros((STATES, 2), dtype=np.uint64)
     for report in range(seeds.shape[0]):
         data, auth = values[report, 0], values[report, 1]
         data_word, auth_word = element(corrections[report], 0), element(corrections[report], 1)
@@ -71,20 +71,18 @@ def absorb_seeded(message: Words, seed_at: int, seeds: Words, states: Words) -> 
     """The states of eight messages that differ in a seed of two words, from some byte on."""
     shift, lane_at = np.uint64(8 * (seed_at % 8)), seed_at // 8
     back = np.uint64(_WORD_BITS) - shift
-    states[:] = _ZERO
     for block in range(message.size // LANES):
-        for lane in range(LANES):
-            word = message[block * LANES + lane]
+        for lane in range(25):
+            word = message[block * LANES + lane] if lane < LANES else _ZERO
             for i in range(STATES):
-                states[lane, i] ^= word
+                states[lane, i] = (states[lane, i] if block else _ZERO) ^ word
         for part in range(3):
             lane = lane_at + part - block * LANES
             if 0 <= lane < LANES:
                 for i in range(STATES):
-                    if part < 2:
-                        states[lane, i] ^= seeds[i, part] << shift
-                    if part and shift:
-                        states[lane, i] ^= seeds[i, part - 1] >> back
+                    low = seeds[i, part] << shift if part < 2 else _ZERO
+                    high = seeds[i, part - 1] >> back if part and shift else _ZERO
+                    states[lane, i] ^= low | high
         permute_eight(states)
 
 

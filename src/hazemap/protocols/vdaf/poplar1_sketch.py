@@ -1,8 +1,8 @@
 """The sketch of one-hot vectors (BBCGGI21, appendix C.4) over a server's shares. This module imports numba.
 
 For shares of data x and of the authenticators k x, and random numbers r that clients do not know, a server adds up
-r x, r^2 x and r k x. Of a vector that is zero but for a single one, and of no other up to chance 2/|F|, these sums z of
-both servers fulfil z0^2 = z1, z0 k = z2.
+r x, r^2 x and r k x. Of a vector that is zero but for at most a single one, these sums z of both servers fulfil
+z0^2 - z1 + k z0 - z2 = 0; of any other they do with a chance of at most 2/|F|.
 """
 
 from typing import Any
@@ -12,7 +12,17 @@ import numpy as np
 from hazemap.arrays import Bytes, Words
 from hazemap.jit import compiled
 from hazemap.protocols.vdaf.field64_loops import negative64, reduced64, sum64
-from hazemap.protocols.vdaf.field255_loops import Element, canonical255, element, negative255, product255, store, sum255
+from hazemap.protocols.vdaf.field255_loops import (
+    LongSum,
+    accumulated255,
+    canonical255,
+    element,
+    negative255,
+    product255,
+    reduced255,
+    store,
+    sum255,
+)
 from hazemap.protocols.vdaf.wide_multiplication import multiply_add
 
 _multiply_add: Any = multiply_add
@@ -71,7 +81,7 @@ def finish255(
 
     The sketch of shares that are to be negated is that of the shares, negated.
     """
-    zero = (_ZERO, _ZERO, _ZERO, _ZERO)
+    zero = (_ZERO, _ZERO, _ZERO, _ZERO, _ZERO)
     for report in range(values.shape[0]):
         z0, z1, z2 = zero, zero, zero
         numbers, shares, authenticators, kept = random[report], values[report, 0], values[report, 1], data[report]
@@ -79,9 +89,9 @@ def finish255(
             r = element(numbers, leaf)
             x = element(shares, leaf)
             once = product255(x, r)
-            z0 = sum255(z0, once)
-            z1 = sum255(z1, product255(once, r))
-            z2 = sum255(z2, product255(element(authenticators, leaf), r))
+            z0 = accumulated255(z0, once)
+            z1 = accumulated255(z1, product255(once, r))
+            z2 = accumulated255(z2, product255(element(authenticators, leaf), r))
             store(negative255(x) if negative else x, kept, leaf)
         add_to(z0, negative, sums[report], 0)
         add_to(z1, negative, sums[report], 1)
@@ -89,7 +99,7 @@ def finish255(
 
 
 @compiled
-def add_to(z: Element, negative: bool, sums: Words, row: int) -> None:  # pragma: no cover - compiled
+def add_to(z: LongSum, negative: bool, sums: Words, row: int) -> None:  # pragma: no cover - compiled
     """Add a sum, or take it away."""
-    x = canonical255(z)
+    x = reduced255(z)
     store(canonical255(sum255(element(sums, row), negative255(x) if negative else x)), sums, row)
