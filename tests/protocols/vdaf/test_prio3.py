@@ -219,17 +219,16 @@ def test_a_query_at_a_root_of_unity_is_refused(compiled, monkeypatch):
             with pytest.raises(InvalidReport, match="root of unity"):
                 query(circuit, [0] * 4, [0] * circuit.proof_length, [1, 1, each], [1, 1], 2, sends_values=True)
         return
-    from hazemap.protocols.vdaf import prio3_compiled
+    from hazemap.protocols.vdaf.prio3_streams import Prio3Streams
 
-    kept = prio3_compiled._elements
+    kept = Prio3Streams.query_rands
 
-    def elements(messages, proofs, length):
-        found = kept(messages, proofs, length)
-        if length == circuit.query_rand_length:
-            found[1, 0, -1] = FIELD128.to_words([point])[0]
+    def query_rands(streams, verify_key, nonces):
+        found = kept(streams, verify_key, nonces)
+        found[1, 0, -1] = FIELD128.to_words([point])[0]
         return found
 
-    monkeypatch.setattr(prio3_compiled, "_elements", elements)
+    monkeypatch.setattr(Prio3Streams, "query_rands", query_rands)
     vdaf = Prio3(prio3_histogram(4, 2).parameters, compiled=True)
     public, inputs = vdaf.shard(b"", 1, bytes(16), bytes(128))
     found = vdaf.verify_init_all(bytes(32), b"", 0, b"", [ReportShare(bytes(16), public, inputs[0])] * 3)

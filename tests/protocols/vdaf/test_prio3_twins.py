@@ -4,13 +4,23 @@ import random
 
 import numpy as np
 import pytest
+from tests.protocols.vdaf.prio3_variants import UNREGISTERED, HigherDegree, many_proofs
 
 from hazemap.jit import compiled
 from hazemap.jit_cache import digest
 from hazemap.protocols.vdaf import field128_loops as loops
 from hazemap.protocols.vdaf import field128_vectors, proof_loops, xof_turboshake128_loops
+from hazemap.protocols.vdaf.bit_vector_circuits import Histogram
 from hazemap.protocols.vdaf.ntt_field import FIELD64, FIELD128
-from hazemap.protocols.vdaf.prio3 import Prio3, prio3_histogram, prio3_multihot_count_vec, prio3_sum_vec
+from hazemap.protocols.vdaf.prio3 import (
+    Prio3,
+    prio3_count,
+    prio3_histogram,
+    prio3_multihot_count_vec,
+    prio3_sum,
+    prio3_sum_vec,
+)
+from hazemap.protocols.vdaf.prio3_parameters import Prio3Parameters
 from hazemap.protocols.vdaf.turboshake128 import RATE, TurboShake128
 from hazemap.protocols.vdaf.vdaf import InvalidReport, ReportShare
 from hazemap.protocols.vdaf.vdaf_versions import VDAF_08, VDAF_18
@@ -126,7 +136,12 @@ def variants(shapes, options):
                 prio3_sum_vec(3, most, 4, **more) if most > 1 else prio3_sum_vec(5, 1, 4, **more),
                 ([rng.randrange(most + 1) for _ in range(3)] if most > 1 else [1, 0, 0, 1, 1]),
             )
+        yield prio3_count(**more), rng.randrange(2)
+        yield prio3_sum(1 if version is VDAF_18 else 255, **more), 1
+        yield many_proofs(3, 3, 2, **more), [1, 2, 3]
     yield prio3_sum_vec(4, 5, 3), [5, 4, 3, 0]
+    yield prio3_sum(1000), 999
+    yield Prio3(Prio3Parameters(HigherDegree(), VDAF_18, UNREGISTERED)), 2
 
 
 def test_reports_are_the_same_by_both_and_add_up():
@@ -158,32 +173,44 @@ def check(pairs):
         message = fast.verifier_shares_to_message(ctx, b"", shares)
         assert message == plain.verifier_shares_to_message(ctx, b"", shares)
         result = fast.unshard(b"", [fast.verify_next(ctx, state, message) for state, _ in said])
-        one_cell = isinstance(measurement, int)
-        assert result == ([int(i == measurement) for i in range(len(result))] if one_cell else measurement)
+        if isinstance(made.parameters.circuit, Histogram):
+            assert result == [int(i == measurement) for i in range(len(result))]
+        else:
+            assert result == (measurement if isinstance(measurement, list) else [measurement])
 
 
-def test_what_one_report_does_wrong_rejects_that_report_alone_and_alike_by_both():
+@pytest.mark.parametrize(
+    ("made", "measurement", "result"),
+    [
+        (prio3_multihot_count_vec(20, 3, 5), [1, 1] + [0] * 18, [1, 1] + [0] * 18),
+        (prio3_count(), 1, [1]),
+        (prio3_sum(7, version=VDAF_08), 5, [5]),
+    ],
+)
+def test_what_one_report_does_wrong_rejects_that_report_alone_and_alike_by_both(made, measurement, result):
     """Every fifth report is changed somewhere: in one byte, in its length, or to a number that is no element."""
     rng = random.Random(6)
-    made = prio3_multihot_count_vec(20, 3, 5)
     plain, fast = Prio3(made.parameters, compiled=False), Prio3(made.parameters, compiled=True)
-    key, reports, changed = rng.randbytes(32), [], set()
+    modulus, size = fast.modulus(b""), fast.parameters.circuit.field.size
+    key, reports, changed = rng.randbytes(made.VERIFY_KEY_SIZE), [], set()
     for i in range(80):
         nonce = rng.randbytes(16)
-        public, inputs = fast.shard(b"", [1] * 2 + [0] * 18, nonce, rng.randbytes(made.RAND_SIZE))
-        parts = [bytearray(public), *map(bytearray, inputs)]
+        public, inputs = fast.shard(b"", measurement, nonce, rng.randbytes(made.RAND_SIZE))
+        parts = [*map(bytearray, inputs), bytearray(public)]
         if i % 5 == 0:
             changed.add(i)
-            part = rng.choice(parts)
+            part = rng.choice([each for each in parts if each])
             match rng.randrange(3):
                 case 0:
                     part[rng.randrange(len(part))] ^= 1 << rng.randrange(8)
                 case 1:
                     del part[-rng.choice([1, 8, 16, 32]) :]
                 case 2:
-                    place = 16 * rng.randrange(len(parts[1]) // 16 - 2)
-                    parts[1][place : place + 16] = (P + rng.choice([0, 1, R - P - 1])).to_bytes(16, "little")
-        reports.append((nonce, *map(bytes, parts)))
+                    place = size * rng.randrange(made.parameters.circuit.measurement_length + 2)
+                    wrong = modulus + rng.choice([0, 1, 256**size - modulus - 1])
+                    parts[0][place : place + size] = wrong.to_bytes(size, "little")
+        leader, helper, public = map(bytes, parts)
+        reports.append((nonce, public, leader, helper))
 
     def outcomes(vdaf):
         both = [
@@ -207,7 +234,7 @@ def test_what_one_report_does_wrong_rejects_that_report_alone_and_alike_by_both(
 
     found = outcomes(fast)
     assert found == outcomes(plain)
-    assert {i for i, each in enumerate(found) if each != [1, 1] + [0] * 18} == changed
+    assert {i for i, each in enumerate(found) if each != result} == changed
 
 
 def test_verifier_shares_that_are_no_elements_are_refused():

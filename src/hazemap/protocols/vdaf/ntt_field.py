@@ -93,15 +93,15 @@ class NttField:
 
         The polynomial's degree is below the number of values; `at` is none of the points.
         """
-        p = self.modulus
-        nodes = roots(self, n)[:points]
-        total = 1
-        for x in nodes:
-            total = total * (at - x) % p
-        return [
-            total * weight * self.inverse(at - x) % p
-            for x, weight in zip(nodes, _weights(self, n, points), strict=True)
-        ]
+        p, nodes = self.modulus, roots(self, n)[:points]
+        found, before, after = [], 1, 1
+        for x, weight in zip(nodes, _weights(self, n, points), strict=True):
+            found.append(before * weight % p)
+            before = before * (at - x) % p
+        for i in range(len(nodes) - 1, -1, -1):
+            found[i] = found[i] * after % p
+            after = after * (at - nodes[i]) % p
+        return found
 
 
 @cache

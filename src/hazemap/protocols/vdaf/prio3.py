@@ -101,10 +101,7 @@ class Prio3(Vdaf):
 
     def _twin(self, reports: int) -> Any:
         """What does so many reports: machine code, unless they are few and small and numba is not loaded."""
-        circuit = self.parameters.circuit
-        if not isinstance(circuit, BitVector) or circuit.field != FIELD128:
-            return prio3_plain
-        steps = _STEPS * circuit.measurement_length * reports
+        steps = _STEPS * self.parameters.circuit.measurement_length * reports
         if not (worth_compiling(steps) if self._compiled is None else self._compiled):
             return prio3_plain
         from hazemap.protocols.vdaf import prio3_compiled

@@ -1,100 +1,48 @@
-"""Prio3 of bit vectors in Field128 in machine code, many reports at a time: the twin of `prio3_plain`.
+"""Prio3 in machine code, many reports at a time: the twin of `prio3_plain`.
 
-This module imports numba. Functions take reports whose lengths have been checked.
+Bit vectors in Field128 are proved, verified and added up by loops; of other circuits, which are small, only the streams
+are. This module imports numba. Functions take reports whose lengths have been checked.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
-from hazemap.arrays import Bytes, Words
-from hazemap.protocols.vdaf import field128_vectors, proof_loops
+from hazemap.arrays import Bools, Bytes, Words
+from hazemap.protocols.vdaf import field128_vectors, prio3_plain, proof_loops
 from hazemap.protocols.vdaf.bit_vector_circuits import BitVector
-from hazemap.protocols.vdaf.ntt_field import FIELD128, NttField, roots
-from hazemap.protocols.vdaf.prio3_parameters import Prio3Parameters, Usage
+from hazemap.protocols.vdaf.ntt_field import FIELD128, NttField
+from hazemap.protocols.vdaf.prio3_parameters import Prio3Parameters
+from hazemap.protocols.vdaf.prio3_streams import Prio3Streams
 from hazemap.protocols.vdaf.prio3_verification import Prio3State, no_element, proof_does_not_hold, root_of_unity
-from hazemap.protocols.vdaf.turboshake128_loops import padded
+from hazemap.protocols.vdaf.proof_constants import proof_constants
+from hazemap.protocols.vdaf.proofs import query
 from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare
-from hazemap.protocols.vdaf.xof_turboshake128 import DOMAIN, message
-from hazemap.protocols.vdaf.xof_turboshake128_loops import hash_messages
 
 _CACHE = 1 << 20
 """Bytes of measurement shares that are verified together."""
-R = 1 << 128
-P = FIELD128.modulus
-
-
-class _Constants(NamedTuple):
-    """What the loops of one circuit need: see `proof_loops`."""
-
-    nodes: Words
-    inverses: Words
-    shifts: Words
-    backward: Words
-    constants: Words
-    output_weights: Words
-    other_weights: Words
-    truncation: Words
-
-
-@cache
-def _constants(circuit: BitVector, shares: int, sends_values: bool) -> _Constants:
-    p = circuit.wire_length
-    nodes = roots(FIELD128, 2 * p)
-    inverses = [1, *nodes[:0:-1]]
-    reverse = [int(format(i, f"0{p.bit_length() - 1}b")[::-1], 2) for i in range(p)]
-    each = FIELD128.inverse(shares)
-    if sends_values:
-        wanted = {2 * (call + 1) for call in range(circuit.calls)}
-        outputs = [int(i in wanted) for i in range(circuit.gadget_length)]
-    else:
-        cycle = [sum(nodes[2 * call * i % (2 * p)] for call in range(1, circuit.calls + 1)) for i in range(p)]
-        outputs = [cycle[i % p] for i in range(circuit.gadget_length)]
-    return _Constants(
-        _times_r(nodes),
-        _times_r(inverses),
-        _times_r([nodes[i] * FIELD128.inverse(p) for i in reverse]),
-        _times_r([FIELD128.inverse(2 * p)]),
-        FIELD128.to_words(
-            [
-                R * R % P,
-                FIELD128.inverse(p) * R % P,
-                FIELD128.inverse(2 * p) * R % P,
-                each,
-                circuit.constant * each % P,
-            ]
-        ),
-        _times_r(outputs),
-        _times_r(list(circuit.other_weights)),
-        _times_r(list(circuit.output_weights)),
-    )
-
-
-def _times_r(numbers: list[int]) -> Words:
-    return FIELD128.to_words([number * R % P for number in numbers])
 
 
 def shard(kind: Prio3Parameters, ctx: bytes, encoded: Bytes, nonce: bytes, rand: bytes) -> tuple[bytes, list[bytes]]:
     """The public share, and the input shares."""
-    circuit, version = _circuit(kind), kind.version
+    if not by_loops(kind):
+        return prio3_plain.shard(kind, ctx, encoded, nonce, rand)
+    circuit, version, streams = _bit_vector(kind), kind.version, Prio3Streams(kind, ctx)
     helpers, leader_blind, prove_seed = kind.split_randomness(rand)
     ids = range(1, kind.shares)
     meas = np.zeros((circuit.measurement_length, 2), dtype=np.uint64)
     meas[:, 0] = encoded
     shares = np.empty((kind.shares, *meas.shape), dtype=np.uint64)
     shares[0] = meas
-    shares[1:] = _measurement_shares(kind, ctx, [seeds[0] for seeds in helpers], ids)
+    shares[1:] = streams.measurement_shares([seeds[0] for seeds in helpers], ids)
     for share in shares[1:]:
         field128_vectors.subtract_vector(shares[0], share)
     blinds = [leader_blind, *(seeds[-1] for seeds in helpers)]
-    parts = _joint_rand_parts(kind, ctx, blinds, range(kind.shares), [nonce] * kind.shares, shares)
-    joint_rands = _joint_rands(kind, ctx, joint_rand_seeds(kind, ctx, [b"".join(parts)]))
-    messages = _messages(kind, ctx, Usage.PROVE_RANDOMNESS, [prove_seed], [bytes([kind.proofs])])
-    prove_rands = _elements(messages, kind.proofs, circuit.gadget.arity)
-    proofs = np.empty((1, kind.proofs, circuit.proof_length, 2), dtype=np.uint64)
-    made = _constants(circuit, 1, version.sends_values)
+    parts = streams.joint_rand_parts(blinds, range(kind.shares), [nonce] * kind.shares, shares)
+    joint_rands = streams.joint_rands(streams.joint_rand_seeds([b"".join(parts)]))
+    prove_rands = streams.prove_rands(prove_seed)
+    proofs = np.empty((kind.proofs, circuit.proof_length, 2), dtype=np.uint64)
+    made = proof_constants(circuit, 1, version.sends_values)
     for index in range(kind.proofs):
         proof_loops.prove(
             meas,
@@ -107,10 +55,10 @@ def shard(kind: Prio3Parameters, ctx: bytes, encoded: Bytes, nonce: bytes, rand:
             made.shifts,
             made.backward,
             made.constants,
-            proofs[0, index],
+            proofs[index],
         )
     flat = proofs.reshape(-1, 2)
-    for share in _proofs_shares(kind, ctx, [seeds[version.seeds_of_a_helper - 1] for seeds in helpers], ids):
+    for share in streams.proofs_shares([seeds[version.seeds_of_a_helper - 1] for seeds in helpers], ids):
         field128_vectors.subtract_vector(flat, share.reshape(-1, 2))
     leader = shares[0].tobytes() + flat.tobytes() + leader_blind
     return b"".join(parts), [leader, *(b"".join(seeds) for seeds in helpers)]
@@ -130,45 +78,68 @@ def verify_init_all(
 def _verify_init(
     kind: Prio3Parameters, verify_key: bytes, ctx: bytes, agg_id: int, reports: Sequence[ReportShare]
 ) -> list[Continuation | InvalidReport]:
-    circuit, version, count = _circuit(kind), kind.version, len(reports)
+    streams, count, field = Prio3Streams(kind, ctx), len(reports), kind.circuit.field
     sound = np.ones(count, dtype=np.bool_)
     if agg_id == 0:
-        meas = np.empty((count, circuit.measurement_length, 2), dtype=np.uint64)
-        proofs = np.empty((count, kind.proofs, circuit.proof_length, 2), dtype=np.uint64)
-        for i, report in enumerate(reports):
-            words = np.frombuffer(report.input_share, dtype="<u8", count=meas[i].size + proofs[i].size)
-            meas[i].reshape(-1)[:] = words[: meas[i].size]
-            proofs[i].reshape(-1)[:] = words[meas[i].size :]
-        field128_vectors.are_elements(meas, sound)
-        field128_vectors.are_elements(proofs.reshape(count, -1, 2), sound)
+        meas, proofs = _leader_shares(kind, reports)
+        for array in (meas, proofs.reshape(count, -1, field.words)):
+            if field == FIELD128:
+                field128_vectors.are_elements(array, sound)
+            else:
+                sound &= (array[:, :, 0] < np.uint64(field.modulus)).all(axis=1)
     else:
-        seeds = [kind.seeds(report.input_share) for report in reports]
-        meas = _measurement_shares(kind, ctx, [each[0] for each in seeds], [agg_id] * count)
-        own = version.seeds_of_a_helper - 1
-        proofs = _proofs_shares(kind, ctx, [each[own] for each in seeds], [agg_id] * count)
-    blinds = [report.input_share[-kind.blind_size :] for report in reports]
+        seeds, own = [kind.seeds(report.input_share) for report in reports], kind.version.seeds_of_a_helper - 1
+        meas = streams.measurement_shares([each[0] for each in seeds], [agg_id] * count)
+        proofs = streams.proofs_shares([each[own] for each in seeds], [agg_id] * count)
     nonces = [report.nonce for report in reports]
-    parts = _joint_rand_parts(kind, ctx, blinds, [agg_id] * count, nonces, meas)
-    begin, end = agg_id * version.seed_size, (agg_id + 1) * version.seed_size
-    claimed = joint_rand_seeds(
-        kind,
-        ctx,
-        [
-            report.public_share[:begin] + part + report.public_share[end:]
-            for report, part in zip(reports, parts, strict=True)
-        ],
-    )
-    messages = _messages(
-        kind, ctx, Usage.QUERY_RANDOMNESS, [verify_key] * count, [bytes([kind.proofs]) + nonce for nonce in nonces]
-    )
-    verifiers = np.empty((count, kind.proofs, circuit.verifier_length, 2), dtype=np.uint64)
-    made = _constants(circuit, kind.shares, version.sends_values)
-    points = np.ones(count, dtype=np.bool_)
+    parts = claimed = [b""] * count
+    joint_rands = np.empty((count, kind.proofs, 0, field.words), dtype=np.uint64)
+    if kind.joint:
+        blinds = [report.input_share[-kind.blind_size :] for report in reports]
+        parts = streams.joint_rand_parts(blinds, [agg_id] * count, nonces, meas)
+        begin, end = agg_id * kind.blind_size, (agg_id + 1) * kind.blind_size
+        claimed = streams.joint_rand_seeds(
+            [
+                report.public_share[:begin] + part + report.public_share[end:]
+                for report, part in zip(reports, parts, strict=True)
+            ]
+        )
+        joint_rands = streams.joint_rands(claimed)
+    query_rands = streams.query_rands(verify_key, nonces)
+    points, verifiers = (_queried if by_loops(kind) else _queried_plainly)(kind, meas, proofs, query_rands, joint_rands)
+    said = [verifier.tobytes() + part for verifier, part in zip(verifiers, parts, strict=True)]
+    states = map(Prio3State, _truncated(kind, meas), claimed)
+    return [
+        no_element(field.name) if not right else root_of_unity() if not fit else Continuation(state, share)
+        for right, fit, state, share in zip(sound.tolist(), points.tolist(), states, said, strict=True)
+    ]
+
+
+def _leader_shares(kind: Prio3Parameters, reports: Sequence[ReportShare]) -> tuple[Words, Words]:
+    """Measurement shares and proof shares as they were sent."""
+    count, words = len(reports), kind.circuit.field.words
+    meas = np.empty((count, kind.circuit.measurement_length, words), dtype=np.uint64)
+    proofs = np.empty((count, kind.proofs, kind.circuit.proof_length, words), dtype=np.uint64)
+    for i, report in enumerate(reports):
+        sent = np.frombuffer(report.input_share, dtype="<u8", count=meas[i].size + proofs[i].size)
+        meas[i].reshape(-1)[:] = sent[: meas[i].size]
+        proofs[i].reshape(-1)[:] = sent[meas[i].size :]
+    return meas, proofs
+
+
+def _queried(
+    kind: Prio3Parameters, meas: Words, proofs: Words, query_rands: Words, joint_rands: Words
+) -> tuple[Bools, Words]:
+    """Whether the points of each report are of use, and the shares of its verifiers."""
+    circuit, version = _bit_vector(kind), kind.version
+    verifiers = np.empty((len(meas), kind.proofs, circuit.verifier_length, 2), dtype=np.uint64)
+    made = proof_constants(circuit, kind.shares, version.sends_values)
+    points = np.ones(len(meas), dtype=np.bool_)
     proof_loops.query_all(
         meas,
         proofs,
-        _elements(messages, kind.proofs, circuit.query_rand_length),
-        _joint_rands(kind, ctx, claimed),
+        query_rands,
+        joint_rands,
         circuit.chunk_length,
         circuit.calls,
         circuit.output_length,
@@ -181,25 +152,42 @@ def _verify_init(
         verifiers,
         points,
     )
-    said = [verifier.tobytes() + part for verifier, part in zip(verifiers, parts, strict=True)]
-    states = map(Prio3State, _truncated(circuit, meas, made.truncation), claimed)
-    return [
-        no_element(circuit.field.name) if not right else root_of_unity() if not fit else Continuation(state, share)
-        for right, fit, state, share in zip(sound.tolist(), points.tolist(), states, said, strict=True)
-    ]
+    return points, verifiers
+
+
+def _queried_plainly(
+    kind: Prio3Parameters, meas: Words, proofs: Words, query_rands: Words, joint_rands: Words
+) -> tuple[Bools, Words]:
+    """`_queried` for circuits of one number, in plain Python."""
+    circuit, read = kind.circuit, kind.circuit.field.from_words
+    verifiers = np.zeros((len(meas), kind.proofs, circuit.verifier_length, circuit.field.words), dtype=np.uint64)
+    points = np.ones(len(meas), dtype=np.bool_)
+    for i, index in np.ndindex(len(meas), kind.proofs):
+        shares, rands = (meas[i], proofs[i, index]), (query_rands[i, index], joint_rands[i, index])
+        (vector, proof), (query_rand, joint_rand) = map(read, shares), map(read, rands)
+        try:
+            found = query(
+                circuit, vector, proof, query_rand, joint_rand, kind.shares, sends_values=kind.version.sends_values
+            )
+            verifiers[i, index] = circuit.field.to_words(found)
+        except InvalidReport:
+            points[i] = False
+    return points, verifiers
 
 
 def verifier_shares_to_messages(
     kind: Prio3Parameters, ctx: bytes, shares: Sequence[Sequence[bytes]]
 ) -> list[bytes | InvalidReport]:
     """The joint randomness seed of each report, if its proofs hold."""
+    if not by_loops(kind):
+        return prio3_plain.verifier_shares_to_messages(kind, ctx, shares)
     if not shares:
         return []
     sound, valid = _decided(kind, shares)
     parts = [b"".join(share[len(share) - kind.blind_size :] for share in each) for each in shares]
     return [
         no_element(kind.circuit.field.name) if not right else seed if holds else proof_does_not_hold()
-        for right, holds, seed in zip(sound, valid, joint_rand_seeds(kind, ctx, parts), strict=True)
+        for right, holds, seed in zip(sound, valid, Prio3Streams(kind, ctx).joint_rand_seeds(parts), strict=True)
     ]
 
 
@@ -215,81 +203,35 @@ def _decided(kind: Prio3Parameters, shares: Sequence[Sequence[bytes]]) -> tuple[
     return [bool(each.all()) for each in sound], [bool(each) for each in valid]
 
 
-def sum_of(_field: NttField, shape: tuple[int, int], shares: Iterable[Words]) -> Words:
-    """The sum of vectors of Field128."""
+def sum_of(field: NttField, shape: tuple[int, int], shares: Iterable[Words]) -> Words:
+    """The sum of vectors."""
+    if field != FIELD128:
+        return prio3_plain.sum_of(field, shape, shares)
     total = np.zeros(shape, dtype=np.uint64)
     for share in shares:
         field128_vectors.add_vector(total, np.ascontiguousarray(share))
     return total
 
 
-def joint_rand_seeds(kind: Prio3Parameters, ctx: bytes, parts: list[bytes]) -> list[bytes]:
-    """The seeds of joint randomness, from all aggregators' parts for each report."""
-    zero = bytes(kind.version.seed_size)
-    return _seeds(kind, _messages(kind, ctx, Usage.JOINT_RAND_SEED, [zero] * len(parts), parts))
+def by_loops(kind: Prio3Parameters) -> bool:
+    """Whether there are loops for the proofs of this variant, and not only for its streams."""
+    return isinstance(kind.circuit, BitVector) and kind.circuit.field == FIELD128
 
 
-def _circuit(kind: Prio3Parameters) -> BitVector:
-    assert isinstance(kind.circuit, BitVector)  # noqa: S101 - for the type checker: `Prio3` asks before it comes here
+def _bit_vector(kind: Prio3Parameters) -> BitVector:
+    assert isinstance(kind.circuit, BitVector)  # noqa: S101 - for the type checker: `by_loops` has said so
     return kind.circuit
 
 
-def _truncated(circuit: BitVector, meas: Words, weights: Words) -> Words:
-    if len(circuit.output_weights) == 1:
+def _truncated(kind: Prio3Parameters, meas: Words) -> Words:
+    circuit, field = kind.circuit, kind.circuit.field
+    sums = np.empty((len(meas), circuit.output_length, field.words), dtype=np.uint64)
+    if isinstance(circuit, BitVector) and len(circuit.output_weights) == 1:
         return meas[:, : circuit.output_length]
-    sums = np.empty((len(meas), circuit.output_length, 2), dtype=np.uint64)
     for vector, each in zip(meas, sums, strict=True):
-        field128_vectors.weighted_sums(vector, weights, each)
+        if by_loops(kind):
+            weights = proof_constants(_bit_vector(kind), kind.shares, kind.version.sends_values).truncation
+            field128_vectors.weighted_sums(vector, weights, each)
+        else:
+            each[:] = field.to_words(circuit.truncate(field.from_words(vector)))
     return sums
-
-
-def _measurement_shares(kind: Prio3Parameters, ctx: bytes, seeds: list[bytes], ids: Sequence[int]) -> Words:
-    messages = _messages(kind, ctx, Usage.MEASUREMENT_SHARE, seeds, [bytes([agg_id]) for agg_id in ids])
-    return _elements(messages, 1, kind.circuit.measurement_length)[:, 0]
-
-
-def _proofs_shares(kind: Prio3Parameters, ctx: bytes, seeds: list[bytes], ids: Sequence[int]) -> Words:
-    binders = [bytes([kind.proofs, agg_id]) for agg_id in ids]
-    return _elements(_messages(kind, ctx, Usage.PROOF_SHARE, seeds, binders), kind.proofs, kind.circuit.proof_length)
-
-
-def _joint_rand_parts(
-    kind: Prio3Parameters, ctx: bytes, blinds: list[bytes], ids: Sequence[int], nonces: list[bytes], shares: Words
-) -> list[bytes]:
-    binders = [bytes([agg_id]) + nonce for agg_id, nonce in zip(ids, nonces, strict=True)]
-    return _seeds(kind, _messages(kind, ctx, Usage.JOINT_RAND_PART, blinds, binders, shares))
-
-
-def _joint_rands(kind: Prio3Parameters, ctx: bytes, seeds: list[bytes]) -> Words:
-    messages = _messages(kind, ctx, Usage.JOINT_RANDOMNESS, seeds, [bytes([kind.proofs])] * len(seeds))
-    return _elements(messages, kind.proofs, kind.circuit.joint_rand_length)
-
-
-def _messages(
-    kind: Prio3Parameters,
-    ctx: bytes,
-    usage: Usage,
-    seeds: list[bytes],
-    binders: list[bytes],
-    shares: Words | None = None,
-) -> Words:
-    """Messages of the XOF, padded to blocks; shares of measurements end the binders."""
-    tag = kind.tag(usage, ctx)
-    heads = [message(kind.version, seed, tag, binder) for seed, binder in zip(seeds, binders, strict=True)]
-    columns = [np.frombuffer(b"".join(heads), dtype=np.uint8).reshape(len(heads), -1)]
-    if shares is not None:
-        columns.append(shares.view(np.uint8).reshape(len(heads), -1))
-    return padded([*columns], DOMAIN)
-
-
-def _seeds(kind: Prio3Parameters, messages: Words) -> list[bytes]:
-    found = np.empty((len(messages), kind.version.seed_size // 8), dtype=np.uint64)
-    hash_messages(messages, found, np.empty((len(messages), 0, 2), dtype=np.uint64))
-    return [each.tobytes() for each in found]
-
-
-def _elements(messages: Words, proofs: int, length: int) -> Words:
-    """Field elements of each message: uint64[n, proofs, length, 2]."""
-    found = np.empty((len(messages), proofs * length, 2), dtype=np.uint64)
-    hash_messages(messages, np.empty((len(messages), 0), dtype=np.uint64), found)
-    return found.reshape(len(messages), proofs, length, 2)
