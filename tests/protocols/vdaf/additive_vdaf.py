@@ -31,10 +31,13 @@ class AdditiveVdaf(Vdaf):
 
     def shard(self, ctx: bytes, measurement: Any, nonce: bytes, rand: bytes) -> tuple[bytes, list[bytes]]:
         one = int.from_bytes(rand, "little") % MODULUS
-        return ctx, [one.to_bytes(8, "little"), ((measurement - one) % MODULUS).to_bytes(8, "little")]
+        both = [one, (measurement - one) % MODULUS]
+        return ctx, [share.to_bytes(8, "little") + bytes([agg_id]) for agg_id, share in enumerate(both)]
 
     def verify_init(self, verify_key, ctx, agg_id, agg_param, nonce, public_share, input_share):
-        share = _number(input_share)
+        share = _number(input_share[:-1])
+        if input_share[-1] != agg_id:
+            raise InvalidReport("a share of the other aggregator")
         if public_share != ctx:
             raise InvalidReport("a report of another task")
         return Continuation((1, share), share.to_bytes(8, "little"))
