@@ -53,3 +53,16 @@ def test_plans_for_nonsense_are_refused(wrong, words, hazemap):
     done = hazemap(*GOOD, *wrong)
     assert (done.code, done.out) == (2, "")
     assert words in done.err
+
+
+def test_trust_models_are_planned_beside_each_other_or_alone(hazemap):
+    asked = ("plan", "--box=13.2,52.4,13.6,52.6", "--people=1000", "--epsilon=1", "--method=privlet:3")
+    rows = hazemap(*asked, "--trust=two-servers", "--json").json["trusts"]
+    assert [row["trust"] for row in rows] == ["two-servers"]
+    assert rows[0]["must not work together"] == "the two servers"
+    assert "a single 1" in rows[0]["refused"]
+    shown = hazemap(*asked, "--trust=all")
+    assert "shuffled" in shown.out and "one-report is refused" in shown.out.replace("\n", " ")
+    assert "its rows" in shown.out
+    assert hazemap(*asked, "--trust=everybody").code != 0
+    assert "no picture" in hazemap(*asked, "--trust=all", "-o", "plan.png").err

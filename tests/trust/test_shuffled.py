@@ -96,6 +96,7 @@ def test_a_shuffle_of_parts_spends_pure_epsilon_and_needs_a_crowd():
 # Reports, a message a person -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_reports_cost_what_clones_say_and_no_sixteenth_more():
     trust = ShuffledReports(TOWN, BATCH, APPROXIMATE)
     for share in (Fraction(1, 10),):
@@ -105,6 +106,7 @@ def test_reports_cost_what_clones_say_and_no_sixteenth_more():
     assert trust.law(Fraction(1, 1_000)).epsilon <= Fraction(1, 16), "where a crowd buys nothing, the report's own ε"
 
 
+@pytest.mark.slow
 def test_shuffled_reports_are_unbiased_and_as_wide_as_stated():
     trust = ShuffledReports(TOWN, BATCH, APPROXIMATE, Stream.fixed(b"reports"))
     price = APPROXIMATE.part(Fraction(1, 2))

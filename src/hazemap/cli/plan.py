@@ -9,6 +9,7 @@ import typer
 from hazemap.cli.console_output import deliver
 from hazemap.cli.shared_options import AsJson
 from hazemap.cli.spec_options import SpecFile, WrittenSpec, options, specified, written
+from hazemap.errors import InputError
 from hazemap.specs.spec_fields import RELEASE
 
 if TYPE_CHECKING:
@@ -28,6 +29,12 @@ def plan(
     spec: SpecFile = None,
     write_spec: WrittenSpec = None,
     picture: Annotated[Path | None, typer.Option("-o", "--picture", help="Draw it too: a .png, .svg or .pdf.")] = None,
+    trust: Annotated[
+        str | None,
+        typer.Option(
+            "--trust", metavar="WHO", help="Compare whom to trust instead: all, or one of the names in its table."
+        ),
+    ] = None,
     as_json: AsJson = False,
     **asked: Any,
 ) -> None:
@@ -41,6 +48,12 @@ def plan(
     order = specified(ctx, ReleaseSpec, spec, asked, table=False)
     if write_spec is not None:
         return written(order, write_spec, as_json)
+    if trust is not None:
+        if picture is not None:
+            raise InputError("a plan of trust models is a table; it has no picture: leave out --picture or --trust")
+        from hazemap.cli.plan_trusts import show_plan_of_trusts
+
+        return show_plan_of_trusts(as_json, order, people, trust)
     made = planned(order, people)
     if picture:
         _draw(made, picture)

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from hazemap.algorithm_session import Transcript
-from hazemap.encoders import Encoder
+from hazemap.encoders import Counts, Encoder
 from hazemap.errors import InputError
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import Budget
@@ -14,6 +14,7 @@ from hazemap.protocols.vdaf.prio3 import Prio3, prio3_histogram, prio3_multihot_
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import pure
 from hazemap.trust.one_hot_reports import histograms
+from hazemap.trust.prefix_walk import flat, string_bits
 from hazemap.trust.report_batch import ReportBatch
 from hazemap.trust.shuffled import noise_of, terms_of
 
@@ -65,6 +66,15 @@ def of_path(bits: int) -> int:
     words = -(-2 * bits // 8) + bits * _KEY + 2 * (bits - 1) * _INNER + 2 * _LEAF
     share = _KEY + _SEED + 2 * (bits - 1) * _INNER + 2 * _LEAF
     return UPLOAD + words + 2 * share
+
+
+def of_one_report(transcript: Transcript) -> int:
+    """The one report of a person, whose path is in the tree that was asked about."""
+    for encoder, _ in asked_by(transcript):
+        for each in flat(encoder):
+            if isinstance(each, Counts):
+                return of_path(string_bits(each.cells.tree))
+    raise InputError("one report answers counts of cells; none were asked for")
 
 
 def of_secure_sums(transcript: Transcript, budget: Budget, cohort: Cohort) -> int:
