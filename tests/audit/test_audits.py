@@ -63,6 +63,8 @@ def test_reports_studies_and_opened_sums_of_recipes_tell_no_more_than_they_state
     assert not report.broken
     [alone] = [each.bound for each in report.findings if each.bound is not None and each.about.startswith("a report")]
     assert alone < 2
+    reports = audit(plan.thorough(["flat:3"], ["one row"], ["local reports"], "1", None, 6), SURE)
+    assert reports.published == 24 and not reports.broken
     assert sum(each.evidence == "sums of too few are refused" for each in report.findings) == 2
 
 

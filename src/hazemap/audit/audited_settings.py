@@ -12,7 +12,10 @@ from hazemap.errors import InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.spatial.bounding_box import Box
 
-CURATOR, SECURE_SUM, LOCAL, RECIPES = "curator", "secure sum", "local", "recipes"
+CURATOR, SECURE_SUM, LOCAL = "curator", "secure sum", "local"
+REPORTS, RECIPES = "local reports", "recipes"
+"""Secure sums of randomised reports: of maps, and of devices that answer a recipe."""
+
 REPORT, STUDY, SUM = "a report", "a study", "an opened sum"
 """What is seen of devices that answer a recipe, in the place of a method."""
 
@@ -36,7 +39,7 @@ ALL_STATISTICS = tuple(f"{STATISTICS}:{name}".rstrip(":") for name in VARIANTS)
 DISTRICTS = "districts"
 """Stands for a file of districts that is written beside the table, and named in its place."""
 
-TRUSTS = (CURATOR, SECURE_SUM, LOCAL, RECIPES)
+TRUSTS = (CURATOR, SECURE_SUM, LOCAL, REPORTS, RECIPES)
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,8 @@ class AuditedSetting:
 
     @property
     def claim(self) -> Claim:
-        """What is judged: of recipes ε and δ as they are stated."""
-        if self.trust == RECIPES and self.delta is not None:
+        """What is judged: of reports ε and δ as they are stated."""
+        if self.trust in (REPORTS, RECIPES) and self.delta is not None:
             return Claim("ε", float(Fraction(self.epsilon or "0")), float(Fraction(self.delta)))
         return Claim.of(self.budget)
 

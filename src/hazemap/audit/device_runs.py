@@ -9,7 +9,7 @@ import numpy as np
 
 from hazemap import codec
 from hazemap.algorithm_session import Exchange, Unrecorded, replay, run
-from hazemap.audit.audited_settings import SECURE_SUM, AuditedSetting
+from hazemap.audit.audited_settings import REPORTS, SECURE_SUM, AuditedSetting
 from hazemap.audit.observed_output import Observation
 from hazemap.audit.synthetic_people import File
 from hazemap.engines.memory import MemoryTable
@@ -17,6 +17,7 @@ from hazemap.errors import HazemapError
 from hazemap.noisy_queries import Trust
 from hazemap.readers.open_table import open_table
 from hazemap.specs.method_from_name import among_devices
+from hazemap.tables.votes import VotesTable
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.local import LocalReports
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
@@ -35,9 +36,9 @@ def answered(setting: AuditedSetting, source: str, people: int) -> tuple[str, li
         table = _of_devices(source)
         trust: Trust = SimulatedSecureAggregation(table, _cohort(setting, people), dropping=Fraction(setting.dropping))
     else:
-        opened = open_table(source, person="user", lon="lon", lat="lat")
-        summed = setting.trust == SECURE_SUM
-        trust = SimulatedSecureAggregation(opened, _cohort(setting, people)) if summed else LocalReports(opened, people)
+        reported = setting.trust == REPORTS
+        opened = _of_devices(source) if reported else open_table(source, person="user", lon="lon", lat="lat")
+        trust = _summed(setting, opened, people) or LocalReports(opened, people)
     done = run(_algorithm(setting), trust, setting.budget, Unrecorded())
     return codec.dumps(done.transcript), np.asarray(done.value.values).tolist()
 
@@ -45,15 +46,21 @@ def answered(setting: AuditedSetting, source: str, people: int) -> tuple[str, li
 def followed(setting: AuditedSetting, people: int, seen: Observation) -> bool:
     """Whether all questions and the map's numbers follow from the answers, without a table."""
     nobody = File(()).table
-    trust: Trust = LocalReports(nobody, people)
-    if setting.trust == SECURE_SUM:
-        trust = SimulatedSecureAggregation(nobody, _cohort(setting, people))
+    trust: Trust = _summed(setting, nobody, people) or LocalReports(nobody, people)
     try:
         made = replay(_algorithm(setting), trust.prices(setting.budget), setting.budget, seen.transcript)
     except HazemapError:
         return False
     ours, theirs = np.asarray(made.value.values), seen.columns["count"]
     return ours.shape == theirs.shape and bool(np.allclose(ours, theirs, rtol=1e-9, atol=1e-9, equal_nan=True))
+
+
+def _summed(setting: AuditedSetting, table: VotesTable, people: int) -> SimulatedSecureAggregation | None:
+    """Secure sums of the people of a table; None where there are none. They may report with all that the price buys."""
+    if setting.trust not in (SECURE_SUM, REPORTS):
+        return None
+    local = None if setting.trust == SECURE_SUM else Fraction(setting.local or "8")
+    return SimulatedSecureAggregation(table, _cohort(setting, people), local_epsilon=local)
 
 
 def _of_devices(source: str) -> MemoryTable:
@@ -70,7 +77,7 @@ def _cohort(setting: AuditedSetting, people: int) -> Cohort:
 
 def _algorithm(setting: AuditedSetting) -> Any:
     """The method, with the parameters for devices where they sum."""
-    return among_devices(setting.algorithm, 1 << 16) if setting.trust == SECURE_SUM else setting.algorithm
+    return among_devices(setting.algorithm, 1 << 16) if setting.trust in (SECURE_SUM, REPORTS) else setting.algorithm
 
 
 def observed(raw: tuple[str, list[float]]) -> Observation:

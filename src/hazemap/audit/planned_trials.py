@@ -11,6 +11,7 @@ from hazemap.audit.audited_settings import (
     LOCAL,
     RECIPES,
     REPORT,
+    REPORTS,
     SECURE_SUM,
     STATISTICS,
     STUDY,
@@ -22,7 +23,7 @@ from hazemap.audit.csv_line_trials import CsvLineTrial
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
 from hazemap.audit.recipe_trials import RecipeTrial
 from hazemap.audit.single_query_trials import QUESTIONS, SingleQueryTrial
-from hazemap.audit.synthetic_people import BOX, Square, alone, among_absent, outside, standard, values
+from hazemap.audit.synthetic_people import BOX, Square, alone, among_absent, outside, reporting, standard, values
 from hazemap.audit.table_formats import CSV, FORMS
 from hazemap.audit.trial_types import (
     AuditTrial,
@@ -32,7 +33,6 @@ from hazemap.audit.trial_types import (
     NoiseIndependenceTrial,
     SensitivityTrial,
 )
-from hazemap.errors import InputError
 from hazemap.noisy_queries import Growth
 from hazemap.privacy.amplification.aggregate_price import aggregate_price
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
@@ -66,7 +66,7 @@ CROWDS = (1, 2, 3, 5)
 _FEW = 3
 """So many people at least are in a sum of the protocol."""
 
-REPORTS = 25
+REPORTS_A_RUN = 25
 """So many reports of one person take about as long as one release."""
 
 
@@ -84,7 +84,9 @@ def of_setting(setting: AuditedSetting, runs: int) -> list[AuditTrial]:
         return [NeighbouringTablesTrial(setting, values(places), runs)]
     pairs = standard(places, setting.bounding, most)
     if setting.trust == LOCAL:
-        return [NeighbouringTablesTrial(setting, alone(places), REPORTS * runs)]
+        return [NeighbouringTablesTrial(setting, alone(places), REPORTS_A_RUN * runs)]
+    if setting.trust == REPORTS:
+        return [NeighbouringTablesTrial(setting, pair, runs) for pair in reporting(places)]
     trials: list[AuditTrial] = [NeighbouringTablesTrial(setting, pair, runs) for pair in pairs]
     trials += of_movement(setting, max(2, runs // 2))
     if setting.method in CANARIES and setting.trust == CURATOR and setting.claim.measure == "ε":
@@ -190,7 +192,7 @@ def of_recipes(local: str, runs: int) -> list[AuditTrial]:
     """
     law, delta = BitFlipLaw.asymmetric(Fraction(local)), Fraction(1, 10**6)
     trials: list[AuditTrial] = [
-        RecipeTrial(AuditedSetting(REPORT, trust=RECIPES, epsilon=local, local=local), 1, REPORTS * runs)
+        RecipeTrial(AuditedSetting(REPORT, trust=RECIPES, epsilon=local, local=local), 1, REPORTS_A_RUN * runs)
     ]
     price = str(aggregate_price(law, _FEW, delta).epsilon)
     for method, times in ((STUDY, 10 * runs), (SUM, 2 * runs)):
@@ -241,6 +243,7 @@ def short() -> list[AuditTrial]:
     trials.append(NoiseIndependenceTrial(AuditedSetting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
     trials += [*of_width(), *of_sources(), *of_places(), *of_values(), *of_devices()]
     trials += of_recipes("2", 10)
+    trials += of_setting(AuditedSetting("flat:3", trust=REPORTS, cells="quadtree:3", delta="1e-6"), 12)
     return [*trials, *of_questions(1500), *of_numbers(4), *of_files(4)]
 
 
@@ -249,16 +252,18 @@ def thorough(
 ) -> list[AuditTrial]:
     """All these together; combinations that the trust model refuses are left out."""
     trials: list[AuditTrial] = []
-    if RECIPES in trusts and epsilon is None:
-        raise InputError("recipes state their ε: give epsilon, not rho")
     for trust in trusts:
+        if trust in (RECIPES, REPORTS) and epsilon is None:
+            continue
         if trust == RECIPES:
             trials += of_recipes(epsilon or "1", runs)
             continue
         for method in methods:
             for rule in rules if trust == CURATOR else rules[:1]:
-                if trust == SECURE_SUM and method not in SUMS_ONLY:
+                sums = {each.partition(":")[0] for each in SUMS_ONLY}
+                if trust in (SECURE_SUM, REPORTS) and method.partition(":")[0] not in sums:
                     continue
-                cells = "quadtree:3" if trust == LOCAL else f"quadtree:{DEPTH}"
-                trials += of_setting(AuditedSetting(method, rule, trust, epsilon, rho, cells), runs)
+                cells = "quadtree:3" if trust in (LOCAL, REPORTS) else f"quadtree:{DEPTH}"
+                delta = "1e-6" if trust == REPORTS else None
+                trials += of_setting(AuditedSetting(method, rule, trust, epsilon, rho, cells, delta=delta), runs)
     return trials

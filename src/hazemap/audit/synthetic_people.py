@@ -190,6 +190,19 @@ def among_absent(square: Square) -> NeighbouringTables:
     )
 
 
+def reporting(square: Square) -> list[NeighbouringTables]:
+    """Somebody in a place or far from all, among a crowd or among three: they report either way, of one row each."""
+    town = background(square)
+    return [
+        NeighbouringTables(
+            f"somebody among {len(crowd)} who report, or far away",
+            File((*crowd, row(square, "zz", square.size - 4))),
+            File((*crowd, FAR)),
+        )
+        for crowd in (town, town[:3])
+    ]
+
+
 def standard(square: Square, rule: str, most: int) -> list[NeighbouringTables]:
     """The neighbours that every method is tried with: somebody alone, far from all; and somebody more in the town.
 

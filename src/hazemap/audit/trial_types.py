@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hazemap.audit.audited_settings import CURATOR, LOCAL, SECURE_SUM, AuditedSetting, most_rows
+from hazemap.audit.audited_settings import CURATOR, LOCAL, REPORTS, SECURE_SUM, AuditedSetting, most_rows
 from hazemap.audit.device_runs import followed
 from hazemap.audit.evidence import noise_independence as noise
 from hazemap.audit.evidence.canary_guessing import Guesses
@@ -65,6 +65,8 @@ class NeighbouringTablesTrial(AuditTrial):
         part = max(1, min(self.runs, 25))
         sizes = [part] * (self.runs // part) + [self.runs % part] * bool(self.runs % part)
         people = 1 if self.setting.trust == LOCAL else len(self.neighbours.gone.lines) + 1
+        if self.setting.trust == REPORTS:  # whoever is in no place reports, too
+            people = len(self.neighbours.gone.lines)
         files = (self.neighbours.there.content, self.neighbours.gone.content)
         return [RunOrder(self.setting, content, size, people) for content in files for size in sizes]
 
@@ -100,7 +102,7 @@ class NeighbouringTablesTrial(AuditTrial):
         pvalue, event = confirmed(claim, events, *_told(confirming)) if confirming else (1.0, None)
         yield LawTest("no fact tells for certain", about, pvalue, count, str(event) if event else "")
         yield from shares.tests()
-        if self.setting.trust != LOCAL:
+        if self.setting.trust not in (LOCAL, REPORTS):  # the noise of reports depends on what people hold
             note = f"{laws.numbers:,} numbers of noise"
             yield LossTest("the law of the noise", about, claim, laws.lower, count, note)
             yield from noise.tests(runs, about)

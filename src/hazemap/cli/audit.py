@@ -27,7 +27,8 @@ def audit(
         list[str] | None, typer.Option(metavar="RULE", help="A bounding rule, or all; 'one row' unless given.")
     ] = None,
     trust: Annotated[
-        list[str] | None, typer.Option(metavar="TRUST", help="curator, 'secure sum', local or recipes, or all.")
+        list[str] | None,
+        typer.Option(metavar="TRUST", help="curator, 'secure sum', local, 'local reports', recipes, or all."),
     ] = None,
     epsilon: Annotated[str | None, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε; 1.")] = None,
     rho: Annotated[str | None, typer.Option(metavar="ρ", help="The price in ρ (zCDP), instead of ε.")] = None,
