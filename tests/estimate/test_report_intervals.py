@@ -1,12 +1,13 @@
 """Each end of an interval for reports fails as rarely as it says, by the exact law of what is published."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from hazemap.algorithms.item_counts import counted_items
+from hazemap.algorithms.item_counts import counted_items, frequent_bins
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.report_intervals import asymmetry_margin, report_intervals
@@ -107,6 +108,22 @@ def test_items_of_a_search_have_the_intervals_of_their_reports():
     joined = type(table).joined([table, other])
     assert joined.interval(0.9).low[:2].tolist() == low.tolist()
     assert joined.interval(0.9).low[2:] == pytest.approx(np.array([5, 9]) - 2 * 1.6449, abs=1e-3)
+
+
+def test_what_stands_out_is_judged_by_the_law_of_an_empty_bin_whichever_bits_vary_more():
+    """Moments do not tell it where the bits of others vary more than a person's own: the twin goes by them."""
+    law, people, chance = UnaryEncoding(Fraction(95, 100), Fraction(3, 10)), 400, 0.01
+    numbers, weights = published(law.chances, people, 0)
+
+    def passed(answer):
+        """The probability with which an empty bin is taken for a frequent one."""
+        found = [len(frequent_bins(replace(answer, sums=np.array([n])), np.arange(1), 1, chance)) for n in numbers]
+        return float(weights[np.array(found, dtype=bool)].sum())
+
+    full = law.variance(people, np.array([float(people), 0.0]))
+    answer = Answer(np.array([0, 0]), np.sqrt(full), 0.0, people, law.skewness(people), law.chances)
+    assert 0 < passed(answer) <= chance
+    assert passed(replace(answer, chances=None)) > 2 * chance
 
 
 def test_what_are_no_reports_is_refused():

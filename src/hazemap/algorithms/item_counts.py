@@ -132,14 +132,20 @@ def frequent_bins(answer: Answer, among: Ints, most: int, by_noise: Fraction) ->
 def _loudest_reports(answer: Answer, chance: float) -> float | None:
     """What an empty bin of randomised reports passes with this probability at most; None for symmetric noise.
 
-    Of n reports X ~ Bin(n, q) have the bin's bit. Skewness² = (1 − 4v)/(n v) with v = q(1 − q), so both numbers tell v,
-    and the standard deviation of the unbiased number how much one report moves it. That number is rounded up or down
-    at random, which its variance counts as ¼.
+    Of n reports X ~ Bin(n, q) have the bin's bit. Where an older answer does not say q, its moments do: skewness² =
+    (1 − 4v)/(n v) with v = q(1 − q), so both numbers tell v, and the standard deviation of the unbiased number how much
+    one report moves it. That number is rounded up or down at random, which its variance counts as ¼.
     """
-    if answer.people is None or not answer.skewness or answer.skewness < 0:
+    if answer.people is None:
         return None
     from scipy.stats import binom  # heavy: only where it is needed
 
+    if answer.chances is not None:
+        keep, turn_on = answer.chances
+        empty = binom.isf(chance, answer.people, turn_on) - answer.people * turn_on
+        return float(np.ceil(empty / (keep - turn_on)))
+    if not answer.skewness or answer.skewness < 0:
+        return None
     people, variance = answer.people, max(float(answer.stddev.min()) ** 2 - 0.25, 0.0)
     spread = 1 / (people * answer.skewness**2 + 4)
     q = 2 * spread / (1 + sqrt(max(1 - 4 * spread, 0.0)))
