@@ -80,11 +80,12 @@ def test_a_round_whose_devices_fell_silent_goes_on_in_the_same_sessions(tmp_path
     assert loads(done["answer"]).people == 12
 
 
-def test_a_session_waits_once_more_for_silent_devices_before_its_round_fails(tmp_path):
+@pytest.mark.parametrize(("silent", "people"), [(3, 4), (6, 7)])
+def test_a_session_waits_once_more_for_silent_devices_before_its_round_fails(tmp_path, silent, people):
     async def play(town):
         await town.study(study(deadlines=HASTY))
-        for device in town.devices[:7]:
-            device.silent = 6
+        for device in town.devices[:people]:
+            device.silent = silent
         run, runs = town.coordinator.seating.run, []
 
         async def counted(plan, *rest):

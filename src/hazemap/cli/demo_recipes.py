@@ -141,7 +141,7 @@ def _order(people: int) -> "tuple[StudySpec, Recipe]":
     while price > 2:  # fewer people hide less: their reports have to hide more by themselves
         price = Fraction(-(-price_of_sum(Asymmetric(local), honest, DELTA).epsilon // Fraction(1, 100)), 100)
         local -= Fraction(price > 2, 4)
-    spec = StudySpec(NAME, ANALYSIS, 2 * price, 2 * DELTA, 2, cohort, Deadlines.all(120.0, quiet=5.0))
+    spec = StudySpec(NAME, ANALYSIS, 2 * price, 2 * DELTA, 2, cohort, Deadlines.all(240.0, quiet=20.0))
     recipe = Recipe(
         "words",
         1,

@@ -59,7 +59,7 @@ def forgotten(study: str = "", now: datetime | None = None) -> Write:
 
 def ended_by(store: CampaignStore, session: bytes, summary: Summary) -> int | None:
     """The number of the event that ended a session whose silent devices can still answer; None for any other."""
-    if not summary.sent or not summary.silent:
+    if not summary.silent:
         return None
     last = store.read(_LAST, session)
     return int(last[0][0]) if last and last[0][1] == END_OF_STAGE else None
@@ -92,7 +92,7 @@ class FailedRound:
         found = {
             session: ended_by(store, session, Summary.parse(summary))
             for session, summary in last.values()
-            if recent and summary
+            if recent and summary and Summary.parse(summary).sent  # before that, others can be asked for nothing
         }
         return cls(study, round_, tuple((session, event) for session, event in found.items() if event is not None))
 

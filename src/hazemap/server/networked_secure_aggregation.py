@@ -203,13 +203,15 @@ class DeviceRounds:
             if outcome.sums is not None or begun >= self.campaign.attempts:
                 return plan, outcome
             begun += 1
-            if self.once and not waited and await self._waits_again(plan, outcome.summary):
-                waited, outcome = True, None
-                continue
-            again = await self._again(task, plan, outcome.summary)
-            if again is None:
+            waits, summary = self.once and not waited, outcome.summary
+            if waits and summary.sent and await self._waits_again(plan, summary):
+                outcome, waited = None, True
+            elif (again := await self._again(task, plan, summary)) is not None:
+                plan, outcome, waited = again, None, False
+            elif waits and await self._waits_again(plan, summary):
+                outcome, waited = None, True
+            else:
                 return plan, outcome
-            plan, outcome, waited = again, None, False
 
     async def _waits_again(self, plan: SecureSumPlan, summary: Summary) -> bool:
         """Go on with the stage that failed, if devices were silent in it: nobody pays for that (`failed_round`)."""
