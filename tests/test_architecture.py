@@ -52,6 +52,7 @@ NEVER = {
     "draw": {"tables", "engines", "readers", "privacy", "trust", "releases"},
     "device": {"algorithms", "estimate", "releases"},
     "server": ROWS | {"privacy.samplers"},
+    "aggregator": ROWS | {"algorithms", "estimate", "releases", "trust"},
 }
 NO_CHANCE = {"algorithms", "estimate", "releases", "draw"}
 CHANCE = {"random", "secrets", "time", "numpy.random"}

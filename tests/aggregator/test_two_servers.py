@@ -185,4 +185,4 @@ def test_a_helper_that_forgets_what_it_answered_is_found_out(monkeypatch):
 
 @pytest.mark.slow
 def test_thousands_of_histories():
-    assert sum(histories(range(1_000, 3_500))) > 1_250
+    assert sum(histories(range(1_000, 2_000))) > 500

@@ -8,6 +8,7 @@ from typing import Final
 from hazemap.aggregator.change_writes import change_writes, rejection_writes
 from hazemap.aggregator.hpke_key_ring import DecryptionKeyRing
 from hazemap.aggregator.task_records import TaskRecords
+from hazemap.aggregator.work_log import log_work
 from hazemap.protocols.dap.aggregator_changes import Outcome
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.helper import ContinueJob, Helper
@@ -74,4 +75,5 @@ class HelperService:
             self._store.write_now(
                 *change_writes(self._number, outcome.changes), *rejection_writes(self._number, reasons)
             )
+            log_work(self.task, outcome.changes, len(outcome.rejected))
         return outcome

@@ -15,6 +15,7 @@ from typing import Final
 from hazemap.aggregator.change_writes import change_writes, rejection_writes
 from hazemap.aggregator.hpke_key_ring import DecryptionKeyRing
 from hazemap.aggregator.task_records import TaskRecords
+from hazemap.aggregator.work_log import log_work
 from hazemap.protocols.dap.aggregator_changes import CollectionJob, Outcome
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.basic_types import BATCH_ID
@@ -201,6 +202,7 @@ class LeaderService:
         writes = self._writes(outcome)
         if writes:
             self._store.write_now(*writes)
+            log_work(self.task, outcome.changes, len(outcome.rejected))
         if outcome.state:
             self._states[outcome.resource] = outcome.state
             while len(self._states) > STATES:

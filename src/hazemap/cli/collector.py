@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from hazemap.cli.console_output import deliver
 from hazemap.cli.server_client import TrustCertificate
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    from hazemap.protocols.dap.vdaf_configuration import VdafConfiguration
 
 app = typer.Typer(
     name="collector",
@@ -107,6 +110,12 @@ def collect(
     seconds: Annotated[
         int | None, typer.Option(min=1, help="How long the batch is. By default one time precision.")
     ] = None,
+    prefix: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="BITS", help="In a task of prefixes: count the strings that begin so; again for others, as long."
+        ),
+    ] = None,
     wait: Annotated[float, typer.Option(min=0, help="Seconds until the command gives up; nothing is lost.")] = 600,
     trust_certificate: TrustCertificate = None,
     as_json: AsJson = False,
@@ -132,11 +141,34 @@ def collect(
         verify = ssl.create_default_context(cafile=trust_certificate)
     except OSError as error:
         raise FileError(f"{trust_certificate} holds no certificates in PEM") from error
+    agg_param = _parameter(known.task.measured, prefix or [])
     with httpx.Client(verify=verify, timeout=60) as http:
-        found = CollectorClient(known, http).collect(interval, wait=wait)
+        found = CollectorClient(known, http).collect(interval, agg_param, wait)
     times = {"start": found.interval.start * precision, "seconds": found.interval.duration * precision}
     facts = {"reports": found.count, **times, "sums": list(found.sums)}
     deliver(facts, as_json, f"{found.count:,} reports", *(f"{place} {value}" for place, value in enumerate(found.sums)))
+
+
+def _parameter(measured: "VdafConfiguration", prefixes: list[str]) -> bytes:
+    """The aggregation parameter: prefixes where the task is of them, and else nothing."""
+    import numpy as np
+
+    from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration
+    from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
+
+    if not isinstance(measured, Poplar1Configuration):
+        if prefixes:
+            raise InputError("--prefix is for tasks of prefixes; this one sums something else")
+        return b""
+    lengths = {len(prefix) for prefix in prefixes}
+    if len(lengths) != 1 or not 1 <= (length := lengths.pop()) <= min(measured.bits, 64):
+        raise InputError(
+            f"give --prefix once or more: 1 to {measured.bits} bits such as 0110, all as long as each other"
+        )
+    if any(set(prefix) - {"0", "1"} for prefix in prefixes):
+        raise InputError("a prefix is written in bits, such as 0110")
+    numbers = np.unique(np.array([int(prefix, 2) for prefix in prefixes], dtype=np.uint64))
+    return Poplar1Parameter(length - 1, numbers).to_bytes()
 
 
 def _number(text: str) -> Fraction:

@@ -1,0 +1,22 @@
+"""What an aggregator's log says of its work: numbers of reports and batches, and never what is in them."""
+
+import logging
+from collections.abc import Iterable
+
+from hazemap.protocols.dap.aggregator_changes import AddShards, Change, CloseBatch
+from hazemap.protocols.dap.aggregator_task import AggregatorTask
+from hazemap.protocols.dap.resource_paths import id_text
+
+log = logging.getLogger("hazemap.aggregator")
+
+
+def log_work(task: AggregatorTask, changes: Iterable[Change], rejected: int) -> None:
+    """One line for what was written: reports that were counted or rejected, batches that were closed."""
+    name = id_text(task.task.id)[:8]
+    counted = sum(shard.count for change in changes if isinstance(change, AddShards) for shard in change.shards)
+    if counted or rejected:
+        log.info("task %s: %d reports counted, %d rejected", name, counted, rejected)
+    for change in changes:
+        if isinstance(change, CloseBatch):
+            noise = "without noise" if task.draw_noise is None else "with noise"
+            log.info("task %s: a batch of %d reports is collected, %s", name, change.count, noise)
