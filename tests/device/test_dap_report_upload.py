@@ -87,6 +87,12 @@ def errors(error: ReportError, kind: str = ""):
     return answer
 
 
+def twice(content: bytes) -> HttpReply:
+    """An answer that speaks of one report two times."""
+    once = errors(ReportError.TASK_EXPIRED)(content)
+    return once._replace(content=once.content * 2)
+
+
 def problem(type_: ProblemType, wait: float | None = None) -> HttpReply:
     return HttpReply(400, wait, ProblemDocument(type_.urn, 400, "why").to_json(), "application/problem+json")
 
@@ -175,6 +181,7 @@ def test_a_leader_that_does_not_want_a_report_is_not_asked_again(answer):
     [
         HttpReply(200, None, b"what", UploadErrors.media_type()),
         HttpReply(200, None, bytes(16) + b"\2", UploadErrors.media_type()),
+        twice,
         errors(ReportError.TASK_EXPIRED, "text/html"),
         errors(ReportError.TASK_EXPIRED, UploadRequest.media_type()),
     ],
