@@ -269,6 +269,21 @@ def test_transforms_are_evaluations():
         assert pow(field.generator, 1 << field.log_order - 1, field.modulus) == field.modulus - 1
 
 
+@pytest.mark.parametrize("field", [FIELD64, FIELD128])
+def test_vectors_are_decoded_alike_as_numbers_and_as_words(field):
+    high = field.modulus >> 64 << 64
+    near = [field.modulus + d for d in (-2, -1)] + [0, 1, high, 2**64 - 2**33, 2 ** (8 * field.size - 1)]
+    data = field.encode(near)
+    assert field.from_words(field.decode_words(data)) == field.decode(data) == near
+    for wrong in (field.modulus, field.modulus + 1, 256**field.size - 1):
+        spoilt = data + wrong.to_bytes(field.size, "little") + data
+        for read in (field.decode, field.decode_words):
+            with pytest.raises(CodecError, match="modulus"):
+                read(spoilt)
+            with pytest.raises(CodecError, match="whole number"):
+                read(data[:-1])
+
+
 def test_circuits_say_how_long_their_messages_are():
     """The numbers of the draft's formulas, worked out by hand."""
     for circuit, lengths in [

@@ -197,7 +197,7 @@ class Prio3(Vdaf):
         expected = self.output_length(agg_param) * self._field.size
         if len(data) != expected:
             raise CodecError(f"a share of a result has {expected} bytes here, not {len(data)}")
-        return self._field.to_words(self._field.decode(data))
+        return self._field.decode_words(data)
 
     def unshard(self, agg_param: bytes, agg_shares: Sequence[Words]) -> list[int]:
         """The sums of the aggregate shares of all aggregators."""

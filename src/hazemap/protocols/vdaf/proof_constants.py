@@ -36,7 +36,10 @@ def proof_constants(circuit: BitVector, shares: int, sends_values: bool) -> Proo
         wanted = {2 * (call + 1) for call in range(circuit.calls)}
         outputs = [int(i in wanted) for i in range(circuit.gadget_length)]
     else:
-        cycle = [sum(nodes[2 * call * i % (2 * p)] for call in range(1, circuit.calls + 1)) for i in range(p)]
+        ends = [nodes[2 * i * (circuit.calls + 1) % (2 * p)] for i in range(p)]
+        cycle = [circuit.calls] + [
+            (ends[i] - nodes[2 * i]) * FIELD128.inverse(nodes[2 * i] - 1) % P for i in range(1, p)
+        ]  # the sums of the geometric series w^(i · call) over all calls
         outputs = [cycle[i % p] for i in range(circuit.gadget_length)]
     return ProofConstants(
         _times_r(nodes),
