@@ -136,7 +136,9 @@ def test_campaigns_and_recipes_add_up_their_rho_where_a_policy_counts_in_zcdp(st
     paid = PrivacyAccount(store, first).spent(30, NOW, field=LON)
     assert 0 < paid.rho == report_task(share=Fraction(1), budget=ApproxDP(1, "1e-6")).price.rho and paid.spill > 0
     account = RecipeAccount(store, first)
-    cap = next(each.allowed for each in budget_lines(store, first, counted, NOW) if each.name == "places.lon")
+    line = next(each for each in budget_lines(store, first, counted, NOW) if each.name == "places.lon")
+    cap = line.allowed
+    assert (line.unit, line.used, line.delta_used) == ("ρ", paid.rho, paid.spill)
     small, large = (price("0.01", rho=cap - paid.rho + more) for more in (Fraction(0), Fraction(1, 10**9)))
     assert account.refusal(reading(price=small), counted, NOW) is None
     assert "places.lon may cost ρ" in account.refusal(reading(price=large), counted, NOW).reason

@@ -116,6 +116,24 @@ def test_a_study_never_costs_more_than_it_said_however_often_its_rounds_are_begu
     assert "the study study would cost (ε, δ) = (12, 3e-06), but it said that it would cost" in verdict
 
 
+def test_a_study_may_be_spent_to_the_last_whatever_others_cost(store):
+    exact = ApproxDP(8, 2 * TINY)
+    for number, study in ((1, "study"), (1, "autumn"), (2, "study")):
+        task = replace(asked(number, budget=exact), campaign=study)
+        nonce = f"{number} {study}".ljust(32).encode()
+        assert begun(store, task, nonce=nonce, upto=Stage.MASKED).refusal is None
+
+
+def test_a_studys_delta_is_its_word_too(store):
+    first, small = enrolment.devices(store)[0], ApproxDP(90, Fraction(3, 2) * TINY)
+    told = [
+        begun(store, asked(number, budget=small, share=Fraction(1)), nonce=bytes([number]) * 32, upto=Stage.MASKED)
+        for number in (1, 2)
+    ]
+    assert [each.refusal for each in told] == [None, "this device has nothing left to spend on this round"]
+    assert "would cost (ε, δ) = (8, 2e-06)" in ActivityLog(store, first).entries()[-1].verdict
+
+
 def test_what_a_study_cost_before_the_period_still_counts_toward_its_word(store):
     """The policy forgets charges after its days; a study's own word has no end."""
     first = enrolment.devices(store)[0]
