@@ -13,6 +13,7 @@ from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.spatial.bounding_box import Box
 
 CURATOR, SECURE_SUM, LOCAL = "curator", "secure sum", "local"
+TWO_SERVERS, ONE_REPORT = "two servers", "one report"
 REPORTS, RECIPES = "local reports", "recipes"
 """Secure sums of randomised reports: of maps, and of devices that answer a recipe."""
 
@@ -39,7 +40,7 @@ ALL_STATISTICS = tuple(f"{STATISTICS}:{name}".rstrip(":") for name in VARIANTS)
 DISTRICTS = "districts"
 """Stands for a file of districts that is written beside the table, and named in its place."""
 
-TRUSTS = (CURATOR, SECURE_SUM, LOCAL, REPORTS, RECIPES)
+TRUSTS = (CURATOR, SECURE_SUM, TWO_SERVERS, ONE_REPORT, LOCAL, REPORTS, RECIPES)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import numpy as np
 
 from hazemap import codec
 from hazemap.algorithm_session import Exchange, Unrecorded, replay, run
-from hazemap.audit.audited_settings import REPORTS, SECURE_SUM, AuditedSetting
+from hazemap.algorithms.adaptive_tree import Adaptive
+from hazemap.audit.audited_settings import LOCAL, ONE_REPORT, REPORTS, SECURE_SUM, TWO_SERVERS, AuditedSetting
 from hazemap.audit.observed_output import Observation
 from hazemap.audit.synthetic_people import File
 from hazemap.engines.memory import MemoryTable
@@ -20,7 +21,10 @@ from hazemap.specs.method_from_name import among_devices
 from hazemap.tables.votes import VotesTable
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.local import LocalReports
+from hazemap.trust.one_report import OneReport
+from hazemap.trust.report_batch import ReportBatch
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.trust.two_servers import TwoServers
 
 DROPOUT = Fraction(1, 2)
 """So much of a shard may be missing, where people drop out at all; and half of it has to bring all of the noise."""
@@ -38,7 +42,7 @@ def answered(setting: AuditedSetting, source: str, people: int) -> tuple[str, li
     else:
         reported = setting.trust == REPORTS
         opened = _of_devices(source) if reported else open_table(source, person="user", lon="lon", lat="lat")
-        trust = _summed(setting, opened, people) or LocalReports(opened, people)
+        trust = _trust(setting, opened, people)
     done = run(_algorithm(setting), trust, setting.budget, Unrecorded())
     return codec.dumps(done.transcript), np.asarray(done.value.values).tolist()
 
@@ -46,7 +50,7 @@ def answered(setting: AuditedSetting, source: str, people: int) -> tuple[str, li
 def followed(setting: AuditedSetting, people: int, seen: Observation) -> bool:
     """Whether all questions and the map's numbers follow from the answers, without a table."""
     nobody = File(()).table
-    trust: Trust = _summed(setting, nobody, people) or LocalReports(nobody, people)
+    trust = _trust(setting, nobody, people)
     try:
         made = replay(_algorithm(setting), trust.prices(setting.budget), setting.budget, seen.transcript)
     except HazemapError:
@@ -55,10 +59,25 @@ def followed(setting: AuditedSetting, people: int, seen: Observation) -> bool:
     return ours.shape == theirs.shape and bool(np.allclose(ours, theirs, rtol=1e-9, atol=1e-9, equal_nan=True))
 
 
-def _summed(setting: AuditedSetting, table: VotesTable, people: int) -> SimulatedSecureAggregation | None:
-    """Secure sums of the people of a table; None where there are none. They may report with all that the price buys."""
-    if setting.trust not in (SECURE_SUM, REPORTS):
-        return None
+class _SeenByAServer(TwoServers):
+    """What somebody sees who works with one of the two servers, and so knows its noise."""
+
+    one_is_known = True
+
+
+class _WalkSeenByAServer(OneReport):
+    """The same, where people report once."""
+
+    one_is_known = True
+
+
+def _trust(setting: AuditedSetting, table: VotesTable, people: int) -> Trust:
+    """Who answers; of two servers only one keeps its noise to itself. Reports say all that the price buys."""
+    if setting.trust in (TWO_SERVERS, ONE_REPORT):
+        batch = ReportBatch(people, max(people - 1, 1))
+        return _SeenByAServer(table, batch) if setting.trust == TWO_SERVERS else _WalkSeenByAServer(table, batch, 12)
+    if setting.trust == LOCAL:
+        return LocalReports(table, people)
     local = None if setting.trust == SECURE_SUM else Fraction(setting.local or "8")
     return SimulatedSecureAggregation(table, _cohort(setting, people), local_epsilon=local)
 
@@ -76,8 +95,13 @@ def _cohort(setting: AuditedSetting, people: int) -> Cohort:
 
 
 def _algorithm(setting: AuditedSetting) -> Any:
-    """The method, with the parameters for devices where they sum."""
-    return among_devices(setting.algorithm, 1 << 16) if setting.trust in (SECURE_SUM, REPORTS) else setting.algorithm
+    """The method, with the parameters for devices where they sum, and those for a walk where they report once."""
+    if setting.trust == LOCAL:
+        return setting.algorithm
+    found = among_devices(setting.algorithm, 1 << 16)
+    if setting.trust == ONE_REPORT and isinstance(found, Adaptive):
+        return Adaptive.for_one_report(found.tree, found.bounding, 1 << 16)
+    return found
 
 
 def observed(raw: tuple[str, list[float]]) -> Observation:

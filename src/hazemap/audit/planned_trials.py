@@ -9,6 +9,7 @@ from hazemap.audit.audited_settings import (
     CURATOR,
     DISTRICTS,
     LOCAL,
+    ONE_REPORT,
     RECIPES,
     REPORT,
     REPORTS,
@@ -16,6 +17,7 @@ from hazemap.audit.audited_settings import (
     STATISTICS,
     STUDY,
     SUM,
+    TWO_SERVERS,
     AuditedSetting,
     most_rows,
 )
@@ -53,6 +55,13 @@ SUMS_ONLY = tuple(
     method for method in METHODS
     if method.partition(":")[0] not in ("kd-tree", "kd-tree-uniform", "kd-hybrid", "privtree", "htf", "htf+")
 )  # fmt: skip
+ANSWERED: dict[str, tuple[str, ...]] = {
+    SECURE_SUM: SUMS_ONLY,
+    REPORTS: SUMS_ONLY,
+    TWO_SERVERS: tuple(method for method in SUMS_ONLY if method != "privlet:4"),
+    ONE_REPORT: ("auto", "adaptive", "fitted-level", "total", "flat:5", "hierarchical:4", "geometric:4", "singular:5"),
+}
+"""What trust models answer that do not answer everything."""
 CANARIES = ("flat:5", "singular:5", "laplace-clip:5")
 """Methods whose published numbers are one for each place, so that canaries can be told by them."""
 
@@ -238,6 +247,9 @@ def short() -> list[AuditTrial]:
     trials += of_movement(AuditedSetting("flat:5", trust=SECURE_SUM), 6)
     trials += of_setting(AuditedSetting("flat:5", trust=SECURE_SUM), 12)[:1]
     trials += of_setting(AuditedSetting("auto", trust=SECURE_SUM), 8)[:1]
+    for trust in (TWO_SERVERS, ONE_REPORT):
+        trials += of_setting(AuditedSetting("flat:5", trust=trust), 12)[:1]
+        trials += of_setting(AuditedSetting("auto", trust=trust), 8)[:1]
     trials += of_setting(AuditedSetting("flat:3", trust=LOCAL, cells="quadtree:3"), 40)
     trials.append(LedgerCapTrial(AuditedSetting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
     trials.append(NoiseIndependenceTrial(AuditedSetting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
@@ -260,8 +272,8 @@ def thorough(
             continue
         for method in methods:
             for rule in rules if trust == CURATOR else rules[:1]:
-                sums = {each.partition(":")[0] for each in SUMS_ONLY}
-                if trust in (SECURE_SUM, REPORTS) and method.partition(":")[0] not in sums:
+                known = {each.partition(":")[0] for each in ANSWERED.get(trust, METHODS)}
+                if trust in ANSWERED and method.partition(":")[0] not in known:
                     continue
                 cells = "quadtree:3" if trust in (LOCAL, REPORTS) else f"quadtree:{DEPTH}"
                 delta = "1e-6" if trust == REPORTS else None

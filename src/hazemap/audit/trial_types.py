@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hazemap.audit.audited_settings import CURATOR, LOCAL, REPORTS, SECURE_SUM, AuditedSetting, most_rows
+from hazemap.audit.audited_settings import CURATOR, LOCAL, REPORTS, AuditedSetting, most_rows
 from hazemap.audit.device_runs import followed
 from hazemap.audit.evidence import noise_independence as noise
 from hazemap.audit.evidence.canary_guessing import Guesses
@@ -221,7 +221,7 @@ class SensitivityTrial(AuditTrial):
         """Both files."""
         parts = [self.runs // 2, self.runs - self.runs // 2]
         there, gone = self.files()
-        people = (self.people + 1) if self.setting.trust == SECURE_SUM else 0
+        people = (self.people + 1) if self.setting.trust != CURATOR else 0
         return [RunOrder(self.setting, file.content, part, people) for file in (there, gone) for part in parts if part]
 
     def tests(self, outcomes: Sequence[RunOutcome], confirming: Sequence[RunOutcome]) -> Iterator[Test]:

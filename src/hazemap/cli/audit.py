@@ -28,7 +28,10 @@ def audit(
     ] = None,
     trust: Annotated[
         list[str] | None,
-        typer.Option(metavar="TRUST", help="curator, 'secure sum', local, 'local reports', recipes, or all."),
+        typer.Option(
+            metavar="TRUST",
+            help="curator, 'secure sum', 'two servers', 'one report', local, 'local reports', recipes, or all.",
+        ),
     ] = None,
     epsilon: Annotated[str | None, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε; 1.")] = None,
     rho: Annotated[str | None, typer.Option(metavar="ρ", help="The price in ρ (zCDP), instead of ε.")] = None,

@@ -1,6 +1,7 @@
 """One report of each person, and the whole tree: two servers walk down it, and add noise at every question."""
 
 from fractions import Fraction
+from typing import ClassVar
 
 from hazemap.noisy_queries import Answer, Question
 from hazemap.privacy.budget import Budget
@@ -38,6 +39,9 @@ class OneReport(BatchedReports):
     (5, True)
     """
 
+    one_is_known: ClassVar[bool] = False
+    """Whether answers are those that somebody sees who works with one of the servers."""
+
     def __init__(
         self,
         table: VotesTable,
@@ -60,7 +64,7 @@ class OneReport(BatchedReports):
         self.walk.take(encoder)
         noise = TwoServerNoise.within(price, encoder.sensitivity)
         sums, people = self._opened(encoder)
-        return noisy(self._stream, sums, noise, people)
+        return noisy(self._stream, sums, noise, people, self.one_is_known)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

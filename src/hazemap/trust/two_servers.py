@@ -8,6 +8,7 @@ asks adds the two. One honest server is enough for privacy; right sums need both
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 
@@ -123,6 +124,9 @@ class TwoServers(BatchedReports):
     6
     """
 
+    one_is_known: ClassVar[bool] = False
+    """Whether answers are those that somebody sees who works with one of the servers: an audit looks at them so."""
+
     def __init__(
         self,
         table: VotesTable,
@@ -150,7 +154,7 @@ class TwoServers(BatchedReports):
         histograms(encoder)
         noise = TwoServerNoise.within(price, encoder.sensitivity)
         sums, people = self._opened(encoder)
-        return noisy(self._stream, sums, noise, people)
+        return noisy(self._stream, sums, noise, people, self.one_is_known)
 
     def _of_randomised(self, encoder: Encoder, price: Budget, most: Fraction) -> Answer:
         check_report(encoder)
@@ -193,7 +197,9 @@ def of_batches(batch: ReportBatch) -> tuple[str, ...]:
     return (f"nothing below a batch of {batch.minimum:,} reports is opened", TAKES_PART, ENROLLED)
 
 
-def noisy(stream: Stream, sums: Ints, noise: TwoServerNoise, people: int) -> Answer:
+def noisy(stream: Stream, sums: Ints, noise: TwoServerNoise, people: int, one_is_known: bool = False) -> Answer:
     """Sums with the noise of both servers and its law; where that does not fit 64 bits, noise alone, as of curators."""
+    if one_is_known and noise.fits:
+        return Answer(noise.share(stream, len(sums)) + sums, np.array([noise.each.stddev]), noise.each.kurtosis, people)
     drawn = noise.together(stream, len(sums)) + sums if noise.fits else noise.widest.together(stream, len(sums))
     return Answer(drawn, np.array([noise.stddev]), noise.kurtosis, people)
