@@ -3,7 +3,8 @@
     python -m research.benchmarks.two_servers [REPORTS] [CELLS]
 
 Reports are made before the clock starts, and uploaded by four connections. Wall time and CPU of each server are
-written to results/two_servers.json beside this script. It judges nothing.
+written to results/two_servers.json beside this script, with the load that other work put on the machine. It judges
+nothing.
 """
 
 import json
@@ -118,7 +119,7 @@ def main() -> None:
         cells = 4_096
     with TemporaryDirectory() as folder:
         found = measured(number, cells, Path(folder))
-    machine = {"cpus": os.cpu_count(), "python": platform.python_version()}
+    machine = {"cpus": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "python": platform.python_version()}
     result = {"reports": number, "cells": cells, **{name: round(value, 3) for name, value in found.items()}, **machine}
     print(json.dumps(result, indent=1))
     RESULTS.write_text(json.dumps(result, indent=1) + "\n")

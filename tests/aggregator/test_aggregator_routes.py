@@ -171,3 +171,20 @@ def test_keys_are_announced_once_they_are_active_and_open_until_they_are_forgott
     with pytest.raises(Exception, match="another folder"):
         HpkeKeyStore(two.leader.store, bytes(31) + b"\1")
     two.close()
+
+
+def test_a_helper_that_has_not_been_given_the_task_yet_loses_no_report():
+    async def story():
+        async with served() as net:
+            two = net.two
+            client = await net.client()
+            made = [client.report(1, two.now, two.random.randbytes(client.randomness_bytes)) for _ in range(3)]
+            await net.post(net.leader, reports(two.task.id), UploadRequest(tuple(made)))
+            strangers = AggregatorRoutes(two.helper.store, net.keys["helper"], {}, lambda: two.now).application("/")
+            line = httpx.AsyncClient(transport=httpx.ASGITransport(strangers))
+            await LeaderDriver(two.leader.service, net.keys["leader"], line, LEADERS, lambda: two.now).turn()
+            two.now += 60
+            await net.driver.turn()
+            assert two.leader.store.read("SELECT sum(count) FROM shards") == [(3,)]
+
+    asyncio.run(story())

@@ -16,7 +16,7 @@ from hazemap.protocols.dap.aggregation_messages import AggregationJobContinueReq
 from hazemap.protocols.dap.basic_types import JOB_ID
 from hazemap.protocols.dap.collection_messages import AggregateShareReq
 from hazemap.protocols.dap.media_types import Message
-from hazemap.protocols.dap.problem_types import read_problem
+from hazemap.protocols.dap.problem_types import ProblemType, read_problem
 from hazemap.protocols.dap.resource_paths import aggregate_shares, aggregation_jobs, read_id
 
 if TYPE_CHECKING:
@@ -72,6 +72,9 @@ class LeaderDriver:
             except HazemapError as error:
                 log.warning("a task waits: %s", error)
                 await asyncio.sleep(LONGEST / 10)
+            except Exception:
+                log.exception("a bug in hazemap: this task waits")
+                await asyncio.sleep(LONGEST)
 
     async def turn(self) -> int:
         """Send what is to be sent, and take what comes; how many requests there were."""
@@ -113,7 +116,8 @@ class LeaderDriver:
 
     async def _refused(self, request: HelperRequest, reply: "httpx.Response") -> None:
         problem = read_problem(reply.status_code, reply.headers.get("content-type", ""), reply.content)
-        if reply.status_code >= 500 or reply.status_code in _LATER:
+        later = reply.status_code >= 500 or reply.status_code in _LATER
+        if later or problem.problem is ProblemType.UNRECOGNIZED_TASK:  # it may only not have been given the task yet
             await self._later(request, f"the helper does not take it: {problem.in_words()}")
             return
         log.warning("the helper refuses: %s", problem.in_words())
