@@ -1,5 +1,6 @@
 """The page of the documentation that `trust_costs.py` makes."""
 
+from collections.abc import Callable
 from typing import Any
 
 WHO = {
@@ -14,6 +15,23 @@ WHO = {
     "nobody": "anybody may",
 }
 MAPS = {"city": "The city", "new-york": "New York", "mixture-20": "A mixture of 20 Gaussians"}
+
+
+SCORES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("l1", "L1", lambda number: f"{number:.2f}"),
+    ("mse", "MSE", lambda number: f"{1e12 * number:.3g}"),
+    ("emd", "EMD", lambda number: f"{number:.4f}"),
+)
+
+
+def table(rows: list[dict[str, Any]], score: str, words: str, form: Callable[[float], str]) -> list[str]:
+    """One score of one map: a row a method, a column a trust model."""
+    trusts = list(dict.fromkeys(row["trust"] for row in rows))
+    lines = [f"| {words} | {' | '.join(trusts)} |", "|---" * (len(trusts) + 1) + "|"]
+    for method in dict.fromkeys(row["method"] for row in rows):
+        found = {row["trust"]: form(row[score]) if score in row else "–" for row in rows if row["method"] == method}
+        lines.append(f"| {method} | {' | '.join(found.get(trust, '') for trust in trusts)} |")
+    return [*lines, ""]
 
 
 def page(facts: dict[str, Any]) -> str:
@@ -50,32 +68,21 @@ def page(facts: dict[str, Any]) -> str:
         "Bytes are what a device sends in all rounds: shares, proofs, masked vectors or messages, without HTTP.",
         "",
     ]
-    for map_, title in MAPS.items():
-        lines += [
-            f"## {title}",
-            "",
-            "MSE is that of the density a pixel, times 10¹². EMD is the exact earth mover's distance, seen in larger",
-            "pixels where there are many; the side of the map is 1.",
-            "",
-            "| method | trust | L1 | MSE | EMD | cells | rounds | bytes a device |",
-            "|---|---|---|---|---|---|---|---|",
-        ]
-        for row in rows:
-            if row["map"] != map_:
-                continue
-            if "refused" in row:
-                lines.append(f"| {row['method']} | {row['trust']} | refused | | | | | |")
-                continue
-            lines.append(
-                f"| {row['method']} | {row['trust']} | {row['l1']:.3f} | {1e12 * row['mse']:.3g} | {row['emd']:.4f} | "
-                f"{row['cells']:,.0f} | {row['rounds']:.0f} | {_bytes(row['bytes'])} |"
-            )
-        lines.append("")
     lines += [
-        "Refused is what a report of a single 1 cannot say: several levels at once where reports are randomised; in",
+        "MSE is that of the density a pixel, times 10¹². EMD is the exact earth mover's distance, in larger pixels",
+        "where there are many; the side of the map is 1.",
+        "",
+    ]
+    for map_, title in MAPS.items():
+        lines += [f"## {title}", ""]
+        for score, words, form in SCORES:
+            lines += table([row for row in rows if row["map"] == map_], score, words, form)
+    lines += [
+        "– is what a report of a single 1 cannot say: several levels at once where reports are randomised; in",
         "one report, cells that leave its walk down the tree, or more levels than it was made for (eight).",
         "",
-        "`python -m research.benchmarks.trust_costs` measures it and writes `results/trust_costs.json` and this page.",
+        "`python -m research.benchmarks.trust_costs` measures it and writes `results/trust_costs.json`, with bytes,",
+        "cells and rounds of all, and this page.",
         "",
     ]
     return "\n".join(lines)
@@ -84,4 +91,4 @@ def page(facts: dict[str, Any]) -> str:
 def _bytes(number: float | None) -> str:
     if number is None:
         return "its rows"
-    return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.1f} kB"
+    return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.2f} kB"
