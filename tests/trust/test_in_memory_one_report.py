@@ -134,6 +134,9 @@ def test_what_the_servers_did_not_count_is_refused():
     known = [LevelCounts(one, 1, [1, 2, 3, 4], 5)]
     with pytest.raises(Unanswerable, match="4 cells are no unions"):
         asked_sums(counts(tree, tree.children(one.cells[:1])), known)
+    three = [LevelCounts(Leaves(tree, one.cells[:3]), 1, [1, 2, 3], 5)]
+    with pytest.raises(Unanswerable, match="1 cells are no unions"):  # a quarter of the root was not counted
+        asked_sums(counts(tree, tree.root), three)
     with pytest.raises(Unanswerable, match="no unions"):
         asked_sums(counts(tree, [NOWHERE]), [])
     with pytest.raises(Unanswerable, match="listed cells"):
