@@ -16,17 +16,21 @@ import pytest
 
 import hazemap
 from hazemap.algorithm_session import Session
+from hazemap.cells import Leaves
 from hazemap.cli.main import main
+from hazemap.encoders import Counts
 from hazemap.errors import CapExceeded, FileError, HazemapWarning, InputError
 from hazemap.execution import run as opening
 from hazemap.execution.crash_recovery import recover, recoverable, sweep
 from hazemap.execution.journal import Journal
 from hazemap.execution.run import folder_of
+from hazemap.noisy_queries import Answer, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.statement import Statement
 from hazemap.publish import release, run_release, stats
 from hazemap.releases import Release, Statistics
+from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.table_spec import TableSpec
 from hazemap.trust.curator import Curator
@@ -265,9 +269,8 @@ def test_a_journal_holds_answers_and_no_seed_row_or_exact_sum(points, ledger, go
         dies(patched, Release, "save")
         killed(path, ledger, goal)
     lines = [json.loads(line[17:]) for line in journal(ledger).read_bytes().rstrip(b"\0").splitlines()]
-    assert [set(line) for line in lines[1:]] == [{"asks"}, {"answers", "sums", "stddev", "kurtosis", "people"}] * (
-        len(lines) // 2 - 1
-    ) + [{"ended"}]
+    kept = {"answers", "sums", "stddev", "kurtosis", "people", "skewness", "chances"}
+    assert [set(line) for line in lines[1:]] == [{"asks"}, kept] * (len(lines) // 2 - 1) + [{"ended"}]
     head = {
         "journal",
         "kind",
@@ -302,6 +305,15 @@ def test_an_answer_is_on_the_disk_before_the_algorithm_sees_it(visits, ledger, g
     monkeypatch.setattr(Session, "receive", watched)
     release(visits, person="person", epsilon=1, box=BOX, ledger=ledger, output=goal)
     assert len(seen) >= 2 and all(seen)
+
+
+def test_an_answer_of_reports_keeps_what_its_intervals_need(tmp_path):
+    asked = Query(Counts(Leaves.at_level(Quadtree.world(depth=1), 1)), Fraction(1))
+    answer = Answer(np.array([3, -1]), np.array([1.5]), 0.25, 40, 0.125, (0.5, 0.1))
+    with Journal.begun(tmp_path, "one", {}) as journal:
+        journal.ask(asked)
+        journal.answer(answer)
+    assert Journal.seen(tmp_path / "one.journal").stored[-1].answer == answer
 
 
 def test_an_answer_that_could_not_be_stored_is_never_seen(visits, ledger, goal, monkeypatch):

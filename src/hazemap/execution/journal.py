@@ -175,6 +175,8 @@ class Journal:
                 "stddev": _packed(answer.stddev.astype("<f8")),
                 "kurtosis": answer.kurtosis,
                 "people": answer.people,
+                "skewness": answer.skewness,
+                "chances": answer.chances,
             }
         )
         os.ftruncate(self._handle, self._end + ROOM)  # what it did not need, the file may
@@ -205,7 +207,15 @@ class Journal:
             self.ended = True
         elif "answers" in line and self.open is not None and line["answers"] == self.answered:
             sums, stddev = _unpacked(line["sums"], "<i8"), _unpacked(line["stddev"], "<f8")
-            answer = Answer(sums.astype(np.int64), stddev.astype(np.float64), line["kurtosis"], line["people"])
+            chances = line.get("chances")  # journals of older versions have neither these nor a skewness
+            answer = Answer(
+                sums.astype(np.int64),
+                stddev.astype(np.float64),
+                line["kurtosis"],
+                line["people"],
+                line.get("skewness"),
+                None if chances is None else (chances[0], chances[1]),
+            )
             self.stored[-1] = Stored(self.stored[-1].question, answer)
         else:
             raise _changed(self.path)
