@@ -59,7 +59,7 @@ def is_secure(honest: int, parts: int, group_bits: int, blocks: int, security: i
     return found is not None and found * blocks**2 * (1 << 2 * security) <= 4
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024, typed=True)
 def parts_for(honest: int, group_bits: int, blocks: int = 1, security: int = 60) -> int:
     """The least number of parts that is enough; `InputError` for too few honest people.
 

@@ -5,7 +5,7 @@ elements as an array is uint64[n, words], least significant word first.
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -117,7 +117,7 @@ class NttField:
         return found
 
 
-@cache
+@lru_cache(maxsize=64, typed=True)
 def roots(field: NttField, n: int) -> list[int]:
     """The powers of the n-th root of unity."""
     found, root = [1], field.root(n)
@@ -126,7 +126,7 @@ def roots(field: NttField, n: int) -> list[int]:
     return found
 
 
-@cache
+@lru_cache(maxsize=64, typed=True)
 def _weights(field: NttField, n: int, points: int | None) -> list[int]:
     """The barycentric weights: one over the product of the distances to the other points."""
     nodes, p = roots(field, n)[:points], field.modulus

@@ -292,7 +292,7 @@ class Poplar1(Vdaf):
         return numbers
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=16, typed=True)
 def _parameter(bits: int, most: int, agg_param: bytes) -> Poplar1Parameter:
     """A parameter that may be asked of a tree of so many levels."""
     try:

@@ -1,6 +1,6 @@
 """What the loops of `proof_loops` need to know of a circuit: roots of unity and weights, times R = 2^128."""
 
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from hazemap.arrays import Words
@@ -24,7 +24,7 @@ class ProofConstants(NamedTuple):
     truncation: Words
 
 
-@cache
+@lru_cache(maxsize=64, typed=True)
 def proof_constants(circuit: BitVector, shares: int, sends_values: bool) -> ProofConstants:
     """Of a circuit whose measurements are split into so many shares."""
     p = circuit.wire_length

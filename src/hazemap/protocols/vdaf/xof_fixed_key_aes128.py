@@ -13,7 +13,7 @@ SEED_SIZE = 16
 _DOMAIN = 2
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64, typed=True)
 def fixed_key(dst: bytes, binder: bytes, length_size: int = 2) -> bytes:
     """The key of AES, which is public; `length_size` is 1 in version 08.
 
