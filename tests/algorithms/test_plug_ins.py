@@ -241,6 +241,7 @@ def test_a_registration_is_complete_or_refused():
         {"name": "a:b"},
         {"build": partial(Flat, level=1)},
         {"types": (int,)},
+        {"parameter": "LEVEL"},
     ):
         with pytest.raises(InputError):
             NamedMethod(**{"name": "zoom", "build": Flat, **wrong})

@@ -65,6 +65,7 @@ def test_a_campaign_is_begun_watched_fetched_and_listed(process, hazemap, tmp_pa
         begun = hazemap("campaign", "start", *ORDER, *people, BOX, *process.operator)
         assert begun.code == 0, begun.err
         assert "12 people a round, in 1 shards" in begun.out
+        assert "devices refuse a secure sum over fewer than 100 people" in " ".join(begun.err.split())
         watched = hazemap("campaign", "watch", "berlin", *process.operator)
         assert watched.code == 0, watched.err
         status = hazemap("campaign", "watch", "berlin", "--json", *process.operator).json
@@ -87,6 +88,7 @@ def test_a_campaign_is_begun_watched_fetched_and_listed(process, hazemap, tmp_pa
 def test_a_campaign_is_stopped(process, hazemap):
     begun = hazemap("campaign", "start", *ORDER, "--people", "1000", BOX, *process.operator)
     assert begun.code == 0, begun.err
+    assert "hazemap campaign watch berlin --token-file" in begun.out and "fewer than 100" not in begun.err
     for _ in range(50):  # the server's first round begins in a moment
         once = hazemap("campaign", "watch", "berlin", "--once", *process.operator)
         if "waiting for 1,000 more devices" in once.out:

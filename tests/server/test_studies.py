@@ -150,7 +150,7 @@ def test_a_round_that_too_few_answer_is_paid_and_says_why(tmp_path):
 
     found, paid = played(tmp_path, play)
     assert (found["state"], found["answer"], paid) == ("failed", None, 1)
-    assert "declined" in found["reason"] and "stays paid" in found["reason"]
+    assert "declined (most often: " in found["reason"] and "stays paid" in found["reason"]
     assert found["refusals"]["the budget of this month is spent"] >= 4
 
 

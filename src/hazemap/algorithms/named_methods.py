@@ -83,6 +83,11 @@ class NamedMethod:
             raise InputError(
                 f"a method's name may contain a-z, 0-9, + and -, and must begin with a letter; found {self.name!r}"
             )
+        if self.parameter is not None and not isinstance(self.parameter, Parameter):
+            raise InputError(
+                f"the parameter of the method {self.name} must be a Parameter, such as LEVEL or "
+                f'Parameter("CELLS", "fullest", "[1-9][0-9]*"); found {self.parameter!r:.80}'
+            )
         if not self.types and isinstance(self.build, type):
             object.__setattr__(self, "types", (self.build,))
         if not self.types or not all(is_dataclass(each) for each in self.types):

@@ -2,6 +2,7 @@
 
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -17,7 +18,7 @@ from hazemap.cli.cohort_options import (
     StageSeconds,
     WaitSeconds,
 )
-from hazemap.cli.console_output import deliver, progress
+from hazemap.cli.console_output import deliver, note, progress
 from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate, operator
 from hazemap.cli.shared_options import AsJson
 from hazemap.cli.spec_options import SpecFile, options, specified
@@ -122,11 +123,12 @@ def start(
         wait=wait,
         local_epsilon=None if local_epsilon is None else exact(local_epsilon, "--local-epsilon"),
     )
+    _warn_of_small_sums(cohort.smallest)
     with operator(server, token_file, trust_certificate) as line:
-        begin(line, campaign, as_json, server)
+        begin(line, campaign, as_json, server, token_file)
 
 
-def begin(line: "Operator", campaign: "Campaign", as_json: bool, server: str) -> None:
+def begin(line: "Operator", campaign: "Campaign", as_json: bool, server: str, token_file: Path) -> None:
     """Send a campaign to its server, and say what it is about."""
     from hazemap.codec import dumps
     from hazemap.server.privacy_statement import assumed
@@ -139,8 +141,24 @@ def begin(line: "Operator", campaign: "Campaign", as_json: bool, server: str) ->
         as_json,
         f"{name}: {campaign.budget} from {cohort.people:,} people a round, in {len(cohort.shards):,} shards",
         *(f"  {line}" for line in assumed(campaign)),
-        f"Watch it: hazemap campaign watch {name}",
+        f"Watch it: {_watching(name, server, token_file)}",
     )
+
+
+def _watching(name: str, server: str, token_file: Path) -> str:
+    """The command that shows how a campaign is getting on."""
+    elsewhere = "" if server == LOCAL else f" --server {server}"
+    return f"hazemap campaign watch {name} --token-file {quote(str(token_file))}{elsewhere}"
+
+
+def _warn_of_small_sums(smallest: int) -> None:
+    from hazemap.device.consent_policy import Policy
+
+    if smallest < Policy().people:
+        note(
+            f"devices refuse a secure sum over fewer than {Policy().people} people unless their policy allows it, and "
+            f"this campaign asks for one over {smallest}: what it costs is charged whether they answer or not"
+        )
 
 
 @app.command("list", epilog="Example: [bold]hazemap campaign list --token-file operator.token[/bold]")
@@ -253,7 +271,7 @@ def resume(
     """Go on with a campaign that failed: its answers are kept, its price is not charged again."""
     with operator(server, token_file, trust_certificate) as line:
         line.post(f"/v1/campaigns/{name}/resume")
-    deliver({"campaign": name, "state": "running"}, as_json, f"{name} goes on: hazemap campaign watch {name}")
+    deliver({"campaign": name, "state": "running"}, as_json, f"{name} goes on: {_watching(name, server, token_file)}")
 
 
 @app.command("release-partial", epilog="Example: [bold]hazemap campaign release-partial commuters[/bold]")

@@ -77,7 +77,7 @@ def demo_devices(
             cohort=Cohort(people, min(shard, people), Fraction(1, 5), Fraction(1, 10), Sampling.ONE),
             deadlines=Deadlines.all(60.0, quiet=2.0),
         )
-        begin(line, campaign, as_json, server)
+        begin(line, campaign, as_json, server, token)
         status = watched(line, NAME, once=False, every=1.0, quiet=as_json)
         if status["state"] != "done":
             raise HazemapError(f"the campaign ended as {status['state']}: {status['reason']} (see {folder}/*.log)")

@@ -160,7 +160,7 @@ class Release(BaseRelease, contents=MapContents):
         return gpd.GeoDataFrame(columns, geometry=self.ground.outlines(chosen), crs="EPSG:4326")
 
     def centres(self, k: int) -> "Centres":
-        """The k places that people have the least way to together (k-median), from the best guess of every cell.
+        """The k places with the least total distance to people (k-median), by the best guess of every cell.
 
         Nobody's way to the nearest of some places changes by more than they are moved, so on a map whose earth mover's
         distance to the truth is D (in people · metres; a person more or fewer is the map's diameter) *any* k places

@@ -1,5 +1,6 @@
 """Why a round was not opened, in words: how many broke the protocol, declined, fell silent, and how many were left."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from hazemap.server.secure_sum_plan import SecureSumPlan, ShardOutcome
@@ -9,6 +10,9 @@ PAID = ". What the campaign has paid stays paid: "
 
 MOST_REASONS = 3
 """Reasons of culprits that are shown; the status has them all."""
+
+MOST_LETTERS = 200
+"""Of a reason that a device gave: what a device writes is its own."""
 
 
 def failure(ended: Sequence[tuple[SecureSumPlan, ShardOutcome]], round_: int) -> str:
@@ -25,7 +29,7 @@ def failure(ended: Sequence[tuple[SecureSumPlan, ShardOutcome]], round_: int) ->
     attempts = max(plan.attempt for plan, _ in ended)
     causes = [
         f"{len(culprits):,} broke the protocol ({'; '.join(sorted(set(culprits))[:MOST_REASONS])})" if culprits else "",
-        f"{declined:,} declined" if declined else "",
+        f"{declined:,} declined ({_commonest(ended)})" if declined else "",
         f"{silent:,} did not answer in time" if silent else "",
     ]
     why = ", ".join(filter(None, causes)) or "nobody broke the protocol, declined or fell silent"
@@ -35,3 +39,12 @@ def failure(ended: Sequence[tuple[SecureSumPlan, ShardOutcome]], round_: int) ->
         f"asked {why}; {left:,} were left, and {needed:,} had to be. {reasons}{PAID}`hazemap campaign resume` asks "
         "this round again, and `hazemap campaign release-partial` publishes what earlier rounds answered"
     )
+
+
+def _commonest(ended: Sequence[tuple[SecureSumPlan, ShardOutcome]]) -> str:
+    """The reason that most of those who declined gave."""
+    reasons = Counter[str]()
+    for _, outcome in ended:
+        reasons.update(outcome.summary.refusals)
+    reason = reasons.most_common(1)[0][0][:MOST_LETTERS]
+    return f"most often: {''.join(filter(str.isprintable, reason))}"

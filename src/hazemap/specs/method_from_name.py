@@ -160,7 +160,7 @@ def _level(named: NamedMethod, level: int | None, cells: QuadtreeCells | Hexagon
     if level is None:
         spelled = f"{name}:LEVEL" if named.parameter == LEVEL else "quadtree:LEVEL"
         raise InputError(
-            f"say how fine the {name} map be? {spelled} cuts the box LEVEL times in each direction in half; "
+            f"say how fine the {name} map should be: {spelled} halves the box LEVEL times in each direction; "
             "`hazemap plan` recommends a level, and the method fitted-level finds one by itself"
         )
     if 4**level > MOST_CELLS or (cells.depth is not None and level > cells.depth):

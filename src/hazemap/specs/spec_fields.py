@@ -78,7 +78,9 @@ class CommonOptions(TypedDict, total=False):
     epsilon: Annotated["Number | None", Field("The price in ε.", PRIVACY, "ε", flags=("-e", "--epsilon"))]
     delta: Annotated["Number | None", Field("With --epsilon: the price is (ε, δ).", PRIVACY, "δ")]
     rho: Annotated["Number | None", Field("The price in ρ (zCDP), instead of ε.", PRIVACY, "ρ")]
-    dataset: Annotated[str | None, Field("The data set that pays. By default the file's name.", PRIVACY, "NAME")]
+    dataset: Annotated[
+        str | None, Field("The data set that pays. By default the file's or the campaign's name.", PRIVACY, "NAME")
+    ]
     overwrite: Annotated[
         bool, Field("Replace a file that is there.", FILE, kind=bool, default=False, flags=("--force",))
     ]
