@@ -34,7 +34,7 @@ def report_intervals(chances: Chances, people: int, numbers: Floats, confidence:
 
     >>> low, high = report_intervals((0.5, 0.0025), 1_500, np.array([-7.0, 0.0, 40.0]), 0.95)
     >>> low.tolist(), high.tolist()
-    ([0.0, 0.0, 26.0], [3.0, 12.0, 58.0])
+    ([0.0, 0.0, 27.0], [0.0, 9.0, 56.0])
     """
     checked_confidence(confidence)
     p, q = chances

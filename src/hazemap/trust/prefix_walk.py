@@ -6,8 +6,6 @@ goes on it, so cells that are unions of earlier candidates cost nothing more. Ne
 levels before, and below the last candidates: `Poplar1.is_valid`. So each level is verified once.
 """
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from hazemap.cells import NOWHERE, Cells, Growing, Leaves, Tree, distinct
@@ -22,7 +20,6 @@ MOST_PREFIXES = 1 << 16
 """Candidates of one level, at most, unless said otherwise: a server's work for each report grows with them."""
 
 
-@dataclass
 class PrefixWalk:
     """How far the servers have come: the candidates of each level so far, and the number of questions.
 
@@ -34,15 +31,13 @@ class PrefixWalk:
     [(3, 64)]
     """
 
-    levels: int
-    most: int = MOST_PREFIXES
-    candidates: list[tuple[int, Cells]] = field(default_factory=list)
-    asked: Cells = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
-    where: tuple[Tree, Bounding] | None = None
-
-    def __post_init__(self) -> None:
-        if self.levels < 1 or self.most < 1:
+    def __init__(self, levels: int, most: int = MOST_PREFIXES) -> None:
+        if levels < 1 or most < 1:
             raise InputError("a walk has 1 level or more, and 1 candidate or more on each")
+        self.levels, self.most = levels, most
+        self.candidates: list[tuple[int, Cells]] = []
+        self.asked: Cells = np.zeros(0, dtype=np.uint64)
+        self.where: tuple[Tree, Bounding] | None = None
 
     def take(self, encoder: Encoder) -> None:
         """Evaluate what a question needs, or raise `Unanswerable` if it leaves the walk. Nothing is done twice."""

@@ -77,7 +77,7 @@ class BatchReportPrices:
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> prices = BatchReportPrices(ApproxDP(1, "1e-6"), ReportBatch(100_000, 90_000), Fraction(8))
     >>> prices.law(Fraction(1, 10))
-    Asymmetric(epsilon=Fraction(235, 32))
+    Asymmetric(epsilon=Fraction(59, 8))
     """
 
     budget: Budget
