@@ -36,7 +36,7 @@ _FORGET = (
     "(SELECT session FROM shards WHERE campaign = ? AND round = ? AND state = 'left')"
 )
 _TOO_OLD = (
-    "DELETE FROM events WHERE session IN (SELECT shards.session FROM shards JOIN study_rounds ON "
+    "FROM events WHERE session IN (SELECT shards.session FROM shards JOIN study_rounds ON "
     "study_rounds.study = shards.campaign AND study_rounds.round = shards.round "
     "WHERE study_rounds.state <> 'running' AND (study_rounds.ended < ? OR study_rounds.study = ?))"
 )
@@ -54,7 +54,12 @@ def have_paid(store: CampaignStore, study: str, round_: int) -> set[bytes]:
 
 def forgotten(study: str = "", now: datetime | None = None) -> Write:
     """Forget the messages of rounds that failed: of this study, which asks something else, and all that are too old."""
-    return Write(_TOO_OLD, (instant((now or datetime.now(UTC)) - RESUMABLE), study))
+    return Write(f"DELETE {_TOO_OLD}", (instant((now or datetime.now(UTC)) - RESUMABLE), study))
+
+
+def any_too_old(store: CampaignStore) -> bool:
+    """Whether there are messages of rounds that failed too long ago to be gone on with."""
+    return bool(store.read(f"SELECT 1 {_TOO_OLD} LIMIT 1", instant(datetime.now(UTC) - RESUMABLE), ""))
 
 
 def ended_by(store: CampaignStore, session: bytes, summary: Summary) -> int | None:

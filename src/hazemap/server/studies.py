@@ -22,7 +22,7 @@ from hazemap.recipes.signed_policy import SignedPolicy, update_refusal
 from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.campaign_worker import CampaignCharge
 from hazemap.server.device_enrolment import Enrolled
-from hazemap.server.failed_round import FailedRound, forgotten, have_paid
+from hazemap.server.failed_round import FailedRound, any_too_old, forgotten, have_paid
 from hazemap.server.metrics import Metrics
 from hazemap.server.networked_secure_aggregation import DeviceRounds
 from hazemap.server.polling_interval import Pace
@@ -148,7 +148,8 @@ class Studies:
             except HazemapError as error:  # nobody is kept from the other rounds by it
                 log.error("%s, round %d cannot go on: %s", name, round_, error)
                 await self._house.store.write(*failed(name, round_, f"this hazemap cannot go on with it: {error}"))
-        await self._house.store.write(forgotten())
+        if any_too_old(self._house.store):
+            await self._house.store.write(forgotten())
 
     async def stop(self) -> None:
         """Leave everything as it is stored."""
