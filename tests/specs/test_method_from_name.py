@@ -99,7 +99,7 @@ def test_maps_of_many_levels_are_told_their_finest():
     for name in ("hierarchical", "geometric"):
         assert method_from_name(f"{name}:5", QuadtreeCells(None), PARIS, AtMostRows(1)).level == 5
         assert method_from_name(name, HexagonCells(7, 10), PARIS, AtMostRows(1)).level == 3
-        with pytest.raises(InputError, match=f"say how fine the {name} map be"):
+        with pytest.raises(InputError, match=f"say how fine the {name} map should be"):
             method_from_name(name, QuadtreeCells(None), PARIS, AtMostRows(1))
         assert method_from_name(f"{name}:4", QuadtreeCells(None), None, AtMostRows(1)).tree(PARIS).depth >= 4
 
