@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/python.txt
 export PYTHONHASHSEED := 0
 
-.PHONY: demo demo-federated demo-recipes compare-quick compare-docs test test-slow lint docs reference bench mutants constraints clean system studio
+.PHONY: demo demo-federated demo-recipes demo-two-servers compare-quick compare-docs test test-slow lint docs reference bench mutants constraints clean system studio
 
 demo: .venv/base  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
@@ -17,6 +17,10 @@ demo-federated: .venv/server  ## A coordinator and 2,000 devices on this machine
 demo-recipes: .venv/server  ## A server and 1,500 devices with chat: frequent words, intervals, a device's account (in ./demo-recipes)
 	rm -rf demo-recipes
 	$(BIN)/hazemap demo-recipes --folder demo-recipes
+
+demo-two-servers: .venv/server  ## Leader, helper, coordinator and 2,000 devices, until there is a map (in ./demo-two-servers)
+	rm -rf demo-two-servers
+	$(BIN)/hazemap demo-two-servers --folder demo-two-servers
 
 EVALUATION := $(wildcard ../shared/data)
 COMPARE := $(BIN)/$(if $(EVALUATION),python -m research.compare quick --data $(EVALUATION),hazemap compare quick)
@@ -74,7 +78,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf studio/*/node_modules studio/device/dist .venv .mutants demo demo-federated demo-recipes comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf studio/*/node_modules studio/device/dist .venv .mutants demo demo-federated demo-recipes demo-two-servers comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }

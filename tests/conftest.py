@@ -1,5 +1,6 @@
 """What many tests start from: towns of made-up people, and answers without a trust model."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -13,6 +14,9 @@ EXAMPLES = 100 if os.environ.get("HAZEMAP_THOROUGH") else 50
 settings.register_profile("ci", deadline=None, max_examples=EXAMPLES, derandomize=True, print_blob=True)
 settings.register_profile("dev", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+gc.set_threshold(100_000, 20, 100)
+"""Each worker holds thousands of tests: to look through all of them again and again would take a tenth of the time."""
 
 SHARED = Path(__file__).parents[1] / ".." / "shared"
 

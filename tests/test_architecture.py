@@ -36,7 +36,7 @@ FLOORS = [
     "planning | publish",
     "compare",
     "service",
-    "aggregator",
+    "aggregator | shuffler",
     "device | server",
     "study",
     "audit",
@@ -53,6 +53,7 @@ NEVER = {
     "device": {"algorithms", "estimate", "releases"},
     "server": ROWS | {"privacy.samplers"},
     "aggregator": ROWS | {"algorithms", "estimate", "releases", "trust"},
+    "shuffler": ROWS | {"algorithms", "estimate", "releases", "trust", "privacy.samplers"},
 }
 NO_CHANCE = {"algorithms", "estimate", "releases", "draw"}
 CHANCE = {"random", "secrets", "time", "numpy.random"}

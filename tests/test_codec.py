@@ -19,6 +19,7 @@ from hazemap.algorithms import (
     Adaptive,
     AdaptiveGrid,
     AdaptiveHierarchicalHistogram,
+    AdaptiveSlots,
     BestLevel,
     CellStatistics,
     CountMin,
@@ -56,10 +57,12 @@ from hazemap.errors import CodecError
 from hazemap.noisy_queries import Answer, Choice, Growth, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.recipes.features import NumericEdges
 from hazemap.recipes.recipe_file import EXAMPLE, recipe_from_toml
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.plane import Plane, PlaneBox, PlaneQuadtree
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.spatial.whole_domain import WholeDomain
@@ -68,8 +71,10 @@ from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.device_tasks import KNOWN, Task
 from hazemap.values.cell_slot_counters import CellTimeSlots
+from hazemap.values.cells_in_slots import AllSlots, EachSlot
 from hazemap.values.histogram_bins import FloatGrid, HistogramBins, Log2Bins
 from hazemap.values.rows_with_values import RowsWithValues
+from hazemap.values.timed_tree import TimedTree
 from hazemap.values.value_encoding import ValueEncoding
 
 GOLDEN = Path(__file__).parent / "vectors" / "codec"
@@ -77,6 +82,7 @@ TREE = Quadtree(0.25, 0.5, 0.125, 6)
 CUTS = BinaryPartition.uncut(TREE).cut(np.array([1, 3], dtype=np.uint64), np.array([0, 1]), np.array([5, 9]))
 QUARTERS = Leaves(TREE, np.append(TREE.children(TREE.root), NOWHERE))
 COUNTS = Counts(QUARTERS, AtMostRows(3, outside=Outside.COUNT))
+PLANE = PlaneQuadtree.over(Plane.parse("1000,800"), PlaneBox(0, 0, 1000, 800), 3)
 HEXAGONS = Hexagons(Box(2.2, 48.8, 2.4, 48.9), 7, 9)
 
 VALUE_ENCODING = ValueEncoding(0, 65, degree=2, bins=16, weights=(2, 1))
@@ -100,6 +106,7 @@ THINGS = {
     "query-of-a-cohort": Query(Counts(QUARTERS, AtMostCells(5)), Fraction(1), cohort=3),
     "query-of-a-stack": Query(Concatenation((COUNTS, Counts(QUARTERS, OneVote(1024))), (1, 4)), Fraction(1, 3)),
     "query-over-hexagons": Query(Counts(Leaves(HEXAGONS, HEXAGONS.root), RowIsPerson()), Fraction(1, 2)),
+    "query-over-a-plane": Query(Counts(Leaves(PLANE, PLANE.children(PLANE.root)), AtMostRows(1)), Fraction(1, 2)),
     "query-of-everything": Query(Counts(WholeDomain(HEXAGONS), AtMostRows(2)), Fraction(95, 1000)),
     "query-about-people-outside": Query(Counts(QUARTERS, OneVote(outside=Outside.PEOPLE)), Fraction(1, 2)),
     "choice": Choice(QuantileScores(QUARTERS, (Fraction(1, 2), Fraction(9, 10)), AtMostRows(1)), Fraction(1, 7)),
@@ -170,6 +177,15 @@ THINGS = {
             CellPresence(Leaves.at_level(RowsWithValues(Quadtree(0.25, 0.5, 0.125, 2)), 2), AtMostCells(8)),
             Fraction(1, 10),
         ),
+    ),
+    "maps-with-time": (
+        *(
+            Query(Counts(partition(TimedTree(TREE, Clock.hours("Europe/Berlin")), cells), OneVote()), Fraction(1, 10))
+            for partition in (AllSlots, EachSlot)
+            for cells in (Leaves.at_level(TREE, 1), WholeDomain(TREE))
+        ),
+        AdaptiveSlots(TREE, Clock.hours("Europe/Berlin")),
+        PrivateBoundingBox(AdaptiveSlots(HEXAGONS, Weekdays("Asia/Tokyo"), AtMostCells(3))),
     ),
     "methods-that-find": (
         TwoStageStatistics(
@@ -284,3 +300,10 @@ if __name__ == "__main__":
     GOLDEN.mkdir(parents=True, exist_ok=True)
     for name, thing in THINGS.items():
         (GOLDEN / f"{name}.json").write_text(json.dumps(codec.to_json(thing), indent=1) + "\n")
+
+
+@pytest.mark.parametrize("edges", ["2,20.0", "-0.0,20.0"])
+def test_numbers_that_their_class_would_rewrite_are_refused(edges):
+    assert codec.loads('{"NumericEdges":{"edges":[0.0,20.0]}}', (NumericEdges,)).edges == (0.0, 20.0)
+    with pytest.raises(CodecError, match="a thing has one text"):
+        codec.loads(f'{{"NumericEdges":{{"edges":[{edges}]}}}}', (NumericEdges,))

@@ -75,7 +75,7 @@ def asked_for_people(question):
 
 
 def claims_and_questions(name, trust):
-    method = method_from_name(name, cells_of(name), BOX, ONE)
+    method = method_from_name(name, cells_of(name), BOX, ONE, PureDP(1))
     if trust != "curator" and not sums_only(method):
         pytest.skip("only a curator can answer it")
     try:
@@ -104,7 +104,7 @@ FIXED = ("flat", "hierarchical", "geometric", "hb", "hb-least", "privlet", "sing
 @pytest.mark.parametrize("name", NAMES)
 def test_cells_are_said_to_be_chosen_where_answers_choose_them(name):
     """Two tables of other people: the cells of a method that claims nothing of their fineness are the same."""
-    method = method_from_name(name, cells_of(name), BOX, ONE)
+    method = method_from_name(name, cells_of(name), BOX, ONE, PureDP(1))
     assert (Learned.FINENESS in method.disclosure.learned) == (name.partition(":")[0] not in FIXED)
 
 

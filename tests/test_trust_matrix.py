@@ -24,7 +24,7 @@ from hazemap.trust.two_servers import TwoServers
 PEOPLE = 600
 TOWN, EVERYBODY = town(PEOPLE), ReportBatch(PEOPLE, PEOPLE)
 PURE, APPROXIMATE = PureDP(4), ApproxDP(8, "1e-6")
-SUMS = [name for name in NAMES if sums_only(method_from_name(name, cells_of(name), BOX, ONE))]
+SUMS = [name for name in NAMES if sums_only(method_from_name(name, cells_of(name), BOX, ONE, PureDP(1)))]
 TRUSTS = {
     "curator": lambda stream: Curator(TOWN, stream),
     "secure sums": lambda stream: SimulatedSecureAggregation(
@@ -54,7 +54,7 @@ def test_the_matrix_has_all_methods_of_sums():
 
 def answered(name, trust, budget, made):
     """The numbers of a run, which is replayed from its transcript; `None` where it was refused."""
-    method = method_from_name(name, cells_of(name), BOX, ONE)
+    method = method_from_name(name, cells_of(name), BOX, ONE, PureDP(1))
     if trust == "one report" and isinstance(method, Adaptive):
         method = Adaptive.for_one_report(method.tree, method.bounding)
     if name in REFUSED.get(trust, ()):

@@ -5,8 +5,9 @@
 Populations of 10⁴, 10⁵ and 10⁶ are drawn with replacement from the people of two corpora in `../shared/data`. Both
 systems ask the same rows, every sequence of n known words, by asymmetric one-hot reports, whose ε₀ is such that all
 sums together cost (1, 10⁻⁶) by the exact law. Interactive: `FrequentSequences`, n rounds. Static: one question over all
-1,000ⁿ sequences as published, and one over those that occur at all, which no system knows. Sums of reports are drawn
-by NumPy from their law; the bins of sequences that nobody has only where they reach what the system would report.
+1,000ⁿ sequences as published, one with these hashed into bins that could be sent (`discovery_hashed`), and one over
+those that occur at all, which no system knows. Sums of reports are drawn by NumPy from their law; the bins of sequences
+that nobody has only where they reach what the system would report.
 
 Writes results/discovery.json, figures to docs/images and the page docs/results/discovery.md (--page: from the JSON of
 before). Without the data it says so and ends. One process, some minutes.
@@ -40,6 +41,7 @@ from hazemap.recipes.recipe_bins import RecipeTable
 from hazemap.recipes.sql_query import SqlQuery
 from hazemap.trust.curator import CentralPrices
 from research.benchmarks.discovery_corpora import Sequences, corpus
+from research.benchmarks.discovery_hashed import HashedStatic
 from research.benchmarks.discovery_page import RESULTS, publish, summary
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
@@ -170,6 +172,9 @@ def trials(name: str, runs: int) -> list[dict[str, Any]]:
                 of = np.random.default_rng([size, seed]).integers(0, people.people, size)
                 systems = static.found(of, seed)
                 systems["interactive"] = interactive(asked, people.dictionary, of, seed, length)
+                if length > 1:
+                    hashed = HashedStatic(asked, WORDS**length, length, BY_NOISE)
+                    systems["static, hashed"] = hashed.found(of, seed, local_epsilon(size, length), max(TOP))
                 for kind, truth in (("people", asked.people(of)), ("reports", asked.reports(of))):
                     for system, items in systems.items():
                         row = {"corpus": name, "length": length, "people": size, "run": seed, "system": system}

@@ -37,6 +37,14 @@ class Sequences:
         weights = self._many(of)[self.holder] * self.often / total[self.holder]
         return np.bincount(self.sequence, weights=weights, minlength=len(self.texts))
 
+    def drawn(self, of: Ints, chance: np.random.Generator) -> Ints:
+        """A sequence of each person of a population that has any, drawn by how often they say it."""
+        passed = np.concatenate([[0], np.cumsum(self.often)])
+        start, end = (passed[np.searchsorted(self.holder, of, side=side)] for side in ("left", "right"))
+        some = end > start
+        at = start[some] + chance.integers(end[some] - start[some])
+        return self.sequence[np.searchsorted(passed, at, side="right") - 1]
+
     def _many(self, of: Ints) -> Ints:
         return np.bincount(of, minlength=len(self.table.start) - 1)
 

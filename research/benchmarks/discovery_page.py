@@ -11,7 +11,12 @@ from research.compare.documentation_page import write_parts
 
 HERE = Path(__file__).parent
 RESULTS, DOCS = HERE / "results" / "discovery.json", HERE.parents[1] / "docs"
-COLOURS = {"interactive": "#0072b2", "static": "#d55e00", "static, told which occur": "#777777"}
+COLOURS = {
+    "interactive": "#0072b2",
+    "static": "#d55e00",
+    "static, hashed": "#009e73",
+    "static, told which occur": "#777777",
+}
 NAMES = {"irc_ubuntu_text_to_2013": "IRC", "shakespeare_by_character": "Shakespeare"}
 SCORES = ("recall", "weighted error")
 KEY = ("corpus", "length", "people", "system", "truth")
@@ -127,7 +132,7 @@ def page(found: dict[str, Any]) -> str:
 def compared(found: dict[str, Any], truth: str) -> dict[str, int]:
     """Of the cases of 3 words or more in which a static system recalls 5–95 %, in how many interactive is ahead."""
     counts = {}
-    for system, name in (("static", ""), ("static, told which occur", "told_")):
+    for system, name in (("static", ""), ("static, hashed", "hashed_"), ("static, told which occur", "told_")):
         by_size = ahead_by_size(found, truth, system).values()
         counts |= {f"{name}ahead": sum(each[0] for each in by_size), f"{name}cases": sum(each[1] for each in by_size)}
     return counts
@@ -155,9 +160,9 @@ def table(rows: Sequence[dict[str, Any]], truth: str, at: int) -> str:
             mean, low, high = (row["recall"][name][at] for name in ("mean", "low", "high"))
             case = shown.setdefault((NAMES[row["corpus"]], row["length"], row["people"]), {})
             case[row["system"]] = f"{mean:.2f} ({low:.2f}–{high:.2f})"
-    lines = [f"| corpus | words | people | {' | '.join(COLOURS)} |", "|---|---|---|---|---|---|"]
+    lines = [f"| corpus | words | people | {' | '.join(COLOURS)} |", "|---" * (3 + len(COLOURS)) + "|"]
     for (corpus, length, people), case in shown.items():
-        lines.append(f"| {corpus} | {length} | {people:,} | {' | '.join(case[system] for system in COLOURS)} |")
+        lines.append(f"| {corpus} | {length} | {people:,} | {' | '.join(case.get(name, '–') for name in COLOURS)} |")
     return "\n".join(lines)
 
 
@@ -195,6 +200,9 @@ law.
 * *interactive*: `FrequentSequences`, n rounds of equal ε₀.
 * *static*: one question over all 1,000ⁿ sequences, as in the paper. Nobody could send so many bins; we draw the reports
   that matter from their law.
+* *static, hashed*: what could be sent. The sequences are hashed into the 2²⁰ − 1 bins of a table, in as many tables as
+  they have words, and a person reports to each at once. Who reads them looks for sequences whose bins stand high in
+  every table. With one word there is nothing to hash.
 * *static, told which occur*: the same over only the sequences that anybody has. No system knows these; it is the most
   that any static system could reach.
 
@@ -203,18 +211,20 @@ is not. Rounds and static systems report what stands out of the noise, with the 
 PEOPLE = """## By the number of people who have a sequence
 
 This is what "frequent" means where each person counts once. Of the cases with three or four words in which the static
-system recalls between 5 and 95 %, interactive is ahead in {ahead} of {cases} (by the means of all runs); where it is
-told which sequences occur, in {told_ahead} of {told_cases}. With one word the two are the same question. With two, a
-round more costs about what it brings. Recall at k = 100, with the range of all runs:"""
+system recalls between 5 and 95 %, interactive is ahead in {ahead} of {cases} (by the means of all runs); where it
+hashes, in {hashed_ahead} of {hashed_cases}; where it is told which sequences occur, in {told_ahead} of {told_cases}.
+With one word the two are the same question. With two, a round more costs about what it brings. Recall at k = 100, with
+the range of all runs:"""
 REPORTS = """## By the reports that a static system expects
 
 A static system counts reports of one sequence of each person, drawn from all they have: people who say little weigh
 more there. Of that it gives unbiased numbers, and rounds do not: from the second on a person draws among sequences that
-begin frequently. By this measure interactive is ahead in {ahead} of {cases} cases ({sizes}), and in {told_ahead} of
-{told_cases} where the static system is told which sequences occur.
+begin frequently. By this measure interactive is ahead in {ahead} of {cases} cases ({sizes}), in {hashed_ahead} of
+{hashed_cases} where the static system hashes, and in {told_ahead} of {told_cases} where it is told which sequences
+occur.
 
-So where noise hides the sequences, ask in rounds. Where it does not, and you want this average, ask at once, if you can
-list what to ask for. Recall at k = 100:"""
+So where noise hides the sequences, ask in rounds. Where it does not, and you want this average, ask at once. Hashing
+loses next to nothing there, so nobody needs bins for all sequences. Recall at k = 100:"""
 FIGURES = """## Curves
 
 By the number of people who have a sequence. Bands are the range of all runs.

@@ -353,15 +353,16 @@ def figure_9(repetitions: int) -> Iterator[Row]:
             base = made.cells.locate(place.tree.grid(place.tree.depth).ravel())
             people = np.bincount(base, place.truth.ravel(), made.cells.size)
             true = np.bincount(base, infected.ravel(), made.cells.size) / np.maximum(people, 1)
-            low, high = made.interval(0.95, sampled=True)
-            known, weight = ~np.isnan(made.values), people / people.sum()
+            found = made.shares("mark")
+            low, high = found.interval(0.95, sampled=True)
+            known, weight = ~np.isnan(found.values), people / people.sum()
             if not repetition:
-                PICTURES["figure 9"].append((name, made.values[base].reshape(side, side)))
+                PICTURES["figure 9"].append((name, found.values[base].reshape(side, side)))
             yield {
                 "map": place.name,
                 "method": name,
                 "cells": made.cells.size,
-                "error": float((weight * np.abs(made.values - true))[known].sum()),
+                "error": float((weight * np.abs(found.values - true))[known].sum()),
                 "width": float((weight * (high - low)).sum()),
                 "held": float(((low <= true) & (true <= high))[people > 0].mean()),
                 **sent(result.transcript, budget, MANY.cohort),

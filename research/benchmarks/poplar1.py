@@ -32,7 +32,7 @@ from hazemap.protocols.vdaf import aes128_bitsliced, aes128_instructions
 from hazemap.protocols.vdaf.poplar1 import Poplar1
 from hazemap.protocols.vdaf.poplar1_evaluation import TreeNodes
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
-from hazemap.protocols.vdaf.turboshake128_loops import squeezed
+from hazemap.protocols.vdaf.turboshake128_kernels import squeezed
 from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare
 
 CTX, KEY = bytes(40), bytes(range(32))

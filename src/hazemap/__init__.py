@@ -57,13 +57,14 @@ if TYPE_CHECKING:
     from hazemap.publish import release, run_release, run_stats, stats
     from hazemap.readers.csv_dialect import CsvDialect
     from hazemap.readers.open_table import open_table
-    from hazemap.releases import Estimate, Release, Statistics, StudyAnswers
+    from hazemap.releases import Estimate, MarkedRelease, Release, Statistics, StudyAnswers, TimedRelease
     from hazemap.releases import open_release as open  # noqa: A004
     from hazemap.spatial.binary_partition import BinaryPartition
     from hazemap.spatial.bounding_box import Box
     from hazemap.spatial.district_layers import DistrictLayer
     from hazemap.spatial.districts import Districts
     from hazemap.spatial.h3_hexagons import Hexagons
+    from hazemap.spatial.plane import PlaneBox
     from hazemap.spatial.quadtree import Quadtree
     from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
     from hazemap.spatial.two_level_grid import TwoLevelGrid
@@ -110,10 +111,12 @@ __all__ = [
     "Leaves",
     "Ledger",
     "LocateBox",
+    "MarkedRelease",
     "MemoryTable",
     "NamedMethod",
     "OneVote",
     "Outside",
+    "PlaneBox",
     "PrivTree",
     "PrivateBoundingBox",
     "Privlet",
@@ -134,6 +137,7 @@ __all__ = [
     "Study",
     "StudyAnswers",
     "TableSpec",
+    "TimedRelease",
     "TopCells",
     "TreesWithinDistricts",
     "TwoLevelGrid",
@@ -178,10 +182,11 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "noisy_queries": ("Answer", "Query"),
     "readers.csv_dialect": ("CsvDialect",),
     "readers.open_table": ("open_table",),
-    "releases": ("Estimate", "Release", "Statistics", "StudyAnswers"),
+    "releases": ("Estimate", "MarkedRelease", "Release", "Statistics", "StudyAnswers", "TimedRelease"),
     "algorithm_session": ("Session", "Unrecorded", "replay", "run", "run_async"),
     "spatial.binary_partition": ("BinaryPartition",),
     "spatial.bounding_box": ("Box",),
+    "spatial.plane": ("PlaneBox",),
     "spatial.district_layers": ("DistrictLayer",),
     "spatial.quadtree_clipped_to_districts": ("DistrictQuadtree",),
     "spatial.districts": ("Districts",),

@@ -19,6 +19,7 @@ class Learned(Enum):
     PEOPLE = "the number of people"
     DISTRICTS = "which districts are cut further, and where"
     FINENESS = "how fine the cells are"
+    SLOTS = "the number of people in every slot"
     MEDIANS = "where the cells are cut, chosen by permute-and-flip"
     COSTS = "where the cells are cut, by the least of the noisy costs of cutting them here or there"
     GROWTH = "which cells are cut, by a tree that grows wherever noisy numbers are large"

@@ -38,6 +38,9 @@ def release(
     whom no row lies in it, are counted with noise in one number more; or rows there are dropped, or weighed like all
     others ("count"). `progress` is told what is being done, and how much of it is done.
 
+    With a `mark`, or several, a column of yes or no or "COLUMN=VALUE", those who carry it are counted too, and a
+    `MarkedRelease` says which share of the people that is; cells are cut for a `goal`, "density" or "width:0.2".
+
     `dialect` says how CSV files are written.
 
     The price is charged to `dataset` (by default named after the file) in `ledger`. With `output`, `.parquet` or

@@ -30,7 +30,7 @@ LEADERS, COLLECTORS = "leader's token", "collector's token"
 class Served:
     """Two servers whose applications speak HTTP to each other, without a socket."""
 
-    def __init__(self, **options):
+    def __init__(self, operator="", **options):
         self.two = TwoServers(**options)
         self.keys, apps = {}, {}
         for name, server, token in (("leader", self.two.leader, COLLECTORS), ("helper", self.two.helper, LEADERS)):
@@ -38,7 +38,10 @@ class Served:
             server.store.write_now(*self.keys[name].rotated(self.two.now, bytes([len(name)]) * 63 + name[:1].encode()))
             self.keys[name].reload()
             tasks = {self.two.task.id: ServedTask(server.service, kept(token))}
-            apps[name] = AggregatorRoutes(server.store, self.keys[name], tasks, lambda: self.two.now).application("/")
+            routes = AggregatorRoutes(
+                server.store, self.keys[name], tasks, lambda: self.two.now, operator=kept(operator)
+            )
+            apps[name] = routes.application("/")
         self.leader, self.helper = (
             httpx.AsyncClient(transport=httpx.ASGITransport(apps[name]), base_url=f"https://{name}.example/")
             for name in ("leader", "helper")
@@ -186,5 +189,71 @@ def test_a_helper_that_has_not_been_given_the_task_yet_loses_no_report():
             two.now += 60
             await net.driver.turn()
             assert two.leader.store.read("SELECT sum(count) FROM shards") == [(3,)]
+
+    asyncio.run(story())
+
+
+def test_numbers_are_for_the_operator_and_count_what_came_and_what_was_not_taken():
+    async def story():
+        async with served(operator="operator's token") as net:
+            two, task_id = net.two, net.two.task.id
+            client = await net.client()
+
+            def report(seconds):
+                return client.report(1, seconds, two.random.randbytes(client.randomness_bytes))
+
+            made = [report(two.now), report(two.now), report(two.now - 2 * PRECISION), report(two.now + 9 * PRECISION)]
+            await net.post(net.leader, reports(task_id), UploadRequest((*made, made[0])))
+            refused = await net.leader.get("metrics", headers={"Authorization": f"Bearer {COLLECTORS}"})
+            assert refused.status_code == 401
+            assert (await net.leader.get("metrics")).status_code == 401
+            await net.post(net.leader, collection_jobs(task_id), two.collector.request(Interval(1_000, 1)), COLLECTORS)
+            while await net.driver.turn():
+                pass
+            headers = {"Authorization": "Bearer operator's token"}
+            own, theirs = [await line.get("metrics", headers=headers) for line in (net.leader, net.helper)]
+            assert own.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+            task = 'task="AAECAwQF"'
+            for line in (
+                f'hazemap_reports_rejected_total{{{task},reason="report_replayed"}} 1',
+                f'hazemap_reports_rejected_total{{{task},reason="report_too_early"}} 1',
+                f"hazemap_reports_counted_total{{{task}}} 3",
+                'hazemap_requests_total{resource="reports",status="200"} 1',
+                'hazemap_requests_total{resource="metrics",status="401"} 2',
+                f'hazemap_report_age_seconds_bucket{{{task},le="-3600"}} 1',
+                f'hazemap_report_age_seconds_bucket{{{task},le="0"}} 4',
+                f'hazemap_report_age_seconds_bucket{{{task},le="3600"}} 4',
+                f'hazemap_report_age_seconds_bucket{{{task},le="86400"}} 5',
+                f"hazemap_report_age_seconds_count{{{task}}} 5",
+            ):
+                assert line in own.text.splitlines(), line
+            assert "report_age" not in "".join(line for line in theirs.text.splitlines() if line[0] != "#")
+            assert f"hazemap_reports_counted_total{{{task}}} 3" in theirs.text.splitlines()
+
+    asyncio.run(story())
+
+
+def test_a_helper_that_is_away_for_a_moment_is_asked_again_soon_however_many_requests_met_that():
+    async def story():
+        async with served() as net:
+            two = net.two
+            client = await net.client()
+
+            def away(_):
+                raise httpx.ConnectError("away")
+
+            line = httpx.AsyncClient(transport=httpx.MockTransport(away))
+            driver = LeaderDriver(two.leader.service, net.keys["leader"], line, LEADERS, lambda: two.now)
+
+            async def jobs_fail(number):
+                for _ in range(number):
+                    report = client.report(1, two.now, two.random.randbytes(client.randomness_bytes))
+                    await net.post(net.leader, reports(two.task.id), UploadRequest((report,)))
+                    assert await driver.turn()
+                return two.leader.store.read("SELECT max(lease_until) FROM jobs")[0][0] - two.now
+
+            assert 1 <= await jobs_fail(3) <= 2
+            two.now += 100
+            assert 50 <= await jobs_fail(1) <= 102, "it waits about as long again"
 
     asyncio.run(story())

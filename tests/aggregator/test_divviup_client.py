@@ -74,7 +74,7 @@ def two_servers(folder: Path):
     finally:
         for process in running:
             process.terminate()
-            process.wait(20)
+            process.wait(90)
 
 
 def await_server(url: str, running: list[subprocess.Popen]) -> None:

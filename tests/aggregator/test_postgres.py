@@ -1,13 +1,22 @@
 """The same records on PostgreSQL."""
 
+from fractions import Fraction
+
 import pytest
 from tests.server.postgres import cluster
 
-from hazemap.protocols.dap.basic_types import Role
+from hazemap.aggregator.task_records import TaskRecords
+from hazemap.protocols.dap.basic_types import Interval, Role
+from hazemap.protocols.dap.batches import Batch
+from hazemap.protocols.dap.prefix_question import PrefixQuestion
+from hazemap.protocols.dap.problem_types import ProblemType
 from hazemap.service.databases import Postgres
+from hazemap.service.store import Write
 
 from . import two_servers
 from .test_two_servers import PRECISION, check, schedule
+from .test_walk_questions import ALL, FINE, HOUR, PATHS, QUARTERS, asked, part, truth, walkers, without_noise
+from .test_whole_tree import refusal
 from .two_servers import NOISE, TwoServers
 
 
@@ -17,8 +26,9 @@ def urls():
         yield leader, helper
 
 
-@pytest.mark.slow
-def test_histories_with_machines_that_die_end_as_they_do_on_sqlite(urls, monkeypatch):
+@pytest.fixture
+def on_postgres(urls, monkeypatch):
+    """Servers that are made from here on keep their records there."""
     places = iter(urls)
     kept = two_servers.Server.start
 
@@ -28,6 +38,10 @@ def test_histories_with_machines_that_die_end_as_they_do_on_sqlite(urls, monkeyp
         kept(server)
 
     monkeypatch.setattr(two_servers.Server, "start", start)
+
+
+@pytest.mark.slow
+def test_histories_with_machines_that_die_end_as_they_do_on_sqlite(on_postgres):
     two = TwoServers(3, least=2, privacy=NOISE)
     check(two, *schedule(two, turns=30))
     hour = two.now // PRECISION + 5
@@ -36,4 +50,26 @@ def test_histories_with_machines_that_die_end_as_they_do_on_sqlite(urls, monkeyp
     assert two.collect(hour).count == 4
     assert all(two.noise[role] for role in (Role.LEADER, Role.HELPER))
     for server in (two.leader, two.helper):
+        server.store.close()
+
+
+@pytest.mark.slow
+def test_questions_about_one_report_are_answered_and_paid_as_on_sqlite(on_postgres):
+    two = walkers()
+    two.upload(*(two.report(path) for path in PATHS))
+    quarter = Fraction(1, 4)
+    for place, (level, candidates, cells) in enumerate([(1, ALL, QUARTERS), (3, FINE, part("1010", "0"))]):
+        found = two.collect(HOUR, 1, asked(level, candidates, cells, share=quarter, number=place))
+        assert without_noise(two, place, found.sums) == truth(cells)
+    above, deep = (PrefixQuestion.from_bytes(asked(*level, QUARTERS)).parameter for level in ((1, ALL), (3, FINE)))
+    batch = Batch.of(Interval(HOUR, 1))
+    forgotten = "UPDATE claims SET counted = 0 WHERE level = 1 AND report IN (SELECT report FROM claims LIMIT 1)"
+    for server in (two.leader, two.helper):
+        records = TaskRecords(server.store.read, 1)
+        assert records.strays(batch, deep, above) == records.strays(batch, above, deep) == 0
+        server.store.write_now(Write(forgotten))
+        assert (records.strays(batch, deep, above), records.strays(batch, above, deep)) == (1, 0)
+    assert refusal(two.ask, HOUR, 1, asked(3, FINE, part("1010"), share=Fraction(3, 4))) is ProblemType.BATCH_OVERLAP
+    for server in (two.leader, two.helper):
+        assert server.store.read("SELECT count(*) FROM questions") == [(2,)]
         server.store.close()

@@ -60,13 +60,13 @@ class Processes:
 
     def kill(self, role, how=signal.SIGKILL):
         self.running[role].send_signal(how)
-        self.running[role].wait(20)
+        self.running[role].wait(90)
 
     def close(self):
         for process in self.running.values():
             if process.poll() is None:
                 process.kill()
-            process.wait(20)
+            process.wait(90)
 
     def client(self):
         keys = [

@@ -67,7 +67,7 @@ def test_an_aggregator_serves_its_own_role_and_tasks_that_never_change():
     two = TwoServers()
     files = new_task_files(a_task(privacy=NOISE), os.urandom)
     task = aggregator_task(files["leader"])
-    assert (task.role, task.draw_noise(3).shape) == (Role.LEADER, (3,))
+    assert (task.role, task.draw_noise(NOISE.noise, 3).shape) == (Role.LEADER, (3,))
     with pytest.raises(InputError, match="leader's or a helper's"):
         aggregator_task(files["client"])
     two.leader.store.write_now()

@@ -82,10 +82,10 @@ def key_of(number, seed):
 
 def a_task(least=3, privacy=None, mode=BatchMode.TIME_INTERVAL, measured=None, **options):
     return Task.created(
-        bytes(range(32)),
-        b"test",
+        options.pop("task_id", bytes(range(32))),
+        options.pop("info", b"test"),
         "https://leader.example/",
-        "https://helper.example/",
+        options.pop("helper", "https://helper.example/"),
         PRECISION,
         least,
         mode,
@@ -115,7 +115,7 @@ class Server:
 
 
 class TwoServers:
-    """A task with both servers, its collector and a client; `now` is its clock."""
+    """A task with both servers, its collector and a client; `now` is its clock, and `draw` gives a server's noise."""
 
     def __init__(self, seed=0, least=3, privacy=None, mode=BatchMode.TIME_INTERVAL, measured=None, vdaf=None, **more):
         self.random = random.Random(seed)
@@ -131,15 +131,19 @@ class TwoServers:
         self.leader, self.helper = (self._server(role, privacy, **more) for role in (Role.LEADER, Role.HELPER))
         self.left_helper = {}
 
-    def _server(self, role, privacy, **more):
+    def _server(self, role, privacy, draw=None, **more):
         draws = count(1)
 
-        def draw_noise(size):
-            drawn = np.array([next(draws) * (1 if role is Role.LEADER else 1_000)] * size, dtype=np.int64)
+        def numbered(role, size):
+            return np.array([next(draws) * (1 if role is Role.LEADER else 1_000)] * size, dtype=np.int64)
+
+        def draw_noise(law, size):
+            assert law.fits
+            drawn = (draw or numbered)(role, size)
             self.noise[role].append(drawn)
             return drawn
 
-        noise = None if privacy is None else draw_noise
+        noise = None if privacy is None and self.task.walk is None else draw_noise
         task = AggregatorTask(self.task, role, self.vdaf, bytes(32), self.collector_config, noise, **more)
         server = Server(role, task, self.random.randbytes)
         server.start()

@@ -35,7 +35,7 @@ LEVELS = [f"{name}:5" for name in LEVELLED if name != "singular"]
 
 
 ONE = AtMostRows(1)
-LONG = ("htf", "kd-tree", "kd-tree-uniform", "kd-hybrid")
+LONG = ("htf", "htf-published", "kd-tree", "kd-tree-uniform", "kd-hybrid")
 THROWN = "sketch"  # throws the outside into the same buckets as cells, so its noise is another
 CASES = [("auto", OneVote(64)), *((name, ONE) for name in (*WHOLE, *LEVELS, "pyramid:20", "top:5") if name != THROWN)]
 
@@ -48,7 +48,7 @@ def test_the_map_is_the_same_to_the_last_digit_whether_people_outside_are_counte
     table = people(nowhere=5_000)
     dropped, counted = (
         run(
-            method_from_name(method, cells("quadtree:8"), BOX, replace(rule, outside=outside)),
+            method_from_name(method, cells("quadtree:8"), BOX, replace(rule, outside=outside), PureDP(1)),
             Exactly(table),
             PureDP(1),
             Unrecorded(),

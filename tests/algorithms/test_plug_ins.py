@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hazemap.algorithms import NamedMethod
-from hazemap.algorithms.named_methods import BUILT_IN, LEVEL
+from hazemap.algorithms.built_in_methods import BUILT_IN
+from hazemap.algorithms.named_methods import LEVEL
 from hazemap.algorithms.single_level import Flat
 from hazemap.errors import InputError
 

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from hazemap import codec
 from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import Proportion
-from hazemap.algorithms.proportion import Narrow, Proportions, Significant
+from hazemap.algorithms.proportion import Narrow, Significant
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.encoders import Counts, total
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, TableError
+from hazemap.estimate.share_intervals import Shares
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.readers.open_table import open_table
@@ -100,7 +101,7 @@ def test_the_cells_meet_the_goal_they_were_cut_for(goal):
     trust = Curator(rows, Stream.fixed(b"goals"))
     found = run(Proportion(TREE, goal=goal), trust, PureDP(1), Unrecorded()).value
     assert found.cells.size > 16
-    good = goal.met(found.marked, found.people, found.stddev)
+    good = goal.met(found.shares("mark"))
     cut = found.cells.levels > 2  # the first cells are not chosen
     assert good[cut].mean() > 0.6  # noise, and parts that are not alike
 
@@ -125,29 +126,26 @@ def test_intervals_hold_as_often_as_they_say():
     rng = np.random.default_rng(5)  # 20,000 cells: 0.95 ± 0.0075 is 5 standard errors (6e-7)
     people = rng.integers(300, 3000, 20_000).astype(float)
     share = rng.random(20_000)
-    cells = Leaves(Quadtree.world(depth=0), np.ones(1, np.uint64))
     for sampled in (False, True):
         marked = rng.binomial(people.astype(int), share) if sampled else np.rint(people * share)
         true = share if sampled else marked / people
         noise = rng.normal(0, 12, (2, 20_000))
-        found = Proportions(cells, marked + noise[0], people + noise.sum(axis=0), 12.0)
+        found = Shares(marked + noise[0], people - marked + noise[1], (12.0, 12.0))
         low, high = found.interval(0.95, sampled)
         held = ((low <= true) & (true <= high)).mean()
         assert abs(held - 0.95) < 0.0075
-        low, high = Proportions(cells, found.marked, found.people, 8.0).interval(0.95, False)  # the twin
+        low, high = Shares(found.marked, found.without, (8.0, 8.0)).interval(0.95, False)  # the twin
         assert ((low <= true) & (true <= high)).mean() < 0.93
 
 
 def test_where_nobody_is_a_proportion_is_anything():
-    cells = Leaves(Quadtree.world(depth=0), np.ones(1, np.uint64))
-    nobody = Proportions(cells, np.array([3.0]), np.array([-2.0]), 5.0)
+    nobody = Shares(np.array([3.0]), np.array([-5.0]), (5.0, 5.0))
     assert np.isnan(nobody.values).all()
     assert [end.tolist() for end in nobody.interval()] == [[0.0], [1.0]]
 
 
 def test_without_noise_the_interval_is_wilsons():
-    cells = Leaves(Quadtree.world(depth=0), np.ones(1, np.uint64))
-    low, high = Proportions(cells, np.array([10.0]), np.array([100.0]), 0.0).interval(0.95, sampled=True)
+    low, high = Shares(np.array([10.0]), np.array([90.0]), (0.0, 0.0)).interval(0.95, sampled=True)
     assert low[0] == pytest.approx(0.0552, abs=1e-4) and high[0] == pytest.approx(0.1744, abs=1e-4)
 
 

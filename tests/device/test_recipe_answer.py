@@ -14,6 +14,7 @@ import pytest
 from hazemap import codec
 from hazemap.cells import Leaves
 from hazemap.device import enrolment, query_sandbox, recipe_answer
+from hazemap.device.account_clock import AccountClock
 from hazemap.device.activity_log import ActivityLog
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.event_store import ApprovedStreams, EventStore
@@ -260,7 +261,7 @@ def test_a_spent_budget_is_told_to_the_owner_and_not_to_the_server(store):
         room = Room(store, recipe_task(number=number), policy=OPEN, nonce=bytes([number]) * 32)
         weighed = answers.weighed(room.task, room.terms)
         assert answers.refusal(weighed, NOW) is None
-        store.commit([answers.answered(weighed, room.task.randomiser, NOW, number).paid(b"reply")])
+        store.commit([answers.answered(weighed, room.task.randomiser, NOW, NOW, number).paid(b"reply")])
     assert (
         refusal(store, recipe_task(number=4), nonce=b"4" * 32) == "this device has nothing left to spend on this round"
     )
@@ -390,6 +391,7 @@ def test_a_recipe_without_its_randomiser_is_no_task_and_a_map_cannot_borrow_one(
 def test_events_change_neither_the_bytes_nor_the_steps_that_a_server_sees(store):
     """Whoever has no event and whoever has a thousand that match: the same sizes, stage by stage, and no refusal."""
     devices = typing(store, [[], ["so"] * 1_000] * 10)
+    AccountClock(store).keep(NOW)
     room = Room(store, recipe_task(), policy=OPEN)
     seen = {0: [], 1: []}
     while room.server.stage < 7:
@@ -440,7 +442,7 @@ def test_ten_thousand_events_cost_a_report_at_most_twenty_milliseconds_beside_th
             begun = process_time()
             weighed = replace(answers, stream=Stream.from_os()).weighed(room.task, room.terms)
             assert answers.refusal(weighed, NOW) is None
-            answers.answered(weighed, room.task.randomiser, NOW, number).paid(b"reply")
+            answers.answered(weighed, room.task.randomiser, NOW, NOW, number).paid(b"reply")
             times.append(process_time() - begun)
         spent.append(min(times))
     assert spent[0] <= 0.020

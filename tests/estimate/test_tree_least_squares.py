@@ -269,7 +269,7 @@ def test_evenly_spread_people_are_shrunk_to_one_density():
     assert np.abs(shrunk(estimate) - truth).sum() < 0.5 * np.abs(estimate.numbers - truth).sum()
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "numbers",
     [

@@ -96,7 +96,7 @@ def test_a_plan_for_nonsense_is_refused(wrong, words):
 
 
 def test_a_method_that_is_named_is_planned_too():
-    same = plan(BOX, people=20_000, epsilon=1, method="adaptive")
+    same = plan(BOX, people=20_000, epsilon=1, method="auto:first=256")
     assert same.adaptive.cells / 2 < same.method.cells < same.adaptive.cells * 2
     assert plan(BOX, people=20_000, epsilon=1).method is None
     flat = plan(BOX, people=20_000, epsilon=1, method="flat:6")

@@ -1,11 +1,21 @@
 """Plans of trust models: public, the same every time, and ordered as trust is."""
 
+from fractions import Fraction
+
 import pytest
 
+from hazemap.algorithm_session import Exchange
+from hazemap.cells import Leaves
+from hazemap.encoders import Counts
 from hazemap.errors import InputError
+from hazemap.noisy_queries import Query
 from hazemap.planning.trust_plan import MOST_PEOPLE, TRUSTS, named_trusts, planned_trusts
 from hazemap.privacy.budget import ApproxDP, PureDP
+from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.trust.report_batch import ReportBatch
+from hazemap.trust.report_bytes import of_randomised, of_weighed_bits
+from hazemap.trust.two_servers import TwoServers
 
 BOX = "13.2,52.4,13.6,52.6"
 SPEC = ReleaseSpec.of(box=BOX, epsilon=1)
@@ -36,6 +46,19 @@ def test_budgets_are_those_that_a_trust_model_can_spend_and_are_told():
     assert "spend (ε, δ)" in made["shuffled-reports"].refused
 
 
+def test_reports_that_people_randomise_are_planned_over_two_servers():
+    flat = ReleaseSpec.of(box=BOX, epsilon=2, delta="1e-8", method="flat:3")
+    [made] = planned_trusts(flat, 1_000, ("two-servers-randomised",))
+    asked = tuple(Exchange(Query(Counts(cells), 1), None) for cells in [Leaves.at_level(Quadtree.world(depth=3), 3)])
+    batch = ReportBatch(1_000, 1_000)
+    trust = TwoServers(None, batch, local_epsilon=Fraction(8))
+    ones = trust.most_ones(trust.prices(flat.budget).law(Fraction(1)), 64)
+    assert of_randomised(asked, flat.budget, batch, Fraction(8)) == of_weighed_bits(64, ones)
+    assert made.bytes >= of_weighed_bits(64, ones)
+    assert made.budget == flat.budget
+    assert planned_trusts(flat, 1_000, ("two-servers",))[0].total < made.total
+
+
 def test_methods_that_a_report_does_not_fit_are_told_so_and_the_others_planned():
     """Wavelets add and take away, which no report of a single 1 says."""
     wavelets = ReleaseSpec.of(box=BOX, epsilon=1, method="privlet:3")
@@ -62,3 +85,8 @@ def test_names_of_trusts_are_checked():
     assert named_trusts("all") == tuple(TRUSTS)
     with pytest.raises(InputError, match="all, or one of"):
         named_trusts("everybody")
+
+
+def test_a_plan_of_trusts_is_of_the_ground():
+    with pytest.raises(InputError, match="leave the plane out"):
+        planned_trusts(ReleaseSpec.of(plane="1000,800", epsilon=1), 1_000, ("curator",))

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
-from scipy.stats import chi2_contingency, chisquare
+from scipy.stats import chi2_contingency, chisquare, kstest
 
 from hazemap.errors import InputError
 from hazemap.privacy.random_stream import Stream
-from hazemap.privacy.samplers import discrete_gaussian, discrete_laplace, geometric, laplace
+from hazemap.privacy.samplers import discrete_gaussian, discrete_laplace, gaussian, geometric, laplace
 from hazemap.privacy.samplers.bernoulli import spread
 
 LEVEL = 1e-6
@@ -333,6 +333,38 @@ def test_samples_published_by_libprio_have_the_law_we_test_against():
         samples = np.array(json.loads(file.read_text())["samples"], dtype=float)
         assert fit(samples, GaussianLaw(stddev**2), least=8) > LEVEL
         assert fit(samples, GaussianLaw(9 * stddev**2), least=8) < 1e-3  # 50 samples tell no more
+
+
+def test_samples_published_by_libprio_have_the_law_of_our_sampler():
+    """Kolmogorov and Smirnov at 1e-6 over all files: where each sample would stand among our draws is uniform.
+
+    The twins draw with half and twice the standard deviation.
+    """
+    files = sorted(PUBLISHED.glob("discrete_gauss_*.json"))
+    if not files:
+        pytest.skip("the published samples are not here")
+    published = {
+        Fraction(file.stem.removeprefix("discrete_gauss_")): np.array(json.loads(file.read_text())["samples"])
+        for file in files
+    }
+    luck, stream = np.random.default_rng(7), Stream.fixed(b"libprio")
+
+    def places(factor: Fraction) -> np.ndarray:
+        found = []
+        for stddev, samples in published.items():
+            try:
+                drawn = np.sort(discrete_gaussian(stream, (factor * stddev) ** 2, 1 << 18))
+            except InputError:
+                assert stddev**2 > gaussian.LARGEST_VARIANCE
+                continue
+            first, last = (np.searchsorted(drawn, samples, side) for side in ("left", "right"))
+            found.append((first + luck.random(len(samples)) * (last - first)) / len(drawn))
+        assert len(found) == len(published) - 1, "one is wider than 64 bits hold"
+        return np.concatenate(found)
+
+    assert kstest(places(Fraction(1)), "uniform").pvalue > LEVEL
+    for factor in (Fraction(1, 2), Fraction(2)):
+        assert kstest(places(factor), "uniform").pvalue < LEVEL
 
 
 # Sizes and limits ----------------------------------------------------------------------------------------------

@@ -79,3 +79,16 @@ def test_shares_of_other_batches_are_refused_and_so_are_small_fields():
     for wrong in (2**61 - 1, 2.0**64):
         with pytest.raises(InputError, match="does not wrap"):
             residues(np.array([1]), wrong)
+
+
+def test_numbers_are_lifted_to_the_last_one_that_can_be():
+    """In the smallest field that is allowed, and in one in which some elements are no number of people and noise."""
+    least, field64 = 1 << 63, 2**64 - 2**32 + 1
+    assert lifted([4 * 10**18, least - 1], least).tolist() == [4 * 10**18, -1]
+    assert lifted([1 << 62, field64 - (1 << 62)], field64).tolist() == [1 << 62, -(1 << 62)]
+    for beyond in ((1 << 62) + 1, field64 - (1 << 62) - 1):
+        with pytest.raises(Refused, match="do not add up"):
+            lifted([beyond], field64)
+    for number in (-1, int(str(field64)), field64 + 1):
+        with pytest.raises(InputError, match="an element of a field"):
+            lifted([number], field64)

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from hazemap.engines.coordinate_readers import coordinates_of
+from hazemap.errors import TableError
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.open_table import open_table
 from hazemap.spatial.quadtree import Quadtree
@@ -196,3 +198,9 @@ def test_the_statement_says_what_long_records_over_several_lines_may_do(tmp_path
     dialect = CsvDialect(multiline=True)
     assert sum(votes(tmp_path / "rows.csv", dialect=dialect).values()) == 1
     assert "well formed and no longer than 1,048,576 bytes" in dialect.assumptions[0]
+
+
+def test_a_type_that_cannot_be_read_is_refused_in_words():
+    odd = pa.array([Decimal(1)], pa.decimal256(60, 0))
+    with pytest.raises(TableError, match="a column has a type that cannot be read"):
+        open_table(pa.table({"user": [1], "lon": [13.4], "lat": [52.5], "odd": odd}))

@@ -1,5 +1,7 @@
 """The places that people have the least way to, from a map."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -91,7 +93,7 @@ def test_any_places_cost_what_they_truly_do_give_or_take_the_earth_movers_distan
         ways = [metres(lon, lat, place) for place in zip(places.lon, places.lat, strict=True)]
         return np.min(ways, axis=0).sum()
 
-    best = true_cost(Centres(*HOMES.T, np.ones(3), np.ones(3)))
+    best = true_cost(replace(found, lon=HOMES.T[0], lat=HOMES.T[1]))
     assert best <= true_cost(found) * 1.02
     assert true_cost(found) < 1.5 * best
     assert found.count.sum() == pytest.approx(200, rel=0.1)
@@ -102,3 +104,16 @@ def test_a_map_across_the_date_line_has_its_centre_there():
     cells = tree.cell_at({"lon": np.array([179.9, -179.9]), "lat": np.array([10.0, 10.0])}, 8)
     found = of(Leaves(tree, cells), [10, 10]).centres(1)
     assert abs(abs(found.lon[0]) - 180) < 1.5
+
+
+def test_intervals_and_ways_are_those_of_the_numbers():
+    tree = Quadtree.around(BERLIN, 10)
+    cells = tree.cell_at({"lon": HOMES[:, 0], "lat": HOMES[:, 1]}, 10)
+    found = of(Leaves(tree, cells), [30, 50, 20]).centres(2)
+    assert found.ways.value == pytest.approx(found.cost / 1e3)
+    far = metres(*HOMES[1], HOMES[2]) / 1e3
+    assert found.ways.stddev == pytest.approx(2.0 * far, rel=0.05)
+    side = np.sqrt(tree.area(cells).max()) / 1e3
+    assert 100 * 0.7 * side < found.placement < 100 * 0.8 * side
+    assert (found.high - found.low).tolist() == pytest.approx([2 * np.ceil(1.96 * 8**0.5), 2 * 4])
+    assert ((found.low <= found.count) & (found.count <= found.high)).all()

@@ -48,6 +48,7 @@ class FakeDevice:
     identity: Identity = field(default_factory=Identity.create)
     ticket: str = ""
     name: str = ""
+    mark: float = 0.0
     silent: int = 99
     declines: str = ""
     broken: Callable[[int, bytes], bytes] | None = None
@@ -110,7 +111,8 @@ class FakeDevice:
         return True
 
     def _client(self, task: Task) -> Client:
-        table = MemoryTable(np.array([0]), {"lon": np.array([self.lon]), "lat": np.array([self.lat])})
+        row = {"lon": self.lon, "lat": self.lat, "mark": self.mark}
+        table = MemoryTable(np.array([0]), {name: np.array([value]) for name, value in row.items()})
 
         def contribution(terms: SessionParameters) -> np.ndarray:
             check(task, terms)

@@ -25,6 +25,7 @@ import hazemap.spatial.h3_hexagons, hazemap.releases.geoparquet, hazemap.server.
 from hazemap.device import agent
 from hazemap.device.recipe_check import check_recipe
 from hazemap.privacy.ledger import Ledger
+from hazemap.server.peer_servers import NO_PEERS, PeerServers
 from hazemap.server.polling_interval import Pace
 from hazemap.server.server_process import ServerProcess
 
@@ -33,11 +34,12 @@ agent.SILENT = 0.5
 agent.Backoff.wait = lambda self, failures: agent.jittered(min(1.0, 0.05 * 2.0 ** min(failures, 10)))
 PACE = Pace(busy=1e6, idle=1e6, least=0.08, most=0.3, calm=0.1)
 
-def serve(folder, port):
+def serve(folder, port, peers=None):
     import logging
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
     ledger, judge = Ledger(Path(folder) / "ledger.sqlite"), lambda *asked: check_recipe(*asked).reasons
-    ServerProcess(Path(folder), port=port, ledger=ledger, pace=PACE, judge=judge).run()
+    known = PeerServers.read(Path(peers)) if peers else NO_PEERS
+    ServerProcess(Path(folder), port=port, ledger=ledger, pace=PACE, judge=judge, peers=known).run()
 
 def hazemap_(*arguments):
     sys.argv = ["hazemap", *arguments]
@@ -128,6 +130,7 @@ class Server:
     parent: Parent
     folder: Path
     port: int
+    peers: Path | None = None
     child: Child | None = field(default=None, init=False)
 
     @property
@@ -139,7 +142,7 @@ class Server:
         return self.folder.with_name(f"{self.folder.name}.log")
 
     def start(self) -> None:
-        self.child = self.parent.fork(self.log, "serve", str(self.folder), self.port)
+        self.child = self.parent.fork(self.log, "serve", str(self.folder), self.port, self.peers and str(self.peers))
 
     def kill(self) -> None:
         assert self.child

@@ -26,7 +26,7 @@ from .fleet import Town, crowd
 BERLIN = Box(13.2, 52.4, 13.6, 52.6)
 TREE = Quadtree.around(BERLIN, 5)
 PATIENT = Deadlines.all(60)
-IMPATIENT = Deadlines.all(0.5)
+IMPATIENT = Deadlines.all(2)
 QUARTER = Cohort(12, 12, dropout=Fraction(1, 4), corrupt=Fraction(0))
 
 
@@ -174,7 +174,7 @@ def test_who_is_gone_before_the_vector_is_not_counted_and_who_is_gone_after_it_i
     devices = crowd(12)
     for device in devices[:2]:
         device.silent = stage
-    _, status, release = played(tmp_path, devices, campaign(deadlines=Deadlines.all(1.5)))
+    _, status, release = played(tmp_path, devices, campaign(deadlines=Deadlines.all(3)))
     assert status["state"] == "done", status
     assert counts(release) == truth(devices if counted else devices[2:])
     [each] = status["rounds"]
@@ -186,7 +186,7 @@ def test_a_stage_ends_early_where_enough_came_and_then_nobody(tmp_path):
     devices = crowd(12)
     for device in devices[:2]:
         device.silent = 3
-    _, status, release = played(tmp_path, devices, campaign(deadlines=Deadlines.all(1_000, quiet=0.3)), seconds=30)
+    _, status, release = played(tmp_path, devices, campaign(deadlines=Deadlines.all(1_000, quiet=1.5)), seconds=60)
     assert status["state"] == "done", status
     assert counts(release) == truth(devices[2:])
 
@@ -240,7 +240,7 @@ def test_a_round_that_fails_says_of_how_many_and_why(tmp_path):
     devices = crowd(12)
     for device in devices[:9]:
         device.silent = 6
-    ordered = campaign(deadlines=Deadlines(60, 60, 60, 60, 60, unmask=1.5), attempts=1)
+    ordered = campaign(deadlines=Deadlines(60, 60, 60, 60, 60, unmask=3), attempts=1)
     town, status, _ = played(tmp_path, devices, ordered)
     assert status["state"] == "failed"
     assert "round 1: none of 1 shards could be opened, at attempt 1. Of 12 people" in status["reason"]

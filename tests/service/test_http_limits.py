@@ -124,7 +124,7 @@ def test_what_is_too_much_or_too_slow_is_turned_away(served, parts, status, limi
     port, metrics = served
     before, begun = metrics.rejected[limit], time.monotonic()
     assert said(port, *parts)[9:12] == status
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 60
     assert metrics.rejected[limit] == before + 1
     assert said(port, GET).startswith(b"HTTP/1.1 200")
 
@@ -158,7 +158,7 @@ def test_whoever_does_not_read_an_answer_is_left(served):
     before = metrics.rejected["answer_seconds"]
     with connected(port) as line:
         line.sendall(GET.replace(b" / ", b" /large "))
-        until = time.monotonic() + 3
+        until = time.monotonic() + 30
         while metrics.rejected["answer_seconds"] == before and time.monotonic() < until:
             time.sleep(0.02)
     assert metrics.rejected["answer_seconds"] == before + 1

@@ -17,6 +17,7 @@ from hazemap.protocols.vdaf.poplar1 import Poplar1
 from hazemap.protocols.vdaf.prio3 import prio3_histogram, prio3_multihot_count_vec
 from hazemap.tables.contribution_bounding import AtMostRows
 from hazemap.trust import report_bytes
+from hazemap.trust.cell_strings import CellStrings
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
 from hazemap.trust.report_batch import ReportBatch
@@ -41,6 +42,8 @@ def test_reports_to_two_servers_are_as_long_as_prio3_makes_them():
 
 def test_one_report_is_as_long_as_poplar1_makes_it():
     assert report_bytes.of_path(13) == sharded(Poplar1(13), 5) + report_bytes.UPLOAD
+    bits = CellStrings(TREE).bits
+    assert report_bytes.of_one_report(TRANSCRIPT) == sharded(Poplar1(bits), 0) + report_bytes.UPLOAD
 
 
 def test_shuffled_parts_are_as_long_as_a_person_s_messages():

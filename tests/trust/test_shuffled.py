@@ -24,7 +24,7 @@ from hazemap.trust.cohort_assumptions import Sampling
 from hazemap.trust.curator import CentralPrices
 from hazemap.trust.in_memory_shuffle import InMemoryShuffle
 from hazemap.trust.report_batch import ReportBatch
-from hazemap.trust.shuffled import Shuffled, ShuffledReports, ShufflePrices
+from hazemap.trust.shuffled import Shuffled, ShuffledReportPrices, ShuffledReports, ShufflePrices
 
 BATCH = ReportBatch(3_000, 3_000)
 APPROXIMATE = ApproxDP(1, "1e-6")
@@ -83,6 +83,15 @@ def test_prices_are_a_curator_s_where_everybody_is_honest():
     assert ShufflePrices(PureDP(1), replace(BATCH, corrupt=Fraction(1, 3))).stddev(COUNTS, share) <= 12.5
 
 
+def test_the_share_for_a_little_less_noise_is_the_next_one():
+    """Where a division is rounded to what the share before has."""
+    prices = ShufflePrices(PureDP(1), replace(BATCH, corrupt=Fraction(1, 3)))
+    for number in range(1, 40):
+        share = Fraction(50 * 3_571 * number, 1 << 30)
+        wanted = np.nextafter(prices.stddev(COUNTS, share), 0)
+        assert prices.share(COUNTS, float(wanted)) == share + Fraction(1, 1 << 30)
+
+
 def test_a_shuffle_of_parts_spends_pure_epsilon_and_needs_a_crowd():
     trust = Shuffled(TOWN, BATCH)
     with pytest.raises(InputError, match="give epsilon alone"):
@@ -116,6 +125,14 @@ def test_shuffled_reports_are_unbiased_and_as_wide_as_stated():
     assert abs(errors.std() - 1) < 0.2
     prices = trust.prices(APPROXIMATE)
     assert prices.stddev(COUNTS, prices.share(COUNTS, 20.0)) <= 20.0
+
+
+@pytest.mark.parametrize("wanted", [12.0, 20.0])
+def test_a_share_of_reports_buys_the_noise_that_is_wanted_and_hardly_more(wanted):
+    prices = ShuffledReportPrices(APPROXIMATE, ReportBatch(1_000, 1_000), Fraction(8))
+    share = prices.share(COUNTS, wanted)
+    assert prices.stddev(COUNTS, share) <= wanted < prices.stddev(COUNTS, share * Fraction(98, 100))
+    assert prices.share(COUNTS, 0.01) == 64, "no share buys that"
 
 
 def test_reports_are_paid_from_the_budget_that_was_known_beforehand():

@@ -8,7 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from tests.privacy.polya_law import fit, laplace_law, polya_law
+from tests.recipes.asking import recipe, typing
 
 from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import Adaptive
@@ -20,6 +22,8 @@ from hazemap.noisy_queries import Choice, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric
 from hazemap.privacy.random_stream import Stream
+from hazemap.recipes.features import Categories
+from hazemap.recipes.recipe_bins import RecipeBins
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostRows, RowIsPerson
@@ -96,6 +100,28 @@ def test_prices_are_root_two_times_a_curator_s_and_the_share_is_the_least(budget
     assert ours.stddev(COUNTS, share) <= 12.5 < ours.stddev(COUNTS, share - Fraction(2, 1 << 30))
 
 
+@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(1)], ids=str)
+def test_the_share_for_a_little_less_noise_is_the_next_one(budget):
+    """Where the division by √2 is rounded to what the share before has."""
+    prices = TwoServerPrices(budget)
+    for number in range(1, 40):
+        share = Fraction(50 * 3_571 * number, 1 << 30)
+        wanted = np.nextafter(prices.stddev(COUNTS, share), 0)
+        assert prices.share(COUNTS, float(wanted)) == share + Fraction(1, 1 << 30)
+
+
+def test_whoever_works_with_one_server_sees_the_noise_of_the_other():
+    """Chi-square; the twin has the noise of both."""
+
+    class Seen(TwoServers):
+        one_is_known = True
+
+    trust = Seen(TOWN, ReportBatch(3_000, 3_000), Stream.fixed(b"seen"))
+    found = noise_of(trust, 100)
+    assert fit(found, laplace_law(Fraction(2))) > LEVEL > fit(found, polya_law(Fraction(2), Fraction(2)))
+    assert trust.answer(Query(COUNTS, 1), HALF).stddev[0] == CentralPrices(HALF).stddev(COUNTS, Fraction(1))
+
+
 def test_so_little_budget_that_noise_fits_no_word_is_answered_with_noise_alone():
     answer = TwoServers(TOWN, BATCH).answer(Query(COUNTS, 1), PureDP(Fraction(1, 1 << 52)))
     assert np.abs(answer.sums).max() > 1 << 40
@@ -124,6 +150,18 @@ def test_nothing_below_the_minimum_is_opened():
         with pytest.raises(NotOpened, match="nothing below 900"):
             trust.answer(Query(COUNTS, 1), SILENT)
         assert len(trust.reports) == 1
+
+
+def test_batches_are_bounded_to_the_last_person():
+    assert [ReportBatch(*sizes).honest for sizes in ((5, 1), ((1 << 40) - 1, 1))] == [1, 1]
+    assert ReportBatch(10, 2, Fraction(1, 10)).honest == 1
+    for people in (1 << 40, (1 << 40) + 1):
+        with pytest.raises(InputError, match=r"2\^40"):
+            ReportBatch(people, 1)
+    with pytest.raises(InputError, match="from 0 to 1"):
+        TwoServers(TOWN, BATCH, dropping=Fraction(-1, 2))
+    with pytest.raises(NotOpened, match="0 reports"):
+        TwoServers(TOWN, BATCH, dropping=Fraction(1)).answer(Query(COUNTS, 1), SILENT)
 
 
 def test_batches_that_promise_nothing_are_refused():
@@ -187,6 +225,31 @@ def test_randomised_reports_are_unbiased_and_as_wide_as_stated():
     assert isinstance(trust.prices(ApproxDP(1, "1e-6")).law(Fraction(1)), Asymmetric)
     with pytest.raises(InputError, match="a single 1"):
         trust.answer(Query(Concatenation((COUNTS, COUNTS), (1, 1)), 1), ZCDP("0.02"))
+
+
+def test_a_recipe_is_summed_over_the_people_that_it_states_or_more():
+    asked = replace(recipe(Categories(("a", "b"))), minimum_cohort=60)
+    people = typing([["a"], ["b"], ["a"]] * 25)
+    for minimum, enough in ((59, False), (60, True), (70, True)):
+        trust = TwoServers(people, ReportBatch(75, minimum), local_epsilon=Fraction(4))
+        query = Query(RecipeBins(asked), 1)
+        if enough:
+            assert trust.answer(query, PureDP(4)).people == 75
+        else:
+            with pytest.raises(InputError, match="60 people or more, but these servers open batches of 59"):
+                trust.answer(query, PureDP(4))
+
+
+def test_an_honest_report_has_too_many_ones_with_a_chance_that_is_nothing_among_all_people():
+    law, trust = Asymmetric(Fraction(4)), TwoServers(TOWN, BATCH, local_epsilon=Fraction(4))
+    p, q = law.chances
+
+    def tail(most):
+        ones = binom(999, q)
+        return p * ones.sf(most - 1) + (1 - p) * ones.sf(most)
+
+    most = trust.most_ones(law, 1_000)
+    assert 1_000 * tail(most) <= 2.0**-40 < 1_000 * tail(most - 1)
 
 
 # One report ----------------------------------------------------------------------------------------------------

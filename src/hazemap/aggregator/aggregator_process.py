@@ -3,47 +3,45 @@
 import asyncio
 import logging
 import os
-import signal
 from base64 import urlsafe_b64decode
-from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from ipaddress import ip_address
+from dataclasses import dataclass
 from pathlib import Path
 from time import time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from hazemap.aggregator.aggregator_metrics import AggregatorMetrics
 from hazemap.aggregator.aggregator_routes import AggregatorRoutes, ServedTask
 from hazemap.aggregator.helper_service import HelperService
 from hazemap.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.aggregator.leader_driver import LeaderDriver, check_endpoint, helper_line
 from hazemap.aggregator.leader_service import LeaderService
+from hazemap.aggregator.provisioning_route import provisioning_route
 from hazemap.aggregator.report_expiry import expiry_writes
 from hazemap.aggregator.schema import SCHEMA
 from hazemap.aggregator.served_tasks import aggregator_task, register_tasks
 from hazemap.aggregator.task_file import ROLES, TaskFile
-from hazemap.errors import InputError
+from hazemap.aggregator.task_shelf import TOKEN_FILE, TaskShelf
+from hazemap.errors import CodecError, InputError, StoreError
 from hazemap.protocols.dap.basic_types import Role
-from hazemap.service.access_tokens import token_file
-from hazemap.service.http_limits import HttpLimits, limited
+from hazemap.protocols.dap.resource_paths import id_text
+from hazemap.service.access_tokens import kept, token_file
+from hazemap.service.http_limits import HttpLimits
+from hazemap.service.served_address import ServedAddress
 from hazemap.service.store import Store
+
+if TYPE_CHECKING:
+    from starlette.routing import Route
 
 log = logging.getLogger("hazemap.aggregator")
 
 KEY_FILE: Final = "secret.key"
+OPERATOR_FILE: Final = "operator.token"
+"""What opens `/metrics`, made at the first start."""
 HOUSEKEEPING: Final = 600.0
 """Seconds between two looks at keys and expired reports."""
-
-
-@dataclass
-class ConnectionCounts:
-    """What is counted of an aggregator's connections."""
-
-    connections: int = 0
-    received: int = 0
-    rejected: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -67,18 +65,16 @@ class AggregatorProcess:
     behind_proxy: bool = False
     trust_certificate: Path | None = None
     limits: HttpLimits | None = None
+    take_tasks_at: str | None = None
+    """its own address, ending in a slash, where others may give it tasks by the token in its folder"""
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
             raise InputError(f"the role is leader or helper; found {self.role!r:.20}")
-        if (self.certificate is None) != (self.key is None):
-            raise InputError("TLS needs both --certificate and --key")
-        if self.certificate is None and not self.behind_proxy and not _loopback(self.host):
-            raise InputError(
-                f"on {self.host} reports would travel unprotected: give --certificate and --key, or say "
-                "--behind-proxy if a proxy on a trusted network speaks TLS, or serve 127.0.0.1 alone"
-            )
-        bases = {urlsplit(self._endpoint(file)).path.rstrip("/") for file in self.tasks}
+        self.address.check("reports")
+        if self.take_tasks_at is not None and not self.take_tasks_at.endswith("/"):
+            raise InputError(f"the address at which tasks are taken ends in a slash; found {self.take_tasks_at!r:.80}")
+        bases = {urlsplit(url).path.rstrip("/") for url in self._endpoints}
         if len(bases) > 1:
             raise InputError("the tasks name this aggregator by several paths: start one aggregator for each")
         if self.role == "leader":
@@ -86,51 +82,38 @@ class AggregatorProcess:
                 check_endpoint(file.task.helper)
 
     @property
+    def address(self) -> ServedAddress:
+        """Where it listens, and how it is protected."""
+        return ServedAddress(self.host, self.port, self.certificate, self.key, self.behind_proxy)
+
+    @property
     def url(self) -> str:
         """Where it listens."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
+        return self.address.url
 
     @property
     def base(self) -> str:
         """The path under which its resources are."""
-        return urlsplit(self._endpoint(self.tasks[0])).path if self.tasks else ""
+        return urlsplit(self._endpoints[0]).path if self._endpoints else ""
+
+    @property
+    def _endpoints(self) -> list[str]:
+        own = [] if self.take_tasks_at is None else [self.take_tasks_at]
+        return own + [self._endpoint(file) for file in self.tasks]
 
     def _endpoint(self, file: TaskFile) -> str:
         return file.task.leader if self.role == "leader" else file.task.helper
 
     def run(self) -> None:
         """Serve until the process is told to end (SIGTERM, Ctrl-C)."""
-        import uvicorn
-
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         secret = urlsafe_b64decode(token_file(self.folder / KEY_FILE) + "=")
+        operator, metrics = kept(token_file(self.folder / OPERATOR_FILE)), AggregatorMetrics()
         store = Store(self.database or self.folder / "aggregator.sqlite", SCHEMA)
         try:
             running = _Running(self, store, HpkeKeyStore(store, secret[:32]))
-            limits = self.limits or (HttpLimits.here() if _loopback(self.host) else HttpLimits())
-            config = uvicorn.Config(
-                running.application(),
-                host=self.host,
-                port=self.port,
-                loop="hazemap.service.http_limits:HandshakeLoop",
-                http=limited(limits, ConnectionCounts()),
-                ws="none",
-                lifespan="on",
-                access_log=False,
-                log_config=None,
-                timeout_keep_alive=int(limits.idle_seconds),
-                timeout_graceful_shutdown=5,
-                backlog=4096,
-                server_header=False,
-                proxy_headers=False,
-                ssl_certfile=self.certificate,
-                ssl_keyfile=self.key,
-            )
-            for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn ends well at both, and then raises them once more
-                signal.signal(number, lambda *_: None)
-            log.info("the %s of %d tasks serves %s from %s", self.role, len(self.tasks), self.url, self.folder)
-            uvicorn.Server(config).run()
+            log.info("the %s of %d tasks serves %s from %s", self.role, running.tasks, self.url, self.folder)
+            self.address.serve(running.application(metrics, operator), self.limits, metrics)
         finally:
             store.close()
 
@@ -140,31 +123,71 @@ class _Running:
 
     def __init__(self, process: AggregatorProcess, store: Store, keys: HpkeKeyStore) -> None:
         self._process, self._store, self._keys = process, store, keys
-        numbers = register_tasks(store, process.tasks, ROLES[process.role])
         self._services: dict[bytes, LeaderService | HelperService] = {}
+        self._served: dict[bytes, ServedTask] = {}
+        self._numbers: dict[bytes, int] = {}
+        self._files: list[TaskFile] = []
+        self._drive: Callable[[TaskFile], None] | None = None
+        self._shelf: TaskShelf | None = None
         for file in process.tasks:
-            task, number = aggregator_task(file), numbers[file.task.id]
-            kind = LeaderService if task.role is Role.LEADER else HelperService
-            self._services[file.task.id] = kind(store, number, task, os.urandom)
-        self._numbers = numbers
+            self._begin(file)
+        if process.take_tasks_at is not None:
+            self._shelf = TaskShelf(process.folder / "tasks", process.role, process.take_tasks_at)
+            for file in self._shelf.files(int(time())):
+                self._begin_again(file)
         self._rotate()
 
-    def application(self) -> Any:
-        served = {
-            file.task.id: ServedTask(self._services[file.task.id], file.accepted_token or b"")
-            for file in self._process.tasks
-        }
-        return AggregatorRoutes(self._store, self._keys, served).application(self._process.base, self._alive)
+    @property
+    def tasks(self) -> int:
+        """How many are served."""
+        return len(self._services)
+
+    def application(self, metrics: AggregatorMetrics, operator: bytes) -> Any:
+        base, more = self._process.base, list["Route"]()
+        if self._shelf is not None:
+            token = token_file(self._process.folder / TOKEN_FILE)
+            more.append(provisioning_route(base, token, self._shelf, self._begin))
+        routes = AggregatorRoutes(self._store, self._keys, self._served, metrics=metrics, operator=operator)
+        return routes.application(base, self._alive, more)
+
+    def _begin(self, file: TaskFile) -> None:
+        """Serve a task from now on, in a thread that may take its time; nothing where it is served."""
+        if file.task.id in self._services:
+            return
+        if self._process.role == "leader":
+            check_endpoint(file.task.helper)
+        self._numbers |= register_tasks(self._store, (file,), ROLES[self._process.role])
+        task, number = aggregator_task(file), self._numbers[file.task.id]
+        kind = LeaderService if task.role is Role.LEADER else HelperService
+        service = self._services[file.task.id] = kind(self._store, number, task, os.urandom)
+        self._served[file.task.id] = ServedTask(service, file.accepted_token or b"")
+        self._files.append(file)
+        if self._drive is not None:
+            self._drive(file)
+
+    def _begin_again(self, file: TaskFile) -> None:
+        """Serve a task that somebody gave; one that cannot be served keeps no other from being."""
+        try:
+            self._begin(file)
+        except (InputError, CodecError) as error:
+            log.error("the task %s in the folder is not served: %s", id_text(file.task.id), error)
 
     async def _alive(self) -> AsyncIterator[None]:
         work = [asyncio.create_task(self._housekeeping())]
         async with helper_line(self._process.trust_certificate) as http:
-            for file in self._process.tasks:
+            loop = asyncio.get_running_loop()
+
+            def drive(file: TaskFile) -> None:
                 service = self._services[file.task.id]
                 if isinstance(service, LeaderService):
                     driver = LeaderDriver(service, self._keys, http, file.peer_token or "")
-                    work.append(asyncio.create_task(driver.run()))
+                    work.append(loop.create_task(driver.run()))
+
+            for file in self._files:
+                drive(file)
+            self._drive = lambda file: _ignored(loop.call_soon_threadsafe(drive, file))
             yield
+            self._drive = None
             for each in work:
                 each.cancel()
             for each in work:
@@ -174,9 +197,12 @@ class _Running:
     async def _housekeeping(self) -> None:
         while True:
             await asyncio.sleep(HOUSEKEEPING)
-            await asyncio.to_thread(self._rotate)
-            for task_id, service in self._services.items():
-                await self._store.write(*expiry_writes(self._numbers[task_id], service.task, int(time())))
+            try:
+                await asyncio.to_thread(self._rotate)
+                for task_id, service in list(self._services.items()):
+                    await self._store.write(*expiry_writes(self._numbers[task_id], service.task, int(time())))
+            except StoreError as error:
+                log.warning("nothing is forgotten and no key rotated until the store can be written: %s", error)
 
     def _rotate(self) -> None:
         writes = self._keys.rotated(int(time()), os.urandom(64))
@@ -185,10 +211,5 @@ class _Running:
             self._keys.reload()
 
 
-def _loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _ignored(_: object) -> None:
+    """Nobody waits for it."""

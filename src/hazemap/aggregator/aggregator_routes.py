@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import wraps
 from hmac import compare_digest
@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from hazemap.aggregator.aggregator_metrics import AggregatorMetrics
 from hazemap.aggregator.helper_service import HelperService
 from hazemap.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.aggregator.leader_service import LeaderService
@@ -37,6 +38,7 @@ from hazemap.protocols.dap.resource_paths import id_text, read_id
 from hazemap.protocols.dap.upload_messages import UploadErrors, UploadRequest
 from hazemap.protocols.dap.upload_messages_09 import HPKE_CONFIG_LIST, Report09
 from hazemap.service.access_tokens import kept
+from hazemap.service.prometheus_text import CONTENT_TYPE
 from hazemap.service.store import Store
 
 log = logging.getLogger("hazemap.aggregator")
@@ -57,7 +59,7 @@ class ServedTask:
 
 
 class AggregatorRoutes:
-    """The routes of one aggregator. `base` is the path that its endpoint ends in."""
+    """The routes of one aggregator. `operator` is the hash of the token of whoever may read its numbers."""
 
     def __init__(
         self,
@@ -65,14 +67,23 @@ class AggregatorRoutes:
         keys: HpkeKeyStore,
         tasks: Mapping[bytes, ServedTask],
         clock: Callable[[], float] = time.time,
+        metrics: AggregatorMetrics | None = None,
+        operator: bytes = b"",
     ) -> None:
         self._store, self._keys, self._tasks, self._clock = store, keys, tasks, clock
+        self._metrics, self._operator = metrics or AggregatorMetrics(), operator
 
-    def application(self, base: str, alive: Callable[[], AsyncIterator[None]] | None = None) -> Starlette:
-        """The application; `alive` runs as long as it does."""
+    def application(
+        self, base: str, alive: Callable[[], AsyncIterator[None]] | None = None, more: Sequence[Route] = ()
+    ) -> Starlette:
+        """The application, under the path that the aggregator's endpoint ends in; `alive` runs as long as it does.
+
+        `more` are routes with that path already.
+        """
         one = "/tasks/{task}/%s/{resource}"
         many = "/tasks/{task}/%s"
         routes = [
+            ("/metrics", self._numbers, "GET"),
             ("/hpke_config", self._hpke_config, "GET"),
             (many % "reports", self._upload, "POST"),
             (many % "reports", self._upload_09, "PUT"),
@@ -88,13 +99,36 @@ class AggregatorRoutes:
         lifespan = None if alive is None else asynccontextmanager(lambda _: alive())
         prefix = base.rstrip("/")
         return Starlette(
-            routes=[Route(prefix + path, safe(endpoint), methods=[method]) for path, endpoint, method in routes],
+            routes=[
+                *more,
+                *(
+                    Route(prefix + path, self._counted(path, safe(endpoint)), methods=[method])
+                    for path, endpoint, method in routes
+                ),
+            ],
             lifespan=lifespan,
         )
 
     def now(self) -> int:
         """Seconds after the epoch."""
         return int(self._clock())
+
+    def _counted(self, path: str, endpoint: Endpoint) -> Endpoint:
+        name = path.replace("/{resource}", "").rpartition("/")[2]
+
+        async def answered(request: Request) -> Response:
+            response = await endpoint(request)
+            self._metrics.requests[name, response.status_code] += 1
+            return response
+
+        return answered
+
+    async def _numbers(self, request: Request) -> Response:
+        authorize(request, self._operator)
+        services = {task_id: served.service for task_id, served in self._tasks.items()}
+        ages = {task_id: each.ages for task_id, each in services.items() if isinstance(each, LeaderService)}
+        text = await asyncio.to_thread(self._metrics.text, self._store, ages)
+        return Response(text, media_type=CONTENT_TYPE)
 
     async def _hpke_config(self, request: Request) -> Response:
         announced = self._keys.announced(self.now())
@@ -172,14 +206,14 @@ class AggregatorRoutes:
         if not isinstance(served.service, LeaderService):
             raise served.service.task.problem(ProblemType.UNRECOGNIZED_TASK, "this aggregator is the task's helper")
         if private:
-            _authorize(request, served.accepted)
+            authorize(request, served.accepted)
         return served.service
 
     def _helper(self, request: Request) -> HelperService:
         served = self._served(request)
         if not isinstance(served.service, HelperService):
             raise served.service.task.problem(ProblemType.UNRECOGNIZED_TASK, "this aggregator is the task's leader")
-        _authorize(request, served.accepted)
+        authorize(request, served.accepted)
         return served.service
 
     def _served(self, request: Request) -> ServedTask:
@@ -241,10 +275,11 @@ async def _body(request: Request, kind: type[Message]) -> bytes:
     return await request.body()
 
 
-def _authorize(request: Request, accepted: bytes) -> None:
+def authorize(request: Request, accepted: bytes) -> None:
+    """`Unauthorized` unless a request shows the token of which this is the hash."""
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not compare_digest(kept(token.strip()), accepted):
-        raise Unauthorized("this is for the other party of the task: show its token (Authorization: Bearer …)")
+        raise Unauthorized("this is not for everybody: show the token that it needs (Authorization: Bearer …)")
 
 
 def _resource(request: Request) -> bytes:

@@ -10,6 +10,7 @@ from hazemap.aggregator.task_records import batch_times, parameter_digest
 from hazemap.protocols.dap.aggregator_changes import (
     AddAggregateShare,
     AddJob,
+    AddQuestion,
     AddReports,
     AddShards,
     AdvanceJob,
@@ -49,7 +50,7 @@ def _writes(task: int, change: Change) -> list[Write]:
             return _shards(task, change)
         case CloseBatch():
             return _closed(task, change)
-        case AddAggregateShare() | PutCollection():
+        case AddQuestion() | AddAggregateShare() | PutCollection():
             return [_collection(task, change)]
         case _:
             return [_job(task, change)]
@@ -125,10 +126,14 @@ def _closed(task: int, change: CloseBatch) -> list[Write]:
         *(task, parameter, first, last, change.count),
     )
     scrub = "UPDATE shards SET share = NULL WHERE task = ? AND parameter = ? AND bucket >= ? AND bucket <= ?"
-    return [Write(sql, values, rows=1), Write(scrub, (task, parameter, first, last))]
+    closed = Write(sql, values, rows=1)
+    return [closed] if change.keep else [closed, Write(scrub, (task, parameter, first, last))]
 
 
-def _collection(task: int, change: AddAggregateShare | PutCollection) -> Write:
+def _collection(task: int, change: AddQuestion | AddAggregateShare | PutCollection) -> Write:
+    if isinstance(change, AddQuestion):
+        asked = (task, change.batch.first, change.batch.last, change.place, change.question)
+        return Write("INSERT INTO questions VALUES (?, ?, ?, ?, ?)", asked)
     if isinstance(change, AddAggregateShare):
         share = (task, change.share_id, change.digest, change.answer)
         return Write("INSERT INTO aggregate_shares VALUES (?, ?, ?, ?)", share)

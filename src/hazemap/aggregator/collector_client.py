@@ -46,7 +46,7 @@ class CollectorClient:
         """The sums of a batch, once both aggregators have released them; the same request gives the same result.
 
         `NotOpened` if the batch is not ready within `wait` seconds or has too few reports, `Refused` if it may not be
-        collected, `Unreachable` if the leader does not answer.
+        collected, `Unreachable` if the leader does not answer at first, or at last.
         """
         request = self.collector.request(interval, agg_param)
         until, pause = self._clock() + wait, 0.2
@@ -58,15 +58,20 @@ class CollectorClient:
             job_id = read_id(place.rpartition("/")[2], JOB_ID)
         except CodecError as error:
             raise Unreachable("the leader does not say where the collection job is") from error
-        while not reply.content:
+        silent: Unreachable | None = None
+        while silent or not reply.content:
             if self._clock() + pause > until:
-                raise NotOpened(
+                raise silent or NotOpened(
                     f"the batch is not ready after {wait:,.0f} s: it has fewer reports than "
                     f"{self.collector.task.min_batch_size} so far, or is still worked on; ask again later"
                 )
             self._sleep(pause)
             pause = min(2 * pause, LONGEST)
-            reply = self._asked("GET", collection_jobs(self.collector.task.id, job_id), headers=self._headers)
+            try:
+                reply = self._asked("GET", collection_jobs(self.collector.task.id, job_id), headers=self._headers)
+                silent = None
+            except Unreachable as error:  # a leader that is started again goes on where it was
+                silent = error
         try:
             return self.collector.result(request, CollectionJobResp.from_bytes(reply.content))
         except CodecError as error:

@@ -56,7 +56,7 @@ class LeaderDriver:
     ) -> None:
         self._service, self._keys, self._http, self._clock = service, keys, http, clock
         self._headers = {"Authorization": f"Bearer {token}"}
-        self._failures = 0
+        self._silent_since: float | None = None
         base = service.task.task.helper
         self._base = base if base.endswith("/") else f"{base}/"
 
@@ -99,7 +99,7 @@ class LeaderDriver:
         if reply.is_error:
             await self._refused(request, reply)
             return
-        self._failures = 0
+        self._silent_since = None
         if not reply.content:  # it is still at work: the same request, sent again, finds what it has made
             await self._later(request, "the helper is still at work", 1)
             return
@@ -124,9 +124,10 @@ class LeaderDriver:
         await asyncio.to_thread(self._service.refused, request, problem, self._keys.ring(int(self._clock())))
 
     async def _later(self, request: HelperRequest, why: str, wait: float | None = None) -> None:
-        if wait is None:
-            self._failures += 1
-            wait = min(LONGEST, 2 ** min(self._failures, 10)) * (0.5 + random.random() / 2)  # noqa: S311 - a pause
+        if wait is None:  # as long again as the helper is silent already, however many requests have met that
+            now = self._clock()
+            self._silent_since = now if self._silent_since is None else min(self._silent_since, now)
+            wait = min(LONGEST, 2 + now - self._silent_since) * (0.5 + random.random() / 2)  # noqa: S311 - a pause
             log.warning("%s; again in %.0f s", why, wait)
         await asyncio.to_thread(self._service.failed, request, int(self._clock() + wait))
 

@@ -25,6 +25,7 @@ from hazemap.protocols.dap.leader_collections import LeaderCollections
 from hazemap.protocols.dap.leader_jobs import AbandonedJob, LeaderJobs
 from hazemap.protocols.dap.leader_uploads import uploaded, uploaded_09
 from hazemap.protocols.dap.problem_types import ProblemDocument
+from hazemap.service.duration_histogram import Histogram
 from hazemap.service.store import Contradiction, Store, Write
 
 LEASE: Final = 600
@@ -36,6 +37,8 @@ OPEN: Final = 4
 STATES: Final = 8
 """Jobs whose states are kept in memory; others are taken up again from what is written."""
 RANDOM: Final = 32
+AGES: Final = (-86_400.0, -3_600.0, -300.0, 0.0, 300.0, 3_600.0, 86_400.0, 604_800.0)
+"""Ends of buckets, in seconds, of how old reports say that they are; below 0 their clocks are ahead."""
 
 
 class RequestKind(StrEnum):
@@ -64,20 +67,21 @@ class LeaderService:
         self.task = task
         self._store, self._number, self._draw = store, number, draw
         self._records = TaskRecords(store.read, number)
-        self._lock = Lock()
+        self._lock, self._counting = Lock(), Lock()
         self._states: OrderedDict[bytes, object] = OrderedDict()
+        self.ages = Histogram(AGES)
         # a database belongs to one server at a time: leases that are there were a process's that has ended
         freed = " SET lease = NULL, lease_until = 0 WHERE task = ? AND lease IS NOT NULL"
         store.write_now(*(Write(f"UPDATE {table}{freed}", (number,)) for table in ("jobs", "collections")))
 
     def upload(self, body: bytes, keys: DecryptionKeyRing, now: int) -> tuple[bytes, list[Write]]:
         """The answer to an `UploadRequest`, and what must be written before it is given."""
-        outcome = uploaded(self.task, keys, self._records, body, now)
+        outcome = self._looked_at(uploaded(self.task, keys, self._records, body, now), now)
         return outcome.message, self._writes(outcome)
 
     def upload_09(self, body: bytes, keys: DecryptionKeyRing, now: int) -> list[Write]:
         """What must be written before an upload of DAP-09 is answered."""
-        return self._writes(uploaded_09(self.task, keys, self._records, body, now))
+        return self._writes(self._looked_at(uploaded_09(self.task, keys, self._records, body, now), now))
 
     def drop_collection(self, job_id: bytes) -> None:
         """Forget a collection job; its batch stays closed if it was."""
@@ -100,7 +104,8 @@ class LeaderService:
                 self._make_jobs(b"", None, keys, now)
             else:
                 for job in asked:
-                    self._make_jobs(CollectionJobReq.from_bytes(job.request).agg_param, job.batch, keys, now)
+                    asked_with = CollectionJobReq.from_bytes(job.request).agg_param
+                    self._make_jobs(self.task.verified_with(asked_with), job.batch, keys, now)
             for job in asked:
                 closed = self._collections.closed(job.job_id, now, self._draw(RANDOM))
                 if closed is not None:
@@ -193,6 +198,12 @@ class LeaderService:
                     continue
                 found.append(HelperRequest(kind, bytes(job), bytes(body), bytes(other), lease))
         return found
+
+    def _looked_at(self, outcome: Outcome, now: int) -> Outcome:
+        with self._counting:
+            for time in outcome.times:
+                self.ages.observe(now - time * self.task.task.time_precision)
+        return outcome
 
     def _writes(self, outcome: Outcome) -> list[Write]:
         reasons = dict(Counter(error.name.lower() for error in outcome.rejected))

@@ -5,11 +5,12 @@ from hazemap.service.store import Write
 
 
 def expiry_writes(number: int, task: AggregatorTask, now: int) -> list[Write]:
-    """Forget the expired reports of a task, and the claims to them; what was collected is remembered for ever."""
+    """Forget the expired reports of a task, claims to them, shares of their sums; what was collected is kept."""
     if task.report_expiry is None:
         return []
     before = task.earliest(now)
     return [
         Write("DELETE FROM reports WHERE task = ? AND time < ?", (number, before)),
         Write("DELETE FROM claims WHERE task = ? AND time < ?", (number, before)),
+        Write("UPDATE shards SET share = NULL WHERE task = ? AND last_time < ?", (number, before)),
     ]

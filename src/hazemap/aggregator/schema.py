@@ -2,7 +2,16 @@
 
 from hazemap.service.store import Schema
 
-VERSION = 1
+VERSION = 2
+
+_QUESTIONS = """CREATE TABLE questions (
+task BIGINT NOT NULL,
+first BLOB NOT NULL,
+last BLOB NOT NULL,
+place BIGINT NOT NULL,
+question BLOB NOT NULL,
+PRIMARY KEY (task, first, place)
+)"""
 
 TABLES = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -75,6 +84,7 @@ TABLES = (
         PRIMARY KEY (task, first, parameter),
         UNIQUE (task, seq)
     )""",
+    _QUESTIONS,
     """CREATE TABLE aggregate_shares (
         task BIGINT NOT NULL,
         share BLOB NOT NULL,
@@ -116,11 +126,17 @@ TABLES = (
 * `jobs`: aggregation jobs. `request` is there while a job is under way; `lease` is who works on it, until when.
 * `claims`: which job verifies a report at a level, of which there is one where a report is aggregated once. Its key is
   the protection against replays. `counted` is 1 once the report is in a sum.
-* `shards`: what a job adds to a bucket. `share` is gone once the bucket is collected, so that what is left is a count.
+* `shards`: what a job adds to a bucket. `share` is gone once the bucket is collected, so that what is left is a count;
+  in a task of questions it stays until its reports expire.
 * `collected`: batches that were collected, with which parameter, in their order.
+* `questions`: what was answered about a batch from one report of each person, in its order: the account of what is
+  paid. The shares of its levels are kept without noise, each random alone; answers are kept sealed, and noise never.
 * `aggregate_shares` (helper): answers, sealed for the collector with the noise in them. Noise itself is never stored.
 * `collections` (leader): collection jobs; `state` is asked, closed, done or failed.
 * `rejections`: how many reports of a task were not taken, by the reason.
 """
 
-SCHEMA = Schema("aggregator version", VERSION, TABLES)
+MIGRATIONS = {1: (_QUESTIONS,)}
+"""How each older version becomes the next."""
+
+SCHEMA = Schema("aggregator version", VERSION, TABLES, MIGRATIONS)

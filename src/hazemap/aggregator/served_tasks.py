@@ -9,7 +9,6 @@ from hazemap.errors import InputError
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.dap.aggregator_task import AggregatorTask, DrawNoise
 from hazemap.protocols.dap.basic_types import Role
-from hazemap.protocols.dap.task import Task
 from hazemap.protocols.dap.task_vdaf import vdaf_of
 from hazemap.service.store import Store, Write
 
@@ -22,7 +21,8 @@ def aggregator_task(file: TaskFile, stream: Callable[[], Stream] = Stream.from_o
     if role is None or file.verify_key is None or file.collector is None:
         raise InputError(f"this is the file of a {file.party}: an aggregator takes a leader's or a helper's")
     task = file.task
-    noise = None if task.privacy is None else _drawn(task, stream)
+    noisy = task.privacy is not None or task.walk is not None
+    noise: DrawNoise | None = (lambda law, size: law.draw(stream(), size)) if noisy else None
     return AggregatorTask(task, role, vdaf_of(task), file.verify_key, file.collector, noise, file.report_expiry)
 
 
@@ -45,9 +45,3 @@ def register_tasks(store: Store, files: Iterable[TaskFile], role: Role) -> dict[
             store.write_now(Write("INSERT INTO tasks VALUES (?, ?, ?)", (after, task.id, terms)))
             numbers[task.id] = (after, terms)
     return {task: number for task, (number, _) in numbers.items()}
-
-
-def _drawn(task: Task, stream: Callable[[], Stream]) -> DrawNoise:
-    privacy = task.privacy
-    assert privacy is not None  # noqa: S101 - asked for a task with noise
-    return lambda size: privacy.noise.draw(stream(), size)

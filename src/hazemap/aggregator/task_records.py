@@ -73,7 +73,7 @@ class TaskRecords:
         return [(Batch(bytes(first), bytes(last)), bytes(agg_param)) for first, last, agg_param in rows]
 
     def shards(self, agg_param: bytes, batch: Batch) -> list[BucketShard]:
-        """What is in a batch that is not collected."""
+        """What is in a batch that is not collected, or whose shards are kept."""
         rows = self._read(
             "SELECT bucket, share, count, checksum, first_time, last_time FROM shards "
             "WHERE task = ? AND parameter = ? AND bucket >= ? AND bucket <= ? AND share IS NOT NULL",
@@ -86,6 +86,30 @@ class TaskRecords:
             BucketShard(bytes(bucket), bytes(share), count, bytes(checksum), first, last)
             for bucket, share, count, checksum, first, last in rows
         ]
+
+    def questions(self, batch: Batch) -> list[bytes]:
+        """The questions that were answered about this batch, in their order."""
+        rows = self._read(
+            "SELECT question FROM questions WHERE task = ? AND first = ? AND last = ? ORDER BY place",
+            self._task,
+            batch.first,
+            batch.last,
+        )
+        return [bytes(question) for (question,) in rows]
+
+    def strays(self, batch: Batch, agg_param: bytes, before: bytes) -> int:
+        """How many reports of a batch of times are in the sum with one parameter, and not in that with another."""
+        counted = (
+            "SELECT report FROM claims JOIN jobs ON jobs.task = claims.task AND jobs.job = claims.job "
+            "WHERE claims.task = ? AND counted = 1 AND parameter = ? AND time >= ? AND time <= ?"
+        )
+        times = batch_times(batch)
+        [(number,)] = self._read(
+            f"SELECT count(*) FROM ({counted}) AS here WHERE report NOT IN ({counted})",  # noqa: S608 - ours
+            *(self._task, parameter_digest(agg_param), *times),
+            *(self._task, parameter_digest(before), *times),
+        )
+        return int(number)
 
     def aggregate_share(self, share_id: bytes) -> tuple[bytes, bytes] | None:
         """The digest of the request for an aggregate share, and the answer."""

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable
 
-from hazemap.protocols.dap.aggregator_changes import AddShards, Change, CloseBatch
+from hazemap.protocols.dap.aggregator_changes import AddQuestion, AddShards, Change, CloseBatch
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.resource_paths import id_text
 
@@ -17,6 +17,10 @@ def log_work(task: AggregatorTask, changes: Iterable[Change], rejected: int) -> 
     if counted or rejected:
         log.info("task %s: %d reports counted, %d rejected", name, counted, rejected)
     for change in changes:
-        if isinstance(change, CloseBatch):
+        if isinstance(change, AddQuestion):
+            log.info("task %s: question %d about a batch is answered, with noise", name, change.place + 1)
+        elif isinstance(change, CloseBatch) and change.keep:
+            log.info("task %s: a level of %d reports is verified", name, change.count)
+        elif isinstance(change, CloseBatch):
             noise = "without noise" if task.draw_noise is None else "with noise"
             log.info("task %s: a batch of %d reports is collected, %s", name, change.count, noise)

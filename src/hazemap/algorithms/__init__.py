@@ -1,6 +1,8 @@
 """Algorithms, one file each: pure functions of the answers they receive."""
 
+from hazemap.algorithms.adaptive_slots import AdaptiveSlots
 from hazemap.algorithms.adaptive_tree import Adaptive
+from hazemap.algorithms.built_in_methods import BUILT_IN
 from hazemap.algorithms.cell_statistics import CellStatistics, PublicLocationStatistics
 from hazemap.algorithms.count_min_tree import CountMin
 from hazemap.algorithms.dense_emd_pyramid import DensePyramid
@@ -8,11 +10,11 @@ from hazemap.algorithms.frequent_sequences import FrequentSequences, ListedSeque
 from hazemap.algorithms.heavy_hitters import HeavyHitters
 from hazemap.algorithms.htf_plus import HTFPlus
 from hazemap.algorithms.item_counts import CountInterval, ItemCounts
-from hazemap.algorithms.named_methods import BUILT_IN, NamedMethod
+from hazemap.algorithms.named_methods import NamedMethod
 from hazemap.algorithms.partition_selection import PartitionSelection
 from hazemap.algorithms.private_bounding_box import LocateBox, PrivateBoundingBox
 from hazemap.algorithms.private_value_bounds import PrivateValueBounds
-from hazemap.algorithms.proportion import Proportion
+from hazemap.algorithms.proportion import Narrow, Proportion, Significant
 from hazemap.algorithms.published.adaptive_hierarchical_histogram import AdaptiveHierarchicalHistogram
 from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
 from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, Hierarchical
@@ -30,9 +32,12 @@ from hazemap.algorithms.two_stage_statistics import PrivateBoxStatistics, TwoSta
 
 METHODS: tuple[type, ...] = (
     *dict.fromkeys(type_ for method in BUILT_IN.values() for type_ in method.types),
-    *(BestLevel, LocateBox, PrivateBoundingBox),
+    *(BestLevel, LocateBox, PrivateBoundingBox, Proportion, AdaptiveSlots),
 )
 """Every method of a map that a release may name."""
+
+GOALS: tuple[type, ...] = (Significant, Narrow)
+"""What the cells of a map with marks are cut for."""
 
 OF_VALUES: tuple[type, ...] = (
     CellStatistics,
@@ -47,15 +52,21 @@ OF_VALUES: tuple[type, ...] = (
 OF_RECIPES: tuple[type, ...] = (FrequentSequences, ListedSequences, HeavyHitters, Refine)
 """Every method that asks recipes of devices."""
 
+READABLE: tuple[type, ...] = (*METHODS, *GOALS, *OF_VALUES)
+"""Every type of a method that a file of a release may hold."""
+
 __all__ = [
+    "GOALS",
     "HB",
     "HTF",
     "METHODS",
     "OF_RECIPES",
     "OF_VALUES",
+    "READABLE",
     "Adaptive",
     "AdaptiveGrid",
     "AdaptiveHierarchicalHistogram",
+    "AdaptiveSlots",
     "BestLevel",
     "CellStatistics",
     "CountInterval",

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, sqrt
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -68,6 +69,10 @@ class Adaptive:
     most_numbers: int | None = None
     contrast: Fraction | None = Fraction(3, 2)
     descent: int | None = None
+
+    FROM_MAP: ClassVar[dict[str, Any]] = {"deciding": (), "fullness": ()}
+    FROM_LIST: ClassVar[dict[str, Any]] = {"deciding": (Fraction(20, 100),), "fullness": (6,)}
+    """What is set otherwise with a prior: an earlier map has decided on its cells already; any others are cut once."""
 
     @classmethod
     def for_devices(

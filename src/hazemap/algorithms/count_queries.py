@@ -14,6 +14,7 @@ from hazemap.encoders import Concatenation, Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
 from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
+from hazemap.spatial.plane import plane_of
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import Bounding
 
@@ -45,6 +46,8 @@ def number_of_people(
 
 def square_of(tree: Tree, what: str) -> Quadtree:
     """The square that is cut; `InputError` where a method is to cut rectangles of its own into other cells."""
+    if plane_of(tree):
+        raise InputError(f"{what} cuts rectangles of the ground: on a plane choose auto, flat or another")
     if not isinstance(tree, Quadtree):
         raise InputError(f"{what} cuts a square into rectangles of its own: choose quadtree cells")
     return tree

@@ -1,31 +1,14 @@
-"""Methods that users select by name. One entry in `BUILT_IN` publishes an algorithm; plug-ins bring their own."""
+"""What a method that users select by name says of itself; hazemap's own are in `built_in_methods`."""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
-from hazemap.algorithms.adaptive_tree import Adaptive
-from hazemap.algorithms.count_min_tree import CountMin
-from hazemap.algorithms.dense_emd_pyramid import DensePyramid
-from hazemap.algorithms.htf_plus import HTFPlus
+from hazemap.algorithms.method_settings import Setting, split
 from hazemap.algorithms.private_bounding_box import MethodOfBox
-from hazemap.algorithms.published.adaptive_hierarchical_histogram import AdaptiveHierarchicalHistogram
-from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
-from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, Hierarchical
-from hazemap.algorithms.published.htf import HTF
-from hazemap.algorithms.published.kd_tree import KDTree
-from hazemap.algorithms.published.laplace_histograms import LaplaceClip, TopCells
-from hazemap.algorithms.published.privlet import Privlet
-from hazemap.algorithms.published.privtree import PrivTree
-from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
-from hazemap.algorithms.single_level import FittedLevel, Flat
-from hazemap.algorithms.sparse_emd_pyramid import Pyramid
-from hazemap.algorithms.trees_within_districts import TreesWithinDistricts
-from hazemap.cellmap import Reading
 from hazemap.errors import InputError
 
 
@@ -62,11 +45,13 @@ PEOPLE = Parameter("PEOPLE", "dynamic_below", "[1-9][0-9]{0,10}")
 class NamedMethod:
     """A method by its name: all that the command line, specifications, campaigns and files need to know of it.
 
-    `build` makes the algorithm from `tree`, `bounding=` and, if it is `levelled`, `level=`; a `parameter` is passed
-    on under the name of its field. `cells` are the kinds of cells that it cuts. `types` are the classes beside
-    hazemap's own that its files hold: the algorithm's, which is `build` unless you say otherwise, and those of trees
-    and encoders that come with it.
+    `build` makes the algorithm from `tree`, `bounding=` and, if it is `levelled`, `level=`, if it is `priced`,
+    `epsilon=`; a `parameter` and `settings` are passed on under the names of their fields. `cells` are the kinds of
+    cells that it cuts. `types` are the classes beside hazemap's own that its files hold: the algorithm's, which is
+    `build` unless you say otherwise, and those of trees and encoders that come with it. `what` it does and the `paper`
+    that describes it are for `hazemap methods`.
 
+    >>> from hazemap.algorithms.single_level import Flat
     >>> NamedMethod("flat", Flat, levelled=True, parameter=LEVEL).spellings
     ('flat', 'flat:LEVEL')
     """
@@ -77,6 +62,10 @@ class NamedMethod:
     parameter: Parameter | None = None
     cells: tuple[CellKind, ...] = USUAL
     types: tuple[type, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    what: str = ""
+    paper: str = ""
+    priced: bool = False
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9+-]*", self.name):
@@ -88,6 +77,9 @@ class NamedMethod:
                 f"the parameter of the method {self.name} must be a Parameter, such as LEVEL or "
                 f'Parameter("CELLS", "fullest", "[1-9][0-9]*"); found {self.parameter!r:.80}'
             )
+        names = [each.name for each in self.settings if isinstance(each, Setting)]
+        if len(set(names)) < len(self.settings):
+            raise InputError(f"the settings of the method {self.name} must be Settings, each with a name of its own")
         if not self.types and isinstance(self.build, type):
             object.__setattr__(self, "types", (self.build,))
         if not self.types or not all(is_dataclass(each) for each in self.types):
@@ -100,44 +92,34 @@ class NamedMethod:
 
     def argument(self, text: str) -> str | None:
         """What a text gives for the parameter, '' for the bare name; None if the text does not spell this method."""
-        name, colon, argument = text.partition(":")
-        if name != self.name or (colon and not (self.parameter and re.fullmatch(self.parameter.pattern, argument))):
+        name, colon, rest = text.partition(":")
+        argument, given = split(rest)
+        fits = self.parameter and re.fullmatch(self.parameter.pattern, argument)
+        if name != self.name or (colon and not fits and (argument or not given)):
             return None
         return argument
 
+    def options(self, text: str) -> dict[str, Any]:
+        """The fields that a text sets, and to what; `InputError` for a parameter that is unknown, or out of bounds.
 
-_levelled = partial(NamedMethod, levelled=True, parameter=LEVEL)
-
-BUILT_IN: dict[str, NamedMethod] = {
-    method.name: method
-    for method in (
-        NamedMethod("auto", Adaptive, cells=EVERYWHERE),
-        NamedMethod("adaptive", Adaptive, cells=EVERYWHERE),
-        NamedMethod("adaptive-grid", AdaptiveGrid, cells=SQUARES),
-        NamedMethod("uniform-grid", UniformGrid, cells=SQUARES),
-        NamedMethod("fitted-level", FittedLevel),
-        NamedMethod("kd-tree", KDTree, cells=SQUARES),
-        NamedMethod("kd-tree-uniform", KDTree.uniform, cells=SQUARES, types=(KDTree,)),
-        NamedMethod("kd-hybrid", KDTree.hybrid, cells=SQUARES, types=(KDTree,)),
-        NamedMethod("privtree", PrivTree),
-        NamedMethod("htf", partial(HTF, reading=Reading.UNBIASED), cells=SQUARES, types=(HTF,)),
-        NamedMethod("htf+", HTFPlus, cells=SQUARES),
-        NamedMethod("prefix", AdaptiveHierarchicalHistogram),
-        NamedMethod("total", partial(Flat, level=0), types=(Flat,)),
-        NamedMethod("sketch", CountMin),
-        NamedMethod("pyramid", Pyramid, parameter=CELLS),
-        NamedMethod("pyramid-published", PublishedPyramid, parameter=CELLS),
-        NamedMethod("dense-pyramid", DensePyramid),
-        _levelled("flat", Flat, cells=EVERYWHERE),
-        _levelled("hierarchical", Hierarchical, cells=EVERYWHERE),
-        _levelled("geometric", Geometric, cells=EVERYWHERE),
-        _levelled("hb", HB.published, types=(HB,)),
-        _levelled("hb-least", HB.least, types=(HB,)),
-        _levelled("privlet", Privlet),
-        _levelled("singular", Flat),
-        _levelled("laplace-clip", LaplaceClip),
-        NamedMethod("top", TopCells, levelled=True, parameter=PERCENT),
-        NamedMethod("national", TreesWithinDistricts, parameter=PEOPLE, cells=(CellKind.DISTRICT_SQUARES,)),
-    )
-}
-"""hazemap's own methods."""
+        >>> from hazemap.algorithms.single_level import Flat
+        >>> NamedMethod("flat", Flat, settings=(Setting("deep", "level", "the level", 0, 24),)).options("flat:deep=3")
+        {'level': 3}
+        """
+        argument, given = split(text.partition(":")[2])
+        found: dict[str, Any] = {}
+        if argument and self.parameter not in (None, LEVEL):
+            found[self.parameter.field] = self.parameter.value(argument)
+        known = {each.name: each for each in self.settings}
+        for name, value in given:
+            if name not in known:
+                has = f"it has {', '.join(known)}" if known else "it has none"
+                raise InputError(f"the method {self.name} has no parameter {name!r:.40}: {has}")
+            setting = known[name]
+            if setting.field in found:
+                raise InputError(f"the method {self.name} is told {name} twice: once is enough")
+            try:
+                found[setting.field] = setting.value(value)
+            except InputError as error:
+                raise InputError(f"of the method {self.name}, {error}") from error
+        return found

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from hazemap.algorithms.named_methods import BUILT_IN, NamedMethod
+from hazemap.algorithms.built_in_methods import ALIASES, BUILT_IN
+from hazemap.algorithms.named_methods import NamedMethod
 from hazemap.algorithms.private_bounding_box import PrivateBoundingBox
 from hazemap.codec.allowed_types import OWN, package_of, written_name
 from hazemap.errors import PlugInError
@@ -38,7 +39,8 @@ def plug_in_names() -> tuple[str, ...]:
 
 def method_named(name: str) -> NamedMethod | None:
     """A method by its name, hazemap's own or a plug-in's; None if there is none. A name that means two is refused."""
-    found = [entry for entry in _entries() if entry.name == name]
+    name = ALIASES.get(name, name)
+    found = [entry for entry in _entries() if ALIASES.get(entry.name, entry.name) == name]
     packages = " and ".join(sorted(_package(entry) for entry in found))
     if found and name in BUILT_IN:
         raise PlugInError(

@@ -1,81 +1,31 @@
-"""The proportion of people in each cell who have an attribute, where there are enough people to tell."""
+"""The share of people in each cell who carry a mark, where there are enough people to tell."""
 
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.adaptive_tree import coarsest
 from hazemap.algorithms.count_queries import LEAST_NOISE, positions
-from hazemap.arrays import Floats
 from hazemap.cells import Cells, Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
-from hazemap.estimate.confidence_margins import checked_confidence
-from hazemap.noisy_queries import Answer, Prices, Query, Rounds
+from hazemap.estimate.marked_counts import MarkedCounts
+from hazemap.estimate.share_intervals import Shares
+from hazemap.noisy_queries import Prices, Query, Rounds
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
-from hazemap.values.boolean_attribute import AttributeCells
-
-
-@dataclass(frozen=True, eq=False)
-class Proportions:
-    """How many of those in each cell carry the mark: float64[cells.size] throughout.
-
-    `marked` and `people` are unbiased; each of the two counts behind them (with the mark, without) has noise of
-    standard deviation `stddev`, independent of the other's.
-
-    >>> from hazemap.spatial.quadtree import Quadtree
-    >>> one = Leaves(Quadtree.world(depth=0), np.array([1], dtype=np.uint64))
-    >>> found = Proportions(one, np.array([200.0]), np.array([1000.0]), 10.0)
-    >>> found.values, [end.round(3) for end in found.interval(0.95)]
-    (array([0.2]), [array([0.184]), array([0.216])])
-    """
-
-    cells: Leaves
-    marked: Floats
-    people: Floats
-    stddev: float
-
-    @property
-    def values(self) -> Floats:
-        """marked/people within 0 … 1; NaN where there seem to be no people at all."""
-        some = self.people > 0
-        return np.where(some, np.clip(self.marked / np.where(some, self.people, 1), 0, 1), np.nan)
-
-    def interval(self, confidence: float = 0.95, sampled: bool = False) -> tuple[Floats, Floats]:
-        """Low and high ends. With `sampled`, the people asked stand for more people like them.
-
-        Fieller (1954): p is in the interval iff (marked − p·people)² ≤ z² · Var(marked − p·people), a quadratic in p.
-        The noise of marked − p·people has the variance σ²((1 − p)² + p²); a sample adds people·p(1 − p) (with σ = 0
-        this is Wilson's interval). Where noise could explain that nobody is there, it is 0 … 1.
-        """
-        return bounds(self.marked, self.people, self.stddev, confidence, sampled)
-
-
-def bounds(marked: Floats, people: Floats, stddev: float, confidence: float, sampled: bool) -> tuple[Floats, Floats]:
-    """Fieller's interval for each cell, within 0 … 1: O(cells)."""
-    checked_confidence(confidence)
-    z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
-    noise, sample = stddev**2, np.maximum(people, 0.0) * sampled
-    a = people**2 - z2 * (2 * noise - sample)
-    b = -2 * marked * people - z2 * (sample - 2 * noise)
-    c = marked**2 - z2 * noise
-    root = b**2 - 4 * a * c
-    some = (people > 0) & (a > 0) & (root >= 0)
-    middle, half = -b / np.where(some, 2 * a, 1), np.sqrt(np.where(some, root, 0)) / np.where(some, 2 * a, 1)
-    low = np.where(some, np.clip(middle - half, 0, 1), 0.0)
-    high = np.where(some, np.clip(middle + half, 0, 1), 1.0)
-    return low, high
+from hazemap.values.boolean_attribute import YES_OR_NO, AttributeCells
+from hazemap.values.marks import Marks
 
 
 class Goal(Protocol):
     """What every cell should still offer once it has been cut."""
 
-    def met(self, marked: Floats, people: Floats, stddev: float) -> NDArray[np.bool_]:
+    def met(self, found: Shares) -> NDArray[np.bool_]:
         """Whether cells with these numbers, known with this noise, are good enough."""
 
 
@@ -83,45 +33,59 @@ class Goal(Protocol):
 class Significant:
     """Both sides of a cell stand out of the noise: at least `times` standard deviations (density-driven).
 
-    >>> Significant().met(np.array([40.0]), np.array([60.0]), 10.0)
+    >>> Significant().met(Shares(np.array([40.0]), np.array([20.0]), (10.0, 10.0)))
     array([False])
     """
 
     times: Fraction = Fraction(4)
 
-    def met(self, marked: Floats, people: Floats, stddev: float) -> NDArray[np.bool_]:
-        """Whether the smaller side is large enough."""
-        enough: NDArray[np.bool_] = np.minimum(marked, people - marked) >= float(self.times) * stddev
+    def __post_init__(self) -> None:
+        if not 0 <= self.times <= LOUDEST:
+            raise InputError(f"a side must stand out by 0 to {LOUDEST} standard deviations, not {float(self.times):g}")
+
+    def met(self, found: Shares) -> NDArray[np.bool_]:
+        """Whether each side is large enough."""
+        loud, quiet = (float(self.times) * noise for noise in found.noise)
+        enough: NDArray[np.bool_] = (found.marked >= loud) & (found.without >= quiet)
         return enough
 
 
 @dataclass(frozen=True)
 class Narrow:
-    """The interval of the proportion is at most so wide (interval-driven); see `Proportions.interval`.
+    """The interval of the share is at most so wide (interval-driven); see `Shares.interval`.
 
-    >>> Narrow(Fraction(1, 10)).met(np.array([40.0, 4000.0]), np.array([100.0, 10000.0]), 10.0)
+    >>> Narrow(Fraction(1, 10)).met(Shares(np.array([40.0, 4000.0]), np.array([60.0, 6000.0]), (10.0, 10.0)))
     array([False,  True])
     """
 
     width: Fraction = Fraction(1, 5)
     confidence: Fraction = Fraction(19, 20)
 
-    def met(self, marked: Floats, people: Floats, stddev: float) -> NDArray[np.bool_]:
+    def __post_init__(self) -> None:
+        if not 0 < self.width <= 1 or not 0 < self.confidence < 1:
+            raise InputError("an interval of a share is wider than 0 and at most 1, its confidence between 0 and 1")
+
+    def met(self, found: Shares) -> NDArray[np.bool_]:
         """Whether the interval is narrow enough, noise and sampling taken together."""
-        low, high = bounds(marked, people, stddev, float(self.confidence), sampled=True)
-        narrow: NDArray[np.bool_] = (people > 0) & (high - low <= float(self.width))
+        low, high = found.interval(float(self.confidence), sampled=True)
+        narrow: NDArray[np.bool_] = (found.people > 0) & (high - low <= float(self.width))
         return narrow
+
+
+LOUDEST = 1000
+"""Standard deviations that a side may have to stand out by."""
 
 
 @dataclass(frozen=True)
 class Proportion:
-    """First decide on the cells with a small part of the budget, then count both sides of each with the rest.
+    """First decide on the cells with a small part of the budget, then count all sides of each with the rest.
 
     The auxiliary bit of Bagdasaryan et al. (2022, appendix B): two counts a cell, marked and not, of a
-    `BinaryAttribute` tree. A cell is cut as often as its parts, if they were all alike, would still meet the `goal`:
-    known by the noise that the next round will have. (The paper can be read as "cut where the interval is wider than
-    asked"; cutting makes it wider still, so here a cell is cut while its parts stay narrower.) What is returned comes
-    from the last query alone, whose noise is fresh: unbiased, whatever noise has chosen the cells.
+    `BinaryAttribute` tree; of several `marks` as many as rows have sides (`values.marks.Marks`). A cell is cut as often
+    as its parts, if they were all alike, would still meet the `goal` for every mark: known by the noise that the next
+    round will have. (The paper can be read as "cut where the interval is wider than asked"; cutting makes it wider
+    still, so here a cell is cut while its parts stay narrower.) What is returned comes from the last query alone, whose
+    noise is fresh: unbiased, whatever noise has chosen the cells.
 
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> Proportion(Quadtree.world(depth=10)).goal
@@ -133,42 +97,56 @@ class Proportion:
     goal: Goal = Significant()
     first_cells: int = 16
     deciding: tuple[Fraction, ...] = (Fraction(5, 100), Fraction(15, 100))
+    marks: tuple[str, ...] = ("mark",)
 
     def __post_init__(self) -> None:
         if not self.deciding or min(self.deciding) <= 0 or sum(self.deciding) >= 1:
             raise InputError("the shares that decide on proportions must be positive and add up to less than 1")
         if self.bounding.outside.asked:
             raise InputError("proportions count rows inside cells: drop the rows that lie outside the map")
+        _ = self.known
 
-    def rounds(self, prices: Prices) -> Rounds[Proportions]:
+    @property
+    def known(self) -> Marks:
+        """The marks, understood."""
+        return Marks.of(*self.marks)
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What it learns at a price."""
+        return counted(Learned.FINENESS)
+
+    def rounds(self, prices: Prices) -> Rounds[MarkedCounts]:
         """One query for each deciding share, then one for the cells."""
         cells = coarsest(self.tree, self.first_cells)
         shares = (*self.deciding, 1 - sum(self.deciding, Fraction(0)))
         for share, following in pairwise(shares):
-            query = Query(Counts(AttributeCells(cells), self.bounding), share)
-            marked, people = self._numbers((yield query))
+            query = self._about(cells, share)
+            found = MarkedCounts.of(query, (yield query), self.known)
             noise = max(prices.stddev(query.encoder, following) / self.bounding.unit, LEAST_NOISE)
-            cells = self._cut(cells, marked, people, noise)
-        query = Query(Counts(AttributeCells(cells), self.bounding), shares[-1])
-        answer = yield query
-        return Proportions(cells, *self._numbers(answer), float(answer.stddev.max()) / self.bounding.unit)
+            cells = self._cut(found, noise)
+        query = self._about(cells, shares[-1])
+        return MarkedCounts.of(query, (yield query), self.known)
 
-    def _cut(self, cells: Leaves, marked: Floats, people: Floats, noise: float) -> Leaves:
-        """Replace cells by their children for as long as these, alike, would meet the goal."""
-        tree, done, todo = self.tree, list[Cells](), cells.cells
+    def _about(self, cells: Leaves, share: Fraction) -> Query:
+        sides = self.known.sides
+        return Query(Counts(AttributeCells(cells, None if sides == YES_OR_NO else sides), self.bounding), share)
+
+    def _cut(self, found: MarkedCounts, noise: float) -> Leaves:
+        """Replace cells by their children for as long as these, alike, would meet the goal for every mark."""
+        tree, done, todo, sides = self.tree, list[Cells](), found.cells.cells, found.sides
+        having = [self.known.having(mark) for mark in self.marks]
         while len(todo):
             children = tree.children(todo[tree.level(todo) < tree.depth])
             holder = positions(tree.parent(children), todo)
             number = np.bincount(holder, minlength=len(todo))
-            parts = np.maximum(number, 1)
-            cut = (number > 0) & self.goal.met(marked / parts, people / parts, noise)
+            parts = sides / np.maximum(number, 1)
+            cut = number > 0
+            for some in having:
+                spread = (noise * float(some.sum()) ** 0.5, noise * float((~some).sum()) ** 0.5)
+                cut &= self.goal.met(Shares(parts[some].sum(axis=0), parts[~some].sum(axis=0), spread))
             done.append(todo[~cut])
             stay = cut[holder]
             todo, holder = children[stay], holder[stay]
-            marked, people = (marked / parts)[holder], (people / parts)[holder]
+            sides = parts[:, holder]
         return Leaves(tree, np.concatenate(done))
-
-    def _numbers(self, answer: Answer) -> tuple[Floats, Floats]:
-        """Those with the mark in each cell, and all."""
-        without, marked = np.split(answer.sums / self.bounding.unit, 2)
-        return marked, without + marked

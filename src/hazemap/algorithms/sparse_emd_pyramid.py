@@ -30,9 +30,9 @@ _WHOLE = 1 << 20
 class Pyramid:
     """Level by level the fullest cells are cut, if they stand out of the noise; all others are counted again.
 
-    A sparse map under the earth mover's distance (Ghazi et al., NeurIPS 2022), with their budgets: each level has
-    γ = 1/√2 of the budget of the one before, in distance 2^−i a vote. This differs from what they publish, which is
-    `PublishedPyramid`, in three ways; on 200 people it is 1.6 to 2.2 times as near (docs/results/pyramid.md).
+    A sparse map under the earth mover's distance (Ghazi et al., NeurIPS 2022), with their budgets: each level has γ of
+    the budget of the one before (`gamma`; 1/√2 for None), in distance 2^−i a vote. This differs from what they publish,
+    which is `PublishedPyramid`, in three ways; on 200 people it is 1.6 to 2.2 times as near (docs/results/pyramid.md).
 
     * A cell that is not cut is asked for again in every later round. That costs nothing, since the cells of a round are
       disjoint, and it is known better and better; they take it for empty.
@@ -53,11 +53,13 @@ class Pyramid:
     bounding: Bounding = OneVote()
     kept: int | None = None
     above: Fraction = Fraction(2)
+    gamma: Fraction | None = None
     disclosure: ClassVar[Disclosure] = counted(Learned.FINENESS)
 
     def __post_init__(self) -> None:
         if (self.kept is not None and self.kept < 1) or self.above < 0:
             raise InputError("a pyramid must cut at least one cell per level, and its threshold cannot be negative")
+        check_gamma(self.gamma)
 
     @property
     def first(self) -> int:
@@ -72,12 +74,12 @@ class Pyramid:
         transcript: list[tuple[Question, Answer]] = []
         for turn in range(left + 1):
             cells = with_nowhere(Leaves(self.tree, np.concatenate([todo, done])), self.bounding)
-            query = Query(Counts(cells, self.bounding), share(turn, ended))
+            query = Query(Counts(cells, self.bounding), share(turn, ended, self.gamma))
             answer = yield query
             transcript.append((query, answer))
             if ended:
                 break
-            following = share(turn + 1, turn + 1 == left)
+            following = share(turn + 1, turn + 1 == left, self.gamma)
             noise = prices.stddev(query.encoder, following)
             # Where noise is next to nothing, one person need not be cut.
             cut = fullest(answer.sums[: len(todo)], self.kept, max(float(self.above) * noise, self.bounding.unit))
@@ -89,10 +91,25 @@ class Pyramid:
         return replace(made, values=_guessed(measurements(transcript, cells), cells))
 
 
-def share(turn: int, last: bool) -> Fraction:
-    """1 − γ of what is left of the budget, or all of it, in whole parts of 2^−20; γ = 1/√2."""
-    left, then = (isqrt(_WHOLE * _WHOLE >> i) for i in (turn, turn + 1))
-    return Fraction(left if last else left - then, _WHOLE)
+def check_gamma(gamma: Fraction | None) -> None:
+    """Refuse a γ by which levels would get next to nothing, or more than the one before."""
+    if gamma is not None and not Fraction(1, 2) <= gamma <= Fraction(99, 100):
+        raise InputError(f"γ, the budget of a level by that of the one before, is 0.5 to 0.99, not {float(gamma):g}")
+
+
+def decayed(turn: int, gamma: Fraction | None) -> int:
+    """γ^turn in whole parts of 2^−32; of 2^−20 for 1/√2, which is meant by None.
+
+    >>> decayed(2, None) / decayed(0, None), decayed(2, Fraction(7, 10)) / decayed(0, Fraction(7, 10))
+    (0.5, 0.4899999999906868)
+    """
+    return isqrt(_WHOLE * _WHOLE >> turn) if gamma is None else int(gamma**turn * 2**32)
+
+
+def share(turn: int, last: bool, gamma: Fraction | None = None) -> Fraction:
+    """1 − γ of what is left of the budget, or all of it."""
+    whole, left, then = (decayed(i, gamma) for i in (0, turn, turn + 1))
+    return Fraction(left if last else left - then, whole)
 
 
 def first_level(tree: Tree, most: int) -> int:

@@ -17,8 +17,14 @@ TWO_SERVERS, ONE_REPORT = "two servers", "one report"
 REPORTS, RECIPES = "local reports", "recipes"
 """Secure sums of randomised reports: of maps, and of devices that answer a recipe."""
 
+SHUFFLE = "shuffled"
+"""A shuffler and an analyser, by the real protocol in parts."""
+
 REPORT, STUDY, SUM = "a report", "a study", "an opened sum"
 """What is seen of devices that answer a recipe, in the place of a method."""
+
+PARTS = "sums of parts"
+"""What is asked through a shuffler, in the place of a method."""
 
 STATISTICS = "stats"
 """Stands for `hazemap stats`: stats, or stats:VARIANT."""
@@ -40,7 +46,7 @@ ALL_STATISTICS = tuple(f"{STATISTICS}:{name}".rstrip(":") for name in VARIANTS)
 DISTRICTS = "districts"
 """Stands for a file of districts that is written beside the table, and named in its place."""
 
-TRUSTS = (CURATOR, SECURE_SUM, TWO_SERVERS, ONE_REPORT, LOCAL, REPORTS, RECIPES)
+TRUSTS = (CURATOR, SECURE_SUM, TWO_SERVERS, ONE_REPORT, LOCAL, REPORTS, RECIPES, SHUFFLE)
 
 
 @dataclass(frozen=True)
@@ -105,10 +111,11 @@ class AuditedSetting:
     def algorithm(self) -> Any:
         """The method itself, over cells in the box."""
         from hazemap.specs.method_from_name import method_from_name
-        from hazemap.specs.parsing import bounding, cells
+        from hazemap.specs.parsing import bounding, budget, cells
 
         box = None if self.box is None else Box.parse(self.box)
-        return method_from_name(self.method, cells(self.cells), box, bounding(self.bounding))
+        money = budget(self.epsilon, self.delta, self.rho)
+        return method_from_name(self.method, cells(self.cells), box, bounding(self.bounding), money)
 
     def options(self, folder: Path) -> dict[str, Any]:
         """As keywords of `hazemap.release` or `hazemap.stats`; `folder` holds the districts' file."""
@@ -139,7 +146,7 @@ class AuditedSetting:
             self.form if self.form != CSV else "",
             f"{self.dropping} of people drop out" if self.dropping is not None else "",
         ]
-        rule = [] if self.trust == RECIPES else [self.bounding]
+        rule = [] if self.trust in (RECIPES, SHUFFLE) else [self.bounding]
         return ", ".join([self.method, *rule, self.trust, *filter(None, more)])
 
 

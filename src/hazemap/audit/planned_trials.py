@@ -10,10 +10,12 @@ from hazemap.audit.audited_settings import (
     DISTRICTS,
     LOCAL,
     ONE_REPORT,
+    PARTS,
     RECIPES,
     REPORT,
     REPORTS,
     SECURE_SUM,
+    SHUFFLE,
     STATISTICS,
     STUDY,
     SUM,
@@ -24,6 +26,7 @@ from hazemap.audit.audited_settings import (
 from hazemap.audit.csv_line_trials import CsvLineTrial
 from hazemap.audit.random_canaries import KINDS, CanaryCrowd
 from hazemap.audit.recipe_trials import RecipeTrial
+from hazemap.audit.shuffle_trials import ShuffleTrial
 from hazemap.audit.single_query_trials import QUESTIONS, SingleQueryTrial
 from hazemap.audit.synthetic_people import BOX, Square, alone, among_absent, outside, reporting, standard, values
 from hazemap.audit.table_formats import CSV, FORMS
@@ -210,6 +213,11 @@ def of_recipes(local: str, runs: int) -> list[AuditTrial]:
     return trials
 
 
+def of_shuffles(epsilon: str, runs: int) -> list[AuditTrial]:
+    """The real protocol of a shuffle in parts, as its analyser, its shuffler and people who work with one see it."""
+    return [ShuffleTrial(AuditedSetting(PARTS, trust=SHUFFLE, epsilon=epsilon), runs)]
+
+
 def elsewhere() -> list[AuditedSetting]:
     """Methods over hexagons, one of them no hexagon, and over districts."""
     found = [AuditedSetting(method, cells="h3:5-8") for method in ("auto", "fitted-level", "flat:8", "hierarchical:8")]
@@ -255,6 +263,7 @@ def short() -> list[AuditTrial]:
     trials.append(NoiseIndependenceTrial(AuditedSetting("flat:5"), standard(Square(DEPTH), "one row", 1)[0]))
     trials += [*of_width(), *of_sources(), *of_places(), *of_values(), *of_devices()]
     trials += of_recipes("2", 10)
+    trials += of_shuffles("0.1", 20)
     trials += of_setting(AuditedSetting("flat:3", trust=REPORTS, cells="quadtree:3", delta="1e-6"), 12)
     return [*trials, *of_questions(1500), *of_numbers(4), *of_files(4)]
 
@@ -265,7 +274,10 @@ def thorough(
     """All these together; combinations that the trust model refuses are left out."""
     trials: list[AuditTrial] = []
     for trust in trusts:
-        if trust in (RECIPES, REPORTS) and epsilon is None:
+        if trust in (RECIPES, REPORTS, SHUFFLE) and epsilon is None:
+            continue
+        if trust == SHUFFLE:
+            trials += of_shuffles(epsilon or "1", runs)
             continue
         if trust == RECIPES:
             trials += of_recipes(epsilon or "1", runs)

@@ -16,6 +16,7 @@ import numpy as np
 
 from hazemap.algorithm_session import Session
 from hazemap.algorithms.adaptive_tree import Adaptive
+from hazemap.audit.shuffle_runs import KEY_OF_SHUFFLER
 from hazemap.cells import Leaves
 from hazemap.device import event_population, recipe_answer
 from hazemap.engines.duckdb import EngineTable
@@ -25,14 +26,18 @@ from hazemap.engines.table_source import SourcePart, TableSource, named_numbers
 from hazemap.errors import InputError, LedgerError
 from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.privacy.budget import Budget
+from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.local_randomisers import Asymmetric, Bits
 from hazemap.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.samplers import discrete_gaussian, discrete_laplace
 from hazemap.privacy.samplers.bernoulli import Coin
+from hazemap.protocols.hpke import Kem, KeyPair
+from hazemap.protocols.shuffle import client
 from hazemap.readers import open_table as sources
 from hazemap.readers.file_formats import open_files
+from hazemap.shuffler import shuffler_service
 from hazemap.tables.contribution_bounding import AtMostRows, Sensitivity
 from hazemap.tables.keyed_hash import KeyWords
 from hazemap.tables.votes import Votes
@@ -316,6 +321,28 @@ def true_bit_sent() -> Iterator[None]:
 def ignored_minimum_cohort() -> Iterator[None]:
     """Check neither how many people are in a sum nor what it tells: small groups are seen."""
     with replaced(device_tasks, "check_recipe_sum", lambda *_: None):
+        yield
+
+
+@_fault("people leave their shares of the noise out")
+def missing_noise_shares() -> Iterator[None]:
+    """Add nothing: sums over people are exact, whoever opens them."""
+    with replaced(DistributedNoise, "share", lambda _self, _stream, size: np.zeros(size, dtype=np.int64)):
+        yield
+
+
+@_fault("a shuffler hands messages on in the order of their senders' numbers")
+def kept_order() -> Iterator[None]:
+    """Permute nothing: the analyser, who gave the numbers, adds up one person's parts."""
+    with replaced(shuffler_service, "permuted_pieces", lambda sent, _size, _stream: [b"".join(sent)]):
+        yield
+
+
+@_fault("messages of a shuffle are sealed with the shuffler's key")
+def sealed_to_the_shuffler() -> Iterator[None]:
+    """Let the shuffler, who knows who sent a message, read it."""
+    seal, public = client.messages, KeyPair.derived(Kem.X25519_HKDF_SHA256, KEY_OF_SHUFFLER).public
+    with replaced(client, "messages", lambda terms, _public, *rest: seal(terms, public, *rest)):
         yield
 
 

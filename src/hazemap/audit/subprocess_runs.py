@@ -15,7 +15,7 @@ from typing import Any
 
 from hazemap import codec
 from hazemap.algorithm_session import Exchange
-from hazemap.audit.audited_settings import CURATOR, DISTRICTS, LOCAL, RECIPES, AuditedSetting
+from hazemap.audit.audited_settings import CURATOR, DISTRICTS, LOCAL, RECIPES, SHUFFLE, AuditedSetting
 from hazemap.audit.observed_output import REMOVED, Observation, ObservedCharge, charges, left_behind, of_file
 from hazemap.audit.synthetic_people import BOX, quarters
 from hazemap.audit.table_formats import written
@@ -133,6 +133,10 @@ def _run(task: tuple[RunOrder, str]) -> tuple[RunOrder, str, list[Any]]:
         from hazemap.audit import recipe_runs
 
         return order, folder, recipe_runs.answered(order.setting, order.content, Path(folder), order.runs, order.people)
+    if order.setting.trust == SHUFFLE:
+        from hazemap.audit import shuffle_runs
+
+        return order, folder, shuffle_runs.answered(order.setting, order.content, Path(folder), order.runs)
     return order, folder, [_once(order, Path(folder), number) for number in range(order.runs)]
 
 
@@ -193,6 +197,10 @@ def _seen(order: RunOrder, folder: Path, raw: list[Any]) -> RunOutcome:
             from hazemap.audit import recipe_runs
 
             seen.append(recipe_runs.observed(each))
+        elif order.setting.trust == SHUFFLE:
+            from hazemap.audit import shuffle_runs
+
+            seen.append(shuffle_runs.observed(each))
         else:
             from hazemap.audit.device_runs import observed
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from hazemap.cli.console_output import note
+from hazemap.errors import InputError
 
 EXAMPLE = "Example: [bold]hazemap aggregator --role leader --data leader --task tasks/leader.toml[/bold]"
 REACHED, KEPT = "How it is reached", "What it keeps"
@@ -17,11 +18,20 @@ def aggregator(
         Path, typer.Option("--data", metavar="DIR", rich_help_panel=KEPT, help="Its folder: database and keys.")
     ],
     task: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Option(
             metavar="FILE", help="A task, as `hazemap collector task` writes it for this role; again for each other."
         ),
-    ],
+    ] = None,
+    take_tasks_at: Annotated[
+        str | None,
+        typer.Option(
+            "--take-tasks-at",
+            metavar="URL",
+            help="Take tasks from coordinators that have the token DIR/provisioning.token; URL is this server's own "
+            "address, as devices use it.",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(rich_help_panel=REACHED, help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
         int | None,
@@ -58,10 +68,12 @@ def aggregator(
     from hazemap.aggregator.aggregator_process import AggregatorProcess
     from hazemap.aggregator.task_file import TaskFile
 
+    if not task and take_tasks_at is None:
+        raise InputError("name a task with --task, or say --take-tasks-at URL to take tasks from coordinators")
     serving = AggregatorProcess(
         role,
         data,
-        tuple(TaskFile.read(path) for path in task),
+        tuple(TaskFile.read(path) for path in task or ()),
         host,
         port or (8471 if role == "leader" else 8472),
         database=database,
@@ -69,6 +81,7 @@ def aggregator(
         key=key,
         behind_proxy=behind_proxy,
         trust_certificate=trust_certificate,
+        take_tasks_at=None if take_tasks_at is None else f"{take_tasks_at.rstrip('/')}/",
     )
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("httpx").setLevel(logging.WARNING)

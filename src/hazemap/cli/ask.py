@@ -35,11 +35,16 @@ def ask(
         typer.Option(metavar="LON,LAT", help="Ask about the cell around a point; of a map, for the number per km²."),
     ] = None,
     slot: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of statistics: one timeslot, by its name or number.")
+        str | None,
+        typer.Option(metavar="NAME", help="One timeslot, by its name or number; of a map with time also 7-9 or 7,18."),
     ] = None,
     histogram: Annotated[
         bool, typer.Option("--histogram", help="With --cell and --slot: how many people are in each bin of the value.")
     ] = False,
+    mark: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MARK", help="Of a map with marks: only the share of this one; may be repeated."),
+    ] = None,
     top: Annotated[int | None, typer.Option(metavar="K", help="Of a map: the K fullest cells.")] = None,
     by: Annotated[str, typer.Option(metavar="WHAT", help="With --top: fullest by count, or by density.")] = "count",
     confidence: Annotated[
@@ -52,8 +57,12 @@ def ask(
     The answer is a number, its standard error, and an interval that holds the truth with the --confidence that you
     choose. Asking is free.
 
+    A map with time (hazemap release --slots) answers of all slots together, or of the --slot or slots that you name.
+
     Statistics of a value (hazemap stats) answer for every timeslot, or for one --slot; and for whole cells: of a box
     or a polygon, for those with at least half of their area inside.
+
+    A map with marks (hazemap release --mark) answers which share of the people carries each mark.
 
     Answers of a study (hazemap study release) are listed, the largest counts of each round first.
     """
@@ -61,39 +70,80 @@ def ask(
     given = [name for name, value in asked.items() if value]
     if len(given) > 1:
         raise InputError(f"one question at a time: {' and '.join(given)} were given")
-    from hazemap.releases import Statistics, open_release
-    from hazemap.releases.estimates import PeopleOutside
+    from hazemap.releases import MarkedRelease, Statistics, open_release
     from hazemap.releases.study_answers import StudyAnswers
     from hazemap.spatial.bounding_box import Box
+    from hazemap.spatial.plane import PlaneBox, plane_of
 
     release = open_release(file)
     if isinstance(release, StudyAnswers):
         _answers(release, given or [slot] * (slot is not None) or histogram, confidence, as_json)
         return
-    region = Box.parse(box) if box else _geojson(polygon) if polygon else None
+    kind = PlaneBox if plane_of(getattr(getattr(release, "cells", None), "tree", None)) else Box
+    region = kind.parse(box) if box else _geojson(polygon) if polygon else None
     point = None if at is None else _point(at)
     if isinstance(release, Statistics):
-        if top is not None:
-            raise InputError(f"{file} holds statistics of a value: --top is for maps")
-        if histogram:
-            _histogram(release, cell, slot, confidence, as_json)
-        elif cell or point:
-            answers = [each for name in cell or () for each in release.ask(name, slot, confidence)]
-            answers += release.at(*point, slot, confidence) if point else []
-            deliver({"statistics": [asdict(each) for each in answers]}, as_json, *map(str, answers))
-        else:
-            found = release.region(region, slot, confidence)
-            deliver(found.to_json(), as_json, str(found))
-    elif slot is not None or histogram:
-        raise InputError(f"{file} is a map, which has no slots and no bins: leave --slot and --histogram out")
-    elif top is not None:
-        _top(release, top, by, confidence, as_json)
-    elif point:
-        told(release.density(*point, confidence), as_json)
-    elif region is not None or cell:
-        told(release.count(region if cell is None else cell, confidence), as_json)
+        for option, given_ in (("--top", top is not None), ("--mark", mark)):
+            if given_:
+                raise InputError(f"{file} holds statistics of a value: {option} is for maps")
+        _of_statistics(release, cell, point or region, slot, histogram, confidence, as_json)
+        return
+    shown = _in_slots(release, file, slot, histogram)
+    if mark and not isinstance(release, MarkedRelease):
+        raise InputError(f"{file} counts no marks: --mark is for maps that `hazemap release --mark` made")
+    if top is not None:
+        _top(shown, top, by, confidence, as_json)
+    elif isinstance(release, MarkedRelease):
+        where = cell or (region if point is None else release.named_at(*point))
+        shares = release.share(where, mark, confidence)
+        deliver(shares.to_json(), as_json, str(shares))
     else:
-        told(release.total(confidence), as_json, PeopleOutside.of(release, confidence=confidence))
+        _of_map(shown, region if cell is None else cell, point, slot is not None, confidence, as_json)
+
+
+def _of_statistics(
+    release: "Statistics",
+    cell: list[str] | None,
+    where: Any,
+    slot: str | None,
+    histogram: bool,
+    confidence: float,
+    as_json: bool,
+) -> None:
+    """What a value is in some cells, around a point, in a region or everywhere."""
+    if histogram:
+        _histogram(release, cell, slot, confidence, as_json)
+    elif cell or isinstance(where, tuple):
+        answers = [each for name in cell or () for each in release.ask(name, slot, confidence)]
+        answers += release.at(where[0], where[1], slot, confidence) if isinstance(where, tuple) else []
+        deliver({"statistics": [asdict(each) for each in answers]}, as_json, *map(str, answers))
+    else:
+        found = release.region(where, slot, confidence)
+        deliver(found.to_json(), as_json, str(found))
+
+
+def _of_map(
+    made: "Release", region: Any, point: tuple[float, float] | None, timed: bool, confidence: float, as_json: bool
+) -> None:
+    """How many are in a region, or around a point, or in all."""
+    from hazemap.releases.estimates import PeopleOutside
+
+    if point:
+        told(made.density(*point, confidence), as_json)
+    elif region is not None:
+        told(made.count(region, confidence), as_json)
+    else:
+        left_out = PeopleOutside.of(made, confidence=confidence) if not timed else None
+        told(made.total(confidence), as_json, left_out)
+
+
+def _in_slots(release: "Release", file: Path, slot: str | None, histogram: bool) -> "Release":
+    """The map, or of one with time that of the slots that are named."""
+    from hazemap.releases import TimedRelease
+
+    if histogram or (slot is not None and not isinstance(release, TimedRelease)):
+        raise InputError(f"{file} is a map, which has no slots and no bins: leave --slot and --histogram out")
+    return release.during(slot) if isinstance(release, TimedRelease) and slot is not None else release
 
 
 def _answers(made: "StudyAnswers", narrowed: object, confidence: float, as_json: bool) -> None:
@@ -152,28 +202,33 @@ def told(answer: "Estimate", as_json: bool, left_out: "PeopleOutside | None" = N
 def _top(release: "Release", number: int, by: str, confidence: float, as_json: bool) -> None:
     from rich.table import Table
 
+    from hazemap.spatial.plane import ground_unit, plane_of
+
     if by not in ("count", "density"):
         raise InputError(f"--by is count or density; found {by!r}")
     frame = release.top(number, "density" if by == "density" else "count", confidence)
+    unit, lines = ground_unit(release.cells.tree), ("x", "y") if plane_of(release.cells.tree) else ("lon", "lat")
+    told = (f"area_{unit.column}", f"per_{unit.column}")
     points = frame.geometry.representative_point()
     rows: list[dict[str, Any]] = [
         {
             "cell": row.iloc[0],
-            "lon": round(point.x, 6),
-            "lat": round(point.y, 6),
-            **{name: float(row[name]) for name in ("count", "stddev", "low", "high", "area_km2", "per_km2")},
+            lines[0]: round(point.x, 6),
+            lines[1]: round(point.y, 6),
+            **{name: float(row[name]) for name in ("count", "stddev", "low", "high", *told)},
         }
         for (_, row), point in zip(frame.iterrows(), points, strict=True)
     ]
-    table = Table("cell", "lon,lat", release.counted, "±", f"{100 * confidence:.6g} % interval", "per km²", box=None)
+    interval = f"{100 * confidence:.6g} % interval"
+    table = Table("cell", ",".join(lines), release.counted, "±", interval, f"per {unit.name}", box=None)
     for row in rows:
         table.add_row(
             row["cell"],
-            f"{row['lon']:.4f},{row['lat']:.4f}",
+            f"{row[lines[0]]:.4f},{row[lines[1]]:.4f}",
             f"{row['count']:,.0f}",
             f"{row['stddev']:,.0f}",
             f"{row['low']:,.0f} … {row['high']:,.0f}",
-            f"{row['per_km2']:,.0f}",
+            f"{row[told[1]]:,.0f}" if unit.per > 1 else f"{row[told[1]]:,.3g}",
         )
     said = "Intervals are longer than a cell's own, because the cells were chosen for their numbers."
     deliver({"counted": release.counted, "confidence": confidence, "top": rows}, as_json, table, said)

@@ -30,7 +30,8 @@ def audit(
         list[str] | None,
         typer.Option(
             metavar="TRUST",
-            help="curator, 'secure sum', 'two servers', 'one report', local, 'local reports', recipes, or all.",
+            help="curator, 'secure sum', 'two servers', 'one report', local, 'local reports', recipes, shuffled "
+            "or all.",
         ),
     ] = None,
     epsilon: Annotated[str | None, typer.Option("-e", "--epsilon", metavar="ε", help="The price in ε; 1.")] = None,

@@ -6,6 +6,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperGroup
 
 from hazemap.cli.cohort_options import (
     PEOPLE,
@@ -22,6 +23,16 @@ from hazemap.cli.console_output import deliver, note, progress
 from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate, operator
 from hazemap.cli.shared_options import AsJson
 from hazemap.cli.spec_options import SpecFile, options, specified
+from hazemap.cli.trust_options import (
+    Helper,
+    Leader,
+    LeastReports,
+    Levels,
+    Shuffler,
+    ShufflerKey,
+    TrustName,
+    TrustOptions,
+)
 from hazemap.errors import FileError, InputError
 from hazemap.specs.spec_fields import RELEASE
 
@@ -31,8 +42,17 @@ if TYPE_CHECKING:
 
 Choice = TypeVar("Choice", bound=Enum)
 
+
+class _CreateIsStart(TyperGroup):
+    """`hazemap campaign create` is `hazemap campaign start`."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return super().get_command(ctx, "start" if cmd_name == "create" else cmd_name)
+
+
 app = typer.Typer(
     name="campaign",
+    cls=_CreateIsStart,
     help="Order a map from people's devices, watch it being made, fetch it.",
     epilog="Example: [bold]hazemap campaign watch commuters --token-file operator.token[/bold]",
     no_args_is_help=True,
@@ -46,7 +66,20 @@ ORDER, MAP = "The order", "The map"
     epilog="Example: [bold]hazemap campaign start --name commuters --purpose 'where people live' "
     "--box=-74.02,40.70,-73.93,40.80 --epsilon 1 --people 2000 --token-file operator.token[/bold]"
 )
-@options(RELEASE, "epsilon", "delta", "dataset", "box", "cells", "method", "bounding")
+@options(
+    RELEASE,
+    "epsilon",
+    "delta",
+    "dataset",
+    "box",
+    "cells",
+    "method",
+    "prior",
+    "prior_is_public",
+    "bounding",
+    "mark",
+    "goal",
+)
 def start(
     ctx: typer.Context,
     token_file: TokenFile,
@@ -85,6 +118,13 @@ def start(
             help="Each person randomises their own report, with an ε of this at most. No noise is added in shares.",
         ),
     ] = None,
+    trust: TrustName = "secure-sum",
+    leader: Leader = None,
+    helper: Helper = None,
+    shuffler: Shuffler = None,
+    shuffler_key: ShufflerKey = None,
+    least: LeastReports = None,
+    levels: Levels = None,
     stage: StageSeconds = 120.0,
     upload: Annotated[
         float | None, typer.Option(metavar="SECONDS", rich_help_panel=TIME, help="How long to send their vector.")
@@ -112,6 +152,8 @@ def start(
         sampling=_chosen("--sampling", Sampling, sampling, "one (the same people in all rounds) or fresh (others)"),
         mode=_chosen("--mode", Mode, mode, "semi-honest or malicious"),
     )
+    local = None if local_epsilon is None else exact(local_epsilon, "--local-epsilon")
+    whom = TrustOptions(trust, leader, helper, shuffler, levels, shuffler_key)
     order = specified(ctx, ReleaseSpec, spec, asked, table=False, dataset=name, outside="drop")
     campaign = Campaign.of(
         order,
@@ -121,25 +163,31 @@ def start(
         cohort=cohort,
         deadlines=replace(Deadlines.all(stage, quiet), masked=upload or stage),
         wait=wait,
-        local_epsilon=None if local_epsilon is None else exact(local_epsilon, "--local-epsilon"),
+        local_epsilon=whom.local_epsilon(local, order.budget),
+        carrier=whom.carrier(least or cohort.survivors(people), local),
     )
-    _warn_of_small_sums(cohort.smallest)
+    _warn_of_small_sums(people if campaign.carrier else cohort.smallest)
     with operator(server, token_file, trust_certificate) as line:
         begin(line, campaign, as_json, server, token_file)
 
 
-def begin(line: "Operator", campaign: "Campaign", as_json: bool, server: str, token_file: Path) -> None:
-    """Send a campaign to its server, and say what it is about."""
+def begin(
+    line: "Operator", campaign: "Campaign", as_json: bool, server: str, token_file: Path, quiet: bool = False
+) -> None:
+    """Send a campaign to its server, and, unless `quiet`, say what it is about."""
     from hazemap.codec import dumps
     from hazemap.server.privacy_statement import assumed
 
     line.post("/v1/campaigns", dumps(campaign).encode())
+    if quiet:
+        return
     name, cohort = campaign.name, campaign.cohort
     facts = {"campaign": name, "server": server, "people": cohort.people, "shards": len(cohort.shards)}
+    shards = "" if campaign.carrier else f", in {len(cohort.shards):,} shards"
     deliver(
         facts,
         as_json,
-        f"{name}: {campaign.budget} from {cohort.people:,} people a round, in {len(cohort.shards):,} shards",
+        f"{name}: {campaign.budget} from {cohort.people:,} people a round{shards}",
         *(f"  {line}" for line in assumed(campaign)),
         f"Watch it: {_watching(name, server, token_file)}",
     )

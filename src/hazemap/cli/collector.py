@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hazemap.cli import collected_map
 from hazemap.cli.console_output import deliver
 from hazemap.cli.server_client import TrustCertificate
 from hazemap.cli.shared_options import AsJson
@@ -20,6 +21,8 @@ app = typer.Typer(
     epilog="Example: [bold]hazemap collector collect tasks/collector.toml --start 1767225600 --seconds 3600[/bold]",
     no_args_is_help=True,
 )
+
+app.command("map", epilog=collected_map.EXAMPLE)(collected_map.collected)
 
 
 @app.command(
@@ -49,6 +52,13 @@ def task(
     levels: Annotated[
         int, typer.Option(min=1, help="How often a batch of prefixes may be collected, each time with noise.")
     ] = 1,
+    questions: Annotated[
+        bool,
+        typer.Option(
+            "--questions",
+            help="Of prefixes: ε and levels are for questions about a tree, as `collector map` asks them.",
+        ),
+    ] = False,
     leader_selected: Annotated[
         bool, typer.Option("--leader-selected", help="The leader makes batches, instead of intervals of time.")
     ] = False,
@@ -71,11 +81,17 @@ def task(
     from hazemap.protocols.dap.task import Task
     from hazemap.protocols.dap.task_configuration import BatchMode
     from hazemap.protocols.dap.versions import VERSIONS
+    from hazemap.protocols.dap.walk_terms import WalkTerms
+    from hazemap.specs.parsing import budget
 
     if version not in VERSIONS:
         raise InputError(f"--version is one of {', '.join(VERSIONS)}; found {version!r:.20}")
     measured = measurement_of(measurement)
-    privacy = None if epsilon is None else noise_within(measured, _number(epsilon), _number(delta or "0"), levels)
+    privacy = walk = None
+    if questions:
+        walk = WalkTerms.of(budget(epsilon, delta, None), levels)
+    elif epsilon is not None:
+        privacy = noise_within(measured, _number(epsilon), _number(delta or "0"), levels)
     made = Task.created(
         os.urandom(32),
         b"hazemap",
@@ -87,6 +103,7 @@ def task(
         measured,
         privacy=privacy,
         version=VERSIONS[version],
+        walk=walk,
     )
     files = new_task_files(made, os.urandom, None if expiry_days is None else 86_400 * expiry_days)
     try:

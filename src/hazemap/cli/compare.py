@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hazemap.cli.completion import method_texts
 from hazemap.cli.console_output import console, deliver, note, progress
 from hazemap.cli.shared_options import AsJson
 from hazemap.errors import HazemapError, InputError
@@ -27,7 +28,13 @@ def compare(
         typer.Option("--map", metavar="MAP", help="These maps instead; NAME=FILE is your own. May be repeated."),
     ] = None,
     methods: Annotated[
-        list[str] | None, typer.Option("--method", metavar="METHOD", help="These methods instead. May be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--method",
+            metavar="METHOD",
+            help="These methods instead. May be repeated.",
+            autocompletion=method_texts,
+        ),
     ] = None,
     epsilons: Annotated[
         list[str] | None, typer.Option("-e", "--epsilon", metavar="ε", help="These prices instead. May be repeated.")

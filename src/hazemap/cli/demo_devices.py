@@ -60,7 +60,7 @@ def demo_devices(
     with progress() as tell:
         tell("making people up", None)
         city = DemoCity(people, seed)
-        tables = _tables(city, folder, processes)
+        tables = dealt_out(city, folder, processes)
     token = data / "operator.token"
     devices = [
         ("--many", str(count), "--table", str(table), "--store", str(table.with_suffix(".sqlite")), "--drop", str(drop))
@@ -77,7 +77,7 @@ def demo_devices(
             cohort=Cohort(people, min(shard, people), Fraction(1, 5), Fraction(1, 10), Sampling.ONE),
             deadlines=Deadlines.all(60.0, quiet=2.0),
         )
-        begin(line, campaign, as_json, server, token)
+        begin(line, campaign, as_json, server, token, quiet=as_json)
         status = watched(line, NAME, once=False, every=1.0, quiet=as_json)
         if status["state"] != "done":
             raise HazemapError(f"the campaign ended as {status['state']}: {status['reason']} (see {folder}/*.log)")
@@ -112,7 +112,7 @@ def demo_devices(
         note(f"What server and devices said: {folder}/*.log; a device's own log: see `hazemap device log --help`")
 
 
-def _tables(city: "DemoCity", folder: Path, processes: int) -> dict[Path, int]:
+def dealt_out(city: "DemoCity", folder: Path, processes: int) -> dict[Path, int]:
     """The people dealt out to the processes: in each file so many."""
     import numpy as np
     import pyarrow.parquet as pq

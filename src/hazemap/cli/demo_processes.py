@@ -5,9 +5,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hazemap.errors import HazemapError
@@ -23,8 +24,18 @@ Alive = Callable[[], bool]
 
 
 @contextmanager
-def running(folder: Path, server: str, data: Path, devices: Sequence[Sequence[str]]) -> Iterator[Alive]:
-    """A coordinator, and for each of `devices` a process with these options; all are ended in the end."""
+def running(
+    folder: Path,
+    server: str,
+    data: Path,
+    devices: Sequence[Sequence[str]],
+    more: Sequence[str] = (),
+    others: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Iterator[Alive]:
+    """A coordinator, and for each of `devices` a process with these options; all are ended in the end.
+
+    `more` are options of the coordinator's; `others` are other commands, by the names of their logs.
+    """
     environment = os.environ | {"HAZEMAP_HOME": str(folder)}
     port = server.rpartition(":")[2]
     begun: list[subprocess.Popen[bytes]] = []
@@ -35,7 +46,9 @@ def running(folder: Path, server: str, data: Path, devices: Sequence[Sequence[st
             begun.append(subprocess.Popen(command, stdout=said, stderr=said, env=environment))  # noqa: S603 - our own
 
     try:
-        begin("server.log", "server", "--data", str(data), "--port", port)
+        for name, command in others.items():
+            begin(f"{name}.log", *command)
+        begin("server.log", "server", "--data", str(data), "--port", port, *more)
         token = awaited(data / "enrolment.token")
         where = ("--server", server, "--token-file", str(token))
         for number, options in enumerate(devices):

@@ -191,12 +191,14 @@ def _device(store: Path, rules: Path) -> tuple[Any, list[str], list[dict[str, An
     from hazemap.cli.device import budget_table
     from hazemap.cli.device_options import allowed_at, opened
     from hazemap.device import enrolment
+    from hazemap.device.account_clock import AccountClock
     from hazemap.device.activity_log import ActivityLog
     from hazemap.device.budget_tables import budget_lines
 
     with opened(store, False) as file:
         device = enrolment.devices(file)[0]
-        lines = list(budget_lines(file, device, allowed_at(file, store, rules), datetime.now(UTC)))
+        now = AccountClock(file).reading(datetime.now(UTC)).now
+        lines = list(budget_lines(file, device, allowed_at(file, store, rules), now))
         entries = [str(each) for each in ActivityLog(file, device).entries()]
     return budget_table(lines), entries, [each.to_json() for each in lines]
 

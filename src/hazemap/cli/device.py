@@ -7,6 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from hazemap.cli.console_output import deliver, note
+from hazemap.cli.device_clock import CLOCK, clock
 from hazemap.cli.device_options import (
     TABLE,
     TESTS,
@@ -179,11 +180,13 @@ def budget(
     """Show what is left of every budget for recipes: of each analysis, of each field, and of everything together."""
     from datetime import UTC, datetime
 
+    from hazemap.device.account_clock import AccountClock
     from hazemap.device.budget_tables import budget_lines
 
     with opened(store, passphrase) as file:
         rules = allowed_at(file, store, policy)
-        lines = list(budget_lines(file, chosen(file, device), rules, datetime.now(UTC)))
+        now = AccountClock(file).reading(datetime.now(UTC)).now
+        lines = list(budget_lines(file, chosen(file, device), rules, now))
     facts = {"policy": rules.name, "version": rules.version, "budgets": [each.to_json() for each in lines]}
     deliver(facts, as_json, f"{rules.name}, version {rules.version}, within your own rules", budget_table(lines))
 
@@ -314,6 +317,7 @@ def policy(
 
 
 app.command(epilog=EXPLAIN)(explain)
+app.command(epilog=CLOCK)(clock)
 
 
 @app.command(epilog="Example: [bold]hazemap device status[/bold]")
@@ -328,6 +332,7 @@ def status(
     from datetime import UTC, datetime, timedelta
 
     from hazemap.device import enrolment
+    from hazemap.device.account_clock import AccountClock
     from hazemap.device.privacy_account import PrivacyAccount, shown, spent
     from hazemap.device.row_store import Rows
 
@@ -337,7 +342,8 @@ def status(
         number = chosen(file, device)
         known, rows = enrolment.read(file, number), len(Rows(file, number))
         charges = PrivacyAccount(file, number).charges()
-    recent = spent(charges, since=datetime.now(UTC) - timedelta(days=rules.days))
+        now = AccountClock(file).reading(datetime.now(UTC)).now
+    recent = spent(charges, since=now - timedelta(days=rules.days))
     campaigns = {name: spent(charges, campaign=name) for name in dict.fromkeys(each.campaign for each in charges)}
     facts = {
         "store": str(store_at(store)),

@@ -58,7 +58,14 @@ Time = Annotated[
 Value = Annotated[
     str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Weight of a row, for 'one vote'.")
 ]
-Mark = Annotated[str | None, typer.Option(metavar="COLUMN", rich_help_panel=TABLE, help="Yes or no, for proportions.")]
+Mark = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN[=VALUE]",
+        rich_help_panel=TABLE,
+        help="A mark, as campaigns name it.",
+    ),
+]
 Person = Annotated[
     str | None,
     typer.Option(

@@ -48,7 +48,7 @@ def keep_many(file: "EncryptedStore", source: str, person: str, days: int, colum
 
 
 def place_people(
-    file: "EncryptedStore", many: int, table: str | None, person: str | None, each_row: bool, **columns: str | None
+    file: "EncryptedStore", many: int, table: str | None, person: str | None, each_row: bool, **columns: Any
 ) -> None:
     """Make a device for each of the first people of a table, unless the store has its devices already."""
     from hazemap.device import enrolment

@@ -20,7 +20,10 @@ def export(
     ] = None,
     column: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of statistics, for a .tif: the column that it holds, by default value."),
+        typer.Option(
+            metavar="NAME",
+            help="Of statistics and marks, for a .tif: the column that it holds, by default value or shares.",
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: AsJson = False,

@@ -27,7 +27,7 @@ def inspect(
     """Show the privacy statement of a release and a summary of its transcript."""
     from rich.table import Table
 
-    from hazemap.releases import Release, open_release
+    from hazemap.releases import Release, TimedRelease, open_release
     from hazemap.releases.estimates import PeopleOutside
     from hazemap.releases.study_answers import StudyAnswers
 
@@ -49,6 +49,7 @@ def inspect(
         "file": str(file),
         **({"nowhere": left_out["nowhere"]} if left_out else {}),
         "cells": release.ground.places.size,
+        **({"slots": list(release.slots)} if isinstance(release, TimedRelease) else {}),
         "statement": release.statement.to_json(),
         "queries": queries,
         "replayed": replay,
@@ -99,12 +100,12 @@ def _replayed(release: "Release | Statistics") -> None:
     """Raise `TranscriptMismatch` unless the stored answers give the stored numbers."""
     import numpy as np
 
-    from hazemap.releases import Release
+    from hazemap.releases import Release, TimedRelease
     from hazemap.server.privacy_statement import prices
     from hazemap.trust.curator import CentralPrices
 
     paid = prices(release.statement) or CentralPrices(release.statement.budget)
-    if not isinstance(release, Release):
+    if not isinstance(release, Release) or isinstance(release, TimedRelease):
         release.replay(paid)  # its numbers are made from the answers whenever it is opened
         return
     again, stored = release.replay(paid).map, release.map

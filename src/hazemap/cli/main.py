@@ -31,6 +31,9 @@ COMMANDS = {
         "Start a server and many devices with chat, ask which words and pairs are frequent, and show a device's "
         "account."
     ),
+    "demo-two-servers": (
+        "Start two servers, a coordinator and many devices, and make a map from reports that no server can read."
+    ),
     "release": "Publish where the people of a table are, under differential privacy per person.",
     "stats": (
         "Publish the mean of a value per cell and timeslot, under differential privacy per person with all "
@@ -38,8 +41,10 @@ COMMANDS = {
     ),
     "recover": "Make the file of a charge that was paid for, after a crash, a full disk or a failed write.",
     "ask": "Ask a release for a number: in a box, a polygon, a cell, at a point, or by default in all.",
+    "centres": "Find the K places that the people of a map have the least way to, and how many are nearest to each.",
     "show": "Draw a release as a map, with a legend, a scale bar, its uncertainty and its privacy statement.",
     "plan": "Plan a release without touching any data: how certain cells of each size can be, and which to choose.",
+    "methods": "List methods of maps; describe one with its parameters, defaults and paper.",
     "compare": "Compare methods on maps whose truth is known: errors, times, figures and a page.",
     "audit": "Measure what releases give away of one person, and compare it with the stated ε.",
     "inspect": "Show the privacy statement of a release and a summary of its transcript.",
@@ -48,6 +53,7 @@ COMMANDS = {
     "campaign": "Order a map from people's devices, watch it being made, fetch it.",
     "aggregator": "Serve as one of the two servers of DAP, each of which sees half of every report.",
     "collector": "Set up tasks of two servers, and collect the sums of their batches.",
+    "shuffler": "Shuffle what people's devices send to an analyser, who then cannot see who sent it.",
     "policy": "Write and sign what recipes may ask of devices, and at which price.",
     "device": "Keep a person's rows, and answer campaigns without showing one.",
     "study": "Ask people's devices recipes, one after the other, within the budget of their analysis.",
@@ -119,7 +125,7 @@ app = typer.Typer(
     help="Publish where people are without publishing anyone: differentially private maps.",
     epilog="Example: hazemap release visits.parquet --person user --epsilon 1 -o map.parquet",
     invoke_without_command=True,
-    **LOOKS,
+    **LOOKS | {"add_completion": True},
 )
 
 

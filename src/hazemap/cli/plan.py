@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from hazemap.planning.release_plan import Expected, Plan
     from hazemap.planning.statistics_plan import StatsPlan
+    from hazemap.specs.release_spec import ReleaseSpec
     from hazemap.specs.statistics_spec import StatisticsSpec
 
 EXAMPLE = "Example: [bold]hazemap plan --box=-74.1,40.6,-73.8,40.9 --people 100000 --epsilon 1[/bold]"
@@ -35,6 +36,10 @@ def plan(
             "--trust", metavar="WHO", help="Compare whom to trust instead: all, or one of the names in its table."
         ),
     ] = None,
+    like: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Choose the c0 of prefix on this release of a similar map. May be repeated."),
+    ] = None,
     as_json: AsJson = False,
     **asked: Any,
 ) -> None:
@@ -48,6 +53,10 @@ def plan(
     order = specified(ctx, ReleaseSpec, spec, asked, table=False)
     if write_spec is not None:
         return written(order, write_spec, as_json)
+    if like:
+        if picture is not None or trust is not None:
+            raise InputError("what similar maps choose is a table: leave --picture and --trust out")
+        return show_constants(as_json, order, people, like)
     if trust is not None:
         if picture is not None:
             raise InputError("a plan of trust models is a table; it has no picture: leave out --picture or --trust")
@@ -79,6 +88,24 @@ def plan(
         *([str(picture)] if picture else []),
     )
     return None
+
+
+def show_constants(as_json: bool, spec: "ReleaseSpec", people: int, files: list[Path]) -> None:
+    """Try the c₀ of the prefix tree on similar maps, and say which is best."""
+    from rich.table import Table
+
+    from hazemap.planning.similar_maps import tried_constants
+
+    tried = tried_constants(spec, people, files)
+    best = min(tried, key=lambda each: each.l1)
+    chosen = f"{spec.method}{',' if ':' in spec.method else ':'}c0={float(best.c0):g}"
+    table = Table("c0", "L1 error", "±", "rounds", "", box=None)
+    for each in tried:
+        mark = "◂ best" if each is best else ""
+        table.add_row(f"{float(each.c0):g}", f"{each.l1:.3f}", f"{each.band:.3f}", f"{each.rounds:.3g}", mark)
+    rows = [{**asdict(each), "c0": float(each.c0)} for each in tried]
+    said = f"People were drawn from {', '.join(file.name for file in files)}, at the same price; no table was read."
+    deliver({"tried": rows, "method": chosen}, as_json, table, "", said, f"Take --method {chosen}")
 
 
 def heading(made: "Plan") -> str:

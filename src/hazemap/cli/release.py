@@ -36,6 +36,7 @@ def release(
     if schema:
         return print_schema(SCHEMAS["release"])
     from hazemap.publish import run_release
+    from hazemap.releases import MarkedRelease, TimedRelease
     from hazemap.specs.release_spec import ReleaseSpec
 
     order = specified(ctx, ReleaseSpec, spec, asked)
@@ -53,7 +54,13 @@ def release(
         facts(made, file, status),
         as_json,
         f"{file}: {made.ground.places.size:,} cells, {made.total()} in all",
+        *(
+            [f"{len(made.slots)} slots, in each {made.maps.cells.size:,} cells"]
+            if isinstance(made, TimedRelease)
+            else []
+        ),
         *_where(made),
+        *(map(str, made.share().shares) if isinstance(made, MarkedRelease) else ()),
         made.statement.line(),
         f"Charged {made.statement.budget} to the data set {status.name!r}{left}.",
     )
@@ -90,13 +97,17 @@ def facts(made: "Release", file: Path, status: "LedgerBalance") -> dict[str, Any
     """A release for machines."""
     from dataclasses import asdict
 
+    from hazemap.releases import MarkedRelease, TimedRelease
+
     left = status.remaining
     return {
         "file": str(file),
         "cells": made.ground.places.size,
+        **({"slots": list(made.slots), "slot_cells": made.maps.cells.size} if isinstance(made, TimedRelease) else {}),
         "total": asdict(made.total()),
         "nowhere": made.nowhere and asdict(made.nowhere),
         "found_box": found_box(made),
+        **({"shares": [asdict(each) for each in made.share().shares]} if isinstance(made, MarkedRelease) else {}),
         "remaining": left and {"measure": left.measure, "value": float(left.value)},
         "statement": made.statement.to_json(),
     }

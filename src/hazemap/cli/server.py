@@ -110,6 +110,18 @@ def run(
             help="Enrolments a minute from one address. By default 60, and no limit on this machine alone.",
         ),
     ] = None,
+    peers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=KEPT,
+            help="Aggregators and shufflers that campaigns may name, with their tokens: TOML, [[server]] url, token.",
+        ),
+    ] = None,
+    peer_certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="PEM", rich_help_panel=KEPT, help="TLS: who signed the peers' certificates, if unusual."),
+    ] = None,
     ledger: LedgerFile = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log every stage of every sum.")] = False,
 ) -> None:
@@ -122,6 +134,7 @@ def run(
     from dataclasses import replace
 
     from hazemap.device.recipe_check import check_recipe
+    from hazemap.server.peer_servers import NO_PEERS, PeerServers
     from hazemap.server.server_process import ServerProcess
     from hazemap.service.http_limits import HttpLimits
 
@@ -141,6 +154,7 @@ def run(
         ticket_days=ticket_days,
         trusted_proxies=tuple(trusted_proxy or ()),
         ledger=ledger_at(ledger),
+        peers=NO_PEERS if peers is None else PeerServers.read(peers, peer_certificate),
         judge=lambda recipe, policy, honest: check_recipe(recipe, policy, honest).reasons,
     )
     if chosen:

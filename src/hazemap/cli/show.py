@@ -1,7 +1,7 @@
 """`hazemap show`: a picture of a release."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,14 +10,27 @@ from hazemap.cli.shared_options import AsJson, ReleaseFile
 from hazemap.errors import InputError
 from hazemap.specs.spec_fields import BOX
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hazemap.draw import Beside
+    from hazemap.releases import Release, Statistics, TimedRelease
+    from hazemap.releases.heatmap import Heatmap
+
 EXAMPLE = "Example: [bold]hazemap show map.parquet -o map.png[/bold]"
+
+MOVING = (".gif", ".apng")
 
 
 def show(
     file: ReleaseFile,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="The picture: .png, .svg or .pdf. By default a PNG beside the file."),
+        typer.Option(
+            "-o",
+            "--output",
+            help="The picture: .png, .svg or .pdf; of a blur also .tif, of slots .gif or .apng. By default a PNG.",
+        ),
     ] = None,
     outlines: Annotated[
         Path | None, typer.Option(metavar="GEOJSON", help="Lines to draw over it: coasts, districts.")
@@ -29,6 +42,14 @@ def show(
     frame: Annotated[
         str, typer.Option(metavar="WHAT", help="Without a box: all of the map, or only where people stand out.")
     ] = "map",
+    blur: Annotated[
+        float | None,
+        typer.Option(
+            metavar="METRES",
+            min=0,
+            help="A heatmap: the density under a Gaussian of this width (σ). Pyramids are drawn so; 0: their cells.",
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="A heading.")] = None,
     cell: Annotated[
         str | None, typer.Option(metavar="NAME", help="Of statistics: the profile of this cell over all slots.")
@@ -36,7 +57,8 @@ def show(
     slot: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="With --cell: the histogram of the value there in this slot, if it has bins."
+            metavar="NAME",
+            help="Of a map with time: these slots, such as 8 or 7-9. With --cell: the histogram of the value there.",
         ),
     ] = None,
     statistic: Annotated[
@@ -44,6 +66,13 @@ def show(
         typer.Option(
             metavar="WHAT",
             help="Of statistics: mean, variance, or a quantile such as q0.5. Maps show the best guess of the mean.",
+        ),
+    ] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Of a map with marks, beside each share: width (of its interval), density (of people) or nothing.",
         ),
     ] = None,
     width: Annotated[float, typer.Option(metavar="INCHES", min=2, max=40, help="How wide the picture is.")] = 10.0,
@@ -54,13 +83,20 @@ def show(
     It shows all of the map, or the part that you ask for; and it says, in the picture and here, how many people lie
     outside.
 
+    A heatmap (--blur) shows the density as the eye sees it from afar; a .tif of it is a GeoTIFF with its error.
+
+    A map with marks shows the share of each mark, and beside it how wide its interval is.
+
+    A map with time is drawn as a small map for every slot, in one scale; or, as .gif or .apng, one slot after another.
+
     Statistics of a value are drawn as a small map for every slot, as the profile of one --cell, or, with a --slot too,
     as the histogram of the value there.
     """
-    from hazemap.releases import Statistics, open_release
+    from hazemap.releases import MarkedRelease, Statistics, TimedRelease, open_release
     from hazemap.releases.estimates import PeopleOutside
     from hazemap.releases.study_answers import StudyAnswers
     from hazemap.spatial.bounding_box import Box
+    from hazemap.spatial.plane import PlaneBox, plane_of
 
     if frame not in ("map", "people"):
         raise InputError(f"--frame is map or people; found {frame!r}")
@@ -68,32 +104,156 @@ def show(
     release = open_release(file)
     if isinstance(release, StudyAnswers):
         raise InputError(f"{file} holds {release.HOLDS}, which are no map: `hazemap ask {file}` lists them")
-    if not isinstance(release, Statistics) and (cell, slot, statistic) != (None, None, None):
-        raise InputError(f"{file} is a map: --cell, --slot and --statistic are for statistics of a value")
-    if slot is not None and (cell is None or statistic is not None):
-        raise InputError("a histogram needs one --cell and one --slot, and no --statistic")
+    if beside is not None and (blur or not isinstance(release, MarkedRelease)):
+        why = "a heatmap shows people and no shares" if blur else f"{file} counts no marks"
+        raise InputError(f"{why}: --beside is for maps that `hazemap release --mark` made, without --blur")
+    release, slot = _in_slots(release, file, slot, goal := output or file.with_suffix(".png"), cell or statistic)
+    _fit(file, isinstance(release, Statistics), blur, cell, slot, statistic)
+    if isinstance(release, TimedRelease) and not (blur and _still(goal)):
+        _every_slot(release, goal, title, outlines, width, frame, box, as_json)
+        return
     with progress() as tell:
         tell("drawing", None)
         from hazemap.draw import MapExtent, MapPanel, save, shown_part
 
-        part: dict[str, Any] = {"frame": MapExtent(frame), "box": Box.parse(box) if box else None}
+        kind = PlaneBox if plane_of(release.cells.tree) else Box
+        part: dict[str, Any] = {"frame": MapExtent(frame), "box": kind.parse(box) if box else None}
 
         if not isinstance(release, Statistics):
-            panels = (MapPanel.DENSITY, MapPanel.UNCERTAINTY) if uncertainty else (MapPanel.DENSITY,)
+            look = {"title": title, "width": width, "outlines": outlines, **part}
+            heatmap = release.heatmap(blur or None) if _blurred(release, blur) else None
+            if output is not None and output.suffix.lower() == ".tif":
+                _geotiff(heatmap, output, as_json, whole=box is None and frame == "map")
+                return
             said = PeopleOutside.of(release, shown_part(release.map, **part)).to_json()
-            look = {"title": title, "width": width, "note": said["said"]}
-            figure = release.plot(panels=panels, outlines=outlines, **part, **look)
-        elif cell is not None and slot is not None:
-            found = release.histogram(cell, slot)
-            unit = f"{release.value} in {found.cell}, {found.slot}"
-            figure = found.plot(unit=unit, title=title, caption=release.statement.line(), width=width)
-        elif cell is not None:
-            figure = release.plot(statistic, cell, title=title, width=width)
+            look["note"] = said["said"]
+            if heatmap is not None:
+                figure = heatmap.plot(uncertainty=uncertainty, **look)
+            elif isinstance(release, MarkedRelease):
+                figure = release.plot(beside=_beside(beside, uncertainty), **look)
+            else:
+                panels = (MapPanel.DENSITY, MapPanel.UNCERTAINTY) if uncertainty else (MapPanel.DENSITY,)
+                figure = release.plot(panels=panels, **look)
         else:
-            look = {"title": title, "width": width, "outlines": outlines, "uncertainty": uncertainty}
-            figure = release.plot(statistic, **look, **part)
-            said = {"said": release.shown(statistic, **part)}
-        goal = output or file.with_suffix(".png")
+            look = {"title": title, "width": width}
+            figure, said = _of_values(release, cell, slot, statistic, look, uncertainty, {"outlines": outlines, **part})
         tell("writing the picture", None)
         save(figure, goal)
     deliver({"picture": str(goal), **said}, as_json, str(goal), *([said["said"]] if said else []))
+
+
+def _of_values(
+    release: "Statistics",
+    cell: str | None,
+    slot: str | None,
+    statistic: str | None,
+    look: dict[str, Any],
+    uncertainty: bool,
+    of_maps: dict[str, Any],
+) -> "tuple[Figure, dict[str, Any]]":
+    """Statistics of a value: a histogram, a cell's profile or small maps; and what is said beside the latter."""
+    if cell is not None and slot is not None:
+        found = release.histogram(cell, slot)
+        unit = f"{release.value} in {found.cell}, {found.slot}"
+        return found.plot(unit=unit, caption=release.statement.line(), **look), {}
+    if cell is not None:
+        return release.plot(statistic, cell, **look), {}
+    part = {key: of_maps[key] for key in ("frame", "box")}
+    said = {"said": release.shown(statistic, **part)}
+    return release.plot(statistic, uncertainty=uncertainty, **look, **of_maps), said
+
+
+def _still(goal: Path) -> bool:
+    """`InputError` for a heatmap that is to move."""
+    if goal.suffix.lower() in MOVING:
+        raise InputError("a moving picture shows cells: leave --blur out, or name a --slot and a .png")
+    return True
+
+
+def _fit(
+    file: Path, values: bool, blur: float | None, cell: str | None, slot: str | None, statistic: str | None
+) -> None:
+    """Refuse options of maps for statistics of a value, and theirs for maps."""
+    if not values and (cell, slot, statistic) != (None, None, None):
+        raise InputError(f"{file} is a map: --cell, --slot and --statistic are for statistics of a value")
+    if blur is not None and values:
+        raise InputError(f"{file} holds statistics of a value: --blur is for maps")
+    if slot is not None and (cell is None or statistic is not None):
+        raise InputError("a histogram needs one --cell and one --slot, and no --statistic")
+
+
+def _geotiff(heatmap: "Heatmap | None", output: Path, as_json: bool, whole: bool) -> None:
+    """Write a heatmap as a GeoTIFF."""
+    if heatmap is None:
+        raise InputError("a .tif shows a heatmap: say how far to blur with --blur METRES, or use `hazemap export`")
+    if not whole:
+        raise InputError("a .tif of a heatmap holds all of the map: leave --box and --frame out")
+    heatmap.export(output)
+    facts = {"picture": str(output), "blur_metres": heatmap.metres}
+    deliver(facts, as_json, f"{output}: density per km², its unbiased estimate and its standard error")
+
+
+def _blurred(release: "Release", blur: float | None) -> bool:
+    """Whether a map is drawn as a heatmap: if it is asked for, or if its method makes heatmaps."""
+    from hazemap.releases.heatmap import is_heatmap
+    from hazemap.spatial.plane import plane_of
+
+    if blur is not None:
+        return blur > 0
+    return is_heatmap(release.algorithm) and release.ground.rectangles and not plane_of(release.cells.tree)
+
+
+def _beside(text: str | None, uncertainty: bool) -> "Beside":
+    """What stands beside the map of a share."""
+    from hazemap.draw import Beside
+
+    if text is None:
+        return Beside.WIDTH if uncertainty else Beside.NOTHING
+    if text not in [each.value for each in Beside]:
+        raise InputError(f"--beside is width, density or nothing; found {text!r}")
+    return Beside(text)
+
+
+def _in_slots(
+    release: "Release | Statistics", file: Path, slot: str | None, goal: Path, of_values: str | None
+) -> "tuple[Release | Statistics, str | None]":
+    """What is drawn: of a map with time the slots that are named, unless it moves; and the slot that is left."""
+    from hazemap.releases import Statistics, TimedRelease
+
+    if isinstance(release, Statistics) or of_values is not None:
+        return release, slot
+    timed, moving = isinstance(release, TimedRelease), goal.suffix.lower() in MOVING
+    if not timed and (slot is not None or moving):
+        raise InputError(f"{file} is a map, which has no slots: leave --slot out, and name a .png, .svg or .pdf")
+    if moving and slot is not None:
+        raise InputError("a moving picture shows all slots, one after another: leave --slot out")
+    return (release.during(slot) if isinstance(release, TimedRelease) and slot is not None else release), None
+
+
+def _every_slot(
+    release: "TimedRelease",
+    goal: Path,
+    title: str | None,
+    outlines: Path | None,
+    width: float,
+    frame: str,
+    box: str | None,
+    as_json: bool,
+) -> None:
+    """Small maps of all slots, or a moving picture of them."""
+    from hazemap.draw import MapExtent, save, shown_part
+    from hazemap.releases.estimates import PeopleOutside
+    from hazemap.spatial.bounding_box import Box
+    from hazemap.spatial.plane import PlaneBox, plane_of
+
+    with progress() as tell:
+        tell("drawing", None)
+        kind = PlaneBox if plane_of(release.cells.tree) else Box
+        part: dict[str, Any] = {"frame": MapExtent(frame), "box": kind.parse(box) if box else None}
+        said = PeopleOutside.of(release, shown_part(release.map, **part)).to_json()
+        look = {"title": title, "note": said["said"], "outlines": outlines, **part}
+        if goal.suffix.lower() in MOVING:
+            release.animate(goal, **look)
+        else:
+            save(release.plot(width=width, **look), goal)
+    deliver({"picture": str(goal), **said}, as_json, str(goal), said["said"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from hazemap.cli.completion import method_texts
 from hazemap.cli.console_output import deliver
 from hazemap.errors import FileError, InputError
 from hazemap.specs.spec_fields import FILE, SOURCE, Field
@@ -45,6 +46,10 @@ BUDGETS = {"rho": ("epsilon", "delta"), "epsilon": ("rho",), "delta": ("rho",)}
 """Of the names of a budget those that one of them excludes: given as an option, it takes their place in a file."""
 
 
+COMPLETED = {"method": method_texts}
+"""Names whose values the shell can complete."""
+
+
 def options(fields: Mapping[str, Field], *names: str) -> Callable[[Command], Command]:
     """Give a command an option for each of these names of a specification, by default for all; it takes `**asked`."""
 
@@ -60,12 +65,18 @@ def options(fields: Mapping[str, Field], *names: str) -> Callable[[Command], Com
 
 
 def _option(name: str, field: Field) -> inspect.Parameter:
-    kind: Any = str if field.kind is list else field.kind
+    kind: Any = (list[str] if field.texts else str) if field.kind is list else field.kind
     if field is SOURCE:
         info: Any = typer.Argument(help=field.help)
     else:
         flags = field.flags or (f"--{name.replace('_', '-')}",)
-        info = typer.Option(*flags, metavar=field.metavar, rich_help_panel=field.group, help=field.help)
+        info = typer.Option(
+            *flags,
+            metavar=field.metavar,
+            rich_help_panel=field.group,
+            help=field.help,
+            autocompletion=COMPLETED.get(name),
+        )
     if field.default is None:
         kind = kind | None
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -97,7 +108,7 @@ def specified(
     for name in given:
         for other in BUDGETS.get(name, ()):
             document.pop(other, None)
-    document |= {name: _ranks(value) if kind.NAMES[name].kind is list else value for name, value in given.items()}
+    document |= {name: _read(kind.NAMES[name], value) for name, value in given.items()}
     if table and "source" not in document:
         raise InputError("name a table: a file, a folder or a pattern in quotes, or a --spec that names one")
     return kind.from_json(document)
@@ -114,6 +125,11 @@ def written(spec: "ReleaseSpec | StatisticsSpec", to: Path, as_json: bool) -> No
 def print_schema(schema: Mapping[str, Any]) -> None:
     """Print a JSON Schema as docs/reference has it."""
     typer.echo(json.dumps(schema, ensure_ascii=False, indent=2))
+
+
+def _read(field: Field, value: Any) -> Any:
+    """The value of an option as a file has it."""
+    return _ranks(value) if field.kind is list and not field.texts else value
 
 
 def _ranks(text: str) -> list[float]:

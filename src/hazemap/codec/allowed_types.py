@@ -23,6 +23,7 @@ from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.plane import PlaneQuadtree
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
 from hazemap.spatial.subdivided_districts import SubdividedDistricts
@@ -32,13 +33,16 @@ from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVot
 from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
 from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
 from hazemap.values.cell_slot_counters import CellTimeSlots
+from hazemap.values.cells_in_slots import AllSlots, EachSlot
 from hazemap.values.histogram_bins import FloatGrid, HistogramBins, Log2Bins
 from hazemap.values.rows_with_values import RowsWithValues
+from hazemap.values.timed_tree import TimedTree
 from hazemap.values.value_encoding import ValueEncoding
 
 TREES: tuple[type, ...] = (
     *(
         Quadtree,
+        PlaneQuadtree,
         Hexagons,
         TwoLevelGrid,
         BinaryPartition,
@@ -49,9 +53,10 @@ TREES: tuple[type, ...] = (
         CellTimeSlots,
         FloatGrid,
         RowsWithValues,
+        TimedTree,
     ),
 )
-PARTITIONS: tuple[type, ...] = (Leaves, WholeDomain, AttributeCells, Log2Bins, HistogramBins)
+PARTITIONS: tuple[type, ...] = (Leaves, WholeDomain, AttributeCells, Log2Bins, HistogramBins, AllSlots, EachSlot)
 ENCODERS: tuple[type, ...] = (
     Counts,
     Concatenation,
@@ -76,8 +81,13 @@ RENAMED: Mapping[str, str] = {"outside": "nowhere", "value_encoding": "gauge", "
 YOUNGER: Mapping[str, frozenset[str]] = {
     "Adaptive": frozenset({"descent"}),
     "Answer": frozenset({"skewness", "chances"}),
-    "Campaign": frozenset({"local_epsilon"}),
+    "HTF": frozenset({"height"}),
+    "Pyramid": frozenset({"gamma"}),
+    "PublishedPyramid": frozenset({"gamma"}),
+    "Campaign": frozenset({"carrier", "local_epsilon"}),
+    "Marked": frozenset({"sides"}),
     "Recipe": frozenset({"randomiser"}),
+    "Sides": frozenset({"sides"}),
     "Task": frozenset({"randomiser"}),
 }
 """Optional fields, by type, that are left out of texts where they are None: older texts and digests stay."""

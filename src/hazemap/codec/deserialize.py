@@ -173,6 +173,8 @@ class _Reader:
             if self.work > self.limits.work:
                 raise CodecError(f"{name} would take more than {self.limits.work:,} bytes: this text asks for too much")
         thing = class_(**found)
+        if any(_rewritten(value, getattr(thing, own, value)) for own, value in found.items()):
+            raise CodecError(f"{name} keeps its numbers in another form than this text: a thing has one text")
         if getattr(thing, "travels_once", False):
             self.once.append(thing)
         return thing
@@ -241,6 +243,13 @@ def _admitted(data: Any, kind: AdmittedTypes) -> bool:
     if type_ is str and not data.isascii():
         data.encode()  # half of a pair of surrogates is no text: UnicodeError
     return type_ in (bool, float, str, type(None)) and (kind.anything or type_ in kind.plain)
+
+
+def _rewritten(read: Any, kept: Any) -> bool:
+    """Whether numbers became others when their class was made, if only 2 became 2.0 or −0.0 became 0.0."""
+    if type(read) is not tuple or type(kept) is not tuple or not read or type(read[0]) not in (int, float):
+        return type(read) in (int, float) and type(kept) in (int, float) and repr(read) != repr(kept)
+    return repr(read) != repr(kept)
 
 
 def _exactly(values: list[Any], name: str) -> bool:

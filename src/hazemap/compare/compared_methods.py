@@ -8,7 +8,7 @@ from typing import Any
 from hazemap.algorithms import PrivateBoundingBox
 from hazemap.cellmap import Reading
 from hazemap.errors import InputError
-from hazemap.privacy.budget import exact
+from hazemap.privacy.budget import PureDP, exact
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.method_from_name import method_from_name
@@ -63,7 +63,7 @@ class Method:
     def algorithm(self, tree: Quadtree, rule: Bounding, epsilon: str) -> Any:
         """The method over the pixels of a map; `InputError` if no method has this name or these parameters."""
         text = self.spelled
-        found: Any = method_from_name(text, QuadtreeCells(tree.depth), _box(tree), rule)
+        found: Any = method_from_name(text, QuadtreeCells(tree.depth), _box(tree), rule, PureDP(epsilon))
         known = {field.name for field in fields(found)}
         if isinstance(found, PrivateBoundingBox) or "tree" not in known:
             raise InputError(f"the method {text!r} has no map of its own to be compared on")
@@ -106,11 +106,11 @@ KD_GEOMETRIC = Method("kd-tree (geometric)", "kd-tree", published=True)
 KD_UNIFORM = Method("kd-tree (uniform)", "kd-tree-uniform", published=True)
 KD_HYBRID = Method("kd-tree (hybrid)", "kd-hybrid", published=True)
 PRIVTREE = Method("PrivTree", "privtree", published=True)
-HTF = Method("HTF", "htf", True, (("share_of_number", Epsilons("0.0001")), ("share_a_level", Epsilons("0.001"))))
+HTF = Method("HTF", "htf-published", published=True)
 PREFIX = Method("prefix tree", "prefix", published=True)
 HTF_PLUS = Method("HTF+", "htf+")
 HB_LEAST = Method("HB+", "hb-least")
-ADAPTIVE = Method("adaptive", "adaptive")
+ADAPTIVE = Method("adaptive", "auto")
 AUTO = Method("auto", "auto")
 
 METHODS: tuple[Method, ...] = (

@@ -9,16 +9,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from hazemap.device.backoff import Backoff, jittered
+from hazemap.device.carried_answers import CarriedAnswers
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import Commits, EncryptedStore, Write
 from hazemap.device.enrolment import Enrolment, enrolled, saved
 from hazemap.device.http_client import HttpReply, HttpTransport
 from hazemap.device.public_recipe_log import PublicRecipeLog
+from hazemap.device.report_lines import ReportLines
 from hazemap.device.server_task import ServerTask
 from hazemap.device.task_handler import SENT, Answering, Step
 from hazemap.errors import CodecError, FileError, HazemapError, InputError, Refused, Unreachable
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.messages import Stage
+from hazemap.trust.carried_tasks import ANNOUNCED
 
 logger = logging.getLogger("hazemap.device")
 
@@ -77,6 +80,7 @@ class Agent:
     backoff: Backoff = field(default_factory=Backoff)
     hold: float = HOLD
     public_log: PublicRecipeLog = field(default_factory=PublicRecipeLog)
+    lines: ReportLines = field(default_factory=ReportLines)
     heard: float = 0.0
     failures: int = 0
     refused: int = 0
@@ -88,6 +92,9 @@ class Agent:
     _swept: float = 0.0
 
     def __post_init__(self) -> None:
+        self._carrying = CarriedAnswers(
+            *(self.store, self.device, self.enrolment, self.policy, self.stream, self.lines, self.commits)
+        )
         self._answering = Answering(self.store, self.device, self.enrolment, self.policy, self.stream, self.public_log)
 
     async def run(self) -> None:
@@ -135,6 +142,8 @@ class Agent:
         self.heard = time.monotonic()
         if not self.there(work):
             return jittered(SILENT)
+        if work.stage == ANNOUNCED:
+            return await self._carried(work)
         asked, seen = self._answering.recipe_task(work), self._answering.seen()
         if asked is not None:
             await self.public_log.read(self.http_transport, asked, seen)
@@ -146,6 +155,19 @@ class Agent:
         await self._send(work, step)
         self.refused = self.refused + 1 if step.refusal is not None else 0
         return AFTER_REFUSALS.wait(self.refused) if self.refused else jittered(AGAIN)
+
+    async def _carried(self, work: ServerTask) -> float:
+        """A report that goes to other servers: made, charged and sent there; the server hears only that it was."""
+        told = await self._carrying.answered(work, _now())
+        path, ticket = f"/v1/tasks/{work.session.hex()}", self.enrolment.ticket or ""
+        if told is None:
+            await self.http_transport.send("POST", path, ticket)
+            self.answers, self.finished, self.refused = self.answers + 1, self.finished + 1, 0
+            return jittered(AGAIN)
+        content = json.dumps({"reason": told}).encode()
+        await self.http_transport.send("POST", f"{path}/refusal", ticket, content, "application/json")
+        self.refusals, self.refused = self.refusals + 1, self.refused + 1
+        return AFTER_REFUSALS.wait(self.refused)
 
     async def _held(self, begun: float) -> None:
         """Wait until the time at which an answer may go out, and let others work meanwhile."""

@@ -43,7 +43,10 @@ class BudgetLine:
 
 
 def budget_lines(store: EncryptedStore, device: int, policy: ShippedPolicy, now: datetime) -> Iterator[BudgetLine]:
-    """Every line of a device under the policy that it allows: analyses, fields, limits. O(charges · lines)."""
+    """Every line of a device under the policy that it allows: analyses, fields, limits. O(charges · lines).
+
+    `now` is the account's time (`account_clock`).
+    """
     charges, campaigns = recipe_charges(store, device), PrivacyAccount(store, device)
     for analysis in policy.analyses:
         own = spending((each for each in charges if each.analysis == analysis.name), policy.days, now)

@@ -12,8 +12,14 @@ from hazemap.codec import dumps
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.privacy.budget import PureDP
 from hazemap.trust.device_tasks import Task
+from hazemap.trust.report_carriers import ReportCarrier
 
-WHAT = {"purpose": "its purpose", "budget": "its budget", "cohort": "its cohort, or the mode of its protocol"}
+WHAT = {
+    "purpose": "its purpose",
+    "budget": "its budget",
+    "cohort": "its cohort, or the mode of its protocol",
+    "carrier": "who carries its reports",
+}
 STUDY = {"analysis": "what it asks about"}
 
 
@@ -24,12 +30,12 @@ class CampaignTerms:
     store: EncryptedStore
     device: int
 
-    def refusal(self, task: Task) -> str | None:
+    def refusal(self, task: Task, carrier: ReportCarrier | None = None) -> str | None:
         """Why this task is not of the campaign that was agreed to; None where it is, and for a new campaign."""
         first = self._first(task.campaign)
         if first is None:
             return None
-        now, kind = _terms(task), "campaign" if task.recipe is None else "study"
+        now, kind = _terms(task, carrier), "campaign" if task.recipe is None else "study"
         changed = [words for name, words in (WHAT | STUDY).items() if first.get(name) != now.get(name)]
         return (
             f"the {kind} {task.campaign!r} has changed {' and '.join(changed)} since this device first agreed to it"
@@ -37,7 +43,7 @@ class CampaignTerms:
             else None
         )
 
-    def agreed(self, task: Task) -> tuple[Write, ...]:
+    def agreed(self, task: Task, carrier: ReportCarrier | None = None) -> tuple[Write, ...]:
         """The statement that keeps what a new campaign says; none for a campaign that is known.
 
         It fails where another process has agreed to the same campaign meanwhile.
@@ -45,7 +51,7 @@ class CampaignTerms:
         if self._first(task.campaign) is not None:
             return ()
         tag = self._tag(task.campaign)
-        sealed = self.store.seal("campaigns", self.device, tag, json.dumps(_terms(task)).encode())
+        sealed = self.store.seal("campaigns", self.device, tag, json.dumps(_terms(task, carrier)).encode())
         return (Write("INSERT INTO campaigns VALUES (?, ?, ?)", (self.device, tag, sealed)),)
 
     def _first(self, campaign: str) -> dict[str, str] | None:
@@ -60,7 +66,8 @@ class CampaignTerms:
         return self.store.tag(self.device, b"campaign" + campaign.encode())
 
 
-def _terms(task: Task) -> dict[str, str]:
+def _terms(task: Task, carrier: ReportCarrier | None) -> dict[str, str]:
     budget = str(task.budget.epsilon) if isinstance(task.budget, PureDP) else dumps(task.budget)
     about = {} if task.recipe is None else {"analysis": task.recipe.analysis}
-    return {"purpose": task.purpose, "budget": budget, "cohort": dumps(task.cohort)} | about
+    carried = {} if carrier is None else {"carrier": dumps(carrier)}
+    return {"purpose": task.purpose, "budget": budget, "cohort": dumps(task.cohort)} | about | carried

@@ -59,6 +59,9 @@ class Policy:
     no_fields: tuple[str, ...] = ()
     carriers: tuple[str, ...] = tuple(each.value for each in Carrier)
     delta: Fraction = Fraction(1, 100_000)
+    aggregators: tuple[str, ...] = ()
+    shufflers: tuple[str, ...] = ()
+    upload: int = 1 << 22
 
     def __post_init__(self) -> None:
         for name in ("campaign", "period", "local"):
@@ -73,7 +76,7 @@ class Policy:
         object.__setattr__(self, "corrupt", exact(self.corrupt, "the part of a shard that works with the server"))
         if not 0 <= self.corrupt < 1:
             raise InputError(f"the part of a shard that works with the server is 0 to below 1, not {self.corrupt}")
-        for name in ("days", "people", "survivors", "longest", "keep"):
+        for name in ("days", "people", "survivors", "longest", "keep", "upload"):
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise InputError(f"{name} is a whole number of at least 1, not {getattr(self, name)!r}")
         for name, most in (("days", MOST_DAYS), ("keep", MOST_DAYS), ("reports", MOST_REPORTS)):
@@ -134,9 +137,8 @@ class Policy:
         """
         cells = task.recipe is None
         try:
-            for reason in (self._who(task), self._price(task) if cells else None, self._assumption(task)):
-                if reason:
-                    return reason
+            if reason := self._order(task):
+                return reason
             self.floors(task).check(terms)
             if cells and (reason := self._question(task)):
                 return reason
@@ -144,6 +146,19 @@ class Policy:
         except Refused as error:
             return str(error)
         return None
+
+    def order_refusal(self, task: Task) -> str | None:
+        """Why a map's task is not answered, whoever carries the answer; None where it is."""
+        try:
+            if task.question.size > self.longest:
+                return f"an answer would have {task.question.size:,} numbers, but at most {self.longest:,} are allowed"
+            return self._order(task) or self._question(task)
+        except Refused as error:
+            return str(error)
+
+    def _order(self, task: Task) -> str | None:
+        price = self._price(task) if task.recipe is None else None
+        return self._who(task) or price or self._assumption(task)
 
     def floors(self, task: Task | None = None) -> MinimumParameters:
         """What the protocol's client insists on. It sends its vector without noise only if the task randomises it."""
@@ -238,6 +253,15 @@ _PAGE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("denied", "no_campaigns", "Campaigns that are refused although they are allowed."),
         ("purposes", "purposes", "Purposes, as the campaign words them."),
         ("denied_purposes", "no_purposes", "Purposes that are refused although they are allowed."),
+    ),
+    "servers": (
+        (
+            "aggregators",
+            "aggregators",
+            "Two of these may carry reports in halves: addresses, each perhaps with #SHA-256 of its public key.",
+        ),
+        ("shufflers", "shufflers", "One of these may shuffle reports: addresses, written in the same way."),
+        ("upload", "upload", "The most bytes that one report may be for a shuffler."),
     ),
     "rows": (("keep", "keep", "Days after which a row, or an event, is deleted for good."),),
     "recipes": (

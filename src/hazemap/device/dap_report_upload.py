@@ -56,6 +56,7 @@ class ReportUpload:
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     backoff: Backoff = field(default_factory=Backoff)
+    attempts: int = ATTEMPTS
 
     async def uploaded(self, measurement: Any, extensions: ReportExtensions = NOTHING_MORE) -> None:
         """Make a report and send it until the leader has it; a second one, if the leader's keys have changed.
@@ -126,7 +127,7 @@ class ReportUpload:
                 raise Refused(f"the leader does not take a report: {each.error.name.lower()}")
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        for failures in range(1, ATTEMPTS):
+        for failures in range(1, self.attempts):
             try:
                 return await work()
             except Unreachable as error:

@@ -7,11 +7,13 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
 from hazemap.device import enrolment, event_store
 from hazemap.device import row_store as rows
+from hazemap.device.account_clock import AccountClock
 from hazemap.device.agent import HOLD, Agent
 from hazemap.device.backoff import Backoff, jittered
 from hazemap.device.consent_policy import Policy
@@ -21,10 +23,12 @@ from hazemap.device.http_client import HttpClient, HttpTransport, checked
 from hazemap.device.pooled_http_client import FleetClient
 from hazemap.device.public_recipe_log import PublicRecipeLog
 from hazemap.device.recipe_log_heads import RecipeLogHeads
+from hazemap.device.report_lines import ReportLines
 from hazemap.device.server_task import ServerTask
 from hazemap.errors import FileError, InputError, Unreachable
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.messages import Stage
+from hazemap.trust.carried_tasks import ANNOUNCED
 
 STAGES = (Stage.KEYS, Stage.SHARES, Stage.MASKED, Stage.ASSENT, Stage.UNMASK)
 REMEMBERED = 8
@@ -33,6 +37,8 @@ REMEMBERED = 8
 
 class Absence:
     """Falls silent in each session with probability `share`, from a stage on that is drawn uniformly.
+
+    A report that goes to other servers has no stages: it is sent, or not.
 
     >>> work = ServerTask(bytes(32), 1, None, b"", 0.0)
     >>> Absence(Fraction(0), Stream.from_os())(work)
@@ -50,7 +56,7 @@ class Absence:
             if len(self._from) > REMEMBERED:
                 self._from.popitem(last=False)
         silent = self._from[work.session]
-        return silent is None or work.stage < silent
+        return silent is None or ANNOUNCED < work.stage < silent
 
     def _drawn(self) -> Stage | None:
         if self._stream.below(self._share.denominator) >= self._share.numerator:
@@ -145,6 +151,7 @@ class DeviceProcess:
 
     async def run(self, http_transport: HttpTransport | None = None) -> ReplyCounts:
         """Let every device ask and answer until nothing has been asked for long enough, or for good."""
+        self._on_disk()
         async with AsyncExitStack() as stack:
             agents = await self._agents(stack, http_transport)
             tasks = [asyncio.create_task(self._started(agent, len(agents))) for agent in agents]
@@ -159,6 +166,7 @@ class DeviceProcess:
     async def _agents(self, stack: AsyncExitStack, http_transport: HttpTransport | None) -> list[Agent]:
         http_transports: dict[str, HttpTransport] = {}
         logs: defaultdict[str, PublicRecipeLog] = defaultdict(PublicRecipeLog)
+        lines = ReportLines(lambda url: self._transport(stack, None, url))
         commits, stream, agents = Commits(self.store), Stream.from_os(), []
         turns = asyncio.Semaphore(self.connections)
         for device, known in self._enrolments():
@@ -179,6 +187,7 @@ class DeviceProcess:
                     there=Absence(self.drop, stream),
                     hold=0.0 if self.lean else HOLD,
                     public_log=logs[known.server],
+                    lines=lines,
                 )
             )
         if not agents:
@@ -197,7 +206,7 @@ class DeviceProcess:
         while True:
             now = time.monotonic()
             if now - expired > HOUR:
-                expired = now if self._expired() else now - HOUR + AGAIN
+                expired = now if self._expired() and self._on_disk() else now - HOUR + AGAIN
             if now - told > self.every:
                 self.tell(ReplyCounts.of(agents))
                 told = now
@@ -217,6 +226,15 @@ class DeviceProcess:
             self.store.emptied()
         except FileError as error:
             logger.warning("old rows and events could not be deleted, and are tried again in a minute: %s", error)
+            return False
+        return True
+
+    def _on_disk(self) -> bool:
+        """Note the time that has passed for accounts; False where the store cannot be written now."""
+        try:
+            AccountClock(self.store).keep(datetime.now(UTC))
+        except FileError as error:
+            logger.warning("the time could not be noted, and this is tried again in a minute: %s", error)
             return False
         return True
 

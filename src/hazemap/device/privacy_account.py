@@ -31,6 +31,8 @@ from hazemap.trust.device_tasks import Task
 class DeviceCharge:
     """A price that was paid for one answer, and the fields of places that were read for it.
 
+    Reports that are `seen`, shuffled, cost (ε, δ) by clones, of which `rho` only says the part: they are no ρ-zCDP.
+
     >>> DeviceCharge("commuters", 1, "00", Fraction(1, 20), datetime.fromisoformat("2026-01-02T03:04:05+00:00")).round
     1
     """
@@ -43,6 +45,7 @@ class DeviceCharge:
     rho: Fraction | None = None
     delta: Fraction = Fraction(0)
     fields: frozenset[StreamFieldName] = EVERY
+    seen: bool = False
 
     def to_json(self) -> dict[str, str | int | list[str]]:
         """As it is sealed."""
@@ -54,6 +57,8 @@ class DeviceCharge:
             "time": self.time.isoformat(),
             "fields": sorted(map(str, self.fields)),
         }
+        if self.seen:
+            fields["seen"] = self.seen
         return fields if self.rho is None else fields | {"rho": str(self.rho), "delta": str(self.delta)}
 
 
@@ -70,14 +75,20 @@ class PrivacyAccount:
         return [_read(each) for each in found if "campaign" in each]
 
     def spent(
-        self, days: int, now: datetime, more: Task | None = None, field: StreamFieldName | None = None
+        self,
+        days: int,
+        now: datetime,
+        more: Task | None = None,
+        field: StreamFieldName | None = None,
+        seen: bool = False,
     ) -> Spending:
         """What campaigns cost in the last `days`, in every unit: a pure ε is (ε, 0), and ρ = ε²/2.
 
-        With the charge of one `more` round, where it is given; only what read a `field`, where one is.
+        With the charge of one `more` round, where it is given; only what read a `field`, where one is. No ρ is known
+        where reports were `seen`.
         """
         since = before(now, days)
-        every = self.charges() + ([] if more is None else [_charge(more, bytes(32), now)])
+        every = self.charges() + ([] if more is None else [_charge(more, bytes(32), now, seen)])
         chosen = [each for each in every if field is None or field in each.fields]
         charges = [each for each in chosen if since is None or each.time > since]
         shared = [each.rho for each in charges if each.rho is not None]
@@ -85,7 +96,7 @@ class PrivacyAccount:
         return Spending(
             spent(charges),
             sum({each.campaign: each.delta for each in charges if each.rho is not None}.values(), Fraction(0)),
-            sum(shared + pure, Fraction(0)),
+            None if any(each.seen for each in charges) else sum(shared + pure, Fraction(0)),
             len(shared) * SPILL,
             len(charges),
         )
@@ -130,12 +141,12 @@ class PrivacyAccount:
         """The number of the next charge: take it before the account is read, and charge under it."""
         return self.store.next_number("charges", self.device)
 
-    def charge(self, task: Task, session: bytes, now: datetime, number: int | None = None) -> Write:
+    def charge(self, task: Task, session: bytes, now: datetime, number: int | None = None, seen: bool = False) -> Write:
         """The statement that charges a round; it fails if another process has charged this device meanwhile.
 
         Meanwhile is since its `number` was taken: since now, where none is given.
         """
-        plain = json.dumps(_charge(task, session, dated(self.store, self.device, now)).to_json()).encode()
+        plain = json.dumps(_charge(task, session, dated(self.store, self.device, now), seen).to_json()).encode()
         return self.store.added("charges", self.device, self.next_number() if number is None else number, plain)
 
 
@@ -153,11 +164,11 @@ def spent(charges: list[DeviceCharge], campaign: str | None = None, since: datet
     return sum((c.epsilon for c in chosen if c.rho is None), sum(whole.values(), Fraction(0)))
 
 
-def _charge(task: Task, session: bytes, now: datetime) -> DeviceCharge:
+def _charge(task: Task, session: bytes, now: datetime, seen: bool = False) -> DeviceCharge:
     price, budget, read = task.price, task.budget, fields_read(task.question.encoder)
     if isinstance(price, ZCDP) and isinstance(budget, ApproxDP):
         return DeviceCharge(
-            task.campaign, task.round, session.hex(), budget.epsilon, now, price.rho, budget.delta, read
+            task.campaign, task.round, session.hex(), budget.epsilon, now, price.rho, budget.delta, read, seen
         )
     epsilon = price.epsilon if isinstance(price, PureDP) else _whole(task)
     return DeviceCharge(task.campaign, task.round, session.hex(), epsilon, now, fields=read)

@@ -228,19 +228,24 @@ class _Stopped(Exception):
 
 
 class _Meter:
-    """Counts thousands of steps, and stops a query that took too many."""
+    """Counts steps, and stops a query that took too many, or too long: one step may trim or search a long text."""
 
     def __init__(self, limits: QueryLimits) -> None:
-        self.limits, self.thousands, self.begun, self.spent = limits, 0, thread_time(), False
+        self.limits, self.strides, self.begun, self.spent = limits, 0, thread_time(), False
+
+    @property
+    def thousands(self) -> int:
+        """Of steps, so far."""
+        return self.strides * _STRIDE // 1_000
 
     def __call__(self) -> int:
-        self.thousands += 1
-        late = self.thousands % 16 == 0 and thread_time() - self.begun > self.limits.seconds
-        self.spent = self.thousands * _STRIDE >= self.limits.steps or late
+        self.strides += 1
+        late = thread_time() - self.begun > self.limits.seconds
+        self.spent = self.strides * _STRIDE >= self.limits.steps or late
         return int(self.spent)
 
 
-_STRIDE = 1_000
+_STRIDE = 100
 
 
 def _empty(streams: tuple[StreamSchema, ...]) -> sqlite3.Connection:

@@ -72,8 +72,13 @@ class RecipeAccount:
         )
         return next(iter(reasons), None)
 
-    def campaign_refusal(self, task: Task, policy: ShippedPolicy, now: datetime) -> RecipeRefusal | None:
-        """Why a round of a campaign is not within what the policy lets everything cost, or a field of places."""
+    def campaign_refusal(
+        self, task: Task, policy: ShippedPolicy, now: datetime, seen: bool = False
+    ) -> RecipeRefusal | None:
+        """Why a round of a campaign is not within what the policy lets everything cost, or a field of places.
+
+        `seen` are shuffled reports, which have no ρ (`PrivacyAccount.spent`).
+        """
         read = fields_read(task.question.encoder)
         budgets = [budget for each in sorted(read) if (budget := policy.field(each))]
         for budget in budgets:
@@ -82,11 +87,11 @@ class RecipeAccount:
         charges, campaigns = self.charges(), PrivacyAccount(self.store, self.device)
         for field in budgets:
             recipes = spending((each for each in charges if field.field in each.fields), policy.days, now)
-            both = with_campaigns(recipes, campaigns.spent(policy.days, now, task, field.field), reports=True)
+            both = with_campaigns(recipes, campaigns.spent(policy.days, now, task, field.field, seen), reports=True)
             for reason in _passed(f"the field {field.field}", both, field, policy.days, policy.accounting):
                 return RecipeRefusal(reason, private=True)
         for limit in policy.limits:
-            both = with_campaigns(spending(charges, limit.days, now), campaigns.spent(limit.days, now, task))
+            both = with_campaigns(spending(charges, limit.days, now), campaigns.spent(limit.days, now, task, seen=seen))
             for reason in _passed("this device", both, limit, limit.days, policy.accounting):
                 return RecipeRefusal(reason, private=True)
         return None

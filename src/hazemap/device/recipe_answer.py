@@ -97,26 +97,28 @@ class RecipeAnswers:
         request = replace(request, cohort=terms.survivors, study=task.campaign, whole=whole)
         return WeighedRecipe(recipe, admitted, request)
 
-    def refusal(self, weighed: WeighedRecipe, now: datetime) -> RecipeRefusal | None:
+    def refusal(self, weighed: WeighedRecipe, paid_at: datetime) -> RecipeRefusal | None:
         """Why this report is not made, by checks 1 to 3; None where it is."""
-        return RecipeAccount(self.store, self.device).refusal(weighed.request, self.policy, now)
+        return RecipeAccount(self.store, self.device).refusal(weighed.request, self.policy, paid_at)
 
-    def answered(self, weighed: WeighedRecipe, law: Randomiser, now: datetime, number: int) -> "AnsweredRecipe":
+    def answered(
+        self, weighed: WeighedRecipe, law: Randomiser, now: datetime, paid_at: datetime, number: int
+    ) -> "AnsweredRecipe":
         """The query runs, and its answer is randomised. `refusal` was asked before, and `number` taken before that."""
         source = ApprovedStreams(EventStore(self.store, self.device), self.policy, now.timestamp())
         place = reported_bin(weighed.recipe, weighed.admitted, self.policy, source, self.stream)
         bits = law.report(self.stream, place, weighed.recipe.size)
-        return AnsweredRecipe(self.store, self.device, weighed.request, now, number, bits)
+        return AnsweredRecipe(self.store, self.device, weighed.request, paid_at, number, bits)
 
 
 @dataclass(frozen=True)
 class AnsweredRecipe:
-    """A report as it was randomised, uint8[recipe.size], and what it costs; `number` is that of its charge."""
+    """A report as it was randomised, uint8[recipe.size], and what it costs; `number` and `paid_at` are its charge's."""
 
     store: EncryptedStore
     device: int
     request: ReportRequest
-    time: datetime
+    paid_at: datetime
     number: int
     bits: Bits = field(repr=False)
 
@@ -128,7 +130,7 @@ class AnsweredRecipe:
     def paid(self, reply: bytes) -> tuple[Write, ...]:
         """The statements that charge the report and keep its reply: one reply to one audience, for one charge."""
         return (
-            RecipeAccount(self.store, self.device).charge(self.request, self.time, self.number),
+            RecipeAccount(self.store, self.device).charge(self.request, self.paid_at, self.number),
             ReportRecords(self.store, self.device).kept(self.request.key, reply),
         )
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from hazemap.device.account_clock import AccountClock
 from hazemap.device.activity_log import ActivityLog
 from hazemap.device.encrypted_store import EncryptedStore, Write
 from hazemap.device.recipe_account import RecipeAccount
@@ -66,12 +67,14 @@ class ReportCharging:
             return ReportStep(reply=known)
         account, log = RecipeAccount(self.store, self.device), ActivityLog(self.store, self.device)
         number, paid_as = log.next_number(), account.next_number()
-        refused = account.refusal(request, self.policy, now)
+        paid_at = AccountClock(self.store).reading(now)
+        refused = account.refusal(request, self.policy, paid_at.now)
         if refused is not None:
             line = RecipeLogEntry.about(request, name, query, f"refused: {refused.reason}", now)
             return ReportStep((log.added(number, line),), refusal=NOTHING_LEFT if refused.private else refused.reason)
-        charge = account.charge(request, now, paid_as)
+        charge = account.charge(request, paid_at.now, paid_as)
         made = make()
         line = RecipeLogEntry.about(request, name, query, "answered", now)
         line = line.answered(request.price, made.report, made.shares)
-        return ReportStep((charge, records.kept(request.key, made.reply), log.added(number, line)), made.reply)
+        writes = (charge, *paid_at.writes, records.kept(request.key, made.reply), log.added(number, line))
+        return ReportStep(writes, made.reply)

@@ -2,7 +2,7 @@
 
 import os
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -16,6 +16,7 @@ from hazemap.engines.table_source import TableSource
 from hazemap.errors import TableError
 from hazemap.readers.column_names import TIME
 from hazemap.readers.open_table import layout_of, moment_of, named_columns, source_of
+from hazemap.values.marks import Marks
 
 MEMORY_LIMIT = 1 << 28
 
@@ -30,7 +31,7 @@ class ColumnNames(TypedDict, total=False):
     lat: str | None
     time: str | None
     value: str | None
-    mark: str | None
+    mark: Sequence[str] | str | None
 
 
 def own(table: Any, **names: Unpack[ColumnNames]) -> PersonRows:
@@ -97,10 +98,13 @@ def _places(columns: NDArray[np.float64]) -> PersonRows:
 def _batches(table: Any, person: str | None, with_ids: bool, names: ColumnNames) -> Iterator[Batch]:
     """The rows of a table in its own order."""
     connection = DuckDBConnection(MEMORY_LIMIT, os.cpu_count() or 1)
-    source = source_of(connection, table, named=named_columns(person, *map(str, filter(None, names.values()))))
-    when = _time(source, names.get("time"))
-    names["time"] = when
-    layout = layout_of(source, person=person, timed=when is not None, **names)
+    wanted: dict[str, Any] = dict(names)
+    mark = wanted.pop("mark", None)
+    marks = Marks.of(*((mark,) if isinstance(mark, str) else mark)) if mark else None
+    columns = named_columns(person, *wanted.values(), *(marks.columns if marks else ()))
+    source = source_of(connection, table, named=columns)
+    wanted["time"] = when = _time(source, names.get("time"))
+    layout = layout_of(source, person=person, timed=when is not None, marks=marks, **wanted)
     if with_ids:
         layout.need_ids()
     for query in layout.selecting(lambda part: _wanted(part, with_ids)):

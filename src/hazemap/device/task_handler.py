@@ -14,6 +14,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.device.account_clock import AccountClock
 from hazemap.device.activity_log import ActivityLog, LogEntry
 from hazemap.device.campaign_terms import CampaignTerms
 from hazemap.device.consent_policy import Policy
@@ -92,7 +93,10 @@ class _Said:
 
 
 class Answering:
-    """One device at its store. `now` is the time (UTC) of the message, `public_log` what was read of its server's.
+    """One device at its store. `public_log` is what was read of its server's.
+
+    `now` is what the device's clock says (UTC): by it messages are in time, and events old. Budgets come back by
+    `clock`, which nobody sets.
 
     Costs per message: the protocol's own, and some 0.1 ms for the store.
     """
@@ -105,9 +109,11 @@ class Answering:
         policy: Policy,
         stream: Stream,
         public_log: PublicRecipeLog | None = None,
+        clock: AccountClock | None = None,
     ) -> None:
         self.store, self.device, self.policy, self.stream = store, device, policy, stream
         self.public_log, self._server = public_log or PublicRecipeLog(), enrolment.server or ""
+        self._clock = clock or AccountClock(store)
         self._identity, self._sampling = Identity.from_bytes(enrolment.identity), enrolment.sampling
         self._sessions, self._log, self._account, self._terms, self._heads = (
             Sessions(store, device),
@@ -195,10 +201,10 @@ class Answering:
             raise Refused(reason)
         line: LogEntry | RecipeLogEntry
         if task.recipe is None:
-            self._can_pay(task, now)
+            self._can_pay(task, self._clock.reading(now).now)
             line = LogEntry(now, task.campaign, task.purpose, task.round, TASKS.find(work.task).words)
         else:
-            request = self._weighed(task, terms, now).request
+            request = self._weighed(task, terms, self._clock.reading(now).now).request
             line = RecipeLogEntry.about(request, task.recipe.id, task.recipe.query.text, "admitted", now)
         text, said = work.task, _Said(line)
         saved: list[bytes] = []
@@ -250,9 +256,10 @@ class Answering:
         task, number = task_of(text), self._account.next_number()
         if isinstance(said.line, RecipeLogEntry):
             return self._report(task, terms, said, now, number)
-        self._can_pay(task, now)
+        paid_at = self._clock.reading(now)
+        self._can_pay(task, paid_at.now)
         price = self._account.price(task)
-        said.writes.append(self._account.charge(task, terms.session, now, number))
+        said.writes += self._account.charge(task, terms.session, paid_at.now, number), *paid_at.writes
         own = Rows(self.store, self.device)
         sums, trouble = contribution(task.question.encoder, lambda: own.table(self._sampling, task.campaign))
         if isinstance(terms.noise, NoAddedNoise):
@@ -270,31 +277,33 @@ class Answering:
         self, task: Task, terms: SessionParameters, said: _Said, now: datetime, number: int
     ) -> NDArray[np.int64]:
         """The device's report to a recipe, charged as `number`. Nothing refused depends on an event."""
-        weighed = self._weighed(task, terms, now)
+        paid_at = self._clock.reading(now)
+        weighed = self._weighed(task, terms, paid_at.now)
         if task.randomiser is None:
             raise Refused("a recipe is answered by reports that are randomised")
-        said.answered = self._recipes().answered(weighed, task.randomiser, now, number)
+        said.answered = self._recipes().answered(weighed, task.randomiser, now, paid_at.now, number)
+        said.writes += paid_at.writes
         return said.answered.vector
 
     def _recipes(self) -> RecipeAnswers:
         return RecipeAnswers(self.store, self.device, self.policy, self.stream)
 
-    def _weighed(self, task: Task, terms: SessionParameters, now: datetime) -> WeighedRecipe:
+    def _weighed(self, task: Task, terms: SessionParameters, paid_at: datetime) -> WeighedRecipe:
         """The recipe that a task asks, if it may be asked and can be paid: checks 1 to 3."""
         recipes = self._recipes()
         weighed = recipes.weighed(task, terms)
-        refused = recipes.refusal(weighed, now)
+        refused = recipes.refusal(weighed, paid_at)
         if refused is not None:
             raise (_Spent if refused.private else Refused)(refused.reason)
         return weighed
 
-    def _can_pay(self, task: Task, now: datetime) -> None:
-        if reason := self._account.refusal(task, self.policy, now):
+    def _can_pay(self, task: Task, paid_at: datetime) -> None:
+        if reason := self._account.refusal(task, self.policy, paid_at):
             raise _Spent(reason)
         shipped = ShippedPolicies(self.store).current()
         if shipped is None:
             return
-        if refused := RecipeAccount(self.store, self.device).campaign_refusal(task, shipped.policy, now):
+        if refused := RecipeAccount(self.store, self.device).campaign_refusal(task, shipped.policy, paid_at):
             raise (_Spent if refused.private else Refused)(refused.reason)
 
     def _refused(

@@ -3,16 +3,23 @@
 from hazemap.draw.cell_densities import shown_part
 from hazemap.draw.error_by_cell_size import ErrorCurve, draw_plan
 from hazemap.draw.figure_layout import encode, save
+from hazemap.draw.heatmaps import draw_heatmap
 from hazemap.draw.maps import MapPanel, draw_map, draw_side_by_side
+from hazemap.draw.share_maps import Beside, draw_shares
+from hazemap.draw.small_maps import draw_small_maps
 from hazemap.draw.viewport import MapExtent
 
 __all__ = [
+    "Beside",
     "ErrorCurve",
     "MapExtent",
     "MapPanel",
+    "draw_heatmap",
     "draw_map",
     "draw_plan",
+    "draw_shares",
     "draw_side_by_side",
+    "draw_small_maps",
     "encode",
     "save",
     "shown_part",

@@ -1,6 +1,6 @@
 """What a picture takes from a cell map: density, uncertainty, and the visible part."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import copysign
 from typing import Any
@@ -13,6 +13,7 @@ from hazemap.draw.cell_painting import CellShapes, SquareCells, shapes_of
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box
+from hazemap.spatial.plane import ground_unit, plane_of
 
 OWNS_NOTHING = 1e-6  # of its area: what rounding leaves of a cell that nested cells cover
 ROUNDING = 1e-6  # of a picture's sides: what sticks out of it by less is not cut off
@@ -45,7 +46,7 @@ class DensitySurface:
             raise InputError("a picture needs finite numbers; this cell map holds others")
         cells, owned = leaves.cells[places], leaves.areas[places]
         share = np.clip(owned / leaves.tree.area(cells), 0, 1) if leaves.nested else np.ones(len(cells))
-        areas = np.where(share > OWNS_NOTHING, owned, 0) / 1e6
+        areas = np.where(share > OWNS_NOTHING, owned, 0) / ground_unit(leaves.tree).per
         shapes = shapes_of(leaves.tree, cells, share)
         values = np.maximum(cellmap.values[places], 0)
         density, noise = (
@@ -69,8 +70,12 @@ class DensitySurface:
 
     def framed(self, frame: MapExtent, box: Box | None) -> Viewport:
         """What a picture shows; a ribbon or a tower is widened, because legends need room."""
+        plane = plane_of(self.shapes.tree)
         if box is not None:
-            return Viewport.of(box).shaped()
+            return Viewport.of(box, plane).shaped()
+        return replace(self._framed(frame), plane=plane)
+
+    def _framed(self, frame: MapExtent) -> Viewport:
         if frame is MapExtent.PEOPLE:
             return self.crowded.shaped()
         return (self.whole if isinstance(self.shapes, SquareCells) else self.whole.padded(ROOM)).shaped()
@@ -94,6 +99,8 @@ def shown_part(cellmap: CellMap, frame: MapExtent = MapExtent.MAP, box: Box | No
     view, whole = surface.framed(frame, box), surface.whole
     if view.holds(whole, ROUNDING):
         return None
+    if view.plane:
+        return view.box
     west, south, east, north = view.degrees
     south, north = (copysign(90, edge) if abs(edge) > MERCATOR_LATITUDE - ROUNDING else edge for edge in (south, north))
     if east - west >= 360:

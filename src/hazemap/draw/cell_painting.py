@@ -33,6 +33,10 @@ class CellShapes(Protocol):
     """Cells on the sheet, in the order of the numbers that are drawn of them."""
 
     @property
+    def tree(self) -> Tree:
+        """Whose cells they are."""
+
+    @property
     def bounds(self) -> ViewportBounds:
         """West, south, east and north of each cell, in metres of the sheet."""
 

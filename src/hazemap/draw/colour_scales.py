@@ -95,6 +95,7 @@ class ValueScale:
 
     low: float
     high: float
+    steps: tuple[str, ...] = DENSITY_COLOURS[:-1]
 
     @classmethod
     def of(cls, values: Floats, bounds: tuple[float, float] = (0.0, 1.0), noise: float = 0.0) -> "ValueScale":
@@ -115,7 +116,7 @@ class ValueScale:
 
         known = np.isfinite(values)
         place = np.clip((np.where(known, values, self.low) - self.low) / (self.high - self.low), 0, 1)
-        found = LinearSegmentedColormap.from_list("value", DENSITY_COLOURS[:-1], 1024)(place)
+        found = LinearSegmentedColormap.from_list("value", self.steps, 1024)(place)
         found[~known] = to_rgba(UNKNOWN)
         colours: Colours = np.rint(found * 255).astype(np.uint8)
         return colours

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hazemap.draw.colour_scales import ERROR_BREAKS, ERROR_COLOURS, DensityScale, error_labels, short
+from hazemap.draw.colour_scales import (
+    ERROR_BREAKS,
+    ERROR_COLOURS,
+    UNKNOWN,
+    DensityScale,
+    ValueScale,
+    error_labels,
+    short,
+)
 from hazemap.draw.figure_layout import GREY, INK, FigureLayout, height, style, wrapped
 from hazemap.draw.viewport import Viewport, ground, latitude, sheet
 
@@ -38,12 +46,45 @@ def draw_densities(page: FigureLayout, left: float, top: float, width: float, sc
     return axes
 
 
-def head_errors(page: FigureLayout, left: float, bottom: float, width: float) -> None:
+def draw_values(
+    page: FigureLayout, left: float, top: float, width: float, scale: ValueScale, unit: str, few: str = ""
+) -> None:
+    """A bar of even steps of colour with the unit above; beside it what is said of grey cells, if anything."""
+    from matplotlib.patches import Rectangle
+
+    page.write(left, top + 0.15, unit, va="baseline", gid="unit", **style(8, weight="bold"))
+    axes = page.axes(left, top + 0.22, width, BAR, "value legend", 0.4)
+    axes.imshow(
+        scale.colours(np.linspace(scale.low, scale.high, 512))[None],
+        extent=(scale.low, scale.high, 0, 1),
+        aspect="auto",
+        interpolation="nearest",
+    )
+    ticks = round_steps(scale.low, scale.high)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], **style(7))
+    axes.tick_params(length=2, width=0.5, color=GREY, pad=1.5)
+    if few:
+        swatch = page.axes(left + width + 0.25, top + 0.22, 0.2, BAR, "unknown legend", 0.4)
+        swatch.add_patch(Rectangle((0, 0), 1, 1, facecolor=UNKNOWN, transform=swatch.transAxes))
+        page.write(left + width + 0.52, top + 0.27, few, va="center", **style(7, colour=INK))
+
+
+def round_steps(low: float, high: float) -> list[float]:
+    """Round numbers from one end to the other, three to eight of them."""
+    rough = (high - low) / 5
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(times * size for times in (1, 2, 5, 10) if times * size >= rough)
+    return [round(each * step, 12) for each in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def head_errors(
+    page: FigureLayout, left: float, bottom: float, width: float, question: str = "How sure is each cell?"
+) -> None:
     """What a panel of uncertainty shows, in up to three lines above `bottom`."""
     lines = wrapped("standard error, as a share of the number", width, 7)
     page.write(left, bottom, "\n".join(lines), va="bottom", **style(7))
     above = bottom - height(len(lines), 7) - 0.03
-    page.write(left, above, "How sure is each cell?", va="bottom", **style(8, weight="bold"))
+    page.write(left, above, question, va="bottom", **style(8, weight="bold"))
 
 
 def draw_errors(page: FigureLayout, left: float, top: float, width: float) -> "Axes":
@@ -68,10 +109,14 @@ def bar(view: Viewport) -> tuple[float, str]:
     >>> bar(Viewport.of(Box(-74.1, 40.6, -73.9, 40.8)))
     (2000.0, '2 km')
     """
-    most = LONGEST_BAR * view.width * ground(view.latitude)
+    most = LONGEST_BAR * view.width * (view.unit if view.plane else ground(view.latitude))
     unit = 10.0 ** math.floor(math.log10(most))
     length = max(digit * unit for digit in (1, 2, 5) if digit * unit <= most)
+    if view.plane and view.plane.unit != "m":
+        return length, f"{length:,g} {view.plane.unit}"
     label = f"{length / 1000:,.0f} km" if length >= 1000 else f"{length:g} m"
+    if view.plane:
+        return length, label
     scales = [ground(latitude(y)) for y in (view.south, view.north, (view.south + view.north) / 2)]
     if max(scales) > VARIES * min(scales):
         label += f" at {degrees(view.latitude, 'N', 'S', 0)}"
@@ -81,7 +126,7 @@ def bar(view: Viewport) -> tuple[float, str]:
 def draw_bar(axes: "Axes", view: Viewport, height: float, lift: float = 0.0) -> None:
     """The bar, `lift` inches over the right end of a panel of this height in inches (gid `scalebar`)."""
     length, label = bar(view)
-    west, east = view.east - length / ground(view.latitude), view.east
+    west, east = view.east - length / (view.unit if view.plane else ground(view.latitude)), view.east
     above = axes.get_xaxis_transform()  # metres across, shares of the panel's height up
     foot, tip, words = (1 + (lift + inches) / height for inches in (0.09, 0.14, 0.16))
     axes.plot(
@@ -122,8 +167,25 @@ def rounds(low: float, high: float, most: int) -> tuple[list[float], int]:
     raise AssertionError("a step of ten times the finest leaves few enough")
 
 
+def _draw_coordinates(axes: "Axes", view: Viewport, most: int) -> None:
+    """Ticks of a plane, in its own unit."""
+    box, unit = view.box, view.unit
+    across, up = CORNER * (box.east - box.west), CORNER * (box.north - box.south)
+    xs, x_decimals = rounds(box.west + across, box.east - across, most)
+    ys, y_decimals = rounds(box.south + up, box.north - up, most)
+    first, sign = view.y_at(view.south), -1.0 if view.plane and view.plane.down else 1.0
+    look = style(DEGREES, colour=GREY)
+    axes.set_xticks([view.west + (x - box.west) / unit for x in xs], [f"{x:.{x_decimals}f}" for x in xs], **look)
+    heights = [view.south + sign * (y - first) / unit for y in ys]
+    axes.set_yticks(heights, [f"{y:.{y_decimals}f}" for y in ys], rotation=90, va="center", **look)
+    axes.tick_params(length=2.5, width=0.5, color=GREY, pad=1.5, direction="out")
+
+
 def draw_graticule(axes: "Axes", view: Viewport, most: int = 5) -> None:
-    """Short ticks and labels: longitudes below the panel, latitudes left of it."""
+    """Short ticks and labels: longitudes below the panel, latitudes left of it; or x and y of a plane."""
+    if view.plane:
+        _draw_coordinates(axes, view, most)
+        return
     west, south, east, north = view.degrees
     across, up = CORNER * (east - west), CORNER * (north - south)
     turn = 360.0 if west + east > 360 else 0.0  # most of it lies beyond the antimeridian

@@ -1,10 +1,11 @@
 """Draws a release: density beside its uncertainty."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
 from hazemap.estimate import shown
 from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.plane import ground_unit, plane_of
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -58,6 +60,7 @@ def draw_map(
     box: Box | None = None,
     note: str = "",
     width: float = 10.0,
+    fine: CellMap | None = None,
 ) -> "Figure":
     """A map of density (`values` per km², negative ones as zero), with a smaller one of its standard error.
 
@@ -65,16 +68,16 @@ def draw_map(
     to say whom the picture does not show (`shown_part` tells which part it does). `cell_lines` is the opacity of the
     cells' outlines, 0 to 1; by default it falls with their number. The view is `box`, or all of the map, or as `frame`
     says; a ribbon of a view is widened. `width` is in inches (200 pixels each). Looks at nothing but the released
-    numbers, so it is post-processing. Raises `InputError` for a cell map without places, `FileError` for outlines that
-    cannot be read.
+    numbers, so it is post-processing. `fine` is what is painted inside the cells, where somebody knows that better.
+    Raises `InputError` for a cell map without places, `FileError` for outlines that cannot be read.
     """
     panels = tuple(dict.fromkeys(panels))
     if not panels:
         raise InputError("a map needs at least one panel: density, uncertainty")
     _check(width, cell_lines)
-    surface, fine = _surfaces(cellmap)
+    surface, painted = _surfaces(cellmap, fine)
     view = surface.framed(frame, box)
-    lines = [] if outlines is None else lines_in(outlines, view)
+    lines = [] if outlines is None else _lines(outlines, view)
 
     several = len(panels) > 1
     inner = width - 2 * MARGIN - EDGE - GAP * several
@@ -90,9 +93,10 @@ def draw_map(
     for place, (panel, across, foot) in enumerate(zip(panels, widths, feet, strict=True)):
         axes = page.panel(left, top, across, view, panel.value)
         if panel is MapPanel.DENSITY:
-            scale = DensityScale.of([fine], view)
-            _fill_densities(axes, surface, fine, view, scale, cell_lines)
-            draw_densities(page, left, page.top, min(2.8, 0.42 * across), scale, f"{counted} per km²")
+            scale = DensityScale.of([painted], view)
+            _fill_densities(axes, surface, painted, view, scale, cell_lines)
+            unit = f"{counted} per {ground_unit(cellmap.cells.tree).name}"
+            draw_densities(page, left, page.top, min(2.8, 0.42 * across), scale, unit)
         else:
             surface.shapes.fill(axes, view, error_classes(surface.relative), error_colours)
             head_errors(page, left, top - 0.07, 0.72 * across if place == 0 else across)
@@ -129,7 +133,8 @@ def draw_side_by_side(
     _check(width, cell_lines)
     surfaces, fines = zip(*(_surfaces(cellmap) for _, cellmap in maps), strict=True)
     view = reduce(Viewport.joined, (surface.framed(frame, box) for surface in surfaces)).shaped()
-    lines = [] if outlines is None else lines_in(outlines, view)
+    view = replace(view, plane=plane_of(maps[0][1].cells.tree))
+    lines = [] if outlines is None else _lines(outlines, view)
     scale = DensityScale.of(fines, view)
 
     gaps = GAP * (len(maps) - 1)
@@ -143,7 +148,8 @@ def draw_side_by_side(
         caption,
         note,
     )
-    draw_densities(page, MARGIN + EDGE, page.top, min(2.8, 0.42 * across * len(maps)), scale, f"{counted} per km²")
+    unit = f"{counted} per {ground_unit(maps[0][1].cells.tree).name}"
+    draw_densities(page, MARGIN + EDGE, page.top, min(2.8, 0.42 * across * len(maps)), scale, unit)
     left, top = MARGIN + EDGE, page.top + STRIP + heading
     for (name, _), surface, fine, words in zip(maps, surfaces, fines, names, strict=True):
         axes = page.panel(left, top, across, view, name)
@@ -158,10 +164,17 @@ def draw_side_by_side(
     return page.figure
 
 
-def _surfaces(cellmap: CellMap) -> tuple[DensitySurface, DensitySurface]:
+def _surfaces(cellmap: CellMap, fine: CellMap | None = None) -> tuple[DensitySurface, DensitySurface]:
     """Of the cells, and of how people seem to lie inside them."""
-    surface, fine = DensitySurface.of(cellmap), shown(cellmap)
+    surface, fine = DensitySurface.of(cellmap), shown(cellmap) if fine is None else fine
     return surface, surface if fine is cellmap else DensitySurface.of(fine)
+
+
+def _lines(outlines: "Path | str | GeoDataFrame", view: Viewport) -> Any:
+    """Coastlines and borders, which are on the ground."""
+    if view.plane:
+        raise InputError("outlines are in degrees, and this map is on a plane: leave them out")
+    return lines_in(outlines, view)
 
 
 def _check(width: float, cell_lines: float | None) -> None:

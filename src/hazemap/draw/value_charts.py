@@ -9,8 +9,8 @@ import numpy as np
 from hazemap.arrays import Bools, Floats
 from hazemap.draw.cell_painting import CellShapes, Colours, Palette, shapes_of
 from hazemap.draw.colour_scales import UNKNOWN, ValueScale, error_classes, error_colours
-from hazemap.draw.figure_layout import GREY, INK, MARGIN, FigureLayout, height, style, wrapped
-from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, degrees, draw_errors
+from hazemap.draw.figure_layout import GREY, MARGIN, FigureLayout, height, style, wrapped
+from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, degrees, draw_errors, draw_values, round_steps
 from hazemap.draw.overlay_lines import draw_lines, lines_in
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
@@ -89,7 +89,7 @@ def draw_slots(
     said = wrapped(words, max(across, CLASSES), 7) if sure else []
     foot = height(len(said), 7) + 0.05 + ERROR_LEGEND_HEIGHT if sure else 0.0
     page = FigureLayout.ruled(width, LEGEND + rows * (high + GAP) + foot, title, caption, note)
-    _legend(page, min(2.8, inner / 2), scale, unit, few)
+    draw_values(page, MARGIN, page.top, min(2.8, inner / 2), scale, unit, few)
     for number, (name, numbers, palette) in enumerate(panels):
         left = MARGIN + (number % columns) * (across + GAP)
         top = page.top + LEGEND + (number // columns) * (high + GAP) + NAME
@@ -134,7 +134,7 @@ def draw_profile(
     axes.set_xticks(place[::every], [slots[int(at)] for at in place[::every]], **style(7))
     if max(map(len, slots)) * len(slots) / every > 90:
         axes.tick_params(axis="x", rotation=30)
-    ticks = _round_steps(*axes.get_ylim())
+    ticks = round_steps(*axes.get_ylim())
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks], **style(7))
     if not known.all():
         words = "grey: too few people to say more than the interval"
@@ -165,8 +165,8 @@ def draw_histogram(
     axes.set_ylim(min(low.min(), 0.0) - room, high.max() + room)
     axes.set_xlim(edges[0], edges[-1])
     for ticks, put in (
-        (_round_steps(*axes.get_xlim()), axes.set_xticks),
-        (_round_steps(*axes.get_ylim()), axes.set_yticks),
+        (round_steps(*axes.get_xlim()), axes.set_xticks),
+        (round_steps(*axes.get_ylim()), axes.set_yticks),
     ):
         put(ticks, [f"{tick:g}" for tick in ticks], **style(7))
     axes.axhline(0, linewidth=0.5, color=GREY, zorder=3)
@@ -239,30 +239,3 @@ def _fill(axes: "Axes", tree: CellTimeSlots, numbers: Floats, view: Viewport, pa
 
 def _unknown(values: Floats) -> Colours:
     return ValueScale(0.0, 1.0).colours(np.full(values.shape, np.nan))
-
-
-def _legend(page: FigureLayout, width: float, scale: ValueScale, unit: str, few: str) -> None:
-    from matplotlib.patches import Rectangle
-
-    page.write(MARGIN, page.top + 0.15, unit, va="baseline", gid="unit", **style(8, weight="bold"))
-    axes = page.axes(MARGIN, page.top + 0.22, width, 0.1, "value legend", 0.4)
-    axes.imshow(
-        scale.colours(np.linspace(scale.low, scale.high, 512))[None],
-        extent=(scale.low, scale.high, 0, 1),
-        aspect="auto",
-        interpolation="nearest",
-    )
-    ticks = _round_steps(scale.low, scale.high)
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], **style(7))
-    axes.tick_params(length=2, width=0.5, color=GREY, pad=1.5)
-    swatch = page.axes(MARGIN + width + 0.25, page.top + 0.22, 0.2, 0.1, "unknown legend", 0.4)
-    swatch.add_patch(Rectangle((0, 0), 1, 1, facecolor=UNKNOWN, transform=swatch.transAxes))
-    page.write(MARGIN + width + 0.52, page.top + 0.27, few, va="center", **style(7, colour=INK))
-
-
-def _round_steps(low: float, high: float) -> list[float]:
-    """Round numbers from one end to the other, three to eight of them."""
-    rough = (high - low) / 5
-    size = 10.0 ** math.floor(math.log10(rough))
-    step = next(times * size for times in (1, 2, 5, 10) if times * size >= rough)
-    return [round(each * step, 12) for each in range(math.ceil(low / step), math.floor(high / step) + 1)]

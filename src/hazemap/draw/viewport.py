@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hazemap.spatial.bounding_box import MERCATOR_LATITUDE, Box
 from hazemap.spatial.ellipsoidal_areas import ECCENTRICITY
+from hazemap.spatial.plane import PlaneBox, PlaneQuadtree
 
 RADIUS = 6378137.0
 CIRCUMFERENCE = 2 * math.pi * RADIUS
@@ -30,7 +31,7 @@ class MapExtent(Enum):
 
 @dataclass(frozen=True)
 class Viewport:
-    """A rectangle of the sheet, in metres of Web Mercator.
+    """A rectangle of the sheet, in metres of Web Mercator; the square of a `plane` is as large there as the world.
 
     >>> Viewport.of(Box(-10, -10, 10, 10)).latitude
     0.0
@@ -40,10 +41,17 @@ class Viewport:
     south: float
     east: float
     north: float
+    plane: PlaneQuadtree | None = None
 
     @classmethod
-    def of(cls, box: Box) -> "Viewport":
+    def of(cls, box: Box, plane: PlaneQuadtree | None = None) -> "Viewport":
         """The box, which is a rectangle on the sheet too."""
+        if plane is not None:
+            (west, east), rows = ((np.array(edges) - start) / plane.size for edges, start in plane_edges(box, plane))
+            top, bottom = (rows.min(), rows.max()) if plane.down else (1 - rows.max(), 1 - rows.min())
+            edges = (west - 0.5, 0.5 - bottom, east - 0.5, 0.5 - top)
+            left, foot, right, head = (float(CIRCUMFERENCE * edge) for edge in edges)
+            return cls(left, foot, right, head, plane)
         x, y = sheet(np.array([box.west, box.east]), np.array([box.south, box.north]))
         return cls(float(x[0]), float(y[0]), float(x[1]), float(y[1]))
 
@@ -101,6 +109,25 @@ class Viewport:
         return latitude((self.south + self.north) / 2)
 
     @property
+    def unit(self) -> float:
+        """Of a plane: how much of its own unit is one metre of the sheet."""
+        return self.plane.size / CIRCUMFERENCE if self.plane else 1.0
+
+    @property
+    def box(self) -> Box:
+        """Of a plane: the view in its own coordinates."""
+        assert self.plane is not None  # noqa: S101 - asked of planes alone
+        west, east = (self.plane.x + self.plane.size * (edge / CIRCUMFERENCE + 0.5) for edge in (self.west, self.east))
+        south, north = self.y_at(self.south), self.y_at(self.north)
+        return PlaneBox(west, min(south, north), east, max(south, north))
+
+    def y_at(self, up: float) -> float:
+        """Of a plane: its y at a height of the sheet."""
+        assert self.plane is not None  # noqa: S101 - as above
+        part = 0.5 + (-up if self.plane.down else up) / CIRCUMFERENCE
+        return self.plane.y + self.plane.size * part
+
+    @property
     def degrees(self) -> tuple[float, float, float, float]:
         """West, south, east and north in degrees."""
         return longitude(self.west), latitude(self.south), longitude(self.east), latitude(self.north)
@@ -153,6 +180,11 @@ class Viewport:
         """Which rectangles have something in the view."""
         west, south, east, north = bounds
         return (west < self.east) & (east > self.west) & (south < self.north) & (north > self.south)
+
+
+def plane_edges(box: Box, plane: PlaneQuadtree) -> tuple[tuple[tuple[float, float], float], ...]:
+    """The edges of a box across and up, each with where the plane's square begins."""
+    return ((box.west, box.east), plane.x), ((box.south, box.north), plane.y)
 
 
 def _start(

@@ -56,8 +56,16 @@ class DuckDBConnection:
         finalize(self, _closed, self._duckdb, spill)
 
     def register(self, name: str, rows: Any) -> None:
-        """Give Arrow data a name in SQL."""
-        self._duckdb.register(name, rows)
+        """Give Arrow data a name in SQL; `TableError` for types of columns that DuckDB has not."""
+        import duckdb
+
+        try:
+            self._duckdb.register(name, rows)
+        except duckdb.NotImplementedException:
+            raise TableError(
+                "a column has a type that cannot be read, such as a half float or a decimal of more than 38 digits: "
+                "convert it, or leave it out"
+            ) from None
 
     def store(self, name: str, stream: Any) -> None:
         """Keep what can be read only once under a name in SQL; on disk, where memory does not suffice."""

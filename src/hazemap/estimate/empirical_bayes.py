@@ -102,7 +102,7 @@ def _walk(
         stddev = np.sqrt(guess.below[at] * np.maximum(1 - guess.given[at], LEAST))
         predicted = _predicted(generations, level, upper, upper_area, density)
         found = judge(LevelParts(here, measured, np.maximum(predicted, LEAST * stddev), stddev))
-        found = _shared(found, here.area, above, upper)
+        found = shared(found, here.area, above, upper)
         own = here.leaf >= 0
         values[here.leaf[own]] = found[own]
         density[here.leaf[own]] = found[own] / here.area[own]
@@ -114,7 +114,7 @@ LEAST = 1e-3
 """Predictions and variances below this part of the noise are taken for it."""
 
 
-def _shared(found: Floats, areas: Floats, above: Ints, upper: Floats) -> Floats:
+def shared(found: Floats, areas: Floats, above: Ints, upper: Floats) -> Floats:
     """Numbers scaled to the total of their family; by area where none is positive."""
     shares = np.where((np.bincount(above, found, len(upper)) > 0)[above], found, areas)
     return np.asarray(shares * (upper[above] / np.bincount(above, shares, len(upper))[above]))
@@ -130,5 +130,5 @@ def _predicted(generations: TreeLevels, level: int, upper: Floats, areas: Floats
     # Places of the level above, then cells of the map from the end (place −2 is the one before the last), then nothing.
     known = np.concatenate([upper / areas, density[::-1], [0.0]])
     mean = known[around].sum(axis=1) / np.maximum((around != -1).sum(axis=1), 1)
-    drawn = _shared(here.area * mean, here.area, here.parent, upper)
+    drawn = shared(here.area * mean, here.area, here.parent, upper)
     return BY_AREA * by_area + (1 - BY_AREA) * drawn

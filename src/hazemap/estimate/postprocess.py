@@ -40,7 +40,7 @@ from hazemap.spatial.whole_domain import WholeDomain
 def read(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, reading: Reading) -> CellMap:
     """A map of these cells from all answers: O(cells asked · depth). `InputError` if they were never asked for."""
     asked = measurements(transcript, cells)
-    fixed = _fixed(asked, cells)
+    fixed = once_fixed(asked, cells)
     plain = _unbiased(fixed, cells)
     if reading is Reading.UNBIASED:
         return plain
@@ -62,8 +62,8 @@ def _unbiased(fixed: list[Measurement], cells: Leaves) -> CellMap:
     return CellMap(cells, found.numbers, found.numbers, found.stddev, found)
 
 
-def _fixed(asked: list[Measurement], cells: Leaves) -> list[Measurement]:
-    """What was answered once the cells were fixed."""
+def once_fixed(asked: list[Measurement], cells: Leaves) -> list[Measurement]:
+    """What was answered once the cells were fixed: all that unbiased numbers and intervals come from."""
     for turn, part in enumerate(asked):
         if isinstance(part.cells, Leaves) and part.cells.same_cells(cells):
             return asked[turn:]

@@ -11,6 +11,7 @@ from hazemap.encoders import Concatenation, Counts, Encoder
 from hazemap.estimate.tree_least_squares import ConsistentEstimate, Measurement, MeasurementSample
 from hazemap.noisy_queries import Answer, Query, Question
 from hazemap.spatial.whole_domain import WholeDomain
+from hazemap.values.cells_in_slots import AllSlots
 
 LEAST_VARIANCE = 1e-9
 """People²: a smaller variance is taken for this one. Doubles cannot weigh surer numbers against others."""
@@ -37,7 +38,7 @@ def measurements(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -
         if not isinstance(question, Query):
             continue
         for counts, start, weight in parts(question.encoder):
-            asked = counts.cells
+            asked = counts.cells.cells if isinstance(counts.cells, AllSlots) else counts.cells
             if isinstance(asked, Leaves | WholeDomain) and _same(asked.tree, cells.tree):
                 unit, own = weight * counts.bounding.unit, slice(start, start + counts.size)
                 numbers = answer.sums[own] / unit

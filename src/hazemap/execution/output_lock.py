@@ -14,6 +14,7 @@ from hazemap.algorithms import FittedLevel, PrivateBoundingBox
 from hazemap.algorithms.private_bounding_box import OneLevel
 from hazemap.errors import FileError
 from hazemap.readers.file_formats import belongs
+from hazemap.spatial.plane import refuse_plane
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.parsing import DistrictFiles, HexagonList
 from hazemap.specs.release_spec import ReleaseSpec
@@ -79,13 +80,13 @@ def free_place(path: Path, spec: ReleaseSpec | StatisticsSpec) -> Path:
     if path.suffix.lower() not in SUFFIXES:
         raise FileError(f"a release is a file that ends in {' or '.join(SUFFIXES)}; found {path.name!r}")
     inner = algorithm.method if isinstance(algorithm, PrivateBoundingBox) else algorithm
-    if path.suffix.lower() == ".tif" and not (
-        isinstance(inner, OneLevel | FittedLevel) and isinstance(inner.tree, Quadtree)
-    ):
-        raise FileError(
-            "a .tif holds a regular grid of squares: ask for the method flat, fitted-level, hierarchical or geometric, "
-            "or for a .parquet"
-        )
+    if path.suffix.lower() == ".tif":
+        if not (isinstance(inner, OneLevel | FittedLevel) and isinstance(inner.tree, Quadtree)):
+            raise FileError(
+                "a .tif holds a regular grid of squares: ask for the method flat, fitted-level, hierarchical or "
+                "geometric, or for a .parquet"
+            )
+        refuse_plane(inner.tree, path.suffix)
     _refuse_unwritable_names(path)
     if not path.parent.is_dir():
         raise FileError(f"there is no folder {path.parent} to write {path.name} to: make it first")

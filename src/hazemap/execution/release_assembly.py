@@ -6,17 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from hazemap import codec
-from hazemap.algorithm_session import Result
-from hazemap.algorithms import METHODS, OF_VALUES, PublicLocationStatistics
+from hazemap.algorithm_session import Result, Transcript
+from hazemap.algorithms import READABLE, PublicLocationStatistics
 from hazemap.algorithms.plug_ins import plug_in_type
 from hazemap.algorithms.private_bounding_box import MethodOfBox, PrivateBoundingBox
 from hazemap.algorithms.two_stage_statistics import CellMethod, PrivateBoxStatistics
+from hazemap.cellmap import CellMap
 from hazemap.codec.allowed_types import written_name
 from hazemap.errors import CodecError, HazemapError, InputError
+from hazemap.estimate.marked_counts import MarkedCounts
+from hazemap.estimate.slot_maps import SlotMaps
 from hazemap.privacy.privacy_unit import Unit
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import Randomness, StatementFacts
-from hazemap.releases import Release, Statistics
+from hazemap.releases import MarkedRelease, Release, Statistics, TimedRelease
 from hazemap.specs.parsing import DistrictFiles, HexagonList, cells_of_values
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
@@ -42,6 +45,17 @@ def types_of(thing: object) -> set[str]:
         return set()
     inner = (types_of(getattr(thing, each.name)) for each in fields(thing))
     return {written_name(type(thing))}.union(*inner)
+
+
+def released(
+    found: CellMap | MarkedCounts | SlotMaps, stated: Statement, algorithm: object, transcript: Transcript
+) -> Release:
+    """The release of a map; of marked counts, with their marks; of maps of slots, with all of them."""
+    if isinstance(found, SlotMaps):
+        return TimedRelease(found.total, stated, algorithm, transcript, found)
+    if isinstance(found, MarkedCounts):
+        return MarkedRelease(found.map, stated, algorithm, transcript, found)
+    return Release(found, stated, algorithm, transcript)
 
 
 @dataclass(frozen=True)
@@ -71,13 +85,12 @@ class Publication:
         """What is published."""
         spec, stated = self.spec, self.statement(done)
         if isinstance(spec, ReleaseSpec):
-            return Release(done.value, stated, self.algorithm, done.transcript)
+            return released(done.value, stated, self.algorithm, done.transcript)
         return Statistics(done.value, spec.value, spec.quantiles, stated, self.algorithm, done.transcript)
 
     def refuse_what_cannot_be_read_back(self, *questions: object) -> None:
         """Raise `InputError` for a part that a file could hold but nobody could open: before anything is paid."""
-        known = (*METHODS, *OF_VALUES)
-        names = {written_name(each) for each in (*codec.CLOSED_LIST, *known)}
+        names = {written_name(each) for each in (*codec.CLOSED_LIST, *READABLE)}
         for thing in (self.algorithm, *questions):
             try:
                 if strangers := {name for name in types_of(thing) - names if not plug_in_type(name)}:
@@ -85,7 +98,7 @@ class Publication:
                 if (getattr(thing, "size", 0) or 0) > LARGE:
                     continue  # of the same types as a small one, and seconds of work
                 text = codec.dumps(thing)
-                if codec.dumps(codec.loads(text, known, plug_ins=plug_in_type)) != text:
+                if codec.dumps(codec.loads(text, READABLE, plug_ins=plug_in_type)) != text:
                     raise CodecError("it is something else when it is read back")
             except HazemapError as error:
                 raise InputError(
@@ -126,7 +139,7 @@ class Publication:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Publication":
         """What `to_json` wrote."""
-        algorithm = codec.from_json(data["algorithm"], (*METHODS, *OF_VALUES), plug_ins=plug_in_type)
+        algorithm = codec.from_json(data["algorithm"], READABLE, plug_ins=plug_in_type)
         known = None if isinstance(algorithm, PublicLocationStatistics) else algorithm
         spec = KINDS[data["kind"]].from_json(data["spec"], known)
         unit = Unit.from_json(data["unit"])

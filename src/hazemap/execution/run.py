@@ -216,11 +216,14 @@ def opened(
     """The table that a specification is about; `source` where it lies in memory."""
     of = spec.table
     own: dict[str, Any]
+    timed, window = spec.timeslots.timed, list[Any](of.window)
+    if timed or isinstance(spec, StatisticsSpec):
+        window = [None if time is None else moment(spec.time_zone or "UTC", time) for time in window]
     if isinstance(spec, ReleaseSpec):
-        own = {"value": spec.value, "box": reach(spec.algorithm), "since": of.since, "until": of.until}
+        own = {"value": spec.value, "box": reach(spec.algorithm), "mark": spec.marks}
     else:
-        since, until = (None if time is None else moment(spec.time_zone, time) for time in of.window)
-        own = {"measured": spec.value, "timed": spec.timeslots.timed, "box": spec.reach, "since": since, "until": until}
+        own = {"measured": spec.value, "box": spec.reach}
+    own |= {"timed": timed, "since": window[0], "until": window[1]}
     say("opening the table", None)
     return open_table(
         source if of.source is None else of.source,

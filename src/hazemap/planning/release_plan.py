@@ -118,6 +118,8 @@ def planned(spec: ReleaseSpec, people: int) -> Plan:
     frame, kind, money = spec.box, spec.cells, spec.budget
     if not FEWEST <= people <= MOST:
         raise InputError(f"a plan needs {FEWEST:,} to {MOST:,} people; found {people:,}")
+    if spec.plane is not None:
+        raise InputError("a plan is made for a city on the ground: leave the plane out")
     if isinstance(kind, DistrictFiles):
         raise InputError("a plan needs squares or hexagons: nobody chooses how large districts are")
     if frame is None:
@@ -128,18 +130,18 @@ def planned(spec: ReleaseSpec, people: int) -> Plan:
     noise = noise_for(money, rule.sensitivity)
     levels = tuple(_level(trial, layer, noise, rule, people, trust.stream) for layer in trial.layers())
     adaptive = _expected(trial, Adaptive(trial.tree, rule), trust, money)
-    named = None if spec.method == "auto" else _expected(trial, _named(spec.method, trial, rule), trust, money)
+    named = None if spec.method == "auto" else _expected(trial, _named(spec, trial, rule), trust, money)
     uniform = _uniform(FittedLevel(trial.tree, rule), trust.prices(money), people)
     return Plan(frame, people, money, rule, kind, levels, levels[uniform], adaptive, named)
 
 
-def _named(name: str, trial: SyntheticTable, rule: Bounding) -> MethodOfBox:
-    """A method by its name, over the cells of the made-up city."""
+def _named(spec: ReleaseSpec, trial: SyntheticTable, rule: Bounding) -> MethodOfBox:
+    """The method that is asked for, over the cells of the made-up city."""
     tree = trial.tree
     cells = QuadtreeCells(tree.depth) if isinstance(tree, Quadtree) else HexagonCells(tree.coarsest, tree.finest)
-    method = method_from_name(name, cells, trial.box, rule)
+    method = method_from_name(spec.method, cells, trial.box, rule, spec.budget)
     if isinstance(method, PrivateBoundingBox) or not sums_only(method):
-        raise InputError(f"{name} cannot be planned: it asks for more than sums over people")
+        raise InputError(f"{spec.method} cannot be planned: it asks for more than sums over people")
     return method
 
 

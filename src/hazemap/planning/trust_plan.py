@@ -5,7 +5,7 @@ asked, answers, and works with nobody. All of it is public, and the same every t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +19,7 @@ from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.specs.method_from_name import domain, method_from_name, sums_only
+from hazemap.specs.method_from_name import domain, method_from_name, method_options, sums_only
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.trust import report_bytes
@@ -39,6 +39,8 @@ DELTA = Fraction(1, 10**6)
 """The δ that is planned with where reports hide each other and only ε was given."""
 
 _SHARD, _PREFIXES = 10_000, 1 << 20
+_LOCAL = Fraction(8)
+"""The ε of each person's own randomness, at most, where two servers sum what people randomise."""
 _STREAM = b"the noise of a plan of trust models"
 
 
@@ -112,6 +114,12 @@ TRUSTS: dict[str, _Form] = {
         lambda table, people, _budget, stream: TwoServers(table, _batch(people), stream),
         lambda asked, _people, _budget: report_bytes.of_two_servers(asked),
     ),
+    "two-servers-randomised": _Form(
+        "the two servers; neither may choose reports",
+        False,
+        lambda table, people, _budget, stream: TwoServers(table, _batch(people), stream, local_epsilon=_LOCAL),
+        lambda asked, people, budget: report_bytes.of_randomised(asked, budget, _batch(people), _LOCAL),
+    ),
     "one-report": _Form(
         "the two servers",
         False,
@@ -164,6 +172,8 @@ def planned_trusts(spec: ReleaseSpec, people: int, names: tuple[str, ...]) -> tu
         raise InputError(f"a plan of trust models needs {FEWEST:,} to {MOST_PEOPLE:,} people; found {people:,}")
     if spec.box is None or isinstance(spec.cells, DistrictFiles):
         raise InputError("a plan of trust models needs a box, west,south,east,north (--box), and squares or hexagons")
+    if spec.plane is not None:
+        raise InputError("a plan is made for a city on the ground: leave the plane out")
     trial = SyntheticTable.of(domain(spec.cells, spec.box), spec.box, people)
     return tuple(_tried(name, spec, trial) for name in names)
 
@@ -186,12 +196,12 @@ def _tried(name: str, spec: ReleaseSpec, trial: SyntheticTable) -> PlannedTrust:
 
 def _method(name: str, spec: ReleaseSpec, trial: SyntheticTable) -> Any:
     """The method, with the parameters for people who answer themselves where it is adaptive."""
-    tree, chosen = trial.tree, "adaptive" if spec.method == "auto" else spec.method
+    tree, chosen = trial.tree, spec.method
     cells = QuadtreeCells(tree.depth) if isinstance(tree, Quadtree) else HexagonCells(tree.coarsest, tree.finest)
-    method: Any = method_from_name(chosen, cells, trial.box, spec.bounding)
+    method: Any = method_from_name(chosen, cells, trial.box, spec.bounding, spec.budget)
     if not sums_only(method):
         raise InputError(f"{chosen} asks for more than sums over people: only a curator can answer it")
     if not isinstance(method, Adaptive) or name == "curator":
         return method
     make = Adaptive.for_one_report if name == "one-report" else Adaptive.for_devices
-    return make(method.tree, method.bounding)
+    return replace(make(method.tree, method.bounding), **method_options(chosen))

@@ -46,6 +46,10 @@ class Randomness(Enum):
         }[self]
 
 
+_YOUNGER = frozenset({"local_epsilon", "trust", "minimum"})
+"""Fields that are left out where they are None, as in older statements."""
+
+
 @dataclass(frozen=True)
 class CohortFacts:
     """Who was asked among devices, and what is assumed of them: `trust.Cohort` for whoever reads a statement."""
@@ -57,11 +61,17 @@ class CohortFacts:
     sampling: str
     mode: str
     local_epsilon: Fraction | None = None
+    trust: str | None = None
+    """who carries reports, where that is no secure sum: a name of `trust.report_carriers`"""
+    minimum: int | None = None
+    """how many reports are opened at least, where that is a carrier's to say and the noise depends on it"""
 
     def __post_init__(self) -> None:
         check_fields(self)
         if self.local_epsilon is not None and self.local_epsilon <= 0:
             raise InputError("the local epsilon of reports is above 0")
+        if self.minimum is not None and not 1 <= self.minimum <= self.people:
+            raise InputError("a batch is opened with 1 report to one of each person asked")
         if min(self.people, self.shard) < 1 or not (0 <= self.dropout < 1 and 0 <= self.corrupt < 1):
             raise InputError("a cohort is 1 person or more, in shards of which parts below 1 are assumed")
 
@@ -75,11 +85,11 @@ class CohortFacts:
     @classmethod
     def from_json(cls, data: object) -> "CohortFacts":
         """What `to_json` wrote; `CodecError` for anything else."""
-        younger = {"local_epsilon"} & (data.keys() if isinstance(data, Mapping) else set())
-        fields = cls.__dataclass_fields__.keys() - {"local_epsilon"}
+        younger = _YOUNGER & (data.keys() if isinstance(data, Mapping) else set())
+        fields = cls.__dataclass_fields__.keys() - _YOUNGER
         if not isinstance(data, Mapping) or data.keys() != fields | younger:
             raise CodecError(f"a cohort in a statement has the fields {', '.join(cls.__dataclass_fields__)}")
-        parts = {name: data[name] for name in ("dropout", "corrupt", *younger)}
+        parts = {name: data[name] for name in ("dropout", "corrupt", *(younger - {"trust", "minimum"}))}
         if not all(isinstance(part, str) and len(part) <= 100 for part in parts.values()):
             raise CodecError("the parts of a cohort are rationals as text, like '1/10'")
         try:

@@ -18,21 +18,19 @@ from hazemap.engines.row_query import Layout, Roles
 from hazemap.engines.table_source import Geometry, SourcePart, TableSource
 from hazemap.errors import InputError, TableError
 from hazemap.parallel_map import processors
-from hazemap.readers.column_names import LAT, LON, MARK, MEASURED, PERSON, TIME, VALUE, Role
+from hazemap.readers.column_names import LAT, LON, MEASURED, PERSON, TIME, VALUE
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.data_frames import open_frame
 from hazemap.readers.file_formats import open_files
+from hazemap.readers.mark_columns import marked_columns, number_of, side_of
 from hazemap.spatial.bounding_box import Box
 from hazemap.tables.keyed_hash import SamplingKey
+from hazemap.values.marks import Marks
 
 MEMORY_LIMIT = 1 << 30
 LEAST_MEMORY = 1 << 16
 LEAST_FOR_DUCKDB = 1 << 28
 PLAIN = CsvDialect()
-NUMBERS = {
-    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE"),
-    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"),
-}
 
 
 def open_table(
@@ -43,7 +41,7 @@ def open_table(
     lat: str | None = None,
     time: str | None = None,
     value: str | None = None,
-    mark: str | None = None,
+    mark: Marks | str | None = None,
     measured: str | None = None,
     timed: bool = False,
     box: Box | None = None,
@@ -57,12 +55,12 @@ def open_table(
 ) -> EngineTable:
     """A table from a path, a folder, a pattern or a data frame; columns that are not named are guessed.
 
-    `mark` is a column of yes or no, for proportions; `measured` one of numbers, for statistics of values; `timed`
-    says that the time of each row is needed too. `box` and the times `since <= t < until` (ISO 8601, UTC unless
-    they say otherwise) choose rows; `dialect` says how CSV files are written; without `key` each table draws samples of
-    its own; `memory_limit` is in bytes, 1 GiB unless given. Ids in CSV files are texts as they are written, so 7 and 07
-    are two people; rows without an id are dropped. Errors: `FileError` for a file that is missing or damaged,
-    `TableError` for columns that are missing, ambiguous or of a wrong type; never for what rows hold.
+    `mark` is a column of yes or no, for shares, or several `Marks`; `measured` one of numbers, for statistics of
+    values; `timed` says that the time of each row is needed too. `box` and the times `since <= t < until` (ISO 8601,
+    UTC unless they say otherwise) choose rows; `dialect` says how CSV files are written; without `key` each table draws
+    samples of its own; `memory_limit` is in bytes, 1 GiB unless given. Ids in CSV files are texts as they are written,
+    so 7 and 07 are two people; rows without an id are dropped. Errors: `FileError` for a file that is missing or
+    damaged, `TableError` for columns that are missing, ambiguous or of a wrong type; never for what rows hold.
 
     >>> import pyarrow
     >>> open_table(pyarrow.table({"who": [1], "Longitude": [2.0], "Latitude": [48.0]}), person="who")
@@ -74,15 +72,21 @@ def open_table(
         raise InputError(f"the memory limit must be at least {LEAST_MEMORY} bytes; found {limit}")
     if workers < 1:
         raise InputError(f"give at least one thread; found {workers}")
+    marks = Marks.of(mark) if isinstance(mark, str) else mark
     connection = DuckDBConnection(max(limit, LEAST_FOR_DUCKDB), workers)
     layout = layout_of(
-        source_of(connection, source, dialect, named_columns(person, lon, lat, time, value, mark, measured)),
+        source_of(
+            connection,
+            source,
+            dialect,
+            named_columns(person, lon, lat, time, value, *(marks.columns if marks else ()), measured),
+        ),
         person=person,
         lon=lon,
         lat=lat,
         time=time,
         value=value,
-        mark=mark,
+        marks=marks,
         measured=measured,
         timed=timed,
         box=box,
@@ -117,7 +121,7 @@ def layout_of(
     lat: str | None = None,
     time: str | None = None,
     value: str | None = None,
-    mark: str | None = None,
+    marks: Marks | None = None,
     measured: str | None = None,
     timed: bool = False,
     box: Box | None = None,
@@ -129,7 +133,7 @@ def layout_of(
     geometry = source.geometry if lon is None and lat is None else None
     where = None if geometry else (LON.column(columns, lon), LAT.column(columns, lat))
     weight = None if value is None else VALUE.column(columns, value)
-    marks = None if mark is None else MARK.column(columns, mark)
+    marked = {} if marks is None else marked_columns(columns, marks)
     measure = None if measured is None else MEASURED.column(columns, measured)
     timely = timed or time is not None or since is not None or until is not None
     when = TIME.column(columns, time) if timely else None
@@ -142,9 +146,9 @@ def layout_of(
                 feed=part.feed,
                 person=texts[i] if texts else None,
                 points=_points(part, geometry, where),
-                weight=None if weight is None else _number(part, VALUE, weight),
-                mark=None if marks is None else _yes_or_no(part, marks),
-                value=None if measure is None else _number(part, MEASURED, measure),
+                weight=None if weight is None else number_of(part, VALUE, weight),
+                mark=side_of(part, marked) if marked else None,
+                value=None if measure is None else number_of(part, MEASURED, measure),
                 moment=f"epoch({moment_of(part, when)[0]})" if timed and when is not None else None,
                 where=() if when is None else _times(part, when, since, until),
                 checked=part.checked,
@@ -166,34 +170,13 @@ def _ids(source: TableSource, person: str | None) -> tuple[Ids | str, IdColumnRe
     return ids, IdColumnReader(column, ids.read_as, guessed=person is None), texts
 
 
-def _number(part: SourcePart, role: Role, column: str) -> str:
-    """A column of numbers, as DOUBLE; NULL for text that is none."""
-    kind, name = part.kinds[column], quoted(column)
-    if kind == "DOUBLE":
-        return name
-    if kind in NUMBERS or kind.startswith("DECIMAL"):
-        return f"TRY_CAST({name} AS DOUBLE)"
-    if column in part.written:
-        return quoted(part.written[column])
-    raise TableError(f"the {role.what} must be numbers; the column {column!r} is {kind}")
-
-
-def _yes_or_no(part: SourcePart, column: str) -> str:
-    """A column of marks, as DOUBLE: 1 for yes, 0 for no; rows with anything else have no mark."""
-    if part.kinds[column] == "BOOLEAN":
-        return f"CAST({quoted(column)} AS DOUBLE)"
-    if part.kinds[column] == "VARCHAR":
-        return f"CAST(TRY_CAST(trim({quoted(column)}) AS BOOLEAN) AS DOUBLE)"
-    return _number(part, MARK, column)
-
-
 def _points(part: SourcePart, geometry: Geometry | None, columns: tuple[str, str] | None) -> Points:
     """The geometry, where there is one and no column is named; else two columns."""
     if geometry is not None:
         return _reprojected(_encoded(part, geometry), geometry.crs)
     if columns is None:
         raise TypeError("points must be a geometry or two columns")
-    return TwoColumns((_number(part, LON, columns[0]), _number(part, LAT, columns[1])))
+    return TwoColumns((number_of(part, LON, columns[0]), number_of(part, LAT, columns[1])))
 
 
 def _encoded(part: SourcePart, geometry: Geometry) -> Points:

@@ -6,10 +6,21 @@ from hazemap.releases.base_release import AnyPath, BaseRelease
 from hazemap.releases.estimates import Estimate
 from hazemap.releases.k_median_centres import Centres
 from hazemap.releases.map_release import Release
+from hazemap.releases.marked_release import MarkedRelease
 from hazemap.releases.statistics_release import Statistics
 from hazemap.releases.study_answers import StudyAnswers, holds_answers
+from hazemap.releases.timed_release import TimedRelease
 
-__all__ = ["Centres", "Estimate", "Release", "Statistics", "StudyAnswers", "open_release"]
+__all__ = [
+    "Centres",
+    "Estimate",
+    "MarkedRelease",
+    "Release",
+    "Statistics",
+    "StudyAnswers",
+    "TimedRelease",
+    "open_release",
+]
 
 
 def open_release(path: AnyPath) -> Release | Statistics | StudyAnswers:

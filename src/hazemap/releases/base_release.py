@@ -18,7 +18,15 @@ from hazemap.errors import FileError, InputError
 from hazemap.noisy_queries import Algorithm, Prices
 from hazemap.privacy.statement import Statement
 from hazemap.releases.cell_geometry import CellGeometry
-from hazemap.releases.file_metadata import MapContents, StatisticsContents, UnknownMethod, reading
+from hazemap.releases.file_metadata import (
+    MapContents,
+    MarkedContents,
+    StatisticsContents,
+    TimedContents,
+    UnknownMethod,
+    reading,
+)
+from hazemap.spatial.plane import plane_of, reference_system, refuse_plane
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -87,6 +95,8 @@ class BaseRelease(ABC):
                 f"{self.HOLDS} can be saved as {' or '.join(self.SUFFIXES)}; found {str(path)!r}."
                 " For other formats use export: they hold the numbers, but cannot be opened again"
             )
+        if suffix != ".parquet":
+            refuse_plane(self.cells.tree, suffix)
         (geoparquet if suffix == ".parquet" else geotiff).write(cast(Any, self), Path(path))
 
     def export(self, path: AnyPath, pixel: float | None = None, column: str | None = None) -> None:
@@ -170,7 +180,15 @@ class BaseRelease(ABC):
         """`to_dataframe` with the outline of each row's cell."""
         import geopandas as gpd
 
-        return gpd.GeoDataFrame(self.columns(), geometry=self.outlines(), crs="EPSG:4326")
+        return gpd.GeoDataFrame(self.columns(), geometry=self.outlines(), crs=self.crs)
+
+    @property
+    def crs(self) -> str | None:
+        """The reference system of outlines: degrees of WGS 84, a projection's, or None for a plane without one."""
+        plane = plane_of(self.cells.tree)
+        if plane is None:
+            return "EPSG:4326"
+        return reference_system(plane.crs).to_string() if plane.crs else None
 
     def cell_at(self, lon: float, lat: float) -> int:
         """The position of the cell around a point in degrees; `InputError` outside of all."""
@@ -181,7 +199,8 @@ class BaseRelease(ABC):
             west, south, east, north = self.ground.extent
             raise InputError(
                 f"the point {lon:g},{lat:g} lies outside the map, which covers"
-                f" {west:.6g},{south:.6g},{east:.6g},{north:.6g} (west,south,east,north in degrees)"
+                f" {west:.6g},{south:.6g},{east:.6g},{north:.6g}"
+                f" ({'x,y,x,y' if plane_of(leaves.tree) else 'west,south,east,north in degrees'})"
             )
         return position
 
@@ -191,7 +210,7 @@ class BaseRelease(ABC):
         return card(self)
 
 
-def _read(path: Path) -> MapContents | StatisticsContents:
+def _read(path: Path) -> MapContents | MarkedContents | StatisticsContents | TimedContents:
     """A file of any format: its first bytes say which it is."""
     with reading(path), path.open("rb") as file:
         start = file.read(4)

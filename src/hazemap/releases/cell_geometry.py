@@ -12,6 +12,7 @@ from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.spatial.binary_partition import BinaryPartition
 from hazemap.spatial.ellipsoidal_areas import ECCENTRICITY, SEMI_MINOR
 from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.plane import ground_unit, plane_of
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 
@@ -27,7 +28,7 @@ def name_column(tree: Tree) -> str:
     """
     if isinstance(tree, Hexagons):
         return "h3"
-    if isinstance(tree, Quadtree) and (tree.left, tree.top, tree.side) == (0, 0, 1):
+    if isinstance(tree, Quadtree) and not plane_of(tree) and (tree.left, tree.top, tree.side) == (0, 0, 1):
         return "quadkey"
     return "cell"
 
@@ -73,8 +74,12 @@ class CellGeometry:
 
     @cached_property
     def km2(self) -> Floats:
-        """Square kilometres that each cell owns; exactly 0 where deeper cells fill it."""
-        return self.leaves.areas / 1e6
+        """Square kilometres that each cell owns, or on a plane `ground_unit`; exactly 0 where deeper cells fill it."""
+        return self.leaves.areas / ground_unit(self.leaves.tree).per
+
+    def flat(self, points: Floats) -> Floats:
+        """Points [n, 2] where areas are true: a plane is so as it is."""
+        return points if plane_of(self.leaves.tree) else equal_area(points)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -115,7 +120,7 @@ class CellGeometry:
         if isinstance(tree, RECTANGULAR):
             west, south, east, north = tree.bounds(self.pieces.cells)
             corners = ([west, south], [east, north])
-            return np.vstack([equal_area(np.column_stack(corner)).T for corner in corners])
+            return np.vstack([self.flat(np.column_stack(corner)).T for corner in corners])
         bounds: Floats = np.ascontiguousarray(shapely.bounds(self._flat).T)
         return bounds
 
@@ -144,7 +149,7 @@ class CellGeometry:
     def _flat(self) -> NDArray[Any]:
         import shapely
 
-        flat: NDArray[Any] = shapely.transform(self.leaves.tree.outlines(self.pieces.cells), equal_area)
+        flat: NDArray[Any] = shapely.transform(self.leaves.tree.outlines(self.pieces.cells), self.flat)
         return flat
 
     @property

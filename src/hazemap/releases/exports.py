@@ -2,6 +2,7 @@
 
 import io
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from hazemap.atomic_write import write_whole
 from hazemap.errors import FileError
+from hazemap.spatial.plane import plane_of, refuse_plane
 
 if TYPE_CHECKING:
     from hazemap.releases.base_release import BaseRelease
@@ -33,6 +35,8 @@ def export(release: "BaseRelease", path: Path, pixel: float | None, column: str 
         ".csv": _csv,
     }
     suffix = path.suffix.lower()
+    if suffix in (".geojson", ".pmtiles", ".tif"):
+        refuse_plane(release.cells.tree, suffix)
     if suffix == ".tif":
         from hazemap.releases.geotiff import rasterise
 
@@ -90,7 +94,9 @@ def _vectors(release: "BaseRelease", path: Path, driver: str, **options: Any) ->
         frame = frame[~frame.geometry.is_empty]
     made = io.BytesIO()
     try:
-        pyogrio.write_dataframe(frame, made, driver=driver, layer=LAYER, **options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "'crs' was not provided")  # a plane has none
+            pyogrio.write_dataframe(frame, made, driver=driver, layer=LAYER, **options)
     except (RuntimeError, ValueError) as error:  # what pyogrio makes of GDAL's errors
         raise FileError(f"{path} could not be written; GDAL says: {error}. Try another format") from error
     write_whole(path, made.getvalue())
@@ -103,7 +109,8 @@ def _csv(release: "BaseRelease", path: Path) -> None:
     outlines = release.outlines()
     points = shapely.point_on_surface(outlines)
     points[shapely.is_empty(points)] = shapely.Point(np.nan, np.nan)  # of cells without ground
-    frame = release.to_dataframe().assign(lon=shapely.get_x(points), lat=shapely.get_y(points))
+    across, up = ("x", "y") if plane_of(release.cells.tree) else ("lon", "lat")
+    frame = release.to_dataframe().assign(**{across: shapely.get_x(points), up: shapely.get_y(points)})
     frame["geometry"] = shapely.to_wkt(outlines, rounding_precision=7)
     statement = json.dumps(release.statement.to_json(), indent=1, ensure_ascii=False) + "\n"
     write_whole(path.with_name(path.name + ".statement.json"), statement.encode())

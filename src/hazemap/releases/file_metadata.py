@@ -24,9 +24,12 @@ from hazemap.cellmap import CellMap, Noise, Reading, Spread
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.encoders import KnownCountValues, Values
 from hazemap.errors import CodecError, FileError, HazemapError, PlugInError, TranscriptMismatch
+from hazemap.estimate.marked_counts import MarkedCounts
+from hazemap.estimate.slot_maps import SlotMaps, read_slots
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
 from hazemap.noisy_queries import Query
 from hazemap.privacy.statement import Statement
+from hazemap.values.marks import Marks
 
 if TYPE_CHECKING:
     from hazemap.releases.base_release import BaseRelease
@@ -59,14 +62,40 @@ class StatisticsContents(NamedTuple):
     transcript: Transcript
 
 
+class MarkedContents(NamedTuple):
+    """What a file of a map with marks holds: the fields of a `MarkedRelease`."""
+
+    map: CellMap
+    statement: Statement
+    algorithm: object
+    transcript: Transcript
+    counts: MarkedCounts
+
+
+class TimedContents(NamedTuple):
+    """What a file of a map with time holds: the fields of a `TimedRelease`."""
+
+    map: CellMap
+    statement: Statement
+    algorithm: object
+    transcript: Transcript
+    maps: SlotMaps
+
+
 FORMAT, NEWEST = 1, 2
 """The formats in which this version writes maps, and statistics of values; it reads none that are newer."""
 
 OF_VALUES, OF_RECIPES = "values", "answers"
 """The kinds of a file with statistics of a value, and of one with answers of a study; maps have none."""
 
-STUDIES = 3
-"""The format in which this version writes answers of a study."""
+STUDIES, MARKED = 3, 4
+"""The formats in which this version writes answers of a study, and maps with marks."""
+
+OF_MARKS = "marks"
+"""The kind of a file with a map of which marks are counted too."""
+
+OF_SLOTS, SLOTTED = "slots", 4
+"""The kind of a file with a map in slots, and the format in which this version writes one."""
 
 LARGEST = 1 << 33
 """No transcript is longer than this many bytes; a damaged length must not fill the memory."""
@@ -117,7 +146,7 @@ def parse_label(path: Path, text: str | bytes) -> dict[str, Any]:
         raise ValueError("its label does not name a format")
     if label["format"] < 1:
         raise ValueError(f"no format has the number {label['format']}")
-    newest = {None: FORMAT, OF_RECIPES: STUDIES}.get(label.get("kind"), NEWEST)
+    newest = {None: FORMAT, OF_RECIPES: STUDIES, OF_MARKS: MARKED, OF_SLOTS: SLOTTED}.get(label.get("kind"), NEWEST)
     if label["format"] > newest:
         raise FileError(
             f"{path} has format {label['format']}; this hazemap reads formats up to {newest}:"
@@ -158,6 +187,26 @@ def statistics_contents(label: dict[str, Any], packed: str) -> StatisticsContent
     )
 
 
+def marked_contents(label: dict[str, Any], packed: str) -> MarkedContents:
+    """A map with marks from the parts of a file whose digest was right: all numbers follow from the last answer."""
+    transcript = unpack(packed)
+    counts = MarkedCounts.of(*transcript[-1], Marks.of(*label["marks"]))
+    stated, method = Statement.from_json(label["statement"]), method_of(label["method"])
+    return MarkedContents(counts.map, stated, method, transcript, counts)
+
+
+def timed_contents(label: dict[str, Any], packed: str) -> TimedContents:
+    """A map with time from the parts of a file whose digest was right: all numbers follow from the transcript."""
+    transcript = unpack(packed)
+    asked: Any = transcript[int(label["day"])].question
+    cells, slots = asked.encoder.cells.cells, asked.encoder.cells.tree.slots
+    if not isinstance(cells, Leaves):
+        raise FileError("the question that names the cells of this file is not about cells")
+    maps = read_slots(transcript, cells, slots)
+    statement = Statement.from_json(label["statement"])
+    return TimedContents(maps.total, statement, method_of(label["method"]), transcript, maps)
+
+
 def _measured(transcript: Transcript) -> Measurements | KnownPeople:
     """What the last answer says: the question before it names cells, slots and value encoding."""
     question, answer = transcript[-1]
@@ -188,10 +237,10 @@ def plug_in_type(written: str) -> type | None:
 
 def method_of(data: Any) -> object:
     """The algorithm of a label; `UnknownMethod` where this version does not know it."""
-    from hazemap.algorithms import METHODS, OF_VALUES
+    from hazemap.algorithms import READABLE
 
     try:
-        return codec.from_json(data, (*METHODS, *OF_VALUES), plug_ins=plug_in_type)
+        return codec.from_json(data, READABLE, plug_ins=plug_in_type)
     except CodecError:  # of a newer version: it cannot be replayed here, but the numbers can be read
         return UnknownMethod(data)
 

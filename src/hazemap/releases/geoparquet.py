@@ -1,7 +1,7 @@
 """A release as GeoParquet 1.1: one row a place, everything else in the metadata (docs/reference/files.md)."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,20 +11,27 @@ from numpy.typing import NDArray
 from hazemap.atomic_write import whole
 from hazemap.errors import FileError
 from hazemap.releases.file_metadata import (
+    OF_MARKS,
     OF_RECIPES,
+    OF_SLOTS,
     OF_VALUES,
     Digest,
     MapContents,
+    MarkedContents,
     StatisticsContents,
+    TimedContents,
     describe,
     map_contents,
+    marked_contents,
     pack,
     parse_label,
     reading,
     statistics_contents,
+    timed_contents,
     tree_of,
     understood,
 )
+from hazemap.spatial.plane import plane_of, reference_system
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +43,13 @@ ROWS = 1 << 16
 
 PIECE = 1 << 25
 """Bytes of one metadata value: readers refuse longer ones (100 MB), so a long transcript is several."""
+
+FROM_ANSWERS: dict[str, Callable[[dict[str, Any], str], MarkedContents | StatisticsContents | TimedContents]] = {
+    OF_VALUES: statistics_contents,
+    OF_MARKS: marked_contents,
+    OF_SLOTS: timed_contents,
+}
+"""Kinds of files of which all numbers follow from the stored answers, and how they are read."""
 
 LABEL, TRANSCRIPT = b"hazemap", b"hazemap.transcript."
 
@@ -57,13 +71,13 @@ def write(release: "BaseRelease", path: Path) -> None:
             digest.add(*parts(table))
             edges.append(extent(rows.shapes))
             kinds |= {shape.geom_type for shape in rows.shapes}
-        packed, geo = pack(release.transcript).encode(), geo_metadata(edges, kinds)
+        packed, geo = pack(release.transcript).encode(), geo_metadata(edges, kinds, release.cells.tree)
         digest.add(geo, packed)
         label = digest.seal(describe(release)).encode()
         writer.add_key_value_metadata({b"geo": geo, LABEL: label, **pieces(packed)})
 
 
-def read(path: Path) -> MapContents | StatisticsContents:
+def read(path: Path) -> MapContents | MarkedContents | StatisticsContents | TimedContents:
     """What `write` wrote; `FileError` for any other file, and for a damaged one."""
     import pyarrow.parquet as pq
 
@@ -75,7 +89,7 @@ def read(path: Path) -> MapContents | StatisticsContents:
                 " Tools that rewrite a file drop it; open the file that was published"
             )
         label = parse_label(path, metadata[LABEL])
-        of_values = label.get("kind") == OF_VALUES
+        from_answers = FROM_ANSWERS.get(str(label.get("kind")))
         if label.get("kind") == OF_RECIPES:
             raise FileError(f"{path} holds answers of a study: open it with hazemap.open, which opens all releases")
         packed = joined(metadata)
@@ -83,14 +97,14 @@ def read(path: Path) -> MapContents | StatisticsContents:
         for group in range(file.num_row_groups):
             table = file.read_row_group(group)
             digest.add(*parts(table))
-            if not of_values:
+            if from_answers is None:
                 names += table.column(0).to_pylist()
                 numbers.append([numbers_of(table[name]) for name in ("count", "unbiased", "stddev")])
         digest.add(metadata[b"geo"], packed)
         digest.check(label)
         with understood(path, label):
-            if of_values:
-                return statistics_contents(label, packed.decode())
+            if from_answers is not None:
+                return from_answers(label, packed.decode())
             cells = tree_of(label).named(names)
             columns = np.hstack(numbers) if numbers else np.empty((3, 0))
             return map_contents(label, packed.decode(), cells, columns)
@@ -166,8 +180,8 @@ def extent(shapes: NDArray[Any]) -> list[float]:
     return list(map(float, shapely.total_bounds(shapes)))
 
 
-def geo_metadata(extents: list[list[float]], kinds: set[str]) -> bytes:
-    """The metadata of GeoParquet 1.1: no `crs` means OGC:CRS84, longitude before latitude."""
+def geo_metadata(extents: list[list[float]], kinds: set[str], tree: Any = None) -> bytes:
+    """The metadata of GeoParquet 1.1: no `crs` means OGC:CRS84, longitude before latitude; null is no known one."""
     corners = {corner: ["bbox", corner] for corner in ("xmin", "ymin", "xmax", "ymax")}
     column: dict[str, Any] = {
         "encoding": "WKB",
@@ -175,6 +189,8 @@ def geo_metadata(extents: list[list[float]], kinds: set[str]) -> bytes:
         "edges": "planar",
         "covering": {"bbox": corners},
     }
+    if plane := plane_of(tree):
+        column["crs"] = reference_system(plane.crs).to_json_dict() if plane.crs else None
     if extents:
         edges = np.array(extents)
         column["bbox"] = [*np.nanmin(edges[:, :2], axis=0).tolist(), *np.nanmax(edges[:, 2:], axis=0).tolist()]

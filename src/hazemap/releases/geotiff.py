@@ -32,6 +32,8 @@ from hazemap.spatial.mercator_and_morton import spread
 from hazemap.spatial.quadtree import Quadtree
 
 if TYPE_CHECKING:
+    from hazemap.draw.viewport import Viewport
+    from hazemap.privacy.statement import Statement
     from hazemap.releases.base_release import Bands, BaseRelease
     from hazemap.releases.map_release import Release
 
@@ -224,8 +226,36 @@ def _paint(painters: "list[_Painter]", bands: "Bands", path: Path, release: "Bas
     return total
 
 
-def _optimise(plain: Path, path: Path, total: float) -> None:
-    """The COG; read back, because GDAL does not always say that a disk was full."""
+def write_bands(
+    path: Path, bands: dict[str, NDArray[np.float64]], view: "Viewport", statement: "Statement", tags: dict[str, str]
+) -> None:
+    """A COG of bands that cover a part of the sheet, float64[rows, columns] from the north, whole or not at all."""
+    import rasterio
+    from rasterio._err import CPLE_BaseError  # GDAL's own errors have no public name
+    from rasterio.transform import from_bounds
+
+    rows, columns = next(iter(bands.values())).shape
+    place = from_bounds(view.west, view.south, view.east, view.north, columns, rows)
+    profile = {"width": columns, "height": rows, "crs": "EPSG:3857", "transform": place, "nodata": np.nan}
+    pixels = np.array(list(bands.values()), dtype=np.float32)
+    with whole(path) as part, tempfile.TemporaryDirectory(dir=part.parent, prefix=".hazemap-") as folder:
+        plain = Path(folder) / "plain.tif"
+        try:
+            with rasterio.open(plain, "w", driver="GTiff", count=len(bands), dtype="float32", **profile) as picture:
+                picture.write(pixels)
+                picture.descriptions = tuple(bands)
+                picture.update_tags(
+                    TIFFTAG_IMAGEDESCRIPTION=statement.line(),
+                    STATEMENT=json.dumps(statement.to_json(), ensure_ascii=False),
+                    **tags,
+                )
+            _optimise(plain, part, float(np.nansum(pixels[0], dtype=np.float64)), 1)
+        except CPLE_BaseError as error:
+            raise OSError(f"GDAL says: {error}") from error
+
+
+def _optimise(plain: Path, path: Path, total: float, band: int | None = None) -> None:
+    """The COG; a band, or all, read back, because GDAL does not always say that a disk was full."""
     import rasterio
     from rasterio.shutil import copy
 
@@ -233,7 +263,7 @@ def _optimise(plain: Path, path: Path, total: float) -> None:
     found = 0.0
     with rasterio.open(path) as picture:
         for _, place in picture.block_windows(1):
-            found += float(np.nansum(picture.read(window=place), dtype=np.float64))
+            found += float(np.nansum(picture.read(band, window=place), dtype=np.float64))
     if not math.isclose(found, total, rel_tol=1e-9, abs_tol=1e-6):
         raise OSError(f"{found:g} of {total:g} could be read back")
 

@@ -1,19 +1,27 @@
 """The k places with the least total distance to people (k-median), from a published map."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hazemap.arrays import Floats
+from hazemap.arrays import Bools, Floats, Ints
+from hazemap.cells import Cells
 from hazemap.errors import InputError
 from hazemap.releases.cell_geometry import CellGeometry
+from hazemap.releases.estimates import Estimate
 
 if TYPE_CHECKING:
     from hazemap.releases.map_release import Release
 
 RADIUS = 6371008.8
 """Metres: the mean radius of the Earth. On the ellipsoid, ways are up to 0.6 % longer or shorter."""
+
+AT_ONCE = 1 << 15
+"""Cells whose ways are computed at a time."""
+
+CORNER = 0.5412
+"""Of the diagonal: the mean way from a corner of a square to the places in it; of longer rectangles it is less."""
 
 FINE = 1024
 """Cells are cut until there are about so many, since people are taken to be spread evenly in them."""
@@ -23,13 +31,24 @@ FINE = 1024
 class Centres:
     """Places with the people who are nearest to them, the most first; float64[k] each.
 
-    `lon`, `lat` in degrees; `count` in what the release counts; `metres` their mean way, as the crow flies.
+    `lon`, `lat` in degrees; `count` in what the release counts; `metres` their mean way, as the crow flies. `low` …
+    `high` is the interval of the number nearest to each, and `ways` that of all ways together, in kilometres: for these
+    places as if they had been chosen beforehand. They hold for noise, with people spread evenly in their cells; where
+    in their cells people are can change `ways` by no more than `placement` (kilometres) either way.
     """
 
     lon: Floats
     lat: Floats
     count: Floats
     metres: Floats
+    low: Floats
+    high: Floats
+    ways: Estimate
+    placement: float
+
+    def columns(self) -> dict[str, Floats]:
+        """A row for each place."""
+        return {name: getattr(self, name) for name in ("lon", "lat", "count", "low", "high", "metres")}
 
     @property
     def cost(self) -> float:
@@ -37,39 +56,86 @@ class Centres:
         return float(self.count @ self.metres)
 
 
-def centres(release: "Release", k: int) -> Centres:
+def centres(release: "Release", k: int, confidence: float = 0.95) -> Centres:
     """See `Release.centres`."""
     from hazemap.estimate.k_median import k_median
 
     if k < 1:
         raise InputError(f"ask for at least 1 centre, not {k}")
-    points, weights = _spread(release.ground, np.maximum(release.map.values, 0))
-    if not len(points):
+    values = np.maximum(release.map.values, 0)
+    parts = _spread(release.ground, values)
+    points, weights = _middles(release.ground, parts.cells), values[parts.owner] * parts.share
+    people = weights > 0
+    if not people.any():
         raise InputError("this map shows nobody, so no centre can be near to anybody")
-    found = k_median(points, weights, k)
-    count, ways = (
-        np.bincount(found.nearest, each, len(found.centres)).astype(np.float64)
-        for each in (weights, weights * found.distance * RADIUS)
-    )
+    found = k_median(points[people], weights[people], k).centres
+    nearest, metres = _nearest(points, found)
+    count, ways = (np.bincount(nearest, each, len(found)).astype(np.float64) for each in (weights, weights * metres))
     order = np.argsort(-count, kind="stable")
     order = order[count[order] > 0]
-    x, y, z = found.centres[order].T
+    x, y, z = found[order].T
+    numbers = [
+        release.estimate(parts.sums(nearest == place, release.cells.size), release.counted, confidence)
+        for place in order.tolist()
+    ]
+    far = parts.sums(metres / 1e3, release.cells.size)
     return Centres(
         np.degrees(np.arctan2(y, x)),
         np.degrees(np.arctan2(z, np.hypot(x, y))),
         count[order],
         ways[order] / count[order],
+        np.array([each.low for each in numbers]),
+        np.array([each.high for each in numbers]),
+        release.estimate(far, f"{release.counted} · km", confidence),
+        float(values @ parts.sums(_doubt(release.ground, parts.cells), release.cells.size)),
     )
 
 
-def _spread(ground: CellGeometry, values: Floats) -> tuple[Floats, Floats]:
-    """The middles of the cells as unit vectors, and how many people are there; large full cells in parts."""
+class _Parts(NamedTuple):
+    """Parts of cells: what each owns, or a part of that; the cell it is of, and its share of what the cell owns."""
+
+    cells: Cells
+    owner: Ints
+    share: Floats
+
+    def sums(self, numbers: "Floats | Bools", cells: int) -> Floats:
+        """Means of numbers of parts over each cell, float64[cells]."""
+        mean: Floats = np.bincount(self.owner, numbers * self.share, cells).astype(np.float64)
+        return mean
+
+
+def _nearest(points: Floats, places: Floats) -> tuple[Ints, Floats]:
+    """Which place is nearest to each point, and how far away it is, in metres."""
+    nearest, metres = np.empty(len(points), dtype=np.int64), np.empty(len(points))
+    for start in range(0, len(points), AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        chord = np.sqrt(np.maximum(2 - 2 * points[some] @ places.T, 0))
+        nearest[some] = chord.argmin(axis=1)
+        straight = np.linalg.norm(points[some] - places[nearest[some]], axis=1)
+        metres[some] = 2 * np.arcsin(np.minimum(straight / 2, 1)) * RADIUS
+    return nearest, metres
+
+
+def _doubt(ground: CellGeometry, cells: Cells) -> Floats:
+    """How far the mean way from a part can be from the way from any place in it, in kilometres: `CORNER` of its
+    diagonal, as ways change by no more than one moves. Of cells that are no rectangles, of a square of their area.
+    """
+    tree = ground.leaves.tree
+    diagonal = np.sqrt(2 * tree.area(cells)) / 1e3
+    if ground.rectangles:
+        west, south, east, north = np.radians(tree.bounds(cells))  # type: ignore[attr-defined] # rectangles have bounds
+        wide = (east - west) * np.cos(np.clip(0, south, north))
+        diagonal = np.hypot(wide, north - south) * RADIUS / 1e3
+    return np.asarray(CORNER * diagonal)
+
+
+def _spread(ground: CellGeometry, values: Floats) -> _Parts:
+    """What cells own; of large full cells in parts."""
     tree, (cells, owner) = ground.leaves.tree, ground.pieces
     room = ground.owned[owner]
-    weights = values[owner] * np.where(room > 0, ground.areas / np.where(room > 0, room, 1), 0)
-    cells, weights = cells[weights > 0], weights[weights > 0]
+    share = np.where(room > 0, ground.areas / np.where(room > 0, room, 1), 0)
     while 0 < len(cells) < FINE:
-        blur = weights * np.sqrt(tree.area(cells)) * (tree.level(cells) < tree.depth)
+        blur = values[owner] * share * np.sqrt(tree.area(cells)) * (tree.level(cells) < tree.depth)
         cut = blur > blur.sum() / FINE
         if not cut.any():
             break
@@ -77,9 +143,12 @@ def _spread(ground: CellGeometry, values: Floats) -> tuple[Floats, Floats]:
         order = np.argsort(upper)
         place = order[np.searchsorted(upper[order], tree.parent(parts))]
         area = tree.area(parts)
-        share = weights[cut][place] * area / np.bincount(place, area)[place]
-        cells, weights = np.concatenate([cells[~cut], parts]), np.concatenate([weights[~cut], share])
-    return _middles(ground, cells), weights
+        smaller = share[cut][place] * area / np.bincount(place, area)[place]
+        cells, owner, share = (
+            np.concatenate([whole[~cut], new])
+            for whole, new in ((cells, parts), (owner, owner[cut][place]), (share, smaller))
+        )
+    return _Parts(cells, owner, share)
 
 
 def _middles(ground: CellGeometry, cells: "np.ndarray[tuple[int], np.dtype[np.uint64]]") -> Floats:

@@ -24,11 +24,13 @@ from hazemap.releases.cell_geometry import CellGeometry, name_column
 from hazemap.releases.estimates import Estimate, PeopleOutside, after_choosing, bounds, estimate, estimate_cut
 from hazemap.releases.file_metadata import FORMAT, MapContents
 from hazemap.releases.region_weights import Region, shares_in, weights
+from hazemap.spatial.plane import ground_unit, plane_of
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
     from matplotlib.figure import Figure
 
+    from hazemap.releases.heatmap import Heatmap
     from hazemap.releases.k_median_centres import Centres
 
 
@@ -76,6 +78,10 @@ class Release(BaseRelease, contents=MapContents):
         """
         return self._asked(region, weights(self.ground, region), confidence)
 
+    def estimate(self, weights: Floats, counted: str, confidence: float = 0.95) -> Estimate:
+        """Σ weights · cells with the error of noise alone: float64[cells], in what `counted` says."""
+        return estimate(self.map, weights, counted, confidence, self._asymmetry(confidence))
+
     def beyond(self, region: Region, confidence: float = 0.95) -> Estimate:
         """How many are outside a region: elsewhere on the map, and outside it (`nowhere`) where that was asked.
 
@@ -86,7 +92,7 @@ class Release(BaseRelease, contents=MapContents):
     def _asked(self, region: Region, shares: Floats, confidence: float, outside: bool = False) -> Estimate:
         """How many are inside a region, or outside, of which the shares of the cells' areas are inside."""
         if not ((shares > 0) & (shares < 1)).any():
-            return self._estimate(1 - shares if outside else shares, self.counted, confidence)
+            return self.estimate(1 - shares if outside else shares, self.counted, confidence)
         parts, best = shares, float(shares @ self.map.values)
         noise = self._finer.noise
         if isinstance(noise, EvenDisaggregation):
@@ -101,9 +107,6 @@ class Release(BaseRelease, contents=MapContents):
         found = estimate_cut(self.map, parts, self.clumping, self.counted, confidence, self._asymmetry(confidence))
         return replace(found, best=best)
 
-    def _estimate(self, weights: Floats, counted: str, confidence: float) -> Estimate:
-        return estimate(self.map, weights, counted, confidence, self._asymmetry(confidence))
-
     def _asymmetry(self, confidence: float) -> float:
         """What skewed noise adds to the margin of a cell: the most of any answer, as cells only average them."""
         laws = {exchange.answer.chances for exchange in self.transcript}
@@ -111,7 +114,7 @@ class Release(BaseRelease, contents=MapContents):
 
     def total(self, confidence: float = 0.95) -> Estimate:
         """How many are in all places."""
-        return self._estimate(self.map.places.astype(float), self.counted, confidence)
+        return self.estimate(self.map.places.astype(float), self.counted, confidence)
 
     @property
     def caution(self) -> str | None:
@@ -132,14 +135,14 @@ class Release(BaseRelease, contents=MapContents):
         """`nowhere`, as sure as asked for."""
         if self.map.places.all():
             return None
-        return self._estimate((~self.map.places).astype(float), self.counted, confidence)
+        return self.estimate((~self.map.places).astype(float), self.counted, confidence)
 
     def density(self, lon: float, lat: float, confidence: float = 0.95) -> Estimate:
         """How many per square kilometre in the cell around a point in degrees."""
         position = self.cell_at(lon, lat)
         one = np.zeros(self.cells.size)
         one[position] = 1 / self.ground.km2[position]
-        return self._estimate(one, f"{self.counted} per km²", confidence)
+        return self.estimate(one, f"{self.counted} per {ground_unit(self.cells.tree).name}", confidence)
 
     def top(self, k: int, by: Literal["count", "density"] = "count", confidence: float = 0.95) -> "GeoDataFrame":
         """The k cells with the largest best guess, by count or per square kilometre, as rows of the table.
@@ -157,9 +160,9 @@ class Release(BaseRelease, contents=MapContents):
         import geopandas as gpd
 
         columns = self.columns(chosen, after_choosing(confidence, len(chosen), len(places)))
-        return gpd.GeoDataFrame(columns, geometry=self.ground.outlines(chosen), crs="EPSG:4326")
+        return gpd.GeoDataFrame(columns, geometry=self.ground.outlines(chosen), crs=self.crs)
 
-    def centres(self, k: int) -> "Centres":
+    def centres(self, k: int, confidence: float = 0.95) -> "Centres":
         """The k places with the least total distance to people (k-median), by the best guess of every cell.
 
         Nobody's way to the nearest of some places changes by more than they are moved, so on a map whose earth mover's
@@ -172,11 +175,14 @@ class Release(BaseRelease, contents=MapContents):
         exact for few cells, and else within a = 10 of any places, but for how far people are from their cells' middles.
 
         The picture is used as it is, not made to sum to 1. Ways are great circles, in metres. Fewer than k places if
-        there are fewer cells. No randomness: the same release gives the same places.
+        there are fewer cells. No randomness: the same release gives the same places. Numbers and ways have intervals of
+        the noise, with this confidence, as if the places had been chosen beforehand (`Centres`).
         """
+        if plane_of(self.cells.tree):
+            raise InputError("centres are found on the ground, along great circles: a plane has none")
         from hazemap.releases.k_median_centres import centres
 
-        return centres(self, k)
+        return centres(self, k, confidence)
 
     def columns(self, positions: Ints | None = None, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
         """Every place as a row: name, level, count, unbiased, stddev, low, high, area_km2, per_km2.
@@ -188,6 +194,7 @@ class Release(BaseRelease, contents=MapContents):
         cellmap, leaves, km2 = self.map, self.map.cells, self.ground.km2[positions]
         values, unbiased, stddev = (each[positions] for each in (cellmap.values, cellmap.unbiased, cellmap.stddev))
         low, high = bounds(unbiased, stddev, self.kurtosis, confidence, self._asymmetry(confidence))
+        unit = ground_unit(leaves.tree).column
         return {
             name_column(leaves.tree): np.array(leaves.tree.names(leaves.cells[positions]), dtype=object),
             "level": leaves.levels[positions].astype(np.int16),
@@ -196,8 +203,8 @@ class Release(BaseRelease, contents=MapContents):
             "stddev": stddev,
             "low": low,
             "high": high,
-            "area_km2": km2,
-            "per_km2": np.divide(values, km2, out=np.full(len(km2), np.nan), where=km2 > 0),
+            f"area_{unit}": km2,
+            f"per_{unit}": np.divide(values, km2, out=np.full(len(km2), np.nan), where=km2 > 0),
         }
 
     def outlines(self) -> NDArray[Any]:
@@ -244,10 +251,22 @@ class Release(BaseRelease, contents=MapContents):
         from hazemap.draw import draw_map, shown_part
 
         frame = {name: options[name] for name in ("frame", "box") if name in options}
-        usual = {"caption": self.statement.line(), "counted": self.counted}
+        usual: dict[str, Any] = {"caption": self.statement.line(), "counted": self.counted}
         if "note" not in options:
             usual["note"] = str(PeopleOutside.of(self, shown_part(self.map, **frame)))
+        if self._detail is not None:
+            usual["fine"] = self._detail
         return draw_map(self.map, **{**usual, **options})
+
+    def heatmap(self, metres: float | None = None) -> "Heatmap":
+        """The density under a Gaussian of this standard deviation, with its error; by default as fine as the cells.
+
+        As the eye sees a map, and as Ghazi et al. (2022) compare maps. The best guess and the unbiased estimate are
+        blurred alike, and the error is that of noise: the people of a cell are taken to be spread evenly in it.
+        """
+        from hazemap.releases.heatmap import Heatmap
+
+        return Heatmap.of(self, metres)
 
     @cached_property
     def shown(self) -> CellMap:
@@ -257,7 +276,12 @@ class Release(BaseRelease, contents=MapContents):
     @cached_property
     def _finer(self) -> CellMap:
         """The map cut finer where its best guess tells how people lie inside cells, whether pictures show it or not."""
-        return finer(self.map)
+        return finer(self.map) if self._detail is None else self._detail
+
+    @cached_property
+    def _detail(self) -> CellMap | None:
+        """What is known otherwise of where people lie inside cells: of the map of a slot (`TimedRelease.during`)."""
+        return None
 
     @cached_property
     def _finer_ground(self) -> CellGeometry:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.arrays import Floats
+from hazemap.spatial.plane import plane_of
 
 if TYPE_CHECKING:
     from hazemap.releases.base_release import BaseRelease
@@ -38,16 +39,26 @@ def card(release: "BaseRelease") -> str:
 def thumbnail(release: "BaseRelease") -> NDArray[np.uint8]:
     """Steps 0 … 15 of a log density, or of a value, on a Web-Mercator grid, north up; uint8[rows, columns]."""
     leaves, (west, south, east, north) = release.cells, release.ground.extent
-    low, high = (np.arctanh(np.sin(np.radians(np.clip(edge, -85, 85)))) for edge in (south, north))
-    width, height = np.radians(east - west), high - low
+    plane = plane_of(leaves.tree)
+    low, high = (south, north) if plane else (_height(south), _height(north))
+    width, height = east - west if plane else np.radians(east - west), high - low
     columns, rows = (max(round(SIDE * side / max(width, height)), 1) for side in (width, height))
-    lon = west + (np.arange(columns) + 0.5) / columns * (east - west)
-    lat = np.degrees(np.arcsin(np.tanh(high - (np.arange(rows) + 0.5) / rows * height)))
-    points = {"lon": np.tile(lon, rows), "lat": np.repeat(lat, columns)}
+    across = west + (np.arange(columns) + 0.5) / columns * (east - west)
+    up = high - (np.arange(rows) + 0.5) / rows * height
+    if plane is None:
+        up = np.degrees(np.arcsin(np.tanh(up)))
+    elif plane.down:
+        up = low + high - up
+    points = {"lon": np.tile(across, rows), "lat": np.repeat(up, columns)}
     owner = leaves.locate(leaves.tree.cell_at(points, leaves.tree.depth))
     numbers, density = release.thumbnail
     seen = np.append(numbers, np.nan)[owner].reshape(rows, columns)
     return (_density_steps if density else _value_steps)(seen)
+
+
+def _height(latitude: float) -> float:
+    """How far north a latitude is in Web Mercator."""
+    return float(np.arctanh(np.sin(np.radians(np.clip(latitude, -85, 85)))))
 
 
 def _value_steps(seen: Floats) -> NDArray[np.uint8]:

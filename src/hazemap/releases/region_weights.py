@@ -15,6 +15,7 @@ from hazemap.cells import Cells, Leaves
 from hazemap.errors import InputError
 from hazemap.releases.cell_geometry import CellGeometry, equal_area
 from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.plane import plane_of
 
 Region = Any
 """A `Box`, a shapely polygon or multipolygon, anything with `__geo_interface__`, a GeoJSON mapping, the name
@@ -61,7 +62,7 @@ def weights(ground: CellGeometry, region: Region) -> Floats:
         west, south, east, north = ground.extent
         raise InputError(
             f"this region lies outside the map, which covers {west:.6g},{south:.6g},{east:.6g},{north:.6g}"
-            " (west,south,east,north in degrees)"
+            f" ({'x,y,x,y' if plane_of(ground.leaves.tree) else 'west,south,east,north in degrees'})"
         )
     return shares
 
@@ -86,7 +87,7 @@ def _near(ground: CellGeometry, low: Floats, high: Floats) -> NDArray[np.int64]:
 def _in_box(ground: CellGeometry, box: Box) -> Floats:
     import shapely
 
-    low, high = equal_area(np.array([[box.west, box.south], [box.east, box.north]]))
+    low, high = ground.flat(np.array([[box.west, box.south], [box.east, box.north]]))
     if not ground.rectangles:
         return _in_flat(ground, shapely.box(*low, *high))
     near = _near(ground, low, high)
@@ -107,13 +108,15 @@ def _in_polygon(ground: CellGeometry, shape: Any) -> Floats:
             + (" that is empty" if shape.is_empty else "")
         )
     west, south, east, north = shape.bounds
-    if not (-180 <= west <= east <= 180 and -90 <= south <= north <= 90):
+    if not plane_of(ground.leaves.tree) and not (-180 <= west <= east <= 180 and -90 <= south <= north <= 90):
         raise InputError(
             "a region is in degrees of longitude and latitude (WGS 84, EPSG:4326); this one runs over"
             f" {west:.6g},{south:.6g},{east:.6g},{north:.6g}: transform it first"
         )
     if not shape.is_valid:
         raise InputError("the rings of this polygon cross or overlap each other: mend it with shapely.make_valid")
+    if plane_of(ground.leaves.tree):
+        return _in_flat(ground, shape)
     # Edges are straight in degrees; in the equal-area plane only short ones are.
     flat = shapely.transform(shapely.segmentize(shape, 0.25), equal_area)
     return _in_flat(ground, shapely.make_valid(flat, method="structure", keep_collapsed=False))

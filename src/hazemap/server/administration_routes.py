@@ -10,9 +10,9 @@ from starlette.routing import Route
 from hazemap.codec import Limits, parsed
 from hazemap.errors import CodecError, InputError
 from hazemap.server.coordinator import Coordinator
-from hazemap.server.metrics import CONTENT_TYPE
 from hazemap.server.roles import Principal, Role, TokenRequest
 from hazemap.server.route_guard import Guard, body_of
+from hazemap.service.prometheus_text import CONTENT_TYPE
 
 SHORT = 4_096
 FEW_FIELDS = Limits(length=SHORT, items=32, work=0, depth=1)

@@ -5,9 +5,10 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, cast
 
-from hazemap.algorithms import METHODS, LocateBox, PrivateBoundingBox
+from hazemap.algorithms import GOALS, METHODS, LocateBox, PrivateBoundingBox
 from hazemap.algorithms.plug_ins import plug_in_of, plug_in_type
 from hazemap.algorithms.private_bounding_box import MethodOfBox
+from hazemap.algorithms.proportion import Proportion
 from hazemap.cellmap import CellMap
 from hazemap.cells import Tree
 from hazemap.codec import CLOSED_LIST, UNIONS, Limits, loads
@@ -21,6 +22,11 @@ from hazemap.trust.cohort_assumptions import Cohort, SecureSumPrices
 from hazemap.trust.device_tasks import KNOWN as OF_TASKS
 from hazemap.trust.device_tasks import pure
 from hazemap.trust.randomised_reports import ReportPrices, check_budget, check_most
+from hazemap.trust.report_batch import ReportBatch
+from hazemap.trust.report_carriers import CARRIERS, LOCAL, SECURE_SUM, ByOneReport, ByShuffler, ByTwoServers
+from hazemap.trust.shuffled import ShuffledReportPrices, ShufflePrices
+from hazemap.trust.two_servers import TwoServerPrices
+from hazemap.values.marks import Marks
 
 LONGEST = 7 * 24 * 3600
 """Seconds that a device may be given for an answer, or a campaign for its people to come."""
@@ -67,6 +73,8 @@ class Campaign:
     With a `local_epsilon` each person randomises their own report, by an ε of that at most (for a replacement), and the
     reports are added in secure sums without further noise: then the budget, against the sums, may be (ε, δ).
 
+    A `carrier` takes the place of secure sums: two servers, or a shuffler (`trust.report_carriers`).
+
     `name` is the campaign's own, and is used once; `dataset` pays, in the ledger. `wait` is how many seconds each
     round waits for enough devices to be there; `attempts` is how often a shard is begun that cannot be opened.
 
@@ -90,6 +98,7 @@ class Campaign:
     wait: float = 3600
     attempts: int = 3
     local_epsilon: Fraction | None = None
+    carrier: ByTwoServers | ByOneReport | ByShuffler | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", self.name):
@@ -107,6 +116,7 @@ class Campaign:
                 f"devices know hazemap's own cells and bounding rules only, not a {type(self.asking.tree).__name__}"
             )
         self._check_reports()
+        self._check_carrier()
         if isinstance(self.bounding, RowIsPerson):
             raise InputError(
                 "a device is a person: bound the rows that each may give ('one row', rows:K, cells:K, 'one vote')"
@@ -119,7 +129,14 @@ class Campaign:
             raise InputError(f"a shard is begun 1 to 5 times, not {self.attempts!r:.40}")
 
     def _check_reports(self) -> None:
-        if self.local_epsilon is None:
+        local = self.local_epsilon
+        if isinstance(self.carrier, ByShuffler) and self.carrier.local is not None:
+            local = self.carrier.local
+            if not isinstance(self.budget, ApproxDP):
+                raise InputError(
+                    f"what is seen of shuffled reports costs (ε, δ), not {self.budget!s:.80}: give a delta"
+                )
+        if local is None:
             if not isinstance(self.budget, PureDP):
                 raise InputError(
                     f"devices add discrete Laplace noise, so a campaign spends pure ε: found {self.budget!s:.80}; with "
@@ -128,12 +145,29 @@ class Campaign:
             return
         if not isinstance(self.budget, PureDP | ApproxDP):
             raise InputError(f"a campaign spends pure ε or (ε, δ), not {self.budget!s:.80}")
-        check_most(self.local_epsilon)
+        if self.marks is not None:
+            raise InputError("marks are counted in secure sums with shares of noise: leave the local epsilon out")
+        check_most(local)
         check_budget(self.budget)
         if self.bounding.sensitivity.l1 != 1:
             raise InputError(
                 f"each person randomises a report of one row, not of {self.bounding}: bound it by 'one row', or leave "
                 "the local epsilon out"
+            )
+
+    def _check_carrier(self) -> None:
+        if self.carrier is None:
+            return
+        if self.marks is not None:
+            raise InputError("marks are counted in secure sums with shares of noise: leave the other trust model out")
+        if self.local_epsilon is not None:
+            raise InputError(
+                "reports with a local epsilon are added in secure sums: leave out one of it and the carrier"
+            )
+        if self.carrier.minimum > self.cohort.people:
+            raise InputError(
+                f"a batch is opened with {self.carrier.minimum:,} reports or more, but only {self.cohort.people:,} "
+                "people are asked: ask more, or set a smaller minimum"
             )
 
     @classmethod
@@ -143,6 +177,8 @@ class Campaign:
         Devices do not count what lies outside the map. No device is asked for more than `most_numbers` numbers by an
         adaptive method, in all rounds. `InputError` for a specification that names a table, a file or an `outside`.
         """
+        if spec.plane is not None:
+            raise InputError("devices know where they are in degrees: leave the plane out of a campaign")
         if spec.table.document or spec.value or spec.output:
             raise InputError(
                 "a campaign asks devices, and its release is fetched from the server: leave the table, its columns "
@@ -150,8 +186,23 @@ class Campaign:
             )
         if spec.bounding.outside is not Outside.DROP:
             raise InputError('in a campaign people outside the map are not counted: say outside = "drop", or nothing')
-        algorithm = among_devices(spec.algorithm, most_numbers)
+        once = isinstance(own.get("carrier"), ByOneReport)
+        algorithm = among_devices(spec.algorithm, most_numbers, once, spec.method)
+        if spec.mark:  # people read it, and their policies judge campaigns by their purposes
+            own["purpose"] = f"{own['purpose']} (also counts who carries the mark: {', '.join(spec.mark)})"
         return cls(dataset=spec.dataset, algorithm=algorithm, budget=spec.budget, **own)  # type: ignore[arg-type]  # the budget is checked
+
+    @property
+    def trust(self) -> str:
+        """Who is trusted, by name: one of `report_carriers.TRUSTS`."""
+        if self.carrier is not None:
+            return self.carrier.trust
+        return LOCAL if self.local_epsilon is not None and isinstance(self.budget, PureDP) else SECURE_SUM
+
+    @property
+    def marks(self) -> Marks | None:
+        """The marks that are counted beside people, if any."""
+        return self.asking.known if isinstance(self.asking, Proportion) else None
 
     @property
     def bounding(self) -> Bounding:
@@ -166,14 +217,24 @@ class Campaign:
         return cast(MethodOfBox, self.algorithm)
 
 
-def prices_of(campaign: Campaign) -> SecureSumPrices | ReportPrices:
+def prices_of(
+    campaign: Campaign,
+) -> SecureSumPrices | ReportPrices | TwoServerPrices | ShufflePrices | ShuffledReportPrices:
     """What a share of its budget buys among its people."""
+    if isinstance(campaign.carrier, ByShuffler):
+        cohort = campaign.cohort
+        batch = ReportBatch(cohort.people, campaign.carrier.minimum, cohort.corrupt, cohort.sampling)
+        if campaign.carrier.local is not None and isinstance(campaign.budget, ApproxDP):
+            return ShuffledReportPrices(campaign.budget, batch, campaign.carrier.local)
+        return ShufflePrices(pure(campaign.budget), batch)
+    if isinstance(campaign.carrier, ByTwoServers | ByOneReport):
+        return TwoServerPrices(campaign.budget)
     if campaign.local_epsilon is not None:
         return ReportPrices(campaign.budget, campaign.cohort, campaign.local_epsilon)
     return SecureSumPrices(pure(campaign.budget), campaign.cohort)
 
 
-KNOWN: tuple[type, ...] = (Campaign, Deadlines, *OF_TASKS, *METHODS)
+KNOWN: tuple[type, ...] = (Campaign, Deadlines, *CARRIERS, *OF_TASKS, *METHODS, *GOALS)
 """What a campaign adds to the codec's closed list."""
 
 ORDER = Limits(length=1 << 26, items=1 << 23, work=1 << 28, lists=1 << 23)

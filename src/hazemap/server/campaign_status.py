@@ -14,7 +14,9 @@ from hazemap.codec import loads, to_json
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate import read
+from hazemap.estimate.marked_counts import is_about_sides, people_of
 from hazemap.noisy_queries import Answer, Query
+from hazemap.server.announced_rounds import DECLINED, SENT
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.secure_sum_plan import Summary
@@ -22,18 +24,35 @@ from hazemap.server.shard import Shard
 from hazemap.service.store import instant
 
 _SHARDS = "SELECT round, number, state, people, summary FROM shards WHERE campaign = ? ORDER BY round, number, attempt"
+_ANNOUNCED = (
+    "SELECT round, state, reason, count(*) FROM announced_people JOIN announcements USING (batch) "
+    "WHERE campaign = ? GROUP BY round, state, reason ORDER BY round"
+)
 _EXCHANGES = "SELECT round, question, answer FROM exchanges WHERE campaign = ? ORDER BY round"
 
 
 def rounds(store: CampaignStore, campaign: Campaign) -> list[dict[str, Any]]:
     """Every round that has begun: what was asked, who answered, and what became of its shards."""
-    shards, answered = shards_of_rounds(store, campaign.name), {}
+    shards = shards_of_rounds(store, campaign.name) if campaign.carrier is None else announced(store, campaign.name)
+    answered = {}
     for round_, question, answer in store.read(_EXCHANGES, campaign.name):
         answered[round_] = _answered(campaign, loads(question), loads(answer))
     return [
         {"round": round_, **answered.get(round_, {"answered": False}), **(shards.get(round_) or _shards([]))}
         for round_ in sorted({*shards, *answered})
     ]
+
+
+def announced(store: CampaignStore, name: str) -> dict[int, dict[str, Any]]:
+    """For each round whose reports go to other servers: how many have reported, and why others declined."""
+    found: dict[int, dict[str, Any]] = {}
+    for round_, state, reason, people in store.read(_ANNOUNCED, name):
+        told = found.setdefault(round_, _shards([]))
+        if state == SENT:
+            told["survivors"] += people
+        elif state == DECLINED:
+            told["refusals"][reason] = people
+    return found
 
 
 def shards_of_rounds(store: CampaignStore, name: str) -> dict[int, dict[str, Any]]:
@@ -114,6 +133,7 @@ def facts(campaign: Campaign) -> dict[str, Any]:
         "purpose": campaign.purpose,
         "dataset": campaign.dataset,
         "method": type(campaign.algorithm).__name__,
+        "trust": campaign.trust,
         "budget": {"epsilon": str(campaign.budget.epsilon), "text": str(campaign.budget)},
         "counted": campaign.bounding.counted,
         "cohort": {
@@ -139,6 +159,8 @@ def so_far(transcript: Sequence[Exchange]) -> CellMap:
 
     Free: it is made of answers that are paid for. `InputError` before there are any.
     """
+    if transcript and is_about_sides(transcript[-1].question):
+        return people_of(*transcript[-1])
     asked = [
         question.encoder.cells
         for question, _ in transcript

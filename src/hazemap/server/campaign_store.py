@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from hazemap.algorithm_session import Exchange
+from hazemap.codec import loads
 from hazemap.server.schema import SCHEMA
 from hazemap.service.databases import Database
 from hazemap.service.store import Store
@@ -21,3 +23,11 @@ class CampaignStore(Store):
 
     def __init__(self, place: str | Path | Database) -> None:
         super().__init__(place, SCHEMA)
+
+
+_EXCHANGES = "SELECT question, answer FROM exchanges WHERE campaign = ? ORDER BY round"
+
+
+def stored_exchanges(store: CampaignStore, name: str) -> list[Exchange]:
+    """Every question of a campaign that was answered, with its answer."""
+    return [Exchange(loads(question), loads(answer)) for question, answer in store.read(_EXCHANGES, name)]

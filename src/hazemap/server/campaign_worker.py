@@ -7,16 +7,15 @@ from pathlib import Path
 
 from hazemap.algorithm_session import Exchange, Session
 from hazemap.cellmap import CellMap
-from hazemap.codec import loads
 from hazemap.errors import HazemapError, InputError, LedgerError, StoreError
+from hazemap.execution.release_assembly import released
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_records import LedgerCharge
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.statement import Statement
-from hazemap.releases import Release
-from hazemap.server.campaign_store import CampaignStore
-from hazemap.server.networked_secure_aggregation import DeviceTrustModel
+from hazemap.server.campaign_store import stored_exchanges
+from hazemap.server.networked_trust import NetworkedTrust
 from hazemap.server.privacy_statement import statement
 from hazemap.service.store import Write, instant
 
@@ -74,12 +73,7 @@ log = logging.getLogger("hazemap.server")
 _END = "UPDATE campaigns SET state = ?, reason = ?, ended = ? WHERE name = ? AND state = 'running'"
 _LOST = "UPDATE shards SET state = 'lost', sums = NULL WHERE campaign = ? AND state = 'open'"
 _FORGET = "DELETE FROM events WHERE session IN (SELECT session FROM shards WHERE campaign = ?)"
-_EXCHANGES = "SELECT question, answer FROM exchanges WHERE campaign = ? ORDER BY round"
-
-
-def stored_exchanges(store: CampaignStore, name: str) -> list[Exchange]:
-    """Every question of a campaign that was answered, with its answer."""
-    return [Exchange(loads(question), loads(answer)) for question, answer in store.read(_EXCHANGES, name)]
+_SECRETS = "UPDATE announcements SET secret = NULL WHERE campaign = ? AND secret IS NOT NULL"
 
 
 @dataclass
@@ -90,7 +84,7 @@ class Worker:
     whenever the server is killed, the same algorithm and the same answers lead to the same next query.
     """
 
-    devices: DeviceTrustModel
+    devices: NetworkedTrust
     account: CampaignCharge
     file: Path
     session: Session[CellMap] | None = field(default=None, init=False)
@@ -115,7 +109,10 @@ class Worker:
         """Note what became of it, and forget what was not opened."""
         name = self.devices.campaign.name
         await self.devices.store.write(
-            Write(_END, (state, reason, instant(), name)), Write(_FORGET, (name,)), Write(_LOST, (name,))
+            Write(_END, (state, reason, instant(), name)),
+            Write(_FORGET, (name,)),
+            Write(_LOST, (name,)),
+            *([Write(_SECRETS, (name,))] if state != "failed" else []),
         )
         log.info("%s: %s %s", name, state, reason)
 
@@ -150,5 +147,5 @@ class Worker:
         if paid and paid.released and self.file.exists():
             return
         said = statement(campaign)
-        Release(session.result.value, said, campaign.algorithm, session.transcript).save(self.file)
+        released(session.result.value, said, campaign.algorithm, session.transcript).save(self.file)
         self.account.released(said, str(self.file.absolute()))

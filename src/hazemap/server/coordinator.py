@@ -20,16 +20,19 @@ from hazemap.protocols.secure_aggregation.graph_degree import degree_and_thresho
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.releases import Release
 from hazemap.server import campaign_status as status
+from hazemap.server.announced_rounds import Announcing
 from hazemap.server.audit_log import AuditLog
+from hazemap.server.campaign_house import CampaignHouse
 from hazemap.server.campaign_spec import Campaign, Deadlines, campaign_from
 from hazemap.server.campaign_status import so_far
-from hazemap.server.campaign_store import CampaignStore
-from hazemap.server.campaign_worker import CampaignCharge, Worker, stored_exchanges
+from hazemap.server.campaign_store import CampaignStore, stored_exchanges
+from hazemap.server.campaign_worker import CampaignCharge, Worker
 from hazemap.server.device_enrolment import Admission, Device, Enrolled
 from hazemap.server.enrolment_challenges import Challenges
 from hazemap.server.metrics import Metrics
-from hazemap.server.networked_secure_aggregation import DeviceTrustModel
+from hazemap.server.networked_trust import check_wired, networked
 from hazemap.server.partial_release import release_in_part
+from hazemap.server.peer_servers import NO_PEERS, PeerServers
 from hazemap.server.polling_interval import Pace
 from hazemap.server.roles import Principal
 from hazemap.server.secure_sum_events import SumEvent
@@ -113,6 +116,7 @@ class Coordinator:
         challenges: Challenges | None = None,
         metrics: Metrics | None = None,
         judge: RecipeJudge | None = None,
+        peers: PeerServers = NO_PEERS,
     ) -> None:
         self.store, self.folder, self.ledger = store, folder, ledger
         self.pace = pace or Pace()
@@ -121,6 +125,10 @@ class Coordinator:
         self.audit, self.metrics = AuditLog(store), metrics or Metrics()
         self.pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="shards")
         self.seating = CountedSeating(store, self.enrolled, self.pool, self.metrics)
+        self.announcing = Announcing(store, self.enrolled)
+        self.house = CampaignHouse(
+            *(store, self.enrolled, self.seating, self.pool, self.pace, self.announcing, peers, self.challenges.server)
+        )
         house = StudyHouse(store, ledger, self.enrolled, self.seating, self.pool, self.pace, self.metrics)
         self._ordering = asyncio.Lock()  # of campaigns and studies together: an analyst has one limit for both
         self.studies = Studies(house, judge, self._ordering)
@@ -196,8 +204,10 @@ class Coordinator:
         if self.store.read(_TAKEN, campaign.name):
             raise Taken(f"there is a campaign or a study {campaign.name!r} already: each has a name of its own")
         cohort = campaign.cohort
-        for size in {min(cohort.shards), max(cohort.shards)}:
+        sizes = set[int]() if campaign.carrier else {min(cohort.shards), max(cohort.shards)}
+        for size in sizes:
             degree_and_threshold(size, cohort.corrupt, cohort.dropout, cohort.mode)
+        check_wired(campaign, self.house)
         self.ledger.check(campaign.dataset, campaign.budget, DEVICE)
 
     async def resume(self, name: str) -> None:
@@ -242,8 +252,7 @@ class Coordinator:
         await running.worker.end("stopped", "stopped by the operator")
 
     def _run(self, campaign: Campaign, identifier: str) -> None:
-        devices = DeviceTrustModel(campaign, self.store, self.enrolled, self.seating, self.pool, self.pace)
-        worker = Worker(devices, self._account(campaign, identifier), self.file(campaign.name))
+        worker = Worker(networked(campaign, self.house), self._account(campaign, identifier), self.file(campaign.name))
         task = asyncio.get_running_loop().create_task(worker.run(), name=campaign.name)
         self._campaigns[campaign.name] = _Running(worker, task)
         task.add_done_callback(lambda done: self._ended(campaign.name, done))

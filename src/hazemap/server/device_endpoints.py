@@ -108,12 +108,16 @@ class DeviceEndpoints:
         if not found or method != "POST":
             await complain(send, 404, "no such address: POST to /v1/tasks/ and the 64 hexadecimal digits of a session")
             return
-        seat = device.seats.get(bytes.fromhex(found[1]))
-        if seat is None:
-            await self._seatless(bytes.fromhex(found[1]), send)
+        session = bytes.fromhex(found[1])
+        seat, announced = device.seats.get(session), session in device.announced
+        if seat is None and not announced:
+            await self._seatless(session, send)
             return
         try:
-            await self._take(seat, bool(found[2]), receive, send)
+            if seat is None:
+                await self._hear(device, session, bool(found[2]), receive, send)
+            else:
+                await self._take(seat, bool(found[2]), receive, send)
         except TooLong as error:
             await complain(send, 413, str(error))
         except Late as error:
@@ -137,13 +141,17 @@ class DeviceEndpoints:
 
     async def _work(self, device: Device, scope: Scope, send: Send) -> None:
         self._coordinator.metrics.polls += 1
+        compressed = "gzip" in header(scope, b"accept-encoding")
         found = self._coordinator.seating.work(device)
+        if found is None and (announced := self._coordinator.announcing.work(device)) is not None:
+            await reply(send, 200, *written(announced, compressed))
+            return
         if found is None:
             wait = f"{jittered(self._wait(device)):.3f}"
             await reply(send, 204, headers=[(b"retry-after", wait.encode())])
             return
         seat, work = found
-        content, headers = written(work, "gzip" in header(scope, b"accept-encoding"))
+        content, headers = written(work, compressed)
         seat.shard.sum.down[seat.position] += len(content)
         await reply(send, 200, content, headers)
 
@@ -152,6 +160,14 @@ class DeviceEndpoints:
         if device.seats:
             return coordinator.pace.busy_wait(coordinator.seating.people)
         return coordinator.pace.idle_wait(len(coordinator.enrolled), coordinator.asking > 0)
+
+    async def _hear(self, device: Device, batch: bytes, refusal: bool, receive: Receive, send: Send) -> None:
+        """A device says that its report has arrived at other servers (it sends no body), or that it declines."""
+        content = await body(receive, REASON if refusal else 0)
+        if content is None:
+            return
+        await self._coordinator.announcing.answered(device, batch, said(content) if refusal else None)
+        await reply(send, 204)
 
     async def _take(self, seat: ShardSeat, refusal: bool, receive: Receive, send: Send) -> None:
         content = await body(receive, REASON if refusal else seat.shard.sum.longest)

@@ -25,6 +25,7 @@ from hazemap.service.access_tokens import fresh, kept, same
 from hazemap.service.store import Write, instant
 
 if TYPE_CHECKING:
+    from hazemap.server.announced_rounds import OpenRound
     from hazemap.server.shard import ShardSeat
 
 _ENROL = (
@@ -66,6 +67,7 @@ class Device:
     revoked: bool = False
     seen: float = -inf
     seats: "dict[bytes, ShardSeat]" = field(default_factory=dict)
+    announced: "dict[bytes, OpenRound]" = field(default_factory=dict)
 
     def heard(self) -> None:
         """It is there."""

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hazemap.service.duration_histogram import SECONDS, Histogram
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+from hazemap.service.duration_histogram import Histogram
+from hazemap.service.prometheus_text import histograms, labels, series
 
 _REFUSED = (
     ("budget", ("budget", "spent", "costs", "ε")),
@@ -79,42 +78,18 @@ class Metrics:
         lines: list[str] = []
         gauges = {**gauges, "connections_open": ("Connections that are open.", self.connections)}
         for name, (about, value) in gauges.items():
-            lines += _series(name, "gauge", about, [("", value)])
-        lines += _series("polls_total", "counter", "Times that a device asked for work.", [("", self.polls)])
-        moved = [(_labels(direction="in"), self.received), (_labels(direction="out"), self.sent)]
-        lines += _series("bytes_total", "counter", "Bytes of requests and of answers' contents.", moved)
-        sums = [(_labels(outcome=outcome, reason=why), n) for (outcome, why), n in sorted(self.sums.items())]
-        lines += _series("sums_total", "counter", "Secure sums that are over.", sums)
+            lines += series(name, "gauge", about, [("", value)])
+        lines += series("polls_total", "counter", "Times that a device asked for work.", [("", self.polls)])
+        moved = [(labels(direction="in"), self.received), (labels(direction="out"), self.sent)]
+        lines += series("bytes_total", "counter", "Bytes of requests and of answers' contents.", moved)
+        sums = [(labels(outcome=outcome, reason=why), n) for (outcome, why), n in sorted(self.sums.items())]
+        lines += series("sums_total", "counter", "Secure sums that are over.", sums)
         for name, about, label, counter in (
             ("enrolments_total", "Attempts to enrol a device.", "outcome", self.enrolments),
             ("study_rounds_total", "Rounds of studies that are over.", "outcome", self.study_rounds),
             ("refusals_total", "Refusals of devices, by what they are about.", "reason", self.refusals),
             ("rejected_total", "Requests and connections that a limit turned away.", "limit", self.rejected),
         ):
-            rows = [(_labels(**{label: key}), number) for key, number in sorted(counter.items())]
-            lines += _series(name, "counter", about, rows)
-        return "\n".join([*lines, *_histogram("store_commit_seconds", "Seconds of a commit.", commits)]) + "\n"
-
-
-def _series(name: str, kind: str, about: str, rows: Iterable[tuple[str, float]]) -> list[str]:
-    head = [f"# HELP hazemap_{name} {about}", f"# TYPE hazemap_{name} {kind}"]
-    return [
-        *head,
-        *(
-            f"hazemap_{name}{labels} {value:g}" if value < 1e6 else f"hazemap_{name}{labels} {value:.0f}"
-            for labels, value in rows
-        ),
-    ]
-
-
-def _histogram(name: str, about: str, times: Histogram) -> list[str]:
-    lines, below = _series(name, "histogram", about, []), 0
-    for bound, number in zip((*SECONDS, float("inf")), list(times.buckets), strict=True):
-        below += number
-        lines.append(f"hazemap_{name}_bucket{_labels(le=f'{bound:g}'.replace('inf', '+Inf'))} {below}")
-    return [*lines, f"hazemap_{name}_sum {times.total:g}", f"hazemap_{name}_count {below}"]
-
-
-def _labels(**labels: str) -> str:
-    """Label values are ours, and plain words."""
-    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
+            rows = [(labels(**{label: key}), number) for key, number in sorted(counter.items())]
+            lines += series(name, "counter", about, rows)
+        return "\n".join([*lines, *histograms("store_commit_seconds", "Seconds of a commit.", [({}, commits)])]) + "\n"

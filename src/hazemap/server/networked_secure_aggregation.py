@@ -289,7 +289,7 @@ class DeviceTrustModel(DeviceRounds):
     def _task(self, question: Query, price: Budget) -> Task:
         campaign, law = self.campaign, None
         if campaign.local_epsilon is not None:
-            honest = campaign.cohort.honest(campaign.cohort.smallest)
+            honest = campaign.cohort.fewest_honest
             law = law_for_numbers(round_price(price), honest, campaign.local_epsilon, question.size)
         own = round_price(price) if law else pure(price)
         return Task(

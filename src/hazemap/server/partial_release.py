@@ -5,7 +5,8 @@ from pathlib import Path
 
 from hazemap.algorithm_session import Exchange, Session, Unrecorded
 from hazemap.errors import InputError
-from hazemap.releases import Release
+from hazemap.estimate.marked_counts import MarkedCounts, is_about_sides
+from hazemap.execution.release_assembly import released
 from hazemap.server.campaign_spec import Campaign, prices_of
 from hazemap.server.campaign_status import so_far
 from hazemap.server.campaign_worker import CampaignCharge
@@ -39,7 +40,8 @@ def release_in_part(
     if paid.released and file.exists():
         return len(transcript)
     try:
-        found = so_far(transcript)
+        marks = campaign.marks if is_about_sides(transcript[-1].question) else None
+        found = MarkedCounts.of(*transcript[-1], marks) if marks else so_far(transcript)
     except InputError:
         raise InputError(
             f"the {len(transcript)} answered rounds of {campaign.name!r} hold no counts of listed cells, so they make "
@@ -51,6 +53,6 @@ def release_in_part(
         f"map reads those rounds alone, and the price is that of all ({reason.partition(PAID)[0]})"
     )
     said = replace(whole, public=(*whole.public, left_out), method=f"{whole.method}, in part")
-    Release(found, said, campaign.algorithm, tuple(transcript)).save(file)
+    released(found, said, campaign.algorithm, tuple(transcript)).save(file)
     account.released(said, str(file.absolute()))
     return len(transcript)

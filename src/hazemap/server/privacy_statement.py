@@ -9,18 +9,23 @@ from hazemap.algorithms.plug_ins import credited
 from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.codec import loads
 from hazemap.errors import InputError
-from hazemap.privacy.budget import PureDP
+from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import CohortFacts, Randomness, StatementFacts
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.server.campaign_spec import Campaign
+from hazemap.server.carried_statement import assumed_of_carrier, trust_of
 from hazemap.specs.method_from_name import reach
 from hazemap.statement_builder import Promise, stated
 from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
 from hazemap.trust.device_tasks import KNOWN as OF_TASKS
 from hazemap.trust.device_tasks import pure
 from hazemap.trust.randomised_reports import ReportPrices
+from hazemap.trust.report_batch import ReportBatch
+from hazemap.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers
+from hazemap.trust.shuffled import ShuffledReportPrices, ShufflePrices
+from hazemap.trust.two_servers import TwoServerPrices
 
 A_DEVICE = "a person: all rows on one device"
 NOT_CHECKED = (
@@ -35,12 +40,23 @@ def statement(campaign: Campaign) -> Statement:
     """The statement of a campaign that has ended now."""
     method, cohort = campaign.algorithm, campaign.cohort
     name, relied_on = credited(type(campaign.asking).__name__, method)
-    shards = cohort.shards
+    carrier, trust = campaign.carrier, "secure aggregation"
+    asked = f"{cohort.people:,} people a round, "
+    if carrier is None:
+        asked += f"in {len(cohort.shards):,} shards of up to {max(cohort.shards):,}; "
+    else:
+        trust = trust_of(carrier)
+    prior = getattr(campaign.asking, "prior", None)
     public = (
         f"the campaign {campaign.name!r}: {campaign.purpose}",
         f"the method: {name}, with the parameters in the file",
-        f"the cohort: {cohort.people:,} people a round, in {len(shards):,} shards of up to {max(shards):,}; "
-        f"{cohort.sampling.value}",
+        *(
+            ["the first cells: those of a release, which had its own price, or declared public"]
+            if prior is not None
+            else ()
+        ),
+        *([f"the marks that are counted: {', '.join(campaign.marks.texts)}"] if campaign.marks else ()),
+        f"the cohort: {asked}{cohort.sampling.value}",
         "which devices were asked, which answered, and how many people each answer is over",
     )
     promise = Promise(
@@ -49,17 +65,15 @@ def statement(campaign: Campaign) -> Statement:
         neighbours="the rows of one device, all of them, there or not; that it takes part is public",
         budget=campaign.budget,
         bounding=campaign.bounding,
-        trust="secure aggregation among devices",
-        assumptions=(
-            *assumed(campaign),
-            NOT_CHECKED,
-            *relied_on,
-        ),
-        method=f"{name} by secure aggregation",
+        trust=f"{trust} among devices" if carrier is None else trust,
+        assumptions=(*assumed(campaign), *((NOT_CHECKED,) if carrier is None else ()), *relied_on),
+        method=f"{name} by {trust}",
     )
     facts = CohortFacts(
         *(cohort.people, cohort.shard, cohort.dropout, cohort.corrupt, cohort.sampling.name, cohort.mode.name),
-        campaign.local_epsilon,
+        carrier.local if isinstance(carrier, ByShuffler) else campaign.local_epsilon,
+        None if carrier is None else campaign.trust,
+        carrier.minimum if isinstance(carrier, ByShuffler) else None,
     )
     made = stated(
         promise,
@@ -68,12 +82,14 @@ def statement(campaign: Campaign) -> Statement:
         public=public,
         circumstances=StatementFacts(DEVICE, Randomness.DEVICES, facts),
     )
-    return made if campaign.local_epsilon is None else replace(made, noise="bits flipped by each person")
+    return made if facts.local_epsilon is None else replace(made, noise="bits flipped by each person")
 
 
 def assumed(campaign: Campaign) -> tuple[str, ...]:
     """What is assumed of the people and the server, whose noise it is, and what bounds what the sums give away."""
     cohort = campaign.cohort
+    if campaign.carrier is not None:
+        return assumed_of_carrier(campaign, campaign.carrier)
     people = cohort.assumptions if campaign.local_epsilon is None else cohort.assumptions_of_reports
     return (*people, *noise_of(campaign))
 
@@ -82,7 +98,7 @@ def noise_of(campaign: Campaign) -> tuple[str, ...]:
     """Whose noise it is, and what bounds what the sums give away."""
     if campaign.local_epsilon is None:
         return ("all other devices add their share of the noise, as the protocol has it",)
-    local, honest = campaign.local_epsilon, campaign.cohort.honest(campaign.cohort.smallest)
+    local, honest = campaign.local_epsilon, campaign.cohort.fewest_honest
     alone = (
         f"each report by itself is private by ε₀ = {float(local):.6g} at most, against whoever sees it alone: a person "
     )
@@ -102,9 +118,20 @@ def noise_of(campaign: Campaign) -> tuple[str, ...]:
     )
 
 
-def prices(said: Statement) -> SecureSumPrices | ReportPrices | None:
+def prices(
+    said: Statement,
+) -> SecureSumPrices | ReportPrices | TwoServerPrices | ShufflePrices | ShuffledReportPrices | None:
     """The prices of the answers behind a statement of devices; `None` for one of another trust model."""
     cohort, facts = _cohort(said), said.circumstances.cohort
+    if said.unit == A_DEVICE and facts is not None and facts.trust in (ByTwoServers.trust, ByOneReport.trust):
+        return TwoServerPrices(said.budget)
+    if said.unit == A_DEVICE and cohort is not None and facts is not None and facts.trust == ByShuffler.trust:
+        if facts.minimum is None:
+            raise InputError("the statement speaks of a shuffler, and does not say how many reports were opened")
+        batch = ReportBatch(cohort.people, facts.minimum, cohort.corrupt, cohort.sampling)
+        if facts.local_epsilon is not None and isinstance(said.budget, ApproxDP):
+            return ShuffledReportPrices(said.budget, batch, facts.local_epsilon)
+        return ShufflePrices(pure(said.budget), batch)
     if said.unit == A_DEVICE and cohort is not None and facts is not None and facts.local_epsilon is not None:
         return ReportPrices(said.budget, cohort, facts.local_epsilon)
     return None if said.unit != A_DEVICE or cohort is None else SecureSumPrices(pure(said.budget), cohort)

@@ -2,7 +2,7 @@
 
 from hazemap.service.store import Schema
 
-VERSION = 3
+VERSION = 4
 """The schema this hazemap writes; older ones are brought up to it when they are opened."""
 
 SINCE_2 = (
@@ -71,6 +71,25 @@ SINCE_3 = (
 )
 """Tables that version 2 did not have."""
 
+SINCE_4 = (
+    """CREATE TABLE announcements (
+        batch BLOB PRIMARY KEY,
+        campaign TEXT NOT NULL REFERENCES campaigns (name),
+        round BIGINT NOT NULL,
+        task TEXT NOT NULL,
+        secret BLOB,
+        UNIQUE (campaign, round)
+    )""",
+    """CREATE TABLE announced_people (
+        batch BLOB NOT NULL REFERENCES announcements (batch),
+        device TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        PRIMARY KEY (batch, device)
+    )""",
+)
+"""Tables that version 3 did not have."""
+
 TABLES = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE devices (
@@ -127,6 +146,7 @@ TABLES = (
     )""",
     *SINCE_2,
     *SINCE_3,
+    *SINCE_4,
 )
 """One list of tables for every database.
 
@@ -147,6 +167,8 @@ TABLES = (
 * `recipes`, `recipe_log`: every recipe that was ever sent, by its digest; and when which recipe and policy was sent or
   given, in a public log whose entries' hashes cover the ones before.
 * `study_rounds`: each round of a study, its recipe, its price and what became of it.
+* `announcements`, `announced_people`: each round whose reports go to other servers, as devices are shown it, and what
+  they said: `asked`, `sent` or `declined`. `secret` is what the coordinator opens the sums with; it is deleted then.
 """
 
 
@@ -157,6 +179,7 @@ MIGRATIONS = {
         *SINCE_2,
     ),
     2: SINCE_3,
+    3: SINCE_4,
 }
 """What makes the next version of one; all steps are one transaction."""
 

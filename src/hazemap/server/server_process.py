@@ -5,7 +5,7 @@ import resource
 import signal
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from pathlib import Path
 
 from hazemap.errors import FileError, InputError
@@ -18,10 +18,12 @@ from hazemap.server.device_enrolment import Admission
 from hazemap.server.enrolment_challenges import Challenges, server_identity
 from hazemap.server.http_routes import Application
 from hazemap.server.metrics import Metrics
+from hazemap.server.peer_servers import NO_PEERS, PeerServers
 from hazemap.server.polling_interval import Pace
 from hazemap.server.studies import RecipeJudge
 from hazemap.service.access_tokens import token_file
 from hazemap.service.http_limits import HttpLimits, limited
+from hazemap.service.served_address import loopback
 
 log = logging.getLogger("hazemap.server")
 
@@ -61,11 +63,12 @@ class ServerProcess:
     ledger: Ledger | None = None
     pace: Pace | None = None
     judge: RecipeJudge | None = None
+    peers: PeerServers = NO_PEERS
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
             raise InputError("TLS needs both --certificate and --key")
-        if self.certificate is None and not self.behind_proxy and not _loopback(self.host):
+        if self.certificate is None and not self.behind_proxy and not loopback(self.host):
             raise InputError(
                 f"on {self.host} tickets would travel unprotected: give --certificate and --key, or say --behind-proxy "
                 "if a proxy on a trusted network speaks TLS, or serve 127.0.0.1 alone"
@@ -99,7 +102,7 @@ class ServerProcess:
     @property
     def alone(self) -> bool:
         """Whether only this machine can reach it."""
-        return _loopback(self.host) and not self.behind_proxy
+        return loopback(self.host) and not self.behind_proxy
 
     def admission(self) -> Admission:
         """Who may enrol."""
@@ -126,7 +129,9 @@ class ServerProcess:
         store, metrics = CampaignStore(self.database or self.folder / "server.sqlite"), Metrics()
         try:
             ledger = self.ledger or Ledger.default()
-            coordinator = Coordinator(store, self.folder, ledger, admission, self.pace, challenges, metrics, self.judge)
+            coordinator = Coordinator(
+                *(store, self.folder, ledger, admission, self.pace, challenges, metrics, self.judge, self.peers)
+            )
             config = uvicorn.Config(
                 Application(coordinator, operator, limits),
                 host=self.host,
@@ -167,15 +172,6 @@ def _network(proxy: str) -> None:
         raise InputError(
             f"--trusted-proxy is an address or a network such as 10.0.0.0/8; found {proxy!r:.60}"
         ) from None
-
-
-def _loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _allow_many_connections() -> int:

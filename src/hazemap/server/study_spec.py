@@ -77,8 +77,8 @@ class StudySpec:
 
     @property
     def honest(self) -> int:
-        """How many people's reports are certain to be in the sum of the smallest shard."""
-        return self.cohort.honest(self.cohort.smallest)
+        """How many people's reports are certain to be in the sum of any shard."""
+        return self.cohort.fewest_honest
 
     def task(self, recipe: Recipe, round_: int) -> Task:
         """The question of one round as devices are shown it; `InputError` says why it cannot be asked.

@@ -8,7 +8,7 @@ SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 @dataclass(eq=False)
 class Histogram:
-    """How often something took how long, in buckets of seconds. One thread writes.
+    """How often something took how long, in buckets of seconds that end at `bounds`. One thread writes.
 
     >>> times = Histogram()
     >>> times.observe(0.002)
@@ -16,12 +16,16 @@ class Histogram:
     (1, [0, 1])
     """
 
-    buckets: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
-    total: float = 0.0
+    bounds: tuple[float, ...] = SECONDS
+    buckets: list[int] = field(init=False)
+    total: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self.buckets = [0] * (len(self.bounds) + 1)
 
     def observe(self, seconds: float) -> None:
         """One more."""
-        self.buckets[bisect_left(SECONDS, seconds)] += 1
+        self.buckets[bisect_left(self.bounds, seconds)] += 1
         self.total += seconds
 
     @property

@@ -215,7 +215,7 @@ class Quadtree:
             if match is None or len(digits) > self.depth:
                 raise InputError(
                     f"a cell of this quadtree is 'root' or {self._prefix!r} and 1 to {self.depth} digits 0-3;"
-                    f" found {name!r}"
+                    f" found {name!r:.60}"
                 )
             cells[i] = int("1" + digits, 4)
         return cells

@@ -3,24 +3,30 @@
 from dataclasses import replace
 from fractions import Fraction
 from math import cos, degrees, radians
-from typing import Any
+from typing import Any, cast
 
 from hazemap.algorithm_disclosure import Learned
+from hazemap.algorithms.adaptive_slots import AdaptiveSlots
 from hazemap.algorithms.adaptive_tree import Adaptive
-from hazemap.algorithms.named_methods import BUILT_IN, LEVEL, CellKind, NamedMethod
+from hazemap.algorithms.built_in_methods import BUILT_IN, canonical
+from hazemap.algorithms.named_methods import LEVEL, CellKind, NamedMethod
 from hazemap.algorithms.plug_ins import method_named, plug_in_names
 from hazemap.algorithms.private_bounding_box import MethodOfBox, PrivateBoundingBox, over
 from hazemap.cells import MOST_CELLS, Tree
 from hazemap.encoders import Encoder
 from hazemap.errors import InputError
+from hazemap.privacy.budget import Budget, PureDP
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.district_layers import DistrictLayer
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import REACH, Hexagons
+from hazemap.spatial.plane import Plane, PlaneBox, PlaneQuadtree, plane_of
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells, refuse
 from hazemap.tables.contribution_bounding import Bounding
+from hazemap.temporal.time_slots import Slots
+from hazemap.values.timed_tree import TimedTree
 
 OF_DISTRICTS = {CellKind.DISTRICTS, CellKind.DISTRICT_SQUARES}
 NOT_YET = Quadtree.world(depth=0)
@@ -32,24 +38,32 @@ FINEST = 10
 
 
 def method_from_name(
-    method: str, cells: QuadtreeCells | HexagonCells | DistrictFiles, box: Box | None, rule: Bounding
+    method: str,
+    cells: QuadtreeCells | HexagonCells | DistrictFiles,
+    box: Box | None,
+    rule: Bounding,
+    budget: Budget | None = None,
+    plane: Plane | None = None,
 ) -> MethodOfBox | PrivateBoundingBox:
     """The method that a text names, over these cells of the box; without one, over those of a box it finds.
 
     The level is a level of the quadtree, a resolution of H3, or the number of a file of districts; by default the
-    finest of `cells`.
+    finest of `cells`. Methods with amounts of ε in the place of shares need to know the budget.
     """
+    if isinstance(cells, DistrictFiles) and plane is not None:
+        raise InputError("districts are on the ground: leave the plane out")
     if isinstance(cells, DistrictFiles) and box is not None:
         raise InputError("districts already say where the map is: leave the box out")
+    method = canonical(method)
     named, argument = _understood(method, cells)
-    options: dict[str, Any] = {"bounding": rule}
-    if named.parameter not in (None, LEVEL) and argument:
-        options[named.parameter.field] = named.parameter.value(argument)
+    options: dict[str, Any] = {"bounding": rule, **named.options(method)}
+    if named.priced:
+        options["epsilon"] = _epsilon(named, budget, box)
     level = int(argument) if named.parameter == LEVEL and argument else None
     if isinstance(cells, DistrictFiles):
         return _over_districts(named, cells, level, options)
     level = _level(named, level, cells) if named.levelled else 0
-    tree = domain(cells, box, level)
+    tree = domain(cells, box, level, plane)
     if isinstance(tree, Hexagons) and CellKind.HEXAGONS not in named.cells:
         raise InputError(f"the method {named.name} cuts squares of a quadtree only, not {cells}: leave the cells out")
     made = named.build(tree, **({"level": level} if named.levelled else {}), **options)
@@ -94,6 +108,21 @@ def opened_districts(cells: DistrictFiles) -> Districts:
     return Districts.of(*(DistrictLayer(*layer) for layer in cells.layers))
 
 
+def _epsilon(named: NamedMethod, budget: Budget | None, box: Box | None) -> Fraction:
+    """What a method with amounts of ε has to spend; finding a box costs a part of the whole."""
+    if not isinstance(budget, PureDP):
+        raise InputError(
+            f"the method {named.name} spends amounts of pure ε: say --epsilon, without a delta, or take one with shares"
+        )
+    return budget.epsilon * (1 if box else 1 - PrivateBoundingBox.share)
+
+
+def method_options(text: str) -> dict[str, Any]:
+    """The fields of a method that its text sets, and to what."""
+    named = method_named(text.partition(":")[0])
+    return named.options(text) if named else {}
+
+
 class _Unit:
     """Prices for whoever only looks at what a method asks first."""
 
@@ -109,8 +138,13 @@ def sums_only(method: MethodOfBox) -> bool:
     return not {Learned.MEDIANS, Learned.COSTS, Learned.GROWTH}.intersection(method.disclosure.learned)
 
 
-def among_devices(chosen: MethodOfBox | PrivateBoundingBox, most_numbers: int) -> MethodOfBox | PrivateBoundingBox:
+def among_devices(
+    chosen: MethodOfBox | PrivateBoundingBox, most_numbers: int | None, once: bool = False, text: str = "auto"
+) -> MethodOfBox | PrivateBoundingBox:
     """The same method, where people's devices answer: an adaptive one with the parameters for samples of people.
+
+    With `once` a device reports once, and each round goes down from the one before. Parameters that its `text` sets
+    stay as they are.
 
     No device is asked for more than `most_numbers` by it in all rounds, whatever the answers are: somebody who adds
     false millions makes cells finer, but not without end.
@@ -119,12 +153,30 @@ def among_devices(chosen: MethodOfBox | PrivateBoundingBox, most_numbers: int) -
     if not sums_only(inner):
         raise InputError(
             f"{type(inner).__name__} asks what only somebody can answer who sees all rows: choose a method of sums, "
-            "such as adaptive"
+            "such as auto"
         )
     if not isinstance(inner, Adaptive):
         return chosen
-    ours = Adaptive.for_devices(inner.tree, inner.bounding, most_numbers)
+    if once and inner.prior is not None:
+        raise InputError("with one report a person the map goes down from a first grid: leave the prior out")
+    parameters = Adaptive.for_one_report if once else Adaptive.for_devices
+    ours = parameters(inner.tree, inner.bounding, most_numbers, inner.prior)
+    if inner.prior is not None:
+        ours = replace(ours, deciding=inner.deciding, fullness=inner.fullness)
+    ours = replace(ours, **method_options(text))
     return replace(chosen, method=ours) if isinstance(chosen, PrivateBoundingBox) else ours
+
+
+def in_slots(chosen: MethodOfBox | PrivateBoundingBox, slots: Slots) -> MethodOfBox | PrivateBoundingBox:
+    """The same method with a map for every slot; `InputError` for methods that have none, and for too many slots."""
+    inner = chosen.method if isinstance(chosen, PrivateBoundingBox) else chosen
+    if not isinstance(inner, Adaptive):
+        raise InputError("maps with time are made by the adaptive method alone: leave the method out")
+    if inner != Adaptive(inner.tree, inner.bounding):
+        raise InputError("maps with time begin with no prior and have no parameters: leave them, or the slots, out")
+    TimedTree(inner.tree, slots)
+    ours: Any = AdaptiveSlots(inner.tree, slots, inner.bounding)
+    return replace(chosen, method=ours) if isinstance(chosen, PrivateBoundingBox) else cast(MethodOfBox, ours)
 
 
 def reach(chosen: MethodOfBox | PrivateBoundingBox) -> Box | None:
@@ -134,6 +186,8 @@ def reach(chosen: MethodOfBox | PrivateBoundingBox) -> Box | None:
 
 def around(tree: Tree) -> Box | None:
     """A box that holds every cell of a tree; none for trees that are no squares, hexagons or districts."""
+    if plane_of(tree):
+        return PlaneBox(*(float(edge[0]) for edge in tree.bounds(tree.root)))  # type: ignore[attr-defined]  # a plane's
     if isinstance(tree, Quadtree):
         return Box(*(float(edge[0]) for edge in tree.bounds(tree.root)))
     if isinstance(tree, Districts | DistrictQuadtree):
@@ -168,8 +222,15 @@ def _level(named: NamedMethod, level: int | None, cells: QuadtreeCells | Hexagon
     return level
 
 
-def domain(cells: QuadtreeCells | HexagonCells, box: Box | None, level: int = 0) -> Quadtree | Hexagons:
+def domain(
+    cells: QuadtreeCells | HexagonCells, box: Box | None, level: int = 0, plane: Plane | None = None
+) -> Quadtree | Hexagons:
     """The tree of these cells over a box, at least `level` deep; a stand-in where there is no box yet."""
+    if plane is not None:
+        if box is None or not isinstance(cells, QuadtreeCells):
+            raise InputError(f"{plane} is cut in squares of a box: declare the box, and leave other cells out")
+        usual = PlaneQuadtree.over(plane, box, cells.depth)
+        return usual if usual.depth >= level else replace(usual, depth=level)
     if isinstance(cells, HexagonCells):
         return Hexagons(box or SPECK, cells.coarsest, cells.finest)
     if box is None and cells.depth not in (None, level):

@@ -23,7 +23,7 @@ TABLE, PRIVACY, FILE, MAP, VALUES = "The table", "Privacy", "Files", "The map", 
 
 BOX = "west,south,east,north in degrees, written --box=-74.02,40.70,-73.93,40.80"
 
-Value = str | int | float | bool | list[float]
+Value = str | int | float | bool | list[float] | list[str]
 """What a name may stand for in a file."""
 
 
@@ -31,7 +31,8 @@ Value = str | int | float | bool | list[float]
 class Field:
     """What one name means: a sentence for users, the group it belongs to, and how it is written.
 
-    `kind` is its type in a file; `flags` are the options of the command line, by default `--name`.
+    `kind` is its type in a file; `flags` are the options of the command line, by default `--name`. A list is of
+    numbers, or of `texts`: then the option may be repeated.
     """
 
     help: str
@@ -41,11 +42,14 @@ class Field:
     default: Value | None = None
     flags: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
+    texts: bool = False
 
     @property
     def schema(self) -> dict[str, Any]:
         """The field as a property of a JSON Schema."""
         known: dict[str, Any] = dict(_SCHEMAS[self.kind], description=self.help)
+        if self.texts:
+            known["items"] = {"type": "string"}
         if self.choices:
             known["enum"] = list(self.choices)
         return known if self.default is None else known | {"default": self.default}
@@ -89,7 +93,7 @@ class CommonOptions(TypedDict, total=False):
 class ReleaseOptions(CommonOptions, total=False):
     """What `hazemap.release` takes."""
 
-    time: Annotated[str | None, Field("When, for --since and --until.", TABLE, "COLUMN")]
+    time: Annotated[str | None, Field("When, for --since, --until and --slots.", TABLE, "COLUMN")]
     value: Annotated[str | None, Field("Weight of a row, for 'one vote'.", TABLE, "COLUMN")]
     bounding: Annotated[
         "Bounding | str",
@@ -102,11 +106,37 @@ class ReleaseOptions(CommonOptions, total=False):
     box: Annotated[
         "Box | str | None", Field(f"The smallest square around it is mapped: {BOX}. Found where left out.", MAP)
     ]
+    plane: Annotated[
+        str | None,
+        Field(
+            "Not degrees but WIDTH,HEIGHT[,UNIT] (1000,800 are pixels; 40,30,m a floor), or EPSG:CODE.",
+            *(MAP, "PLANE"),
+            flags=("--plane", "--crs"),
+        ),
+    ]
     cells: Annotated[
         str,
         Field("quadtree, quadtree:DEPTH, h3:COARSEST-FINEST or districts:FILE,…", MAP, "CELLS", default="quadtree"),
     ]
-    method: Annotated[str, Field("auto, fitted-level, flat:LEVEL or another.", MAP, "METHOD", default="auto")]
+    slots: Annotated[
+        str | None,
+        Field(
+            "A map for each slot too: hour-of-day, day-of-week, hour, day, clock:7:00,16:00 or times:TIME,TIME,TIME.",
+            *(MAP, "SLOTS"),
+        ),
+    ]
+    time_zone: Annotated[str | None, Field("The time zone of the slots; UTC.", MAP, "ZONE")]
+    method: Annotated[
+        str,
+        Field("auto, flat:LEVEL, htf:threshold=50 or another: see `hazemap methods`.", MAP, "METHOD", default="auto"),
+    ]
+    prior: Annotated[
+        str | None,
+        Field("Cells to begin with: a release of a map, or a list of cells that is public.", MAP, "FILE"),
+    ]
+    prior_is_public: Annotated[
+        bool, Field("The prior is no release: all of it is public.", MAP, kind=bool, default=False)
+    ]
     outside: Annotated[
         Literal["people", "drop", "count"],
         Field(
@@ -114,6 +144,21 @@ class ReleaseOptions(CommonOptions, total=False):
             *(MAP, "WHAT"),
             default="people",
             choices=("people", "drop", "count"),
+        ),
+    ]
+    mark: Annotated[
+        "Sequence[str] | str | None",
+        Field(
+            "Count who carries a mark, too: a column of yes or no, or COLUMN=VALUE. May be repeated.",
+            *(MAP, "COLUMN[=VALUE]", list),
+            texts=True,
+        ),
+    ]
+    goal: Annotated[
+        str | None,
+        Field(
+            "With --mark: cut cells while shares stand out of the noise (density), or stay narrow (width:0.2).",
+            *(MAP, "GOAL"),
         ),
     ]
     output: Annotated[

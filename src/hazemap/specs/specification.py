@@ -8,13 +8,14 @@ import json
 import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Self, get_origin, get_type_hints
 
 from hazemap.errors import InputError
 from hazemap.privacy.budget import Budget
 from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.plane import PlaneBox
 from hazemap.specs.parsing import budget as parsed_budget
 from hazemap.specs.parsing import budget_texts, refuse_absurd
 from hazemap.specs.spec_fields import Field, Value
@@ -52,7 +53,7 @@ class Specification:
         if "output" in given:
             given["output"] = os.fspath(given["output"])
         if isinstance(given.get("box"), str):
-            given["box"] = Box.parse(given["box"])
+            given["box"] = (PlaneBox if "plane" in given else Box).parse(given["box"])
         return cls(table=table, budget=money, known=known, **cls.read(given))  # type: ignore[call-arg]  # dataclasses
 
     @classmethod
@@ -137,10 +138,13 @@ def checked(data: object) -> dict[str, Value]:
         if not isinstance(name, str):
             raise InputError("the names in a specification must be text")
         items = value if isinstance(value, list) else [value]
-        numbers = isinstance(value, list)
+        texts = isinstance(value, list) and {type(item) for item in value} == {str}
         for item in items:
-            if type(item) not in ((int, float) if numbers else (str, int, float, bool)):
-                raise InputError(f"{name} of a specification is a text, a number, true or false, or a list of numbers")
+            plain = (str, int, float, bool) if texts or not isinstance(value, list) else (int, float)
+            if type(item) not in plain:
+                raise InputError(
+                    f"{name} of a specification is a text, a number, true or false, or a list of numbers or of texts"
+                )
             if isinstance(item, float) and not math.isfinite(item):
                 raise InputError(f"{name} of a specification must be finite")
             if isinstance(item, int) and not -_LARGEST <= item <= _LARGEST:
@@ -165,11 +169,18 @@ def checked_fields(document: Mapping[str, Value], names: Mapping[str, Field]) ->
         kind = names[name].kind
         if kind is float and type(value) is int:
             read[name] = float(value)
-        elif type(value) is kind:
+        elif names[name].texts and isinstance(value, str):
+            read[name] = [value]
+        elif type(value) is kind and (not isinstance(value, list) or _is_texts(value) == names[name].texts):
             read[name] = value
         else:
-            raise InputError(f"{name} of a specification is {_SAID[kind]}; found {json.dumps(value)[:80]}")
+            said = "a list of texts" if names[name].texts else _SAID[kind]
+            raise InputError(f"{name} of a specification is {said}; found {json.dumps(value)[:80]}")
     return read
+
+
+def _is_texts(value: Sequence[object]) -> bool:
+    return bool(value) and all(isinstance(item, str) for item in value)
 
 
 _SAID: dict[type, str] = {
@@ -199,5 +210,5 @@ def _written(name: str, value: Value) -> str:
             raise InputError(f"{name} is not valid text, and TOML cannot hold it: rename the file") from None
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list):
-        return "[" + ", ".join(repr(item) for item in value) + "]"
+        return "[" + ", ".join(_written(name, item) for item in value) + "]"
     return json.dumps(value) if isinstance(value, bool) else repr(value)

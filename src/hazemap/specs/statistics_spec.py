@@ -1,6 +1,5 @@
 """`StatisticsSpec`: statistics of a value to release, typed and checked before anything is read or paid."""
 
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,19 +26,17 @@ from hazemap.specs.parsing import (
     HexagonList,
     QuadtreeCells,
     cells_of_values,
-    refuse,
     values_only,
 )
 from hazemap.specs.private_bounds_and_cells import ValuePreparation, found_out
+from hazemap.specs.slots_by_name import describe, slots
 from hazemap.specs.spec_fields import STATISTICS
 from hazemap.specs.specification import ASSUMPTIONS, Specification, shortest
 from hazemap.specs.table_spec import TableSpec
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import OwnMeans
-from hazemap.temporal.time_slots import Always, Clock, Slots, Spans, Weekdays
+from hazemap.temporal.time_slots import Slots
 from hazemap.values.value_encoding import ValueEncoding
-
-SLOTS = "always, hour-of-day, day-of-week, hour, day, clock:HH:MM,HH:MM,…, times:TIME,TIME,…"
 
 FEWEST_PLACES, MOST_PLACES = 8, 24
 """In how many places a person counts, where nobody says it: one in every slot, but at least and at most so many.
@@ -53,34 +50,6 @@ LOUDEST = 2.0**48
 
 BINS = 16
 """Into so many parts the range is cut for quantiles, where nobody says how many."""
-
-
-def slots(text: str, zone: str, since: str | None, until: str | None) -> Slots:
-    """The slots that a text names; hours and days one after another need the time from when until when.
-
-    >>> slots("clock:7:00,9:30,16:00", "Europe/Berlin", None, None).names
-    ('07:00-09:30', '09:30-16:00', '16:00-07:00')
-    """
-    if text == "always":
-        return Always()
-    if text == "hour-of-day":
-        return Clock.hours(zone)
-    if text == "day-of-week":
-        return Weekdays(zone)
-    if text in ("hour", "day"):
-        if since is None or until is None:
-            raise InputError(
-                f"{text}s one after another begin and end at declared times, not where the data does: give since and "
-                f"until (--since, --until); for a usual day or week say hour-of-day or day-of-week"
-            )
-        return Spans.every(3600, zone, since, until) if text == "hour" else Spans.days(zone, since, until)
-    if found := re.fullmatch(r"clock:([0-9:,]+)", text):
-        times = [re.fullmatch(r"([0-9]{1,2})(?::([0-9]{2}))?", part) for part in found[1].split(",")]
-        if all(times):
-            return Clock(zone, tuple(3600 * int(time[1]) + 60 * int(time[2] or 0) for time in times if time))
-    if found := re.fullmatch(r"times:(.+,.+)", text):
-        return Spans.between(zone, found[1].split(","))
-    refuse("a way to cut time", SLOTS, text)
 
 
 USUAL_CELLS = HexagonCells(7, 7)
@@ -258,22 +227,6 @@ class StatisticsSpec(Specification):
             return ""
         end, number = ("high", bounds.high) if bounds.low is None else ("low", bounds.low)
         return f"the {end} bound of {self.value!r}, {shortest(number or 0)}, as declared: {clipped}it"
-
-
-def describe(slots: Slots) -> str:
-    """Slots in words.
-
-    >>> describe(Clock.hours("Europe/Berlin"))
-    'hours of the day, as clocks of Europe/Berlin show it'
-    """
-    if isinstance(slots, Always):
-        return "one, of all times"
-    if isinstance(slots, Weekdays):
-        return f"days of the week in {slots.zone}"
-    if isinstance(slots, Spans):
-        return f"{len(slots.names):,} stretches of time in {slots.zone}, the first from {slots.names[0]}"
-    what = "hours of the day" if len(slots.edges) == 24 else f"parts of the day ({', '.join(slots.names)})"
-    return f"{what}, as clocks of {slots.zone} show it"
 
 
 def _method(

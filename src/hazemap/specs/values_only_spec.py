@@ -17,8 +17,9 @@ from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import NEIGHBOURS, NOT_PROTECTED, UNSAID, StatementFacts
 from hazemap.spatial.bounding_box import WORLD
 from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.specs.slots_by_name import describe
 from hazemap.specs.specification import ASSUMPTIONS, shortest
-from hazemap.specs.statistics_spec import StatisticsSpec, describe
+from hazemap.specs.statistics_spec import StatisticsSpec
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
 from hazemap.tables.person_cell_values import PersonCellValues, SelectedPersonCellValues

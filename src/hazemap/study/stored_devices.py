@@ -8,6 +8,7 @@ import numpy as np
 
 from hazemap.arrays import Ints
 from hazemap.device import enrolment
+from hazemap.device.account_clock import AccountClock
 from hazemap.device.allowed_policy import allowed
 from hazemap.device.consent_policy import Policy
 from hazemap.device.encrypted_store import EncryptedStore
@@ -61,10 +62,11 @@ class StoredDevices:
         """Whether a device agrees, and has paid."""
         account = RecipeAccount(self.store, device)
         number = account.next_number()
-        if refused := account.refusal(request, policy, now):
+        paid_at = AccountClock(self.store).reading(now)
+        if refused := account.refusal(request, policy, paid_at.now):
             self.refusals[PRIVATE if refused.private else refused.reason] += 1
             return False
-        [failed] = self.store.commit([(account.charge(request, now, number),)])
+        [failed] = self.store.commit([(account.charge(request, paid_at.now, number), *paid_at.writes)])
         if failed is not None:
             self.refusals["another process has charged this device meanwhile"] += 1
         return failed is None

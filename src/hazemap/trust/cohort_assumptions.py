@@ -92,6 +92,22 @@ class Cohort:
         """People in the smallest shard."""
         return self.people // -(-self.people // self.shard)
 
+    @property
+    def weakest(self) -> int:
+        """People in the shards of whom the fewest are certain: where parts are rounded down, not always the smallest.
+
+        >>> in_two_sizes = Cohort(19, 10, mode=Mode.SEMI_HONEST)
+        >>> in_two_sizes.shards, [in_two_sizes.honest(size) for size in in_two_sizes.shards], in_two_sizes.weakest
+        ((10, 9), [8, 9], 10)
+        """
+        largest = -(-self.people // -(-self.people // self.shard))
+        return min(self.smallest, largest, key=self.honest)
+
+    @property
+    def fewest_honest(self) -> int:
+        """The n of every price: whose noise, or reports, are certain to be in any sum that is opened."""
+        return self.honest(self.weakest)
+
     def survivors(self, size: int) -> int:
         """How many of a shard of this size must have sent their vector, or it is not opened."""
         return size - floor(size * self.dropout)
@@ -126,7 +142,7 @@ class Cohort:
 
     def assumed(self, hiding: str) -> tuple[str, ...]:
         """The same, where this of the others hides a person: their noise, or their reports."""
-        size = self.smallest
+        size = self.weakest
         follows = self.mode is Mode.SEMI_HONEST
         server = "the server follows the protocol" if follows else "the server may break the protocol's rules"
         every = {

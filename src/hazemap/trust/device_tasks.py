@@ -23,6 +23,7 @@ from hazemap.protocols.secure_aggregation.session_parameters import Mode, Sessio
 from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.recipe_bins import KNOWN as OF_RECIPES
 from hazemap.recipes.recipe_bins import RecipeBins
+from hazemap.spatial.plane import plane_of
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
@@ -154,9 +155,11 @@ def askable(encoder: object) -> bool:
         return False
     if not isinstance(encoder.bounding, AtMostRows | AtMostCells | OneVote):
         return False
-    return isinstance(encoder, CountMinSketch | HaarWavelet) or isinstance(
-        encoder.cells, Leaves | WholeDomain | AttributeCells
-    )
+    cells = encoder.cells if isinstance(encoder, Counts) else encoder
+    if not isinstance(cells, CountMinSketch | HaarWavelet | Leaves | WholeDomain | AttributeCells):
+        return False
+    tree = cells.cells.tree if isinstance(cells, AttributeCells) else cells.tree
+    return plane_of(tree) is None  # a device's rows are in degrees
 
 
 def check_report(encoder: Encoder) -> None:

@@ -69,16 +69,21 @@ class OneReport(BatchedReports):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a statement has to say: what the servers prove of a report, and what has to be believed."""
-        return (
-            "proved of every report at every level that is asked: at most one of the candidates, and that with a 1; "
-            "not proved: that its cells at different levels lie in each other. A bad device adds one false person a "
-            "level",
-            f"a device reports once and pays for all questions then: at most {self.walk.levels} levels and the whole "
-            "budget are bound in its report, and each server refuses more",
-            "each server adds the whole noise, drawn once for a batch and a question; it keeps its share of the sums "
-            "of each level, and never the noise",
-            *of_batches(self.batch),
-            TOGETHER,
-            BOTH_FOLLOW,
-            CRYPTOGRAPHY,
-        )
+        return assumed_of_walks(self.walk.levels, self.batch)
+
+
+def assumed_of_walks(levels: int, batch: ReportBatch) -> tuple[str, ...]:
+    """What a statement says where two servers walk down a tree with one report of each person."""
+    return (
+        "proved of every report at every level that is asked: at most one of the candidates, and that with a 1; "
+        "not proved: that its cells at different levels lie in each other. A bad device adds one false person a "
+        "level",
+        f"a device reports once and pays for all questions then: at most {levels} levels and the whole "
+        "budget are bound in its report, and each server refuses more",
+        "each server adds the whole noise, drawn once for a batch and a question; it keeps its share of the sums "
+        "of each level, and never the noise",
+        *of_batches(batch),
+        TOGETHER,
+        BOTH_FOLLOW,
+        CRYPTOGRAPHY,
+    )

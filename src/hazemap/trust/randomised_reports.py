@@ -210,8 +210,8 @@ class ReportPrices:
 
     @property
     def honest(self) -> int:
-        """People whose reports are certain to be in the sum of the smallest shard."""
-        return self.cohort.honest(self.cohort.smallest)
+        """People whose reports are certain to be in the sum of any shard."""
+        return self.cohort.fewest_honest
 
     @property
     def people(self) -> int:

@@ -11,12 +11,14 @@ from hazemap.privacy.distributed_noise import DistributedNoise
 from hazemap.protocols.secure_aggregation.modular_packing import packed_length
 from hazemap.protocols.vdaf.bit_vector_circuits import shortest_chunk_length
 from hazemap.protocols.vdaf.prio3 import Prio3, prio3_histogram, prio3_multihot_count_vec
+from hazemap.trust.cell_strings import CellStrings
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import pure
 from hazemap.trust.one_hot_reports import histograms
-from hazemap.trust.prefix_walk import flat, string_bits
+from hazemap.trust.prefix_walk import flat
 from hazemap.trust.report_batch import ReportBatch
 from hazemap.trust.shuffled import noise_of, terms_of
+from hazemap.trust.two_servers import BatchReportPrices, ones_allowed
 
 UPLOAD = 152
 """Bytes that DAP-18 puts around the shares of a report: its id and time, two sealings, lengths."""
@@ -57,6 +59,14 @@ def of_weighed_bits(size: int, most_ones: int) -> int:
     return _of_prio3(prio3_multihot_count_vec(size, most_ones, chunk))
 
 
+def of_randomised(transcript: Transcript, budget: Budget, batch: ReportBatch, most: Fraction) -> int:
+    """A report of randomised bits for each round, whose number is proved; each by itself costs ε = `most` at most."""
+    prices, total = BatchReportPrices(budget, batch, most), 0
+    for encoder, share in asked_by(transcript):
+        total += of_weighed_bits(encoder.size, ones_allowed(prices.law(share), encoder.size, batch))
+    return total
+
+
 def of_path(bits: int) -> int:
     """One Poplar1 report of a path of so many bits: a run needs no other.
 
@@ -73,7 +83,7 @@ def of_one_report(transcript: Transcript) -> int:
     for encoder, _ in asked_by(transcript):
         for each in flat(encoder):
             if isinstance(each, Counts):
-                return of_path(string_bits(each.cells.tree))
+                return of_path(CellStrings(each.cells.tree).bits)
     raise InputError("one report answers counts of cells; none were asked for")
 
 

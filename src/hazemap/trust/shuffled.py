@@ -116,15 +116,7 @@ class Shuffled(BatchedReports):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a statement has to say: whose noise it is, what the analyser sees, and what has to be believed."""
-        batch = self.batch
-        return (
-            f"people add shares of the noise; those of {batch.honest:,} honest people are enough, and at most "
-            f"{floor(batch.people * batch.corrupt):,} of {batch.people:,} work with the analyser",
-            f"the analyser sees parts, which tell nothing but the noisy sum, but for a chance of 2^-{SECURITY} a "
-            f"round: that adds (1 + e^ε) 2^-{SECURITY} a round to δ",
-            "nothing of a vector is proved: a bad device can change any sum by any number",
-            *of_shuffler(batch),
-        )
+        return assumed_of_parts(self.batch)
 
 
 class ShuffledReports(BatchedReports):
@@ -183,13 +175,7 @@ class ShuffledReports(BatchedReports):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a statement has to say: what is seen, whose coins hide it, and what has to be believed."""
-        return (
-            f"the analyser sees every report without its sender; the reports of {self.batch.honest:,} honest people "
-            f"hide each other, and each by itself hides its person by ε₀ = {float(self.most):.6g} at most in a round",
-            "NOT proved: honest coins, and that a report has no more 1s than coins make; a bad device can set every "
-            "bit",
-            *of_shuffler(self.batch),
-        )
+        return assumed_of_reports(self.batch, self.most)
 
 
 @dataclass(frozen=True)
@@ -240,6 +226,28 @@ def terms_of(encoder: Encoder, noise: DistributedNoise, batch: ReportBatch, task
     """The parameters of one shuffled sum: all follow from the question, its price and the batch."""
     bits = noise.bits(batch.people, encoder.sensitivity.l1, encoder.size)
     return ShuffleParameters.cheapest(sha256(task).digest(), encoder.size, bits, batch.honest, batch.minimum)
+
+
+def assumed_of_parts(batch: ReportBatch) -> tuple[str, ...]:
+    """What a statement says of vectors in parts: whose noise it is, what is seen, and what has to be believed."""
+    return (
+        f"people add shares of the noise; those of {batch.honest:,} honest people are enough, and at most "
+        f"{floor(batch.people * batch.corrupt):,} of {batch.people:,} work with the analyser",
+        f"the analyser sees parts, which tell nothing but the noisy sum, but for a chance of 2^-{SECURITY} a "
+        f"round: that adds (1 + e^ε) 2^-{SECURITY} a round to δ",
+        "nothing of a vector is proved: a bad device can change any sum by any number",
+        *of_shuffler(batch),
+    )
+
+
+def assumed_of_reports(batch: ReportBatch, most: Fraction) -> tuple[str, ...]:
+    """What a statement says of reports: what is seen, whose coins hide it, and what has to be believed."""
+    return (
+        f"the analyser sees every report without its sender; the reports of {batch.honest:,} honest people "
+        f"hide each other, and each by itself hides its person by ε₀ = {float(most):.6g} at most in a round",
+        "NOT proved: honest coins, and that a report has no more 1s than coins make; a bad device can set every bit",
+        *of_shuffler(batch),
+    )
 
 
 def of_shuffler(batch: ReportBatch) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ class SecureSumTrust:
         if self.local_epsilon is None:
             return None
         check_report(question.encoder)
-        honest = self.cohort.honest(self.cohort.smallest)
+        honest = self.cohort.fewest_honest
         return law_for_numbers(round_price(price), honest, self.local_epsilon, question.size)
 
     def answers(self, question: type[Question]) -> bool:

@@ -35,7 +35,7 @@ TOGETHER = (
     "sees the result, nothing is learned beyond the noisy sums"
 )
 BOTH_FOLLOW = "the sums are right only if both servers follow the protocol; privacy needs one of them"
-TAKES_PART = "that a device takes part is public; one without a row reports a place that no server opens"
+TAKES_PART = "that a device takes part is public; whether it has a row is not"
 CRYPTOGRAPHY = "nobody breaks X25519, HKDF-SHA256, AES-128-GCM, TurboSHAKE128 or AES-128"
 """What statements assume of two servers."""
 
@@ -105,8 +105,9 @@ class TwoServers(BatchedReports):
     """Answers as two servers would, by their exact law: a batch of reports each round, and the noise of both.
 
     Each round asks for a report of a single 1 (Prio3Histogram, with one more place for devices without a row, which
-    the servers drop before they open anything), or for one of each level where a question asks several. Questions
-    that such a report does not fit are refused. The budget may be in ε, ρ or (ε, δ).
+    the servers drop before they open anything; over HTTP, Prio3MultihotCountVec of a single 1 at most, which needs no
+    such place), or for one of each level where a question asks several. Questions that such a report does not fit are
+    refused. The budget may be in ε, ρ or (ε, δ).
 
     With a `local_epsilon` people randomise their reports themselves (Prio3MultihotCountVec: bits, and at most so many
     of them, are proved; honest coins are not), the servers add nothing, and nothing below the batch's minimum is
@@ -168,28 +169,41 @@ class TwoServers(BatchedReports):
         return debiased(law, law.sums(self._stream, sums, people), people, self._stream)
 
     def most_ones(self, law: Randomiser, size: int) -> int:
-        """How many 1s the servers let through: an honest report has more with a chance of 2^−40 among all people."""
-        return most_ones(law, size, Fraction(1, self.batch.people << 40))
+        """How many 1s the servers let through."""
+        return ones_allowed(law, size, self.batch)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a statement has to say: what the servers prove of a report, and what has to be believed."""
         if self.local_epsilon is None:
-            proved = (
-                "proved of every report: numbers of 0 and 1, with a single 1; so a bad device adds one false person"
-            )
-            noise = "each server adds the whole noise, drawn once for a batch and a question"
-        else:
-            proved = (
-                "proved of every report: numbers of 0 and 1, and no more 1s than an honest report has but for a chance "
-                "of 2^-40 in all; so a bad device adds as many false 1s, where they help it most"
-            )
-            noise = (
-                f"NOT proved: honest coins. The reports of {self.batch.honest:,} honest people hide each other, if "
-                "neither server leaves out reports or makes up others; each by itself hides its person by "
-                f"ε₀ = {float(self.local_epsilon):.6g} at most; the servers add nothing"
-            )
+            return assumed_of_histograms(self.batch)
+        proved = (
+            "proved of every report: numbers of 0 and 1, and no more 1s than an honest report has but for a chance "
+            "of 2^-40 in all; so a bad device adds as many false 1s, where they help it most"
+        )
+        noise = (
+            f"NOT proved: honest coins. The reports of {self.batch.honest:,} honest people hide each other, if "
+            "neither server leaves out reports or makes up others; each by itself hides its person by "
+            f"ε₀ = {float(self.local_epsilon):.6g} at most; the servers add nothing"
+        )
         return (proved, noise, *of_batches(self.batch), TOGETHER, BOTH_FOLLOW, CRYPTOGRAPHY)
+
+
+def assumed_of_histograms(batch: ReportBatch) -> tuple[str, ...]:
+    """What a statement says where a report of a single 1 answers each question, and servers add the noise."""
+    return (
+        "proved of every report: numbers of 0 and 1, with a single 1 at most; so a bad device adds one false person",
+        "each server adds the whole noise, drawn once for a batch and a question",
+        *of_batches(batch),
+        TOGETHER,
+        BOTH_FOLLOW,
+        CRYPTOGRAPHY,
+    )
+
+
+def ones_allowed(law: Randomiser, size: int, batch: ReportBatch) -> int:
+    """How many 1s servers let through: among all people, an honest report has more with a chance of 2^−40."""
+    return most_ones(law, size, Fraction(1, batch.people << 40))
 
 
 def of_batches(batch: ReportBatch) -> tuple[str, ...]:
@@ -197,7 +211,7 @@ def of_batches(batch: ReportBatch) -> tuple[str, ...]:
     return (f"nothing below a batch of {batch.minimum:,} reports is opened", TAKES_PART, ENROLLED)
 
 
-def noisy(stream: Stream, sums: Ints, noise: TwoServerNoise, people: int, one_is_known: bool = False) -> Answer:
+def noisy(stream: Stream, sums: Ints, noise: TwoServerNoise, people: int, one_is_known: bool) -> Answer:
     """Sums with the noise of both servers and its law; where that does not fit 64 bits, noise alone, as of curators."""
     if one_is_known and noise.fits:
         return Answer(noise.share(stream, len(sums)) + sums, np.array([noise.each.stddev]), noise.each.kurtosis, people)

@@ -3,10 +3,12 @@
 from collections import Counter
 from fractions import Fraction
 from itertools import permutations, product
-from math import factorial, sqrt
+from math import factorial, isqrt, prod, sqrt
 
 import numpy as np
 import pytest
+from mpmath import e as mpe
+from mpmath import floor, log, mpf, workdps
 
 from hazemap.errors import InputError
 from hazemap.protocols.shuffle.parts_security import excess, is_secure, parts_for
@@ -59,6 +61,44 @@ def test_the_bound_is_above_the_exact_expectation_and_near_it(people, group_bits
     assert bound is None or exact <= bound
     if exact < Fraction(1, 1000):
         assert bound is not None and bound < 4 * exact
+
+
+def derived(people: int, parts: int, group_bits: int) -> mpf | None:
+    """The bound of docs/concepts/shuffle.md, in floats of 40 digits."""
+    n, m = people, parts - 1
+    size = 3 * mpf(2) ** group_bits * factorial(m - 1)
+
+    def ratio(j: int) -> mpf:
+        return size / prod(m * (n - j) + i for i in range(1, m))
+
+    end = size * mpe**m / (mpf(m) ** (m - 1) * mpf(n - 1) ** m)
+    if ratio(3) > 4 or end > 0.5:
+        return None
+    second = ratio(1) / 2
+    last = mpf(2) ** -(int(floor(-log(end, 2) + mpf(10) ** -7)) * (n - 1)) / n
+    return second + (n - 2) * max(second * ratio(2) / 3, last)
+
+
+def test_the_bound_is_the_one_that_was_derived():
+    """On a grid in which the largest term is now the third and now the last."""
+    shown = 0
+    with workdps(40):
+        for people, parts, group_bits in product((19, 20, 27, 60, 300), range(4, 12), range(1, 48)):
+            found, wanted = excess(people, parts, group_bits), derived(people, parts, group_bits)
+            assert (found is None) == (wanted is None), (people, parts, group_bits)
+            if found is not None:
+                shown += 1
+                assert abs(mpf(found.numerator) / found.denominator / wanted - 1) < 1e-7
+    assert shown > 200
+    assert excess(18, 9, 1) is None is excess(1_000, 3, 1), "fewer people, and fewer parts, are not looked at"
+
+
+def test_a_security_is_reached_to_the_last_block():
+    """blocks · τ ≤ 2^−security, where τ = ½ √excess."""
+    for people, parts, bits in ((100, 9, 8), (1_000, 8, 16)):
+        most = isqrt(int(4 / (excess(people, parts, bits) * 4**10)))
+        assert most > 20
+        assert is_secure(people, parts, bits, most, 10) and not is_secure(people, parts, bits, most + 1, 10)
 
 
 def views(inputs: tuple[int, ...], parts: int) -> Counter:

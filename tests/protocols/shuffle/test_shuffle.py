@@ -89,6 +89,7 @@ def test_every_order_is_as_likely_as_any_other():
         (SENT[0][:-1], "all or none"),
         ([*SENT[0], SENT[0][0]], "all or none"),
         ([*SENT[0][:-1], SENT[0][0] + b"x"], "every one of them"),
+        ([*SENT[0][:-1], SENT[0][0][:-1]], "every one of them"),
     ],
 )
 def test_a_person_is_taken_whole_or_not_at_all(own, words):
@@ -99,6 +100,14 @@ def test_a_person_is_taken_whole_or_not_at_all(own, words):
     batch.take("ann", SENT[0])
     with pytest.raises(Refused, match="counts once"):
         batch.take("ann", SENT[1])
+
+
+def test_a_person_may_have_hundreds_of_long_messages():
+    terms = ShuffleParameters(bytes(32), size=512, bits=32, block=64, honest=1_000, minimum=1_000)
+    assert terms.messages > 256 < terms.message_bytes
+    batch = Shuffler(terms)
+    batch.take("ann", [bytes(terms.message_bytes)] * terms.messages)
+    assert batch.people == 1
 
 
 def test_a_batch_is_handed_on_once_and_not_below_its_minimum():
@@ -169,6 +178,16 @@ def test_parameters_are_checked_and_the_cheapest_block_is_found():
     terms = ShuffleParameters.cheapest(bytes(32), 4_096, 17, 90_000, 95_000)
     others = [replace(terms, block=block) for block in (1, 8, 64)]
     assert all(terms.bytes_a_person <= each.bytes_a_person for each in others)
+    for size in (1, 4, 5, 16, 64):
+        every = [ShuffleParameters(bytes(32), size, 9, 1 << k, 1_000, 1_000) for k in range(size.bit_length())]
+        assert every[-1].block <= size < 2 * every[-1].block
+        least = min(each.bytes_a_person for each in every)
+        assert ShuffleParameters.cheapest(bytes(32), size, 9, 1_000, 1_000).bytes_a_person == least
+    assert replace(terms, size=1 << 24).size == 1 << 24
+    with pytest.raises(InputError, match=r"2\^24 numbers"):
+        replace(terms, size=(1 << 24) + 1)
+    with pytest.raises(InputError, match="1 or more are honest"):
+        replace(terms, honest=0)
     for wrong in ({"size": 0}, {"bits": 33}, {"block": 6}, {"honest": 20}, {"task": b"short"}, {"minimum": True}):
         with pytest.raises(InputError):
             replace(TERMS, **wrong)

@@ -7,8 +7,8 @@ import numpy as np
 
 from hazemap.jit import compiled
 from hazemap.protocols.vdaf import field255
-from hazemap.protocols.vdaf.field64_loops import negative64, reduced64, sum64
-from hazemap.protocols.vdaf.field255_loops import (
+from hazemap.protocols.vdaf.field64_kernels import negative64, reduced64, sum64
+from hazemap.protocols.vdaf.field255_kernels import (
     accumulated255,
     canonical255,
     element,

@@ -10,7 +10,7 @@ import pytest
 
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.jit import compiled
-from hazemap.protocols.vdaf import aes128_bitsliced, field255, idpf_loops, poplar1_sketch
+from hazemap.protocols.vdaf import aes128_bitsliced, field255, idpf_kernels, poplar1_sketch
 from hazemap.protocols.vdaf.idpf import MODULUS_INNER, IdpfBBCGGI21
 from hazemap.protocols.vdaf.poplar1 import Poplar1, SketchState
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
@@ -418,9 +418,9 @@ def test_a_processor_without_aes_instructions_walks_the_same_tree(monkeypatch):
     reports = [reported(draw, poplar1, leaf)[1] for leaf in (1, 77_777)]
     parameter = parameter_of(17, [draw.getrandbits(18) for _ in range(300)])
     expected = poplar1.verify_init_all(KEY, CTX, 1, parameter, reports)
-    monkeypatch.setattr(idpf_loops, "hash_blocks", aes128_bitsliced.hash_blocks)
+    monkeypatch.setattr(idpf_kernels, "hash_blocks", aes128_bitsliced.hash_blocks)
     for name in ("descend", "redraw", "walk"):  # each is compiled around those before
-        monkeypatch.setattr(idpf_loops, name, compiled(getattr(idpf_loops, name).py_func))
+        monkeypatch.setattr(idpf_kernels, name, compiled(getattr(idpf_kernels, name).py_func))
     found = poplar1.verify_init_all(KEY, CTX, 1, parameter, reports)
-    assert idpf_loops.walk.signatures
+    assert idpf_kernels.walk.signatures
     assert [each.verifier_share for each in found] == [each.verifier_share for each in expected]

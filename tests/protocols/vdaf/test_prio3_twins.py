@@ -8,8 +8,8 @@ from tests.protocols.vdaf.prio3_variants import UNREGISTERED, HigherDegree, many
 
 from hazemap.jit import compiled
 from hazemap.jit_cache import digest
-from hazemap.protocols.vdaf import field128_loops as loops
-from hazemap.protocols.vdaf import field128_vectors, proof_loops, xof_turboshake128_loops
+from hazemap.protocols.vdaf import field128_kernels as loops
+from hazemap.protocols.vdaf import field128_vectors, proof_kernels, xof_turboshake128_kernels
 from hazemap.protocols.vdaf.bit_vector_circuits import Histogram
 from hazemap.protocols.vdaf.ntt_field import FIELD64, FIELD128
 from hazemap.protocols.vdaf.prio3 import (
@@ -24,7 +24,7 @@ from hazemap.protocols.vdaf.prio3_parameters import Prio3Parameters
 from hazemap.protocols.vdaf.turboshake128 import RATE, TurboShake128
 from hazemap.protocols.vdaf.vdaf import InvalidReport, ReportShare
 from hazemap.protocols.vdaf.vdaf_versions import VDAF_08, VDAF_18
-from hazemap.protocols.vdaf.xof_turboshake128_loops import hash_messages, take_elements
+from hazemap.protocols.vdaf.xof_turboshake128_kernels import hash_messages, take_elements
 
 P, R = FIELD128.modulus, 1 << 128
 EDGES = [0, 1, 2, P - 1, P - 2, 2**64 - 1, 2**64, 2**64 + 1, 28 << 64, P >> 1, R % P, R - P, P - R % P]
@@ -250,7 +250,7 @@ def test_verifier_shares_that_are_no_elements_are_refused():
 
 def test_machine_code_of_every_loop_is_kept():
     """A loop that names what has no digest would be compiled again in every process."""
-    for module in (field128_vectors, proof_loops, xof_turboshake128_loops):
+    for module in (field128_vectors, proof_kernels, xof_turboshake128_kernels):
         for loop in vars(module).values():
             if hasattr(loop, "py_func"):
                 assert digest(loop.py_func)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isqrt
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import positions, with_nowhere
-from hazemap.algorithms.sparse_emd_pyramid import first_level, fullest, sides
+from hazemap.algorithms.sparse_emd_pyramid import check_gamma, decayed, first_level, fullest, sides
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Leaves, Tree
 from hazemap.encoders import Counts
@@ -20,20 +19,17 @@ from hazemap.estimate.tree_emd_projection import nearest
 from hazemap.noisy_queries import Answer, Prices, Query, Question, Rounds
 from hazemap.tables.contribution_bounding import Bounding, OneVote
 
-_STEP = 1 << 20
-"""Shares are multiples of 1/Σ of whole parts of 2^−20."""
-
 
 @dataclass(frozen=True)
 class PublishedPyramid:
     """Algorithms 1 and 2: the children of the `kept` fullest cells of each level, then the nearest distribution.
 
-    Level i counts for 2^−i: that is how far a vote in a wrong cell may be from home. From the finest level of at most
-    w = `kept` cells on (q), each level is asked for the children of the w fullest cells of the one before, and the
-    budget is ε γ^(i − q) up to a factor, γ = 1/√2. What is shown is the distribution nearest to all answers, the least
-    Σ 2^−i |ŷ − mass|, where ŷ is 0 in all cells that were left out (`estimate.tree_emd_projection`, exact). For every λ
-    < 1 and w of order k/λ², its EMD to the truth is at most λ times that of the best map of k points, and O(√k/(λ ε))
-    in votes times the side more (theorem 3.1, with probability 0.99).
+    Level i counts for 2^−i: that is how far a vote in a wrong cell may be from home. From the finest level of at most w
+    = `kept` cells on (q), each level is asked for the children of the w fullest cells of the one before, and the budget
+    is ε γ^(i − q) up to a factor; γ is `gamma`, or 1/√2 for None. What is shown is the distribution nearest to all
+    answers, the least Σ 2^−i |ŷ − mass|, where ŷ is 0 in all cells that were left out (`estimate.tree_emd_projection`,
+    exact). For every λ < 1 and w of order k/λ², its EMD to the truth is at most λ times that of the best map of k
+    points, and O(√k/(λ ε)) in votes times the side more (theorem 3.1, with probability 0.99).
 
     Where the paper no longer asks for cells that were left out, they are asked for here again in later rounds, at no
     price, so that in the end every cell has an unbiased number; the picture does not use it. `Pyramid` does, and is
@@ -47,11 +43,13 @@ class PublishedPyramid:
     tree: Tree
     bounding: Bounding = OneVote()
     kept: int = 20
+    gamma: Fraction | None = None
     disclosure: ClassVar[Disclosure] = counted(Learned.FINENESS)
 
     def __post_init__(self) -> None:
         if self.kept < 1:
             raise InputError(f"a pyramid must keep at least 1 cell per level, not {self.kept}")
+        check_gamma(self.gamma)
 
     @property
     def first(self) -> int:
@@ -61,7 +59,7 @@ class PublishedPyramid:
     @property
     def shares(self) -> tuple[Fraction, ...]:
         """The part of the budget of each level, from the first to the last."""
-        parts = [isqrt(_STEP * _STEP >> i) for i in range(self.tree.depth - self.first + 1)]  # γ^i · 2^20
+        parts = [decayed(i, self.gamma) for i in range(self.tree.depth - self.first + 1)]
         return tuple(Fraction(part, sum(parts)) for part in parts)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:  # noqa: ARG002 - shares are fixed

@@ -25,7 +25,8 @@ class HTF:
     turns (see `TreeGrower`); the rest counts cells, ε_i ∝ 2^((h−i)/3) at height i above the last level. A cell is a
     leaf if its noisy count is `stop_at` or less, or it has `least_pixels` or fewer; a leaf is counted again with all
     that is left of its way's budget, and that number alone is published. `stop_at=None` takes a threshold for each
-    height from equation 31 (see `thresholds`).
+    height from equation 31 (see `thresholds`). Where a `height` is given, which is public, N' is bought for equation 31
+    only.
 
     The paper fixes epsilons, not shares: `HTF.published` has them. Only a curator can answer, unless `turns` is 0: then
     cells are halved. Numbers with intervals come from the second counts; the best guess of `Reading.UNBIASED` is the
@@ -45,6 +46,7 @@ class HTF:
     least_pixels: int = 5
     people_a_cell: int = 10
     reading: Reading = Reading.NONNEGATIVE
+    height: int | None = None
 
     @classmethod
     def published(
@@ -70,6 +72,8 @@ class HTF:
             raise InputError(
                 "the height and the cuts of a homogeneous tree must leave a part of the budget for its leaves"
             )
+        if self.height is not None and self.height < 1:
+            raise InputError(f"a homogeneous tree has a height of at least 1, not {self.height}")
         square_of(self.tree, "a tree of even density")
         self._grower()
 
@@ -77,12 +81,18 @@ class HTF:
     def disclosure(self) -> Disclosure:
         """What it learns at a price."""
         lines = (Learned.COSTS,) if self.turns and self.share_a_level else ()
-        return counted(Learned.PEOPLE, Learned.FINENESS, *lines)
+        return counted(*((Learned.PEOPLE,) if self._needs_number else ()), Learned.FINENESS, *lines)
+
+    @property
+    def _needs_number(self) -> bool:
+        return self.height is None or self.stop_at is None
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people, then level after level."""
         tree = BinaryPartition.uncut(square_of(self.tree, "a tree of even density"))
-        people, left, asked = yield from number_of_people(tree, self.bounding, self.share_of_number)
+        people, left, asked = yield from number_of_people(
+            tree, self.bounding, self.share_of_number, None if self._needs_number else 0
+        )
         epsilon = laplace_epsilon(prices, self.tree, self.bounding, Fraction(1))
         allotment = self.allotment(people, epsilon, left)
         grown = yield from self._grower().grown(tree, tree.root, [allotment])
@@ -94,7 +104,8 @@ class HTF:
         Cuts get half of it at most, whatever a level costs.
         """
         most = min(2 * self.tree.depth, MOST_CELLS.bit_length() - 1)
-        height = min(max(floor(log2(max(people * epsilon / self.people_a_cell, 1.0))), 0), most)
+        fitting = max(floor(log2(max(people * epsilon / self.people_a_cell, 1.0))), 0)
+        height = min(fitting if self.height is None else self.height, most)
         level = min(self.share_a_level, left / (2 * height)) if height and self.turns else Fraction(0)
         data = left - level * height
         weights = [2 ** ((height - i) / 3) for i in range(height, -1, -1)]  # from the root to height 0

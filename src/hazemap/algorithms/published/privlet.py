@@ -10,6 +10,7 @@ from hazemap.encoders import HaarWavelet
 from hazemap.errors import InputError
 from hazemap.estimate import read_wavelet
 from hazemap.noisy_queries import Prices, Query, Rounds
+from hazemap.spatial.plane import plane_of
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Bounding
 
@@ -39,6 +40,8 @@ class Privlet:
             raise InputError(
                 "a wavelet map can be read unbiased or non-negative only: its cells have no parent to shrink towards"
             )
+        if plane_of(self.tree):
+            raise InputError("a wavelet is of squares on the ground: on a plane choose auto, flat or another")
         if not isinstance(self.tree, Quadtree) or self.level < 1:
             raise InputError("a wavelet needs rows and columns: choose quadtree cells and a level of at least 1")
 

@@ -15,15 +15,24 @@ def sealed_share(
     The caller stores what this returns before anybody sees it, and never calls it again for the same batch and
     parameter. A batch below the task's minimum is refused here, whoever asks.
     """
+    check_least(task, total)
+    vdaf, agg_param = task.vdaf, request.agg_param
+    share = total.share
+    if task.draw_noise is not None and task.task.privacy is not None:
+        noise = task.draw_noise(task.task.privacy.noise, vdaf.output_length(agg_param)).tolist()
+        share = vdaf.merge(agg_param, [share, vdaf.share_of(agg_param, noise)])
+    return sealed(task, request, vdaf.encode_agg_share(agg_param, share), randomness)
+
+
+def check_least(task: AggregatorTask, total: BatchTotal) -> None:
+    """Refuse a batch below the task's minimum, or of nobody."""
     if total.count < max(1, task.least):
         raise task.problem(
             ProblemType.INVALID_BATCH_SIZE, f"the batch has {total.count} reports here; the least is {task.least}"
         )
-    vdaf, agg_param = task.vdaf, request.agg_param
-    share = total.share
-    if task.draw_noise is not None:
-        noise = task.draw_noise(vdaf.output_length(agg_param)).tolist()
-        share = vdaf.merge(agg_param, [share, vdaf.share_of(agg_param, noise)])
+
+
+def sealed(task: AggregatorTask, request: CollectionJobReq, plain: bytes, randomness: bytes) -> HpkeCiphertext:
+    """A share that has its noise, for the collector alone, bound to what was asked."""
     info = task.task.version.aggregate_share_info(task.role)
-    plain = vdaf.encode_agg_share(agg_param, share)
     return task.collector.seal(info, task.aggregate_share_aad(request), plain, randomness)

@@ -106,12 +106,22 @@ class CloseBatch:
     """The batch is collected with this parameter: no report is added any more, and its shards are scrubbed.
 
     A batch that overlaps it, and was closed with this parameter or is another, contradicts it; so do shards of another
-    number of reports than `count`.
+    number of reports than `count`. With `keep`, its shards stay, for further questions about them.
     """
 
     batch: Batch
     agg_param: bytes
     count: int
+    keep: bool = False
+
+
+@dataclass(frozen=True)
+class AddQuestion:
+    """A question about the batch is answered: as the `place`-th, from 0. One that is there already contradicts it."""
+
+    batch: Batch
+    place: int
+    question: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -172,6 +182,7 @@ Change = (
     | AdvanceJob
     | AddShards
     | CloseBatch
+    | AddQuestion
     | AddAggregateShare
     | PutCollection
     | DropJob
@@ -191,3 +202,5 @@ class Outcome:
     state: object = field(default=None, repr=False)
     rejected: tuple[ReportError, ...] = ()
     """why reports were not taken, one entry each"""
+    times: tuple[int, ...] = ()
+    """of the reports that were uploaded, taken or not, in time precisions"""

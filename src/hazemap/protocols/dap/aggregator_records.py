@@ -29,7 +29,15 @@ class AggregatorRecords(Protocol):
         ...
 
     def shards(self, agg_param: bytes, batch: Batch) -> list[BucketShard]:
-        """What is in a batch that is not collected."""
+        """What is in a batch that is not collected, or whose shards are kept."""
+        ...
+
+    def questions(self, batch: Batch) -> list[bytes]:
+        """The questions that were answered about this batch, in their order."""
+        ...
+
+    def strays(self, batch: Batch, agg_param: bytes, before: bytes) -> int:
+        """How many reports of a batch of times are in the sum with one parameter, and not in that with another."""
         ...
 
     def aggregate_share(self, share_id: bytes) -> tuple[bytes, bytes] | None:

@@ -6,10 +6,12 @@ from typing import Final
 
 from hazemap.arrays import Ints
 from hazemap.errors import CodecError, InputError, Refused
+from hazemap.privacy.mechanisms import Noise
 from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.batches import bucket_at
 from hazemap.protocols.dap.collection_messages import AggregateShareAad, CollectionJobReq
 from hazemap.protocols.dap.hpke_configs import HpkeConfig
+from hazemap.protocols.dap.prefix_question import PrefixQuestion
 from hazemap.protocols.dap.problem_types import DapProblem, ProblemType
 from hazemap.protocols.dap.task import Task
 from hazemap.protocols.dap.task_configuration import BatchMode
@@ -24,8 +26,8 @@ CLOCK_SKEW: Final = 300
 VERIFICATION_KEY_ID: Final = 0
 """A task has one verification key for all its time."""
 
-DrawNoise = Callable[[int], Ints]
-"""Noise of so many numbers, drawn anew at each call."""
+DrawNoise = Callable[[Noise, int], Ints]
+"""Noise of this law for so many numbers, drawn anew at each call."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class AggregatorTask:
     def __post_init__(self) -> None:
         if self.role not in {Role.LEADER, Role.HELPER}:
             raise InputError("an aggregator is a leader or a helper")
-        if (self.draw_noise is None) != (self.task.privacy is None):
+        if (self.draw_noise is None) != (self.task.privacy is None and self.task.walk is None):
             raise InputError("an aggregator draws noise for a task that names it, and for no other")
         if self.collections > 1 and not self.by_time:
             raise InputError("batches that are collected at several levels are intervals of time")
@@ -63,7 +65,8 @@ class AggregatorTask:
     @property
     def collections(self) -> int:
         """How often one batch may be collected."""
-        return 1 if self.task.privacy is None else self.task.privacy.levels
+        terms = self.task.walk or self.task.privacy
+        return 1 if terms is None else terms.levels
 
     @property
     def least(self) -> int:
@@ -94,6 +97,10 @@ class AggregatorTask:
     def level(self, agg_param: bytes) -> int:
         """What a report may be verified once for: Poplar1's level (VDAF, section 8.2.2); else there is but one."""
         return int.from_bytes(agg_param[:2], "big") if isinstance(self.task.measured, Poplar1Configuration) else 0
+
+    def verified_with(self, agg_param: bytes) -> bytes:
+        """What reports are verified with for a collection job's parameter, which was checked."""
+        return agg_param if self.task.walk is None else PrefixQuestion.from_bytes(agg_param).parameter
 
     def read_input_share(self, plain: bytes) -> PlaintextInputShare | PlaintextInputShare09:
         """What was sealed for this aggregator, by the rules of the task's version."""

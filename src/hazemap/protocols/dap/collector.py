@@ -7,9 +7,12 @@ from hazemap.privacy.two_server_noise import lifted
 from hazemap.protocols.dap.basic_types import HpkeCiphertext, Interval, Role
 from hazemap.protocols.dap.collection_messages import AggregateShareAad, CollectionJobReq, CollectionJobResp, Query
 from hazemap.protocols.dap.hpke_configs import HpkeConfig
+from hazemap.protocols.dap.prefix_question import PrefixQuestion
+from hazemap.protocols.dap.prefix_share_sums import decoded_shares
 from hazemap.protocols.dap.task import Task
 from hazemap.protocols.dap.task_configuration import BatchMode
 from hazemap.protocols.hpke import KeyPair
+from hazemap.protocols.vdaf.idpf import MODULUS_INNER
 from hazemap.protocols.vdaf.vdaf import Vdaf
 
 
@@ -56,11 +59,16 @@ class Collector:
         if asked is not None and not response.interval.checked().within(asked):
             raise Refused("the leader answers with reports of other times than were asked for")
         sealed = ((Role.LEADER, response.leader_share), (Role.HELPER, response.helper_share))
-        shares = [self.vdaf.decode_agg_share(request.agg_param, self._opened(request, *each)) for each in sealed]
-        sums = self.vdaf.unshard(request.agg_param, shares)
-        if self.task.privacy is not None:
-            sums = lifted(sums, self.vdaf.modulus(request.agg_param)).tolist()
+        opened = [self._opened(request, *each) for each in sealed]
+        sums = self._sums(request.agg_param, opened) if self.task.walk is None else _answer(request.agg_param, opened)
         return AggregateResult(response.report_count, response.interval, tuple(sums))
+
+    def _sums(self, agg_param: bytes, opened: list[bytes]) -> list[int]:
+        sums = self.vdaf.unshard(agg_param, [self.vdaf.decode_agg_share(agg_param, each) for each in opened])
+        if self.task.privacy is None:
+            return sums
+        found: list[int] = lifted(sums, self.vdaf.modulus(agg_param)).tolist()
+        return found
 
     def _opened(self, request: CollectionJobReq, sender: Role, share: HpkeCiphertext) -> bytes:
         if share.config_id != self.config.id:
@@ -69,3 +77,11 @@ class Collector:
         assert suite is not None  # noqa: S101 - checked when this was made
         aad = AggregateShareAad(self.task.id, self.task.configuration, request).to_bytes()
         return suite.open(self.key, share.enc, self.task.version.aggregate_share_info(sender), aad, share.payload)
+
+
+def _answer(question: bytes, opened: list[bytes]) -> list[int]:
+    """The noisy sums that a question asked for."""
+    size = PrefixQuestion.from_bytes(question).size
+    one, other = (decoded_shares(each, size) for each in opened)
+    sums: list[int] = lifted([(a + b) % MODULUS_INNER for a, b in zip(one, other, strict=True)], MODULUS_INNER).tolist()
+    return sums

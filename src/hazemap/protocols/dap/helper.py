@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import pairwise
 
 from hazemap.errors import CodecError
-from hazemap.protocols.dap.aggregate_share_sealing import sealed_share
+from hazemap.protocols.dap.aggregate_share_sealing import check_least
 from hazemap.protocols.dap.aggregation_messages import (
     LEADER_SELECTED_BATCH_ID,
     AggregationJobContinueReq,
@@ -26,7 +26,6 @@ from hazemap.protocols.dap.aggregator_changes import (
     AggregationJob,
     Change,
     ClaimReports,
-    CloseBatch,
     CountReports,
     DropJob,
     Outcome,
@@ -34,13 +33,14 @@ from hazemap.protocols.dap.aggregator_changes import (
 from hazemap.protocols.dap.aggregator_records import AggregatorRecords
 from hazemap.protocols.dap.aggregator_task import VERIFICATION_KEY_ID, AggregatorTask
 from hazemap.protocols.dap.basic_types import BATCH_ID, ReportError
+from hazemap.protocols.dap.batch_collection import batch_collection
 from hazemap.protocols.dap.batches import Batch
-from hazemap.protocols.dap.bucket_shards import OutputShare, batch_total, bucket_shards
+from hazemap.protocols.dap.bucket_shards import OutputShare, bucket_shards
 from hazemap.protocols.dap.collection_messages import AggregateShare, AggregateShareReq
 from hazemap.protocols.dap.extensions import UnsupportedExtensions, check_extensions
 from hazemap.protocols.dap.input_share_opening import DecryptionKeys, RejectedReport, opened_share
 from hazemap.protocols.dap.problem_types import ProblemType
-from hazemap.protocols.dap.report_eligibility import check_collectable, ineligible_reports
+from hazemap.protocols.dap.report_eligibility import ineligible_reports
 from hazemap.protocols.dap.request_checks import check_no_extensions, parsed
 from hazemap.protocols.dap.resource_ids import resource_id
 from hazemap.protocols.dap.verification_errors import VERIFIED, rejection
@@ -182,22 +182,18 @@ class Helper:
         except CodecError as error:
             raise task.problem(ProblemType.BATCH_INVALID, str(error)) from None
         check_no_extensions(task, asked.extensions)
-        check_collectable(task, records, batch, asked.agg_param)
-        task.check_parameter(asked.agg_param)
-        total = batch_total(task.vdaf, asked.agg_param, records.shards(asked.agg_param, batch))
-        if total.count < task.least:
-            raise task.problem(
-                ProblemType.INVALID_BATCH_SIZE,
-                f"the batch has {total.count} reports here; the least is {task.least}",
-            )
+        collection = batch_collection(task, records, batch, asked)
+        task.check_parameter(collection.parameter)
+        total = collection.total
+        check_least(task, total)
         if (total.count, total.checksum) != (request.report_count, request.checksum):
             raise task.problem(
                 ProblemType.BATCH_MISMATCH,
                 f"the batch has {total.count} reports here and {request.report_count} at the leader, or others",
             )
-        answer = AggregateShare(sealed_share(task, asked, total, randomness)).to_bytes()
+        answer = AggregateShare(collection.sealed(randomness)).to_bytes()
         stored = AddAggregateShare(share_id, sha256(body).digest(), answer)
-        return Outcome(answer, share_id, (CloseBatch(batch, asked.agg_param, total.count), stored))
+        return Outcome(answer, share_id, (*collection.changes, stored))
 
     def job(self, job_id: bytes, step: int) -> Outcome:
         """The answer of a job at its step, for a leader that polls."""

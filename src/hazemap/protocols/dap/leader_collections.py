@@ -8,13 +8,13 @@ time, until the helper answers.
 from dataclasses import replace
 
 from hazemap.errors import CodecError
-from hazemap.protocols.dap.aggregate_share_sealing import sealed_share
-from hazemap.protocols.dap.aggregator_changes import CloseBatch, CollectionJob, Outcome, PutCollection, ScrubBatch
+from hazemap.protocols.dap.aggregator_changes import CollectionJob, Outcome, PutCollection, ScrubBatch
 from hazemap.protocols.dap.aggregator_records import LeaderRecords
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.basic_types import HpkeCiphertext
+from hazemap.protocols.dap.batch_collection import batch_collection
+from hazemap.protocols.dap.batch_questions import question_of
 from hazemap.protocols.dap.batches import Batch, asked_batch
-from hazemap.protocols.dap.bucket_shards import batch_total
 from hazemap.protocols.dap.collection_messages import (
     AggregateShare,
     AggregateShareReq,
@@ -22,7 +22,6 @@ from hazemap.protocols.dap.collection_messages import (
     CollectionJobResp,
 )
 from hazemap.protocols.dap.problem_types import PREFIX, DapProblem, ProblemDocument, ProblemType
-from hazemap.protocols.dap.report_eligibility import check_collectable
 from hazemap.protocols.dap.request_checks import check_no_extensions, parsed
 from hazemap.protocols.dap.resource_ids import resource_id
 
@@ -58,13 +57,15 @@ class LeaderCollections:
         request = parsed(task, CollectionJobReq, body)
         if request.query.batch_mode is not task.task.batch_mode:
             raise task.problem(ProblemType.INVALID_MESSAGE, "the task has batches of another mode")
-        task.check_parameter(request.agg_param)
+        task.check_parameter(
+            request.agg_param if task.task.walk is None else question_of(task, request.agg_param).parameter
+        )
         try:
             batch = asked_batch(request.query)
         except CodecError as error:
             raise task.problem(ProblemType.BATCH_INVALID, str(error)) from None
         if batch is not None:
-            check_collectable(task, records, batch, request.agg_param)
+            batch_collection(task, records, batch, request)
         check_no_extensions(task, request.extensions)
         put = PutCollection(CollectionJob(job_id, body, batch), None if known is None else known.state)
         return Outcome(b"", job_id, (put,))
@@ -87,24 +88,20 @@ class LeaderCollections:
         if job is None or job.state != "asked":
             return None
         request = CollectionJobReq.from_bytes(job.request)
-        agg_param = request.agg_param
-        batch = job.batch or self._next_batch(agg_param)
+        batch = job.batch or self._next_batch(request.agg_param)
         if batch is None:
             return None
         try:
-            check_collectable(task, records, batch, agg_param)
+            collection = batch_collection(task, records, batch, request)
+            if collection.verifies and self._verifying(collection.parameter, batch, job.batch is not None):
+                return None
+            total = collection.total
+            over = job.batch is not None and batch.interval.end <= task.time(now)
+            if total.count < max(1, task.least) and not over:
+                return None  # more may come
+            share = collection.sealed(randomness)
         except DapProblem as problem:
             return self.failed(job_id, problem.document())
-        waits = job.batch is not None and records.waiting(task.level(agg_param), batch, 1)
-        if waits or records.open_jobs(agg_param, batch):
-            return None
-        total = batch_total(task.vdaf, agg_param, records.shards(agg_param, batch))
-        if total.count < max(1, task.least):
-            over = job.batch is not None and batch.interval.end <= task.time(now)
-            detail = f"the batch has {total.count} reports; the least is {task.least}"
-            few = task.problem(ProblemType.INVALID_BATCH_SIZE, detail)
-            return self.failed(job_id, few.document()) if over else None
-        share = sealed_share(task, request, total, randomness)
         body = AggregateShareReq(request, batch.selector(), total.count, total.checksum).to_bytes()
         new = replace(
             job,
@@ -114,10 +111,13 @@ class LeaderCollections:
             interval=total.interval,
             leader_share=share.to_bytes(),
         )
-        close = CloseBatch(batch, agg_param, total.count)
-        last = task.collections > 1 and len(records.collected(batch)) + 1 == task.collections
-        scrub = (ScrubBatch(batch),) if last else ()
-        return Outcome(body, job_id, (close, *scrub, PutCollection(new, "asked")))
+        scrub = (ScrubBatch(batch),) if collection.last else ()
+        return Outcome(body, job_id, (*collection.changes, *scrub, PutCollection(new, "asked")))
+
+    def _verifying(self, parameter: bytes, batch: Batch, by_time: bool) -> bool:
+        """Whether reports of a batch are still to be verified, or under verification."""
+        waits = by_time and bool(self._records.waiting(self._task.level(parameter), batch, 1))
+        return waits or self._records.open_jobs(parameter, batch) > 0
 
     def _next_batch(self, agg_param: bytes) -> Batch | None:
         ready = self._records.batches_ready(agg_param, self._task.least)

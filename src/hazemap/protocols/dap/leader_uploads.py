@@ -42,7 +42,8 @@ def uploaded(task: AggregatorTask, keys: DecryptionKeys, records: LeaderRecords,
     statuses = tuple(ReportUploadStatus(report.metadata.report_id, error) for report, error in refused)
     message = UploadErrors(statuses).to_bytes() if statuses else b""
     changes = (AddReports(tuple(accepted)),) if accepted else ()
-    return Outcome(message, changes=changes, rejected=tuple(error for _, error in refused))
+    times = tuple(report.metadata.time for report in request.reports)
+    return Outcome(message, changes=changes, rejected=tuple(error for _, error in refused), times=times)
 
 
 def checked_reports(
@@ -108,7 +109,7 @@ def uploaded_09(task: AggregatorTask, keys: DecryptionKeys, records: LeaderRecor
         raise task.problem(
             _PROBLEMS_09.get(error, ProblemType.REPORT_REJECTED), f"the report is not taken: {error.name}"
         )
-    return Outcome(b"", changes=(AddReports(tuple(accepted)),))
+    return Outcome(b"", changes=(AddReports(tuple(accepted)),), times=(time,))
 
 
 _PROBLEMS_09 = {

@@ -7,6 +7,8 @@ from typing import Final
 from hazemap.errors import CodecError
 
 HPKE_CONFIG: Final = "hpke_config"
+PROVISIONING: Final = "hazemap/tasks"
+"""Where coordinators give an aggregator tasks: no resource of the standard."""
 _ID = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 

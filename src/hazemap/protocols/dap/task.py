@@ -18,6 +18,7 @@ from hazemap.protocols.dap.vdaf_configuration import (
     read_configuration,
 )
 from hazemap.protocols.dap.versions import DAP_09, DAP_18, DapVersion
+from hazemap.protocols.dap.walk_terms import WALK, WalkTerms
 
 MOST_PRECISION: Final = 366 * 86_400
 """Seconds: no task rounds its times to more than a year."""
@@ -57,6 +58,8 @@ class Task:
     """when reports may be made, in time precisions, in every version"""
     privacy: PrivacyParameters | None = None
     version: DapVersion = DAP_18
+    walk: WalkTerms | None = None
+    """what one report of a path may be asked, in a task of questions about it"""
 
     @classmethod
     def created(
@@ -73,11 +76,14 @@ class Task:
         interval: Interval | None = None,
         privacy: PrivacyParameters | None = None,
         version: DapVersion = DAP_18,
+        walk: WalkTerms | None = None,
     ) -> Self:
         """A new task, with its one encoding; InputError for what cannot be."""
         extensions = [Extension(TASK_INTERVAL, interval.to_bytes())] if interval is not None else []
         if privacy is not None:
             extensions.append(Extension(PRIVACY_PARAMETERS, privacy.to_bytes()))
+        if walk is not None:
+            extensions.append(Extension(WALK, walk.to_bytes()))
         if not (leader.isascii() and helper.isascii()):
             raise InputError("the address of an aggregator is ASCII: write other letters as IDNA and percent codes")
         configuration = TaskConfiguration(
@@ -108,13 +114,17 @@ class Task:
                 raise InputError("leader and helper have the same address: one server would hold both shares")
             measured = read_configuration(found.vdaf_type, found.vdaf_configuration)
             _check_version(measured, version)
-            extensions = check_extensions(found.extensions, {TASK_INTERVAL, PRIVACY_PARAMETERS})
-            interval = privacy = None
+            extensions = check_extensions(found.extensions, {TASK_INTERVAL, PRIVACY_PARAMETERS, WALK})
+            interval = privacy = walk = None
             if (data := extensions.get(TASK_INTERVAL)) is not None:
                 interval = read_interval(data)
             if (data := extensions.get(PRIVACY_PARAMETERS)) is not None:
                 privacy = PrivacyParameters.from_bytes(data)
                 privacy.check(measured)
+            if (data := extensions.get(WALK)) is not None:
+                walk = WalkTerms.from_bytes(data)
+                walk.check(measured)
+                _check_walk(found, version, privacy)
         except InputError as error:
             raise CodecError(f"this task cannot be: {error}") from error
         return cls(
@@ -130,6 +140,7 @@ class Task:
             interval,
             privacy,
             version,
+            walk,
         )
 
     @property
@@ -153,6 +164,13 @@ def _check_numbers(task_id: bytes, found: TaskConfiguration, version: DapVersion
         raise InputError(f"the minimum batch size is 1 to {MOST_REPORTS}, not {found.min_batch_size}")
     if found.batch_mode is BatchMode.RESERVED or found.batch_config:
         raise InputError("the batch mode is by time interval or leader-selected, and neither has a configuration")
+
+
+def _check_walk(found: TaskConfiguration, version: DapVersion, privacy: PrivacyParameters | None) -> None:
+    if privacy is not None:
+        raise InputError("a task names the noise of its sums, or the budget of questions about a tree, and not both")
+    if found.batch_mode is not BatchMode.TIME_INTERVAL or version != DAP_18:
+        raise InputError("questions about one report's tree are asked of intervals of times, in DAP-18")
 
 
 def _check_version(measured: VdafConfiguration, version: DapVersion) -> None:

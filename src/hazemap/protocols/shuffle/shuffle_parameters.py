@@ -1,12 +1,13 @@
 """What everybody in a shuffle has to know beforehand: all of it is public, and follows from question and batch."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 
 from hazemap.errors import InputError
 from hazemap.protocols.secure_aggregation.modular_packing import packed_length, word
 from hazemap.protocols.shuffle.parts_security import parts_for
+from hazemap.protocols.tls_encoding import TlsWriter
 
 SECURITY = 60
 """The shuffled parts are within 2^−60 of a function of the sums, unless said otherwise."""
@@ -102,5 +103,7 @@ class ShuffleParameters:
     @cached_property
     def digest(self) -> bytes:
         """SHA-256 of all of these: what every message is bound to."""
-        said = ",".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self))
-        return sha256(b"hazemap shuffle 1:" + said.encode()).digest()
+        said = TlsWriter().fixed(self.task, 32)
+        for number in (self.size, self.bits, self.block, self.honest, self.minimum, self.security):
+            said.number(number, 8)
+        return sha256(b"hazemap shuffle 1 parts" + said.done()).digest()

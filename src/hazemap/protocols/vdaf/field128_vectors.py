@@ -4,8 +4,8 @@ import numpy as np
 
 from hazemap.arrays import Bools, Words
 from hazemap.jit import compiled
-from hazemap.protocols.vdaf.field128_loops import add, add_product, load, nothing, reduced, store, sub
-from hazemap.protocols.vdaf.xof_turboshake128_loops import HIGH128, LOW128
+from hazemap.protocols.vdaf.field128_kernels import add, add_product, load, nothing, reduced, store, sub
+from hazemap.protocols.vdaf.xof_turboshake128_kernels import HIGH128, LOW128
 
 
 @compiled

@@ -5,7 +5,7 @@ bears a value, all other nodes zero. Each of two keys evaluates to an additive s
 Nodes of a level are numbers: that of the path from the root, first step in the highest bit.
 
 Clients make keys with this module. How long Python's whole numbers take depends on them a little: whoever can measure a
-device that closely is not defended against. It is the oracle of `idpf_loops`, with which servers evaluate many.
+device that closely is not defended against. It is the oracle of `idpf_kernels`, with which servers evaluate many.
 """
 
 from collections.abc import Sequence

@@ -226,8 +226,8 @@ class Poplar1(Vdaf):
 
     def merge(self, agg_param: bytes, shares: Iterable[Words]) -> Words:
         """The sum of shares; O(prefixes) each."""
-        from hazemap.protocols.vdaf.field64_loops import add_into64
-        from hazemap.protocols.vdaf.field255_loops import add_into255
+        from hazemap.protocols.vdaf.field64_kernels import add_into64
+        from hazemap.protocols.vdaf.field255_kernels import add_into255
 
         shape = self._shape(agg_param)
         total = np.zeros(shape, dtype=np.uint64)

@@ -101,13 +101,13 @@ class Poplar1Evaluator:
         kept: TreeNodes,
     ) -> None:
         """Some reports, at a level above the leaves."""
-        from hazemap.protocols.vdaf import poplar1_sketch, turboshake128_loops
+        from hazemap.protocols.vdaf import poplar1_sketch, turboshake128_kernels
 
         size, count = parameter.prefixes.size, some.stop - some.start
         drawn = np.empty((count, size, 2), dtype=np.uint64)
         seeds, controls = self._walk(reports, nodes, tree, some, drawn)
         random = np.empty((count, size), dtype=np.uint64)
-        turboshake128_loops.elements64(self._verify_messages(parameter.level, reports.nonces[some]), 0, random)
+        turboshake128_kernels.elements64(self._verify_messages(parameter.level, reports.nonces[some]), 0, random)
         poplar1_sketch.finish64(
             drawn,
             controls,
@@ -130,14 +130,16 @@ class Poplar1Evaluator:
         shares: EvaluatedShares,
     ) -> None:
         """Some reports, at the leaves."""
-        from hazemap.protocols.vdaf import idpf_leaf_loops, poplar1_sketch, turboshake128_loops
+        from hazemap.protocols.vdaf import idpf_leaf_kernels, poplar1_sketch, turboshake128_kernels
 
         size, count = parameter.prefixes.size, some.stop - some.start
         seeds, controls = self._walk(reports, nodes, tree.without_last(), some, np.empty((count, 0, 2), np.uint64))
         values = np.empty((count, 2, size, 4), dtype=np.uint64)
         heads = [length_and(idpf_tag(usage, self.ctx), 2) + bytes([16]) for usage in (EXTEND, CONVERT)]
-        messages = np.stack([turboshake128_loops.padded([head, bytes(16), reports.nonces[some]], 1) for head in heads])
-        idpf_leaf_loops.leaf_values(
+        messages = np.stack(
+            [turboshake128_kernels.padded([head, bytes(16), reports.nonces[some]], 1) for head in heads]
+        )
+        idpf_leaf_kernels.leaf_values(
             messages,
             len(heads[0]),
             reports.seed_words[some, -1],
@@ -149,23 +151,25 @@ class Poplar1Evaluator:
             values,
         )
         random = np.empty((count, size, 4), dtype=np.uint64)
-        turboshake128_loops.elements255(self._verify_messages(parameter.level, reports.nonces[some]), random)
+        turboshake128_kernels.elements255(self._verify_messages(parameter.level, reports.nonces[some]), random)
         poplar1_sketch.finish255(values, self.agg_id == 1, random, shares.data[some], shares.sketches[some])
 
     def _walk(
         self, reports: DecodedReports, nodes: TreeNodes, tree: PrefixTree, some: slice, drawn: Words
     ) -> tuple[Words, Bytes]:
         """Some reports' seeds and control bits at the end of a tree of inner levels."""
-        from hazemap.protocols.vdaf import idpf_loops, turboshake128_loops
+        from hazemap.protocols.vdaf import idpf_kernels, turboshake128_kernels
 
         keys = np.empty((some.stop - some.start, 2, 2), dtype=np.uint64)
         for usage in (EXTEND, CONVERT):
             head = length_and(idpf_tag(usage, self.ctx), 2)
-            turboshake128_loops.squeezed(turboshake128_loops.padded([head, reports.nonces[some]], 2), keys[:, usage])
+            turboshake128_kernels.squeezed(
+                turboshake128_kernels.padded([head, reports.nonces[some]], 2), keys[:, usage]
+            )
         last = tree.of_level(tree.offsets.size - 2).size if tree.offsets.size > 1 else tree.start.size
         seeds = np.empty((len(keys), last, 2), dtype=np.uint64)
         controls = np.empty((len(keys), last), dtype=np.uint8)
-        idpf_loops.walk(
+        idpf_kernels.walk(
             keys,
             reports.seed_words[some],
             reports.control_words[some],
@@ -182,14 +186,14 @@ class Poplar1Evaluator:
 
     def _verify_messages(self, level: int, nonces: Bytes) -> Words:
         """What the random numbers of the sketch are drawn from."""
-        from hazemap.protocols.vdaf.turboshake128_loops import padded
+        from hazemap.protocols.vdaf.turboshake128_kernels import padded
 
         head = length_and(tag(Usage.VERIFY_RAND, self.ctx), 2) + length_and(self.verify_key, 1)
         return padded([head, nonces, level.to_bytes(2, "big")], 1)
 
     def _correlated(self, parameter: Poplar1Parameter, reports: DecodedReports) -> Words:
         """The shares of a, b and c, with which the first round is masked."""
-        from hazemap.protocols.vdaf import turboshake128_loops as loops
+        from hazemap.protocols.vdaf import turboshake128_kernels as loops
 
         leaf = parameter.level == self.bits - 1
         head = length_and(tag(Usage.CORR_LEAF if leaf else Usage.CORR_INNER, self.ctx), 2) + bytes([32])

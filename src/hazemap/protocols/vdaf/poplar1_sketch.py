@@ -11,8 +11,8 @@ import numpy as np
 
 from hazemap.arrays import Bytes, Words
 from hazemap.jit import compiled
-from hazemap.protocols.vdaf.field64_loops import negative64, reduced64, sum64
-from hazemap.protocols.vdaf.field255_loops import (
+from hazemap.protocols.vdaf.field64_kernels import negative64, reduced64, sum64
+from hazemap.protocols.vdaf.field255_kernels import (
     LongSum,
     accumulated255,
     canonical255,

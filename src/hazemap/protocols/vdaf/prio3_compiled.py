@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hazemap.arrays import Bools, Bytes, Words
-from hazemap.protocols.vdaf import field128_vectors, prio3_plain, proof_loops
+from hazemap.protocols.vdaf import field128_vectors, prio3_plain, proof_kernels
 from hazemap.protocols.vdaf.bit_vector_circuits import BitVector
 from hazemap.protocols.vdaf.ntt_field import FIELD128, NttField
 from hazemap.protocols.vdaf.prio3_parameters import Prio3Parameters
@@ -44,7 +44,7 @@ def shard(kind: Prio3Parameters, ctx: bytes, encoded: Bytes, nonce: bytes, rand:
     proofs = np.empty((kind.proofs, circuit.proof_length, 2), dtype=np.uint64)
     made = proof_constants(circuit, 1, version.sends_values)
     for index in range(kind.proofs):
-        proof_loops.prove(
+        proof_kernels.prove(
             meas,
             prove_rands[0, index],
             joint_rands[0, index],
@@ -135,7 +135,7 @@ def _queried(
     verifiers = np.empty((len(meas), kind.proofs, circuit.verifier_length, 2), dtype=np.uint64)
     made = proof_constants(circuit, kind.shares, version.sends_values)
     points = np.ones(len(meas), dtype=np.bool_)
-    proof_loops.query_all(
+    proof_kernels.query_all(
         meas,
         proofs,
         query_rands,
@@ -199,7 +199,7 @@ def _decided(kind: Prio3Parameters, shares: Sequence[Sequence[bytes]]) -> tuple[
     sound = np.ones((count, kind.shares), dtype=np.bool_)
     field128_vectors.are_elements(verifiers.reshape(count * kind.shares, -1, 2), sound.reshape(-1))
     valid = np.ones(count, dtype=np.bool_)
-    proof_loops.decide_all(verifiers.reshape(count, kind.shares, kind.proofs, -1, 2), valid)
+    proof_kernels.decide_all(verifiers.reshape(count, kind.shares, kind.proofs, -1, 2), valid)
     return [bool(each.all()) for each in sound], [bool(each) for each in valid]
 
 

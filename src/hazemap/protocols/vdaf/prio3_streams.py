@@ -9,9 +9,9 @@ import numpy as np
 
 from hazemap.arrays import Words
 from hazemap.protocols.vdaf.prio3_parameters import Prio3Parameters, Usage
-from hazemap.protocols.vdaf.turboshake128_loops import padded
+from hazemap.protocols.vdaf.turboshake128_kernels import padded
 from hazemap.protocols.vdaf.xof_turboshake128 import DOMAIN, message
-from hazemap.protocols.vdaf.xof_turboshake128_loops import hash_messages
+from hazemap.protocols.vdaf.xof_turboshake128_kernels import hash_messages
 
 
 class Prio3Streams:

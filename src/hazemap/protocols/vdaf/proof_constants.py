@@ -1,4 +1,4 @@
-"""What the loops of `proof_loops` need to know of a circuit: roots of unity and weights, times R = 2^128."""
+"""What the loops of `proof_kernels` need to know of a circuit: roots of unity and weights, times R = 2^128."""
 
 from functools import lru_cache
 from typing import NamedTuple

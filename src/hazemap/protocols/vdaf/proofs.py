@@ -1,7 +1,7 @@
 """Fully linear proofs (draft-irtf-cfrg-vdaf-20, 7.3; Boneh et al. 2019), in plain Python: prove, query, decide.
 
-The twin of `proof_loops`. A wire polynomial has a random value at 1 and a wire's inputs at the other powers of the p-th
-root of unity; the gadget polynomial is the gadget of the wire polynomials, so its values there are the outputs.
+The twin of `proof_kernels`. A wire polynomial has a random value at 1 and a wire's inputs at the other powers of the
+p-th root of unity; the gadget polynomial is the gadget of the wire polynomials, so its values there are the outputs.
 """
 
 from hazemap.protocols.vdaf.circuits import Circuit

@@ -1,6 +1,6 @@
 """XofFixedKeyAes128 (draft-irtf-cfrg-vdaf-20, 6.2.2): the output function inside the IDPF, in plain Python.
 
-`idpf_loops` computes the same in machine code, for many seeds at once.
+`idpf_kernels` computes the same in machine code, for many seeds at once.
 """
 
 from functools import lru_cache

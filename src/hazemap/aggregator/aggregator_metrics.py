@@ -1,0 +1,70 @@
+"""An aggregator's numbers for Prometheus: what it counts while it runs, and what its store has counted since it began.
+
+No label names a person or an address. A task is named by the first letters of its id, as in the log.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from hazemap.protocols.dap.resource_paths import id_text
+from hazemap.service.duration_histogram import Histogram
+from hazemap.service.prometheus_text import histograms, labels, series
+from hazemap.service.store import Store
+
+_STORED: Final = (
+    ("reports_waiting", "gauge", "Reports that were taken and are not in a sum yet.", "reports WHERE body IS NOT NULL"),
+    ("jobs_open", "gauge", "Aggregation jobs that are under way.", "jobs WHERE request IS NOT NULL"),
+    ("batches_total", "counter", "Batches that were closed, once a level.", "collected"),
+)
+
+
+@dataclass(eq=False)
+class AggregatorMetrics:
+    """What an aggregator counts of itself since it was started.
+
+    >>> metrics = AggregatorMetrics()
+    >>> metrics.requests["reports", 200] += 1
+    """
+
+    connections: int = 0
+    received: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    requests: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+    def text(self, store: Store, ages: Mapping[bytes, Histogram]) -> str:
+        """Everything in the text format 0.0.4; `ages` are of the reports of each task. O(tasks), and an index."""
+        lines = series("connections_open", "gauge", "Connections that are open.", [("", self.connections)])
+        lines += series("received_bytes_total", "counter", "Bytes of requests.", [("", self.received)])
+        turned = [(labels(limit=limit), number) for limit, number in sorted(self.rejected.items())]
+        lines += series("rejected_total", "counter", "Requests and connections that a limit turned away.", turned)
+        asked = [
+            (labels(resource=resource, status=str(status)), number)
+            for (resource, status), number in sorted(self.requests.items())
+        ]
+        lines += series("requests_total", "counter", "Requests that were answered.", asked)
+        lines += _stored(store)
+        known = [({"task": _name(task)}, times) for task, times in ages.items()]
+        lines += histograms("report_age_seconds", "Our clock less a report's time, rounded down as tasks say.", known)
+        commits = histograms("store_commit_seconds", "Seconds of a commit.", [({}, store.commit_seconds)])
+        return "\n".join([*lines, *commits]) + "\n"
+
+
+def _stored(store: Store) -> list[str]:
+    """What the store has of each task."""
+    names = {number: _name(bytes(task)) for number, task in store.read("SELECT task, id FROM tasks")}
+    lines: list[str] = []
+    for name, kind, about, what in _STORED:
+        found = store.read(f"SELECT task, count(*) FROM {what} GROUP BY task ORDER BY task")  # noqa: S608 - ours
+        lines += series(name, kind, about, [(labels(task=names[task]), number) for task, number in found])
+    counted = store.read("SELECT task, sum(count) FROM shards GROUP BY task ORDER BY task")
+    rows = [(labels(task=names[task]), int(number)) for task, number in counted]
+    lines += series("reports_counted_total", "counter", "Reports that are in a sum, once a level.", rows)
+    refused = store.read("SELECT task, reason, number FROM rejections ORDER BY task, reason")
+    rows = [(labels(task=names[task], reason=reason), number) for task, reason, number in refused]
+    return lines + series("reports_rejected_total", "counter", "Reports that were not taken.", rows)
+
+
+def _name(task: bytes) -> str:
+    return id_text(task)[:8]

@@ -1,0 +1,31 @@
+"""The route by which coordinators give an aggregator tasks: `POST hazemap/tasks`, a task file as its body."""
+
+import asyncio
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from hazemap.aggregator.aggregator_routes import authorize, safe
+from hazemap.aggregator.task_file import TaskFile
+from hazemap.aggregator.task_shelf import TaskShelf
+from hazemap.errors import CodecError, InputError
+from hazemap.protocols.dap.resource_paths import PROVISIONING
+from hazemap.service.access_tokens import kept
+
+
+def provisioning_route(base: str, token: str, shelf: TaskShelf, begin: Callable[[TaskFile], None]) -> Route:
+    """The route. A task that is there already is taken again, for nothing: a coordinator may repeat itself."""
+    accepted = kept(token)
+
+    async def take(request: Request) -> Response:
+        authorize(request, accepted)
+        body = await request.body()
+        try:
+            new = await asyncio.to_thread(shelf.take, body, begin)
+        except (InputError, CodecError) as error:
+            return JSONResponse({"error": str(error)}, 422)
+        return Response(status_code=201 if new else 200)
+
+    return Route(f"{base.rstrip('/')}/{PROVISIONING}", safe(take), methods=["POST"])

@@ -1,0 +1,87 @@
+"""Tasks that an aggregator takes while it runs, from whoever shows the token of its folder: each is a file there."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from hazemap.aggregator.task_file import LARGEST, TaskFile
+from hazemap.errors import CodecError, InputError
+from hazemap.protocols.dap.resource_paths import id_text
+
+log = logging.getLogger("hazemap.aggregator")
+
+TOKEN_FILE: Final = "provisioning.token"  # noqa: S105 - a name
+"""In an aggregator's folder: what lets others give it tasks."""
+MOST: Final = 10_000
+"""Tasks of one folder."""
+KEPT: Final = 86_400
+"""Seconds after its end for which a task is still served."""
+
+
+class TaskShelf:
+    """The folder of an aggregator's tasks. `url` is its own address, which every task must name in its role.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     TaskShelf(Path(folder) / "tasks", "leader", "https://one.example/").files(0)
+    ()
+    """
+
+    def __init__(self, folder: Path, role: str, url: str) -> None:
+        self._folder, self._role, self._url, self._lock = folder, role, url, Lock()
+
+    def files(self, now: int) -> tuple[TaskFile, ...]:
+        """The tasks that are not over: in the order of their ids."""
+        found = (TaskFile.read(path) for path in self._paths())
+        return tuple(file for file in found if not self.over(file, now))
+
+    @staticmethod
+    def over(file: TaskFile, now: int) -> bool:
+        """Whether a task's time has been over for a day."""
+        interval = file.task.interval
+        return interval is not None and interval.end * file.task.time_precision + KEPT < now
+
+    def take(self, body: bytes, begin: Callable[[TaskFile], None]) -> bool:
+        """Keep a task, then begin it; False where it is there already, in the same words.
+
+        `InputError` or `CodecError` for what is no task of this aggregator, or contradicts one that it has.
+        """
+        try:
+            text = body.decode()
+        except UnicodeDecodeError:
+            raise CodecError("a task is a text in TOML, as `hazemap collector task` writes it") from None
+        if len(text) > LARGEST:
+            raise CodecError(f"a task has at most {LARGEST:,} letters")
+        file = TaskFile.from_toml(text)
+        own = file.task.leader if self._role == "leader" else file.task.helper
+        if file.party != self._role or own != self._url:
+            raise InputError(f"this aggregator is the {self._role} at {self._url}; the task is for another")
+        with self._lock:
+            return self._kept(file, begin)
+
+    def _paths(self) -> list[Path]:
+        return sorted(path for path in self._folder.glob("*.toml") if not path.name.startswith("."))  # half-made ones
+
+    def _kept(self, file: TaskFile, begin: Callable[[TaskFile], None]) -> bool:
+        path = self._folder / f"{id_text(file.task.id)}.toml"
+        if path.exists():
+            if TaskFile.read(path) != file:
+                raise InputError("a task of this id is another here: a task never changes, so give the new one its own")
+            begin(file)
+            return False
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        if len(self._paths()) >= MOST:
+            raise InputError(f"this aggregator has {MOST:,} tasks already: its operator must remove old ones")
+        file.write(path)
+        try:
+            begin(file)
+        except (
+            InputError,
+            CodecError,
+        ):  # it cannot be served: it must not keep the others from being, at the next start
+            path.unlink()
+            raise
+        log.info("task %s is taken, as its %s", id_text(file.task.id), file.party)
+        return True

@@ -1,0 +1,345 @@
+"""hazemap's own methods by their names: one entry publishes an algorithm, its parameters and its paper."""
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from hazemap.algorithms.adaptive_tree import Adaptive
+from hazemap.algorithms.count_min_tree import CountMin
+from hazemap.algorithms.dense_emd_pyramid import DensePyramid
+from hazemap.algorithms.htf_plus import HTFPlus
+from hazemap.algorithms.method_settings import Setting
+from hazemap.algorithms.named_methods import (
+    CELLS,
+    EVERYWHERE,
+    LEVEL,
+    PEOPLE,
+    PERCENT,
+    SQUARES,
+    CellKind,
+    NamedMethod,
+)
+from hazemap.algorithms.published.adaptive_hierarchical_histogram import AdaptiveHierarchicalHistogram
+from hazemap.algorithms.published.emd_pyramid import PublishedPyramid
+from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, Hierarchical
+from hazemap.algorithms.published.htf import HTF
+from hazemap.algorithms.published.kd_tree import KDTree
+from hazemap.algorithms.published.laplace_histograms import LaplaceClip, TopCells
+from hazemap.algorithms.published.privlet import Privlet
+from hazemap.algorithms.published.privtree import PrivTree
+from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
+from hazemap.algorithms.single_level import FittedLevel, Flat
+from hazemap.algorithms.sparse_emd_pyramid import Pyramid
+from hazemap.algorithms.trees_within_districts import TreesWithinDistricts
+from hazemap.cellmap import Reading
+
+BAGDASARYAN = "Bagdasaryan et al., Towards sparse federated analytics: location heatmaps, PoPETs 2022"
+CORMODE = "Cormode, Procopiuc, Srivastava, Shen and Yu, Differentially private spatial decompositions, ICDE 2012"
+GHAZI = "Ghazi et al., Differentially private heatmaps, 2022"
+GRIDS = "Qardaji, Yang and Li, Differentially private grids for geospatial data, ICDE 2013"
+SHAHAM = "Shaham, Ghinita, Ahuja, Krumm and Shahabi, HTF: homogeneous tree framework, 2022"
+
+SMALL, MANY = Fraction(1, 10**6), 10**9
+_number = partial(Setting, "number", "share_of_number", "part of the budget that buys the number of people")
+NUMBER = _number(SMALL, Fraction(1, 2), part=True)
+KNOWN_PEOPLE = Setting("people", "people", "number of people, declared public: nothing is spent on it", 1, 10**10)
+A_CELL = Setting("cell", "people_a_cell", "people that a cell should hold at ε = 1", 1, 10**6)
+TURNS = Setting("T", "turns", "turns of the search for a line; 0 cuts in the middle", 0, 16)
+PIXELS = Setting("pixels", "least_pixels", "a cell of so many pixels is cut no more", 1, MANY)
+W = Setting("w", "kept", "cells of a level that are cut", 1, 99_999)
+GAMMA = Setting(
+    "gamma", "gamma", "budget of a level by that of the one before; 1/√2", Fraction(1, 2), Fraction(99, 100), part=True
+)
+GRAIN = Setting("grain", "grain", "weight of the root, of which the others are multiples", 1, 1024)
+OF_MEDIANS = (
+    Setting("medians", "medians", "part of the budget for medians", SMALL, Fraction(99, 100), part=True),
+    Setting("cuts", "cuts", "cuts on the way to a leaf; chosen by the number of people", 1, 40),
+    Setting("growth", "growth", "level i from the root has 2^(growth · i) of the budget", 0, 1, part=True),
+    *(KNOWN_PEOPLE, NUMBER, A_CELL),
+    GRAIN,
+)
+OF_LINES = (
+    Setting("threshold", "stop_at", "a cell of so many people is a leaf; eq31 sets one a height", 0, MANY, none="eq31"),
+    TURNS,
+    Setting("height", "height", "levels of the tree; chosen by the number of people", 1, 40),
+    *(PIXELS, A_CELL),
+)
+
+
+def _published_htf(tree: Any, bounding: Any, epsilon: Fraction, **changes: Any) -> HTF:
+    """HTF with the paper's amounts of ε."""
+    amounts = {name: changes.pop(name) for name in ("number", "level") if name in changes}
+    return replace(HTF.published(tree, epsilon, bounding, **amounts), **changes)
+
+
+_levelled = partial(NamedMethod, levelled=True, parameter=LEVEL)
+
+BUILT_IN: dict[str, NamedMethod] = {
+    method.name: method
+    for method in (
+        NamedMethod(
+            "auto",
+            Adaptive,
+            cells=EVERYWHERE,
+            what="small cells where many people are: decides with 15.5 % of the budget and counts with the rest",
+            paper="ours; after " + BAGDASARYAN,
+            settings=(
+                Setting("first", "first_cells", "cells of the first grid, at least", 1, 1 << 16),
+                Setting(
+                    *("shares", "deciding", "part of the budget of each round that decides"),
+                    *(SMALL, Fraction(9, 10)),
+                    part=True,
+                    many=True,
+                ),
+                Setting("fullness", "fullness", "standard errors a cell holds, a number a round", 1, 10**6, many=True),
+                Setting(
+                    *("contrast", "contrast", "how much smaller the last cells are on rough maps"),
+                    *(SMALL, 10**6),
+                    part=True,
+                    none="none",
+                ),
+                Setting("numbers", "most_numbers", "numbers that are asked for in all rounds, at most", 1, MANY),
+            ),
+        ),
+        NamedMethod(
+            "adaptive-grid",
+            AdaptiveGrid,
+            cells=SQUARES,
+            what="m₁ × m₁ blocks, each cut in m₂ × m₂ parts as its count deserves (AG)",
+            paper=GRIDS,
+            settings=(
+                Setting("alpha", "blocks", "part of the budget for blocks", SMALL, Fraction(99, 100), part=True),
+                *(KNOWN_PEOPLE, NUMBER, A_CELL),
+            ),
+        ),
+        NamedMethod(
+            "uniform-grid",
+            UniformGrid,
+            cells=SQUARES,
+            what="one grid, as fine as the number of people bears (UG)",
+            paper=GRIDS,
+            settings=(NUMBER, A_CELL),
+        ),
+        NamedMethod(
+            "fitted-level",
+            FittedLevel,
+            what="the rule of uniform-grid for levels of a tree, hexagons included",
+            paper="ours; after " + GRIDS,
+            settings=(NUMBER, A_CELL),
+        ),
+        NamedMethod(
+            "kd-tree",
+            KDTree,
+            cells=SQUARES,
+            what="cuts at private medians, then all levels at once, ε ∝ 2^(i/3), by least squares",
+            paper=CORMODE,
+            settings=OF_MEDIANS,
+        ),
+        NamedMethod(
+            "kd-tree-uniform",
+            KDTree.uniform,
+            cells=SQUARES,
+            types=(KDTree,),
+            what="kd-tree with equal parts for the levels",
+            paper=CORMODE,
+        ),
+        NamedMethod(
+            "kd-hybrid",
+            KDTree.hybrid,
+            cells=SQUARES,
+            types=(KDTree,),
+            what="medians for the upper half of the levels, a quadtree below",
+            paper=CORMODE,
+        ),
+        NamedMethod(
+            "privtree",
+            PrivTree,
+            what="a quadtree split wherever its biased noisy counts are high, at the price of two of them",
+            paper="Zhang, Xiao and Xie, PrivTree, SIGMOD 2016",
+            settings=(
+                Setting("growing", "growing", "part of the budget for growing", SMALL, Fraction(99, 100), part=True),
+                Setting("threshold", "threshold", "θ: a cell above it is split", 0, MANY),
+            ),
+        ),
+        NamedMethod(
+            "htf",
+            partial(HTF, reading=Reading.UNBIASED),
+            cells=SQUARES,
+            types=(HTF,),
+            what="cuts cells where both halves are of even density, with parts of any budget",
+            paper=SHAHAM,
+            settings=(
+                *OF_LINES,
+                NUMBER,
+                Setting("lines", "share_a_level", "part of the budget for the lines of a level", 0, 1, part=True),
+            ),
+        ),
+        NamedMethod(
+            "htf-published",
+            _published_htf,
+            cells=SQUARES,
+            types=(HTF,),
+            priced=True,
+            what="htf with the paper's amounts of ε: 0.0001 for the height and 0.001 for the lines of a level",
+            paper=SHAHAM,
+            settings=(
+                *OF_LINES,
+                Setting("number", "number", "ε of the number of people; 0.0001", SMALL, 100, part=True),
+                Setting("lines", "level", "ε of the lines of a level; 0.001, or 0.0005", SMALL, 100, part=True),
+            ),
+        ),
+        NamedMethod(
+            "htf+",
+            HTFPlus,
+            cells=SQUARES,
+            what="the tree of htf, halved, with two levels that decide and every answer kept",
+            paper="ours; after " + SHAHAM,
+            settings=(
+                Setting("fullness", "fullness", "a cell of so many standard errors of a leaf is a leaf", 0, 10**6),
+                Setting("deeper", "deeper", "levels below the height of htf", 0, 40),
+                *(TURNS, PIXELS, A_CELL, NUMBER),
+            ),
+        ),
+        NamedMethod(
+            "prefix",
+            AdaptiveHierarchicalHistogram,
+            what="splits what stands out of the noise, collapses what drowns in it, and asks the whole tree anew",
+            paper=BAGDASARYAN,
+            settings=(
+                Setting("c0", "c0", "a round wants noise of c₀/2 · n/k", Fraction(1, 1000), 1000, part=True),
+                Setting("b", "reserve", "a round that leaves less than b times its price is the last", 1, 1000),
+                Setting("split", "split_at", "standard errors above which a cell is split", 0, 1000),
+                Setting("above", "split_above", "people above which a cell is split, in place of that", 0, MANY),
+                Setting("collapse", "collapse", "a cell of this part of that falls to its parent", 0, 1, part=True),
+                Setting("rounds", "most_rounds", "rounds, at most", 1, 100),
+                *(KNOWN_PEOPLE, NUMBER),
+            ),
+        ),
+        NamedMethod(
+            "total",
+            partial(Flat, level=0),
+            types=(Flat,),
+            what="one count for everything, spread evenly (uniform)",
+            paper=SHAHAM,
+        ),
+        NamedMethod(
+            "sketch",
+            CountMin,
+            what="count-min sketches find the cells of a deep tree, which are then counted",
+            paper="Cormode and Muthukrishnan, The count-min sketch, 2005; " + BAGDASARYAN,
+            settings=(
+                Setting("width", "width", "buckets of a row", 1, 1 << 20),
+                Setting("rows", "rows", "rows of a sketch", 1, 32),
+                Setting("deciding", "deciding", "part of the budget for sketches", SMALL, Fraction(99, 100), part=True),
+                Setting("fullness", "fullness", "standard errors above which a cell is cut", 1, 10**6),
+            ),
+        ),
+        NamedMethod(
+            "pyramid",
+            Pyramid,
+            parameter=CELLS,
+            what="cuts cells that stand out of the noise, level by level, and counts everything again in every round",
+            paper="ours; after " + GHAZI,
+            settings=(
+                W,
+                GAMMA,
+                Setting("above", "above", "standard errors above which a cell is cut", 0, 1000, part=True),
+            ),
+        ),
+        NamedMethod(
+            "pyramid-published",
+            PublishedPyramid,
+            parameter=CELLS,
+            what="cuts the w fullest cells of a level, then takes the distribution nearest to all answers",
+            paper=GHAZI,
+            settings=(W, GAMMA),
+        ),
+        NamedMethod(
+            "dense-pyramid",
+            DensePyramid,
+            what="one level of εn/3 cells, and the distribution nearest to it at all levels",
+            paper=GHAZI + ", appendix D",
+            settings=(KNOWN_PEOPLE, NUMBER, A_CELL),
+        ),
+        _levelled("flat", Flat, cells=EVERYWHERE, what="one level, all of it", paper="Dwork et al. 2006"),
+        _levelled(
+            "hierarchical",
+            Hierarchical,
+            cells=EVERYWHERE,
+            what="all levels down to LEVEL at once with equal parts, by least squares",
+            paper="Hay, Rastogi, Miklau and Suciu, Boosting the accuracy of histograms, PVLDB 3, 2010",
+        ),
+        _levelled(
+            "geometric",
+            Geometric,
+            cells=EVERYWHERE,
+            what="all levels down to LEVEL at once, ε ∝ 2^(i/3), by least squares",
+            paper=CORMODE,
+            settings=(GRAIN,),
+        ),
+        _levelled(
+            "hb",
+            HB.published,
+            types=(HB,),
+            what="a few levels, with the branching of the authors' rule",
+            paper="Qardaji, Yang and Li, Understanding hierarchical methods, PVLDB 6, 2013",
+        ),
+        _levelled(
+            "hb-least",
+            HB.least,
+            types=(HB,),
+            what="the levels with the least mean variance of all rectangles, worked out exactly",
+            paper="ours; after Qardaji, Yang and Li, PVLDB 6, 2013",
+        ),
+        _levelled(
+            "privlet",
+            Privlet,
+            what="noise in the Haar wavelet of a grid",
+            paper="Xiao, Wang and Gehrke, Differential privacy via wavelet transforms, ICDE 2010",
+        ),
+        _levelled("singular", Flat, what="flat at the finest level, by the name of this paper", paper=SHAHAM),
+        _levelled(
+            "laplace-clip",
+            LaplaceClip,
+            what="one level; negative numbers are shown as zero",
+            paper="Liu et al., ETRA 2019; baseline of " + GHAZI,
+        ),
+        NamedMethod(
+            "top",
+            TopCells,
+            levelled=True,
+            parameter=PERCENT,
+            what="the finest level, of which it shows the fullest PERCENT of cells",
+            paper="baseline of " + GHAZI,
+        ),
+        NamedMethod(
+            "national",
+            TreesWithinDistricts,
+            parameter=PEOPLE,
+            cells=(CellKind.DISTRICT_SQUARES,),
+            what="budgets for named districts; below PEOPLE people a tree of even density inside",
+            paper=SHAHAM + ", section 6",
+            settings=(
+                Setting("deciding", "deciding", "part of a level that decides", SMALL, Fraction(99, 100), part=True),
+                Setting("lines", "share_a_level", "part of the budget for the lines of a level", 0, 1, part=True),
+                Setting("threshold", "stop_at", "a cell of so many people is a leaf", 1, MANY),
+                *(TURNS, PIXELS, A_CELL),
+            ),
+        ),
+    )
+}
+"""hazemap's own methods."""
+
+ALIASES = {"adaptive": "auto"}
+"""Other names of methods: understood wherever a method is named, and written nowhere."""
+
+
+def canonical(text: str) -> str:
+    """A method's text by its one name.
+
+    >>> canonical("adaptive:first=64"), canonical("htf+")
+    ('auto:first=64', 'htf+')
+    """
+    name, colon, rest = text.partition(":")
+    return f"{ALIASES.get(name, name)}{colon}{rest}"

@@ -1,0 +1,116 @@
+"""`hazemap centres`: the places that people have the least way to."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hazemap.cli.console_output import deliver, progress
+from hazemap.cli.shared_options import AsJson, Force, ReleaseFile
+from hazemap.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    from hazemap.releases import Centres, Release
+
+EXAMPLE = "Example: [bold]hazemap centres map.parquet -k 10 -o centres.geojson[/bold]"
+
+MOST = 200
+"""Centres of a map: their search is O(k) distances of 1,024 groups, for each exchange."""
+
+
+def centres(
+    file: ReleaseFile,
+    number: Annotated[int, typer.Option("-k", "--number", metavar="K", min=1, max=MOST, help="How many places.")] = 10,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write them, too: .csv or .geojson.")
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(metavar="P", help="The confidence of the intervals, between 0 and 1.")
+    ] = 0.95,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find the K places that the people of a map have the least way to, and how many are nearest to each.
+
+    Ways are as the crow flies. Asking is free: it looks at released numbers alone. Intervals are those of the noise,
+    for these places as if they had been chosen beforehand.
+    """
+    from hazemap.releases import Release, open_release
+
+    if output is not None and output.suffix.lower() not in (".csv", ".geojson"):
+        raise FileError(f"centres can be written as .csv or .geojson; found {str(output)!r}")
+    if output is not None and output.exists() and not force:
+        raise FileError(f"{output} is there already: choose another name, or --force")
+    with progress() as tell:
+        release = open_release(file)
+        if not isinstance(release, Release):
+            raise InputError(f"{file} holds {release.HOLDS}: centres are those of a map")
+        tell("looking for centres", None)
+        found = release.centres(number, confidence)
+        if output is not None:
+            _write(found, release, output)
+    ways = found.ways
+    facts = {
+        "centres": _rows(found),
+        "counted": release.counted,
+        "confidence": confidence,
+        "ways_km": ways.to_json(),
+        "placement_km": found.placement,
+        "file": output and str(output),
+    }
+    said = (
+        f"All ways together are {ways}; where in their cells people are changes that by less than "
+        f"{found.placement:,.0f} {release.counted} · km."
+    )
+    deliver(facts, as_json, _table(found, release.counted, confidence), said, *([str(output)] if output else []))
+
+
+def _rows(found: "Centres") -> list[dict[str, float]]:
+    columns = found.columns()
+    return [
+        {name: round(float(column[at]), 6 if name in ("lon", "lat") else 1) for name, column in columns.items()}
+        for at in range(len(found.count))
+    ]
+
+
+def _table(found: "Centres", counted: str, confidence: float) -> Any:
+    from rich.table import Table
+
+    table = Table("lon,lat", counted, f"{100 * confidence:.6g} % interval", "mean way", box=None)
+    for row in _rows(found):
+        way = f"{row['metres'] / 1000:.2f} km" if row["metres"] >= 1000 else f"{row['metres']:.0f} m"
+        table.add_row(
+            f"{row['lon']:.5f},{row['lat']:.5f}", f"{row['count']:,.0f}", f"{row['low']:,.0f} … {row['high']:,.0f}", way
+        )
+    return table
+
+
+def _write(found: "Centres", release: "Release", output: Path) -> None:
+    """As .csv with the statement beside it, or as .geojson with the statement in it; whole or not at all."""
+    from hazemap.atomic_write import write_whole
+
+    rows, statement = _rows(found), release.statement.to_json()
+    if output.suffix.lower() == ".csv":
+        lines = [",".join(found.columns()), *(",".join(map(str, row.values())) for row in rows)]
+        beside = json.dumps(statement, indent=1, ensure_ascii=False) + "\n"
+        write_whole(output.with_name(output.name + ".statement.json"), beside.encode())
+        write_whole(output, ("\n".join(lines) + "\n").encode())
+        return
+    features = [
+        {
+            "type": "Feature",
+            "geometry": {"type": "Point", "coordinates": [row.pop("lon"), row.pop("lat")]},
+            "properties": row,
+        }
+        for row in rows
+    ]
+    collection = {
+        "type": "FeatureCollection",
+        "features": features,
+        "ways_km": asdict(found.ways),
+        "placement_km": found.placement,
+        "statement": statement,
+    }
+    write_whole(output, (json.dumps(collection, ensure_ascii=False) + "\n").encode())

@@ -1,0 +1,99 @@
+"""How a report reaches two servers: sealed in halves for both, and uploaded to the leader until it has it."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from hazemap.arrays import Ints
+from hazemap.device.carried_policy import pins
+from hazemap.device.consent_policy import Policy
+from hazemap.device.dap_report_upload import OutdatedKeys, ReportUpload
+from hazemap.device.report_lines import ReportLines
+from hazemap.errors import CodecError, Refused
+from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.dap.client import Client
+from hazemap.protocols.dap.hpke_configs import HpkeConfig
+from hazemap.protocols.dap.task import Task as DapTask
+from hazemap.protocols.dap.task_vdaf import vdaf_of
+from hazemap.protocols.dap.upload_messages import Report
+from hazemap.protocols.vdaf.vdaf import Vdaf
+from hazemap.trust.carried_tasks import CarriedTask
+from hazemap.trust.report_carriers import ByOneReport, ByTwoServers
+
+_LENGTH: Final = 4
+
+
+class TwoServerLine:
+    """The line of one round. `tasks` are those that follow from it; `measured` what is reported to each."""
+
+    def __init__(self, carried: CarriedTask, tasks: Sequence[DapTask], policy: Policy, lines: ReportLines) -> None:
+        carrier = carried.carrier
+        if not isinstance(carrier, ByTwoServers | ByOneReport):
+            raise Refused("this report is for other servers")
+        self._carrier, self._lines, self._pins = carrier, lines, pins(policy, carried)
+        self._each = [(task, _vdaf(task.id, task.configuration)) for task in tasks]
+        self._keys: tuple[HpkeConfig, HpkeConfig] | None = None
+
+    async def ready(self) -> None:
+        """Fetch both servers' keys, or take those that are known: before anything is charged."""
+        leader, helper = self._carrier.leader, self._carrier.helper
+        self._keys = (
+            await self._lines.key(leader, self._pins.get(leader, "")),
+            await self._lines.key(helper, self._pins.get(helper, "")),
+        )
+
+    def parcel(self, measured: Sequence[object], seconds: int, stream: Stream) -> bytes:
+        """The reports' bytes: made once, kept, and sent as they are however often."""
+        if self._keys is None:
+            raise Refused("the servers' keys are not known")
+        found = []
+        for (task, vdaf), measurement in zip(self._each, measured, strict=True):
+            client = Client(task, vdaf, *self._keys)
+            random = stream.words(-(-client.randomness_bytes // 8)).tobytes()[: client.randomness_bytes]
+            report = client.report(measurement, seconds, random)
+            if not isinstance(report, Report):
+                raise Refused("reports of campaigns are of DAP-18")
+            found.append(report.to_bytes())
+        return b"".join(len(each).to_bytes(_LENGTH, "big") + each for each in found)
+
+    async def sent(self, parcel: bytes) -> None:
+        """Upload each report; the leader counts each once. `Unreachable`: later. `Refused`: never."""
+        leader, helper = [await self._lines.cache(url) for url in (self._carrier.leader, self._carrier.helper)]
+        for (task, vdaf), report in zip(self._each, _reports(parcel), strict=True):
+            try:
+                await ReportUpload(task, vdaf, leader, helper, _paid, attempts=1).sent(report)
+            except OutdatedKeys as error:
+                raise Refused(f"{error}; a new report would be charged again, so none is made") from None
+
+
+def one_hot(sums: Ints, sizes: Sequence[int]) -> list[list[bool]]:
+    """What is reported to each task of a round: a single 1, or none; none anywhere where sums are anything else.
+
+    >>> one_hot(np.array([0, 1, 0, 0]), (3, 1))
+    [[False, True, False], [False]]
+    """
+    parts = np.split(sums, np.cumsum(sizes)[:-1])
+    fits = all(part.min(initial=0) >= 0 and part.sum() <= 1 for part in parts)
+    return [((part == 1) & fits).tolist() for part in parts]
+
+
+async def _paid() -> None:
+    """The charge is on the disk, in the transaction that keeps the report."""
+
+
+@lru_cache(maxsize=32, typed=True)
+def _vdaf(task_id: bytes, configuration: bytes) -> Vdaf:
+    return vdaf_of(DapTask.read(task_id, configuration))
+
+
+def _reports(parcel: bytes) -> list[Report]:
+    found, at = [], 0
+    while at < len(parcel):
+        size = int.from_bytes(parcel[at : at + _LENGTH], "big")
+        at += _LENGTH + size
+        if at > len(parcel):
+            raise CodecError("a report that was kept is cut off")
+        found.append(Report.from_bytes(parcel[at - size : at]))
+    return found

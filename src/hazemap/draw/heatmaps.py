@@ -1,0 +1,130 @@
+"""Draws a blurred density beside its uncertainty."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hazemap.arrays import Floats
+from hazemap.draw.cell_painting import Colours, Palette
+from hazemap.draw.colour_scales import (
+    FEWEST_DECADES,
+    MOST_DECADES,
+    DensityScale,
+    error_classes,
+    error_colours,
+    quantile,
+)
+from hazemap.draw.figure_layout import MARGIN, FigureLayout
+from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, draw_bar, draw_densities, draw_errors, draw_graticule, head_errors
+from hazemap.draw.overlay_lines import draw_lines, lines_in
+from hazemap.draw.viewport import MapExtent, Viewport
+from hazemap.errors import InputError
+from hazemap.spatial.bounding_box import Box
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MAIN, GAP, STRIP, EDGE, LEGEND_GAP, TALLEST = 0.64, 0.35, 0.56, 0.22, 0.08, 0.85
+"""As `maps` has them: the first panel's part of the width; inches between and around panels; height by width."""
+
+CLEAR = 3.0  # standard errors above nothing
+ROOM = 0.05  # of the extent, around what is clear
+NARROWEST_PAGE, WIDEST_PAGE = 5.0, 24.0  # inches
+
+
+def draw_heatmap(
+    density: Floats,
+    stddev: Floats,
+    view: Viewport,
+    *,
+    metres: float,
+    title: str | None = None,
+    caption: str = "",
+    counted: str = "people",
+    outlines: "Path | str | GeoDataFrame | None" = None,
+    uncertainty: bool = True,
+    frame: MapExtent = MapExtent.MAP,
+    box: Box | None = None,
+    note: str = "",
+    width: float = 10.0,
+) -> "Figure":
+    """Densities per km² of the pixels of a view, float64[rows, columns], with a smaller map of their standard error.
+
+    The picture is of `box`, or of all, or as `frame` says. Other options are those of `draw_map`.
+    """
+    if not NARROWEST_PAGE <= width <= WIDEST_PAGE:
+        raise InputError(f"a picture is {NARROWEST_PAGE:g} to {WIDEST_PAGE:g} inches wide; found {width}")
+    seen = Viewport.of(box) if box is not None else view
+    seen = (_clear(density, stddev, view) if box is None and frame is MapExtent.PEOPLE else seen).shaped()
+    lines = [] if outlines is None else lines_in(outlines, seen)
+    inner = width - 2 * MARGIN - EDGE - GAP * uncertainty
+    first = min(inner * (MAIN if uncertainty else 1), TALLEST * width * seen.aspect)
+    second = first * (1 - MAIN) / MAIN
+    heights = [first / seen.aspect + EDGE]
+    heights += [second / seen.aspect + LEGEND_GAP + ERROR_LEGEND_HEIGHT] if uncertainty else []
+    across = first + (GAP + second) * uncertainty
+    page = FigureLayout.ruled(across + EDGE + 2 * MARGIN, STRIP + max(heights), title, caption, note)
+    left, top, scale = MARGIN + EDGE, page.top + STRIP, _scale(density, stddev)
+    axes = page.panel(left, top, first, seen, "density")
+    _paint(axes, density, view, scale.colours)
+    draw_densities(
+        page, left, page.top, min(2.8, 0.42 * first), scale, f"{counted} per km², blurred by {_length(metres)}"
+    )
+    draw_lines(axes, lines, 0.6)
+    draw_graticule(axes, seen)
+    draw_bar(axes, seen, first / seen.aspect)
+    if uncertainty:
+        left += first + GAP
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = np.where(density > 0, stddev / density, np.where(stddev > 0, np.inf, 0.0))
+        axes = page.panel(left, top, second, seen, "uncertainty")
+        classes = np.where(np.isnan(density), np.nan, error_classes(np.nan_to_num(relative, nan=np.inf)))
+        _paint(axes, classes, view, error_colours)
+        head_errors(page, left, top - 0.07, second, "How sure is it?")
+        draw_errors(page, left, top + second / seen.aspect + LEGEND_GAP, second)
+        draw_lines(axes, lines, 0.35)
+    return page.figure
+
+
+def _scale(density: Floats, stddev: Floats) -> DensityScale:
+    """As that of cells: shades begin above the noise of half of the ground, and the darkest where 1 % is denser."""
+    known = density[np.isfinite(density)]
+    if not (known > 0).any():
+        return DensityScale(1.0, 10.0, 0.0)
+    weight = np.sqrt(known)
+    high = quantile(known, weight, 0.995)
+    low = max(quantile(known, weight, 0.25), 2 * float(np.nanmedian(stddev)))
+    return DensityScale(
+        float(np.clip(low, high / 10**MOST_DECADES, high / 10**FEWEST_DECADES)), high, float(known.max())
+    )
+
+
+def _clear(density: Floats, stddev: Floats, view: Viewport) -> Viewport:
+    """Where the density stands clear of its noise, with a margin; all where it does nowhere."""
+    clear = np.nan_to_num(density) > CLEAR * np.nan_to_num(stddev, nan=np.inf)
+    if not clear.any():
+        return view
+    rows, columns = (np.flatnonzero(clear.any(axis=axis)) for axis in (1, 0))
+    west, east = (view.west + part / density.shape[1] * view.width for part in (columns[0], columns[-1] + 1))
+    north, south = (view.north - part / density.shape[0] * view.height for part in (rows[0], rows[-1] + 1))
+    across, up = ROOM * (east - west), ROOM * (north - south)
+    return Viewport(
+        max(west - across, view.west),
+        max(south - up, view.south),
+        min(east + across, view.east),
+        min(north + up, view.north),
+    )
+
+
+def _paint(axes: "Axes", numbers: Floats, view: Viewport, palette: Palette) -> None:
+    colours: Colours = palette(np.nan_to_num(numbers))
+    colours[np.isnan(numbers), 3] = 0
+    extent = (view.west, view.east, view.south, view.north)
+    axes.imshow(colours, extent=extent, origin="upper", interpolation="bilinear", aspect="auto", zorder=1)
+
+
+def _length(metres: float) -> str:
+    return f"{metres / 1000:.3g} km" if metres >= 1000 else f"{metres:.3g} m"

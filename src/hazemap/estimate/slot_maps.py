@@ -1,0 +1,292 @@
+"""Maps of every slot and of all slots together, from answers about cells in slots: one map, cut by time.
+
+The cells of the total are counted over all slots, so they are many and small; in each slot coarser cells are counted,
+made of them, so that people enough are in them at an hour too. Both add up:
+
+    x_gs = x̂_gs + (T_g − Σ_t x̂_gt)/S
+
+is the unbiased number of the coarse cell g in the slot s, one of S, where x̂ are the least squares of the slot's own
+answers and T those of the total's. All slots have the same noise. So a difference of slots has nothing to do with T,
+and the number in k of the slots has exactly the variance (k/S)² Var T + k(1 − k/S) Var x̂ (`SlotNoise`); in all of them
+it is the total's own.
+
+The best guess begins with what the slots have in common: a slot is *predicted* to be the total map, scaled to the
+people of the slot. From the top down, a cell's number in a slot is shared out to its parts; each is predicted by the
+total, measured in the slot, and judged as parts of any map are (`empirical_bayes`), by a prior that all parts of all
+slots of one level teach. So where an hour says nothing of its own it looks like the day, with all detail of the day. In
+the end the slots are scaled so that they add up to the best guess of the total, cell by cell (iterative proportional
+fitting; Deming and Stephan 1940).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hazemap.arrays import Floats, Ints
+from hazemap.cellmap import CellMap, Reading, Spread
+from hazemap.cells import NOWHERE, Leaves
+from hazemap.encoders import Counts
+from hazemap.errors import InputError
+from hazemap.estimate.empirical_bayes import LEAST, shared
+from hazemap.estimate.postprocess import once_fixed, read
+from hazemap.estimate.smooth_disaggregation import EvenDisaggregation, finer
+from hazemap.estimate.transcript_measurements import LEAST_VARIANCE, measurements
+from hazemap.estimate.tree_least_squares import ConsistentEstimate, Measurement, consistent
+from hazemap.estimate.tree_levels import TreeLevels
+from hazemap.noisy_queries import Answer, Query, Question
+from hazemap.temporal.time_slots import Slots
+from hazemap.values.cells_in_slots import EachSlot
+
+FITTED = 50
+"""Rounds of scaling to both margins: then they agree to many digits where both can be kept."""
+
+
+ALIKE = np.array([0.01, *(0.12, 0.16, 0.2, 0.2, 0.15, 0.08, 0.04), *(0.005, 0.005, 0.01, 0.01, 0.005, 0.005)])
+"""What is known of slots before anything is seen, by the components of `empirical_bayes_kernels`: they are like the
+day, give or take a few per cent or a third; rarely empty, or anything."""
+
+
+@dataclass(frozen=True, eq=False)
+class SlotNoise:
+    """The errors of numbers in `chosen` of `slots` slots: those of the total, and of differences between slots.
+
+    `total` and `slot` are the estimates of a slot's cells, over all slots and in any one of them.
+    """
+
+    total: ConsistentEstimate
+    slot: ConsistentEstimate
+    chosen: int
+    slots: int
+
+    @property
+    def parts(self) -> tuple[float, float]:
+        """How much of the variance of the total, and of that of a slot, is in the numbers."""
+        part = self.chosen / self.slots
+        return part**2, self.chosen * (1 - part)
+
+    def of(self, weights: Floats) -> Spread:
+        """The noise of Σ weights · numbers: O(regions). Variances and fourth cumulants of both add."""
+        part, others = self.chosen / self.slots, self.slots - self.chosen
+        whole, slot = self.total.of(weights), self.slot.of(weights)
+        variance = self.parts[0] * whole.stddev**2 + self.parts[1] * slot.stddev**2
+        fourth = part**4 * whole.kurtosis * whole.stddev**4
+        fourth += (self.chosen * (1 - part) ** 4 + others * part**4) * slot.kurtosis * slot.stddev**4
+        return Spread(variance**0.5, fourth / variance**2 if variance else 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class SlotMaps:
+    """The map of all slots together (`total`), and in each slot numbers of coarser cells, made of the total's.
+
+    `unbiased` is float64[slots, cells of a slot]; `values`, the best guess, is float64[slots, cells of the total].
+    `day` and `slot` are the least squares of a slot's cells: over all slots, and in the first one.
+    """
+
+    total: CellMap
+    slots: Slots
+    values: Floats
+    unbiased: Floats
+    day: ConsistentEstimate
+    slot: ConsistentEstimate
+
+    @property
+    def cells(self) -> Leaves:
+        """Those that are counted in each slot."""
+        return self.slot.leaves
+
+    @cached_property
+    def holder(self) -> Ints:
+        """The cell of a slot that each cell of the total lies in; −1 for `NOWHERE`."""
+        return held_by(self.total.cells, self.cells)
+
+    def during(self, chosen: Sequence[int]) -> CellMap:
+        """The map of some slots together; of all slots it is the total, in the cells of a slot."""
+        slots = self.numbers(chosen)
+        noise = SlotNoise(self.day, self.slot, len(slots), len(self.unbiased))
+        values = summed(self.holder, self.values[slots].sum(axis=0), self.cells.size)
+        whole, slot = noise.parts
+        stddev = np.sqrt(whole * self.day.stddev**2 + slot * self.slot.stddev**2)
+        return CellMap(self.cells, values, self.unbiased[slots].sum(axis=0), stddev, noise, Reading.LIKELY)
+
+    def numbers(self, chosen: Sequence[int]) -> list[int]:
+        """The slots that are named, each once; `InputError` for none, and for others than there are."""
+        slots = list(dict.fromkeys(chosen))
+        if not slots or not all(0 <= slot < len(self.unbiased) for slot in slots):
+            raise InputError(f"name some of the {len(self.unbiased)} slots, by numbers from 0 on")
+        return slots
+
+    @cached_property
+    def _shown(self) -> tuple[CellMap, Ints]:
+        """The total as a picture shows it, and in which of the total's cells each of its cells lies."""
+        fine = finer(self.total)
+        holder = fine.noise.holder if isinstance(fine.noise, EvenDisaggregation) else np.arange(fine.cells.size)
+        return fine, holder
+
+    def finer(self, chosen: Sequence[int]) -> CellMap:
+        """The same as a picture shows it: as fine as that of the total, whose detail is that of every slot.
+
+        What is unbiased is spread evenly over it, so that every union of a slot's cells keeps its interval.
+        """
+        coarse, (fine, cell) = self.during(chosen), self._shown
+        places = fine.places
+        leaves = Leaves(fine.cells.tree, fine.cells.cells[places])
+        cell = cell[places]
+        holder, areas = self.holder[cell], leaves.areas
+        whole = np.bincount(holder, areas, coarse.cells.size)
+        share = np.where(areas > 0, areas, 1) / np.where(whole > 0, whole, 1)[holder]
+        even = EvenDisaggregation(coarse.noise, holder, share, coarse.cells.size)
+        day = np.maximum(fine.values[places], 0)
+        part = np.divide(
+            day, np.bincount(cell, day, self.total.cells.size)[cell], out=np.zeros(len(day)), where=day > 0
+        )
+        values = self.values[self.numbers(chosen)].sum(axis=0)[cell] * part
+        return CellMap(
+            leaves, values, coarse.unbiased[holder] * share, coarse.stddev[holder] * share, even, Reading.SHRUNK
+        )
+
+
+def read_slots(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, slots: Slots) -> SlotMaps:
+    """The maps of slots from all answers of a run, of which the total has these cells."""
+    transcript = tuple(transcript)
+    total = read(transcript, cells, Reading.LIKELY)
+    asked = [_by_slot(*each, len(slots.names)) for each in transcript if _of_slots(each[0])]
+    if not asked or not isinstance(asked[0][0].cells, Leaves):
+        raise InputError("no cells were counted in slots, so nothing is known of slots")
+    coarse = asked[0][0].leaves
+    day = consistent(once_fixed(measurements(transcript, cells), cells), coarse)
+    parts = list(zip(*asked, strict=True))
+    each = [consistent(own, coarse) for own in parts]
+    found = np.stack([one.numbers for one in each])
+    unbiased = found + (day.numbers - found.sum(axis=0)) / len(each)
+    values = _guessed(total, coarse, parts, unbiased, each[0])
+    return SlotMaps(total, slots, values, unbiased, day, each[0])
+
+
+def held_by(cells: Leaves, coarse: Leaves) -> Ints:
+    """The position of the coarse cell around each cell; −1 for `NOWHERE`."""
+    inside = coarse.locate(np.where(cells.cells == NOWHERE, NOWHERE, cells.spans[1]))
+    if (inside < 0)[cells.cells != NOWHERE].any():
+        raise InputError("every cell of a total must lie in a cell of the slots")
+    return inside
+
+
+def summed(holder: Ints, numbers: Floats, size: int) -> Floats:
+    """The sums of what each of `size` cells holds; −1 for none."""
+    sums: Floats = np.bincount(holder + 1, numbers, size + 1)[1:].astype(np.float64)
+    return sums
+
+
+def _of_slots(question: Question) -> bool:
+    return (
+        isinstance(question, Query)
+        and isinstance(question.encoder, Counts)
+        and isinstance(question.encoder.cells, EachSlot)
+    )
+
+
+def _by_slot(question: Question, answer: Answer, slots: int) -> list[Measurement]:
+    """What an answer about cells in slots says of each slot."""
+    encoder = question.encoder  # type: ignore[union-attr]  # `_of_slots` was asked
+    unit = encoder.bounding.unit  # type: ignore[union-attr]
+    variance = max((float(answer.stddev.max()) / unit) ** 2, LEAST_VARIANCE)
+    numbers = (answer.sums / unit).reshape(-1, slots).T
+    cells = encoder.cells.cells  # type: ignore[union-attr]
+    return [Measurement(cells, each, np.full(len(each), variance), answer.kurtosis) for each in numbers]
+
+
+def _guessed(
+    total: CellMap,
+    coarse: Leaves,
+    asked: list[tuple[Measurement, ...]],
+    unbiased: Floats,
+    slot: ConsistentEstimate,
+) -> Floats:
+    """The best guess of every cell of the total in every slot, float64[slots, cells]."""
+    holder = held_by(total.cells, coarse)
+    values = np.where(total.places, np.maximum(total.values, 0), 0)
+    people = values.sum()
+    found = np.zeros((len(asked), total.cells.size))
+    if people <= 0:
+        return found
+    day = summed(holder, values, coarse.size)
+    stddev = slot.of(np.ones(coarse.size)).stddev * (1 - 1 / len(asked)) ** 0.5
+    even = np.full(len(asked), people / len(asked))
+    numbers = unbiased.sum(axis=1)
+    hours = _judged(numbers[:, None], even[:, None], np.full((len(asked), 1), max(stddev, LEAST)), None)[0][:, 0]
+    hours = hours * (people / hours.sum()) if hours.sum() > 0 else even
+    guess = _walked(coarse, day, hours, asked)
+    part = np.divide(values, day[holder], out=np.zeros(len(values)), where=(holder >= 0) & (day[holder] > 0))
+    return np.asarray(_fitted(guess, day, hours)[:, holder] * part)
+
+
+def _walked(coarse: Leaves, day: Floats, hours: Floats, asked: list[tuple[Measurement, ...]]) -> Floats:
+    """Each slot's people shared out from the top down, float64[slots, coarse cells]."""
+    generations, slots = TreeLevels(coarse), len(asked)
+    guesses = [
+        consistent([*generations.unknown, *parts], coarse, float(people))
+        for parts, people in zip(asked, hours, strict=True)
+    ]
+    place = np.full(len(guesses[0].whole), -1)
+    place[guesses[0].regions.forest.row] = np.arange(len(place))
+    sums = sums_up(generations, day)
+    values, weights = np.zeros((slots, coarse.size)), None
+    start, upper, upper_numbers, upper_day = 0, hours[:, None], hours[:, None], np.array([day.sum()])
+    for level, here in enumerate(generations.levels):
+        at = place[start : start + len(here.cells)]
+        start += len(here.cells)
+        numbers = np.stack([guess.whole[at] for guess in guesses])
+        given, below = guesses[0].given[at], guesses[0].below[at]
+        if not level:
+            upper_numbers = numbers.sum(axis=1, keepdims=True)
+        measured = numbers + given * (upper - upper_numbers)[:, here.parent]
+        stddev = np.broadcast_to(np.sqrt(below * np.maximum(1 - given, LEAST)), numbers.shape)
+        common = np.divide(sums[level], upper_day[here.parent], out=np.zeros(len(at)), where=upper_day[here.parent] > 0)
+        found, weights = _judged(measured, upper[:, here.parent] * common, stddev, weights)
+        found = np.stack(
+            [
+                shared(each, np.maximum(sums[level], LEAST), here.parent, top)
+                for each, top in zip(found, upper, strict=True)
+            ]
+        )
+        own = here.leaf >= 0
+        values[:, here.leaf[own]] = found[:, own]
+        upper, upper_numbers, upper_day = found, numbers, sums[level]
+    return values
+
+
+def sums_up(generations: TreeLevels, day: Floats) -> list[Floats]:
+    """What the cells of every generation hold, from the numbers of the map's cells."""
+    found = list[Floats]()
+    below: Floats = np.empty(0)
+    for here in reversed(generations.levels):
+        own = here.leaf >= 0
+        numbers = np.empty(len(here.cells))
+        numbers[own], numbers[~own] = day[here.leaf[own]], below
+        found.append(numbers)
+        below = np.bincount(here.parent, numbers).astype(np.float64)[np.bincount(here.parent) > 0]
+    return found[::-1]
+
+
+def _judged(measured: Floats, predicted: Floats, stddev: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    """The most plausible number of each part in each slot, and what their law teaches about the next level."""
+    from hazemap.estimate.empirical_bayes_kernels import SCALES, WIDTHS, posterior
+
+    start = ALIKE if weights is None else weights
+    error = np.ascontiguousarray(stddev).ravel()
+    likely = np.maximum(predicted.ravel(), LEAST * error)
+    found, common = posterior(measured.ravel(), likely, error, start, SCALES, WIDTHS)
+    return found.reshape(measured.shape), (ALIKE + common) / 2
+
+
+def _fitted(guess: Floats, day: Floats, hours: Floats) -> Floats:
+    """Numbers scaled until they add up to the day in each cell, and as nearly as can be to the people of each slot."""
+    tried = guess + np.where(guess.sum(axis=0) > 0, 0, hours[:, None])
+    for _ in range(FITTED):
+        rows = tried.sum(axis=1)
+        tried = tried * np.divide(hours, rows, out=np.zeros(len(rows)), where=rows > 0)[:, None]
+        columns = tried.sum(axis=0)
+        tried = tried + np.where(columns > 0, 0, hours[:, None])
+        tried = tried * (day / tried.sum(axis=0))
+    return np.asarray(tried)

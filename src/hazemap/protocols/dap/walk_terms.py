@@ -1,0 +1,118 @@
+"""A task extension of ours: what one report of a path lets two servers be asked, in all (one report, whole tree).
+
+A report is verified level after level of a tree, and answers questions about cells of the levels so far. Each question
+spends a share of the budget, and both servers refuse what the budget or the number of levels does not cover. As a part
+of the task configuration the terms are bound into the associated data of every share: a device that was told others
+makes reports that do not open.
+
+    uint8 definition · uint64 numerator · uint64 denominator · uint64 inverse_delta · uint16 levels
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from fractions import Fraction
+from math import gcd
+from typing import Annotated, Final, Self
+
+from hazemap.errors import CodecError, InputError
+from hazemap.field_types import check_fields
+from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
+from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration, VdafConfiguration
+from hazemap.protocols.tls_encoding import Structure, code, number
+from hazemap.protocols.vdaf.idpf import MOST_BITS
+
+WALK: Final = 0xFF02
+"""The type of the task extension, beside that of a task's noise."""
+PLACES: Final = b"hazemap "
+"""How the task info of a campaign begins. The first bit of a path is set there for who is nowhere, and never asked for:
+a device reports whether it has rows or not, so its rows, there or not, would move two counts and not one."""
+_LARGEST = (1 << 64) - 1
+
+
+class BudgetDefinition(IntEnum):
+    """What kind of budget a report is made for.
+
+    >>> BudgetDefinition.PURE.value
+    1
+    """
+
+    PURE = 1
+    """ε"""
+    CONCENTRATED = 2
+    """ρ"""
+    APPROXIMATE = 3
+    """(ε, δ)"""
+
+
+@dataclass(frozen=True)
+class WalkTerms(Structure):
+    """The budget of all questions together, and how many levels are verified at most.
+
+    >>> terms = WalkTerms.of(ApproxDP(1, "1e-6"), levels=5)
+    >>> terms.budget, len(terms.to_bytes())
+    (ApproxDP(epsilon=Fraction(1, 1), delta=Fraction(1, 1000000)), 27)
+    """
+
+    definition: Annotated[BudgetDefinition, code(BudgetDefinition, 1)]
+    numerator: Annotated[int, number(8)]
+    denominator: Annotated[int, number(8)]
+    inverse_delta: Annotated[int, number(8)]
+    """1/δ, or 0 where there is no δ"""
+    levels: Annotated[int, number(2)]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not all(1 <= value <= _LARGEST for value in (self.numerator, self.denominator)):
+            raise InputError("the budget of a task is a fraction of 64-bit numbers from 1 on")
+        if gcd(self.numerator, self.denominator) != 1:
+            raise InputError("the budget of a task must be in lowest terms")
+        approximate = self.definition is BudgetDefinition.APPROXIMATE
+        if approximate is not (self.inverse_delta > 0) or self.inverse_delta == 1 or self.inverse_delta > _LARGEST:
+            raise InputError("a budget of (ε, δ), and no other, has a δ below 1, whose inverse is a whole number")
+        if not 1 <= self.levels <= MOST_BITS:
+            raise InputError(f"a walk verifies 1 to {MOST_BITS} levels, not {self.levels}")
+        _ = self.budget  # (ε, δ) that no ρ stays within cannot be spent
+
+    @classmethod
+    def of(cls, budget: Budget, levels: int) -> Self:
+        """The terms for a budget; InputError if it cannot be written exactly."""
+        inverse = 1 / budget.delta if isinstance(budget, ApproxDP) else Fraction(0)
+        if inverse.denominator != 1:
+            raise InputError(f"1/δ of a task is a whole number, not {float(inverse):.6g}")
+        match budget:
+            case PureDP():
+                definition, value = BudgetDefinition.PURE, budget.epsilon
+            case ZCDP():
+                definition, value = BudgetDefinition.CONCENTRATED, budget.rho
+            case ApproxDP():
+                definition, value = BudgetDefinition.APPROXIMATE, budget.epsilon
+        return cls(definition, *value.as_integer_ratio(), inverse.numerator, levels)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """What `to_bytes` wrote; CodecError for anything else, and for terms that cannot be."""
+        try:
+            return super().from_bytes(data)
+        except InputError as error:
+            raise CodecError(str(error)) from error
+
+    @property
+    def budget(self) -> Budget:
+        """What a report costs the person it is of, however much of it is asked."""
+        value = Fraction(self.numerator, self.denominator)
+        if self.definition is BudgetDefinition.PURE:
+            return PureDP(value)
+        if self.definition is BudgetDefinition.CONCENTRATED:
+            return ZCDP(value)
+        found = ApproxDP(value, Fraction(1, self.inverse_delta))
+        _ = found.rho
+        return found
+
+    def check(self, measured: VdafConfiguration) -> None:
+        """InputError unless the task measures paths of at least so many levels, and at most 64 bits."""
+        if not isinstance(measured, Poplar1Configuration):
+            raise InputError(f"servers walk along paths (Poplar1), not along {measured.NAME}")
+        if self.levels >= measured.bits:
+            raise InputError(
+                f"paths of {measured.bits} bits have no {self.levels} levels to walk: the last is not asked"
+            )

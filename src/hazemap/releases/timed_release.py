@@ -1,0 +1,185 @@
+"""A published map with time: the map of all slots together, and what it says of each."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.arrays import Ints
+from hazemap.cells import Leaves
+from hazemap.errors import FileError, InputError
+from hazemap.estimate.slot_maps import SlotMaps
+from hazemap.noisy_queries import Prices
+from hazemap.releases.base_release import Bands, Rows
+from hazemap.releases.file_metadata import OF_SLOTS, SLOTTED, TimedContents
+from hazemap.releases.map_release import Release
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+ALL = "all"
+"""What the column of slots says of a row of the total."""
+
+MOST_FRAMES = 400
+"""Slots of a moving picture, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class TimedRelease(Release, contents=TimedContents):
+    """A map of all slots together, as any other; and `during` some slots a map of them, which answers as any other.
+
+    The cells of the total are fine, those of a slot coarser, made of them; a picture of a slot has the total's detail.
+    """
+
+    maps: SlotMaps
+
+    HOLDS: ClassVar[str] = "a map with time"
+    SUFFIXES: ClassVar[tuple[str, ...]] = (".parquet",)
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The names of the slots, in order."""
+        return self.maps.slots.names
+
+    def numbered(self, slots: str | int | Iterable[str | int]) -> list[int]:
+        """Slots by names or numbers; a text may list several, and ranges of them (`8-10,17:00`), over midnight too.
+
+        `InputError` for what is no slot here.
+        """
+        if isinstance(slots, str):
+            words = [slots] if slots in self.slots else slots.split(",")
+            return list(dict.fromkeys(number for word in words for number in self._range(word.strip())))
+        some = [slots] if isinstance(slots, int) else list(slots)
+        return self.maps.numbers([self._one(each) for each in some])
+
+    def during(self, slots: str | int | Iterable[str | int]) -> Release:
+        """The map of some slots, named as `numbered` takes them: counts, intervals, pictures and regions of it."""
+        chosen = self.numbered(slots)
+        made = Release(self.maps.during(chosen), self.statement, self.algorithm, self.transcript)
+        made.__dict__["_detail"] = self.maps.finer(chosen)  # the detail that the slots share
+        return made
+
+    @classmethod
+    def of(cls, maps: SlotMaps, release: Release) -> Self:
+        """The maps of slots with the statement, method and transcript of a release."""
+        return cls(maps.total, release.statement, release.algorithm, release.transcript, maps)
+
+    def replay(self, prices: Prices) -> Self:
+        """The same release, made again from its stored answers: see `BaseRelease.replay`."""
+        made = super().replay(prices)
+        maps: Any = made.map
+        return replace(made, map=maps.total, maps=maps)
+
+    def columns(self, positions: Ints | None = None, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """Every place of the total as a row, of the slot `all`; without positions, then those of each slot too."""
+        if positions is not None:
+            return _timed(super().columns(positions, confidence), np.full(len(positions), ALL, dtype=object))
+        first = self.columns(self.ground.places, confidence)
+        rest = self._of_slots(np.arange(self.maps.cells.size), confidence)
+        return {name: np.concatenate([first[name], rest[name]]) for name in first}
+
+    def outlines(self) -> NDArray[Any]:
+        """The polygon of each row, in degrees."""
+        ground = self.by_slot[0].ground
+        return np.concatenate([super().outlines(), np.repeat(ground.outlines(ground.places), len(self.slots))])
+
+    def rows(self, most: int) -> Iterator[Rows]:
+        """The table in blocks of about so many rows: those of the total, then those of slots."""
+        yield from super().rows(most)
+        ground, each = self.by_slot[0].ground, max(most // len(self.slots), 1)
+        for start in range(0, self.maps.cells.size, each):
+            block = np.arange(start, min(start + each, self.maps.cells.size))
+            yield Rows(self._of_slots(block, 0.95), ground.outlines(block), len(self.slots))
+
+    @cached_property
+    def by_slot(self) -> tuple[Release, ...]:
+        """The map of each slot."""
+        return tuple(self.during(number) for number in range(len(self.slots)))
+
+    def label(self) -> dict[str, Any]:
+        """Which question named the cells of the total, and the slots: the numbers follow from the transcript."""
+        asked = (exchange.question for exchange in self.transcript)
+        day = next(number for number, question in enumerate(asked) if _names(question, self.map.cells))
+        return {"format": SLOTTED, "kind": OF_SLOTS, "day": day, "slots": list(self.slots)}
+
+    def bands(self, column: str | None) -> Bands:
+        """The best guess of how many are in each cell of the total, in a band for every slot."""
+        if column is not None:
+            raise FileError(f"the .tif of a map holds its counts: leave the column {column!r} out")
+        return Bands(self.slots, list(self.maps.values), True, {})
+
+    def summary(self) -> list[str]:
+        """Statement, total, number of cells, whom the map leaves out; and the slots."""
+        counts = ", ".join(
+            f"{name} {made.total().value:,.0f}" for name, made in zip(self.slots[:24], self.by_slot, strict=False)
+        )
+        more = f", … ({len(self.slots):,} in all)" if len(self.slots) > 24 else ""
+        return [*super().summary(), f"{self.maps.cells.size:,} cells in each slot; {self.counted}: {counts}{more}"]
+
+    def plot(self, **options: Any) -> "Figure":
+        """Small maps of all slots in one scale; beneath them how many they do not show, and the statement.
+
+        Options are those of `hazemap.draw.draw_small_maps`. `during(slot).plot()` draws a slot alone.
+        """
+        from hazemap.draw import draw_small_maps
+
+        usual = {"caption": self.statement.line(), "counted": self.counted}
+        return draw_small_maps(
+            list(zip(self.slots, (each.shown for each in self.by_slot), strict=True)), **{**usual, **options}
+        )
+
+    def animate(self, path: "str | Path", seconds: float = 0.7, **options: Any) -> None:
+        """A moving picture, a frame for every slot, as `.gif` or `.apng`. Options are those of `draw_map`."""
+        from hazemap.draw.animations import animate
+
+        if len(self.slots) > MOST_FRAMES:
+            raise InputError(f"a moving picture has at most {MOST_FRAMES} slots; found {len(self.slots):,}")
+        usual = {"caption": self.statement.line(), "counted": self.counted}
+        frames = [(name, each.shown) for name, each in zip(self.slots, self.by_slot, strict=True)]
+        animate(frames, path, seconds, **{**usual, **options})
+
+    def _of_slots(self, block: Ints, confidence: float) -> dict[str, NDArray[Any]]:
+        """The rows of some of the slots' cells: of each cell, all slots."""
+        tables = [each.columns(block, confidence) for each in self.by_slot]
+        found = {name: np.stack([table[name] for table in tables], axis=1).ravel() for name in tables[0]}
+        return _timed(found, np.tile(np.array(self.slots, dtype=object), len(block)))
+
+    def _range(self, word: str) -> list[int]:
+        """A slot, or those from one to another; names may have dashes of their own."""
+        ends = [(word[:at], word[at + 1 :]) for at, sign in enumerate(word) if sign == "-"]
+        both = [(first.strip(), last.strip()) for first, last in ends]
+        known = next(((first, last) for first, last in both if self._known(first) and self._known(last)), None)
+        if word in self.slots or known is None:
+            return [self._one(word)]
+        begin, end, number = self._one(known[0]), self._one(known[1]), len(self.slots)
+        return [at % number for at in range(begin, end + 1 if begin <= end else end + number + 1)]
+
+    def _known(self, word: str) -> bool:
+        return word in self.slots or (word.isdecimal() and int(word) < len(self.slots))
+
+    def _one(self, word: str | int) -> int:
+        name = str(word).strip()
+        if not self._known(name):
+            some = ", ".join(self.slots[:4]) + (", …" if len(self.slots) > 4 else "")
+            raise InputError(
+                f"this release has no slot {name!r}; it has {len(self.slots)}: {some}, or their numbers from 0 on, "
+                "and ranges such as 7-9"
+            )
+        return self.slots.index(name) if name in self.slots else int(name)
+
+
+def _names(question: Any, cells: Any) -> bool:
+    """Whether a question asks for exactly these cells, over all slots."""
+    asked = getattr(getattr(getattr(question, "encoder", None), "cells", None), "cells", None)
+    return isinstance(asked, Leaves) and asked.same_cells(cells)
+
+
+def _timed(columns: dict[str, NDArray[Any]], slots: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """The columns with that of slots after the names."""
+    (name, names), *rest = columns.items()
+    return {name: names, "slot": slots, **dict(rest)}

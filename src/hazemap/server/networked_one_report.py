@@ -1,0 +1,93 @@
+"""The trust model of a campaign to which people report once: the coordinator walks down a tree with two servers.
+
+The task is announced in the first round, and people report. Every question after that is for the two servers alone,
+who answer it again by the same bytes: so a coordinator that is killed anywhere asks again, and goes on.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import ClassVar
+
+from hazemap.aggregator.collector_client import CollectorClient
+from hazemap.aggregator.task_file import TaskFile
+from hazemap.codec import dumps
+from hazemap.errors import InputError, Unanswerable
+from hazemap.noisy_queries import Answer, Question
+from hazemap.privacy.budget import Budget
+from hazemap.server.campaign_spec import Campaign
+from hazemap.server.campaign_store import stored_exchanges
+from hazemap.server.carried_rounds import CarriedRounds, exchange
+from hazemap.server.collected_one_report import CollectedOneReport
+from hazemap.server.stoppable_wait import stoppable
+from hazemap.server.task_provisioning import SECRET, files_of, provision
+from hazemap.trust.carried_tasks import CarriedTask
+from hazemap.trust.device_tasks import Task, round_price
+from hazemap.trust.prefix_walk import PrefixWalk
+from hazemap.trust.report_batch import asked_of
+from hazemap.trust.report_carriers import ByOneReport
+from hazemap.trust.two_server_tasks import batch_interval, walk_task, whole_tree
+from hazemap.trust.two_servers import TwoServerPrices
+
+FORGOTTEN = 8 * 7 * 86_400
+"""Seconds after which the two servers forget reports and shares: a campaign that failed is resumed before that."""
+
+
+class NetworkedOneReport(CarriedRounds):
+    """Questions to two servers about one report of each person."""
+
+    SECRET: ClassVar[int] = SECRET
+
+    def prices(self, budget: Budget) -> TwoServerPrices:
+        """What a share of this budget buys."""
+        return TwoServerPrices(budget)
+
+    async def answer(self, question: Question, price: Budget) -> Answer:
+        """Ask both servers, at first when people have reported; the answer is stored when this returns."""
+        import httpx
+
+        announcement, carried = await self.announced(_whole_tree(self.campaign))
+        files = files_of(await asyncio.to_thread(walk_task, carried), announcement.secret, FORGOTTEN)
+        if not self.rounds:
+            async with httpx.AsyncClient(verify=self.house.peers.trusting(), timeout=60) as http:
+                await provision(http, self.house.peers, [files])
+            await self.reported(announcement)
+        answer = await stoppable(lambda pause: self._asked(carried, files["collector"], question, price, pause))
+        name, round_ = self.campaign.name, self.rounds + 1
+        await self.store.write(exchange(name, round_, dumps(question), dumps(answer)))
+        self.rounds += 1
+        return answer
+
+    def _asked(
+        self, carried: CarriedTask, file: TaskFile, question: Question, price: Budget, pause: Callable[[float], None]
+    ) -> Answer:
+        import httpx
+
+        before = stored_exchanges(self.store, self.campaign.name)
+        with httpx.Client(verify=self.house.peers.trusting(), timeout=60) as http:
+            walk = CollectedOneReport(CollectorClient(file, http, sleep=pause), batch_interval(carried), pause=pause)
+            walk.walked(each.question for each in before)
+            return walk.answer(question, price)
+
+
+def check_walk(campaign: Campaign, carrier: ByOneReport) -> None:
+    """`InputError` for a campaign that one report cannot answer, as far as that is known before anything is paid."""
+    if campaign.bounding.outside.asked:
+        raise InputError("one report says who is nowhere, and nobody is told how many are: leave people outside out")
+    try:
+        walk_task(CarriedTask(_whole_tree(campaign), carrier, "0" * 64, 0))
+        first = next(iter(campaign.algorithm.rounds(TwoServerPrices(campaign.budget))))
+        walk = PrefixWalk(carrier.levels)
+        walk.take(asked_of(first, "two servers").encoder)
+    except Unanswerable as error:
+        raise InputError(f"one report of each person does not answer this: {error}") from error
+    if walk.where != (campaign.asking.tree, campaign.bounding):
+        raise InputError(
+            "people report once, where they are in the map's own tree, so no box can be found first: say the box"
+        )
+
+
+def _whole_tree(campaign: Campaign) -> Task:
+    """What people are told: the tree, and the price of everything that will be asked."""
+    asked = whole_tree(campaign.asking.tree, campaign.bounding)
+    price = round_price(campaign.budget)
+    return Task(campaign.name, campaign.purpose, 1, asked, price, campaign.budget, campaign.cohort)

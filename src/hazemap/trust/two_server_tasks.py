@@ -1,0 +1,167 @@
+"""The tasks of DAP that follow from a round over two servers: the coordinator and each device compute the same.
+
+A round asks for one vector or several, in each of which a person has a single 1 or none. Each is a task of its own:
+Prio3MultihotCountVec with at most one 1, which unlike a histogram needs no place for people without a row, so that a
+device's rows, there or not, move each sum by 1 at most, and only one of them. Each task's noise costs its part of the
+round's price. Its batch is all reports of the task.
+"""
+
+from fractions import Fraction
+from hashlib import sha256
+from math import ceil
+from typing import Final
+
+from hazemap.cells import Leaves, Tree
+from hazemap.codec import digest
+from hazemap.encoders import Concatenation, Counts, Encoder
+from hazemap.errors import InputError, Unanswerable
+from hazemap.noisy_queries import Query
+from hazemap.privacy.mechanisms import DiscreteLaplace
+from hazemap.privacy.two_server_noise import TwoServerNoise
+from hazemap.protocols.dap.basic_types import Interval
+from hazemap.protocols.dap.privacy_parameters import MICRO, PrivacyParameters
+from hazemap.protocols.dap.task import Task as DapTask
+from hazemap.protocols.dap.task_configuration import BatchMode
+from hazemap.protocols.dap.vdaf_configuration import MultihotConfiguration, Poplar1Configuration, VdafConfiguration
+from hazemap.protocols.dap.walk_terms import PLACES, WalkTerms
+from hazemap.protocols.vdaf.bit_vector_circuits import shortest_chunk_length
+from hazemap.tables.contribution_bounding import Bounding
+from hazemap.trust.carried_tasks import CarriedTask
+from hazemap.trust.cell_strings import CellStrings
+from hazemap.trust.device_tasks import pure
+from hazemap.trust.one_hot_reports import histograms
+from hazemap.trust.report_carriers import ByOneReport, ByTwoServers
+
+PRECISION: Final = 7 * 86_400
+"""Seconds: times of reports are told to the week, and a round is over in two."""
+MOST_VECTORS: Final = 16
+"""Vectors that one round may ask for: each is a report of its own."""
+_FINEST = 1 << 20
+_LARGEST = 1 << 63
+
+
+def round_noise(carried: CarriedTask) -> TwoServerNoise:
+    """What each server adds to every sum of the round: that of the price, or the next wider one that can be written.
+
+    `Unanswerable` for noise so wide that it cannot be drawn.
+    """
+    noise = TwoServerNoise.within(pure(carried.task.price), carried.task.question.encoder.sensitivity)
+    if not isinstance(noise.each, DiscreteLaplace) or not noise.fits:
+        raise Unanswerable("this round's price is so low that its noise cannot be drawn: ask for fewer rounds")
+    scale = noise.each.scale
+    if max(scale.numerator, scale.denominator) >= _LARGEST:
+        scale = Fraction(ceil(scale * _FINEST), _FINEST)
+    return TwoServerNoise(DiscreteLaplace(scale))
+
+
+def vectors(encoder: Encoder) -> tuple[int, ...]:
+    """The lengths of a round's vectors; `Unanswerable` for what reports of a single 1 cannot answer."""
+    if _weighed(encoder):
+        raise Unanswerable(
+            "reports of a single 1 have no weights, and this method asks levels with different ones: choose another "
+            "method, such as adaptive"
+        )
+    sizes = histograms(encoder)
+    if len(sizes) > MOST_VECTORS:
+        raise Unanswerable(f"a round asks two servers for at most {MOST_VECTORS} vectors, not {len(sizes):,}")
+    return sizes
+
+
+def round_tasks(carried: CarriedTask) -> tuple[DapTask, ...]:
+    """One task for each vector of the round. `InputError` where the round is not of two servers.
+
+    They are computed once for each announcement that was read: O(cells asked).
+    """
+    known: tuple[DapTask, ...] | None = carried.__dict__.get("_round_tasks")
+    if known is None:
+        known = _round_tasks(carried)
+        object.__setattr__(carried, "_round_tasks", known)
+    return known
+
+
+def _round_tasks(carried: CarriedTask) -> tuple[DapTask, ...]:
+    if not isinstance(carried.carrier, ByTwoServers):
+        raise InputError("a round of another carrier has no tasks for each question")
+    noise = round_noise(carried).each
+    assert isinstance(noise, DiscreteLaplace)  # noqa: S101 - `round_noise` gives no other
+    privacy = PrivacyParameters.of(noise, 1, Fraction(ceil(MICRO / noise.scale), MICRO))
+    info = PLACES + bytes.fromhex(digest(carried))
+    return tuple(
+        _task(carried, place, info, MultihotConfiguration(size, shortest_chunk_length(size + 1), 1), privacy)
+        for place, size in enumerate(vectors(carried.task.question.encoder))
+    )
+
+
+def whole_tree(tree: Tree, bounding: Bounding) -> Query:
+    """What devices are shown of a campaign to which they report once: its tree and rule, at the whole price."""
+    return Query(Counts(Leaves(tree, tree.root), bounding), Fraction(1))
+
+
+def walk_task(carried: CarriedTask) -> DapTask:
+    """The one task of a campaign to which people report once: its budget and its levels are bound into every report.
+
+    `InputError` or `Unanswerable` where the round is not of one report, or has no tree that one can walk down.
+    """
+    carrier, task = carried.carrier, carried.task
+    if not isinstance(carrier, ByOneReport):
+        raise InputError("a round of another carrier has no task for a whole tree")
+    tree, bounding = walked(carried)
+    if task.question != whole_tree(tree, bounding) or task.round != 1 or task.price != task.budget:
+        raise InputError("people who report once are asked once, about a whole tree, at the whole price")
+    if bounding.sensitivity.l1 != 1:
+        raise Unanswerable(f"one report holds one row of a person, not {bounding}: bound each to one row")
+    known: DapTask | None = carried.__dict__.get("_walk_task")
+    if known is None:
+        terms, info = WalkTerms.of(pure(task.budget), carrier.levels), PLACES + bytes.fromhex(digest(carried))
+        known = _task(carried, 0, info, Poplar1Configuration(CellStrings(tree).bits), walk=terms)
+        object.__setattr__(carried, "_walk_task", known)
+    return known
+
+
+def walked(carried: CarriedTask) -> tuple[Tree, Bounding]:
+    """The tree that servers walk down, and the rule that leaves one cell of a person."""
+    encoder = carried.task.question.encoder
+    if not isinstance(encoder, Counts) or not isinstance(encoder.cells, Leaves):
+        raise Unanswerable("one report answers counts of the cells of a tree")
+    return encoder.cells.tree, encoder.bounding
+
+
+def batch_interval(carried: CarriedTask) -> Interval:
+    """When reports of a round are made, in time precisions."""
+    return Interval(carried.begun // PRECISION, 2)
+
+
+def task_id(carried: CarriedTask, place: int) -> bytes:
+    """The id of a round's task: from its batch, which is random, so that nobody can have it beforehand."""
+    return sha256(b"hazemap task of a campaign" + bytes.fromhex(carried.batch) + place.to_bytes(4, "big")).digest()
+
+
+def _task(
+    carried: CarriedTask,
+    place: int,
+    info: bytes,
+    measured: VdafConfiguration,
+    privacy: PrivacyParameters | None = None,
+    walk: WalkTerms | None = None,
+) -> DapTask:
+    carrier = carried.carrier
+    assert isinstance(carrier, ByTwoServers | ByOneReport)  # noqa: S101 - see above
+    return DapTask.created(
+        task_id(carried, place),
+        info,
+        carrier.leader,
+        carrier.helper,
+        PRECISION,
+        carrier.minimum,
+        BatchMode.TIME_INTERVAL,
+        measured,
+        interval=batch_interval(carried),
+        privacy=privacy,
+        walk=walk,
+    )
+
+
+def _weighed(encoder: Encoder) -> bool:
+    if not isinstance(encoder, Concatenation):
+        return False
+    return any(weight != 1 for weight in encoder.weights) or any(map(_weighed, encoder.parts))

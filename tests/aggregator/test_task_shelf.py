@@ -1,0 +1,171 @@
+"""Tasks that an aggregator takes while it runs: from whom, which, and that none changes."""
+
+import os
+from dataclasses import replace
+from types import SimpleNamespace
+
+import httpx
+import pytest
+
+from hazemap.aggregator import aggregator_process
+from hazemap.aggregator.aggregator_process import AggregatorProcess, _Running
+from hazemap.aggregator.aggregator_routes import AggregatorRoutes
+from hazemap.aggregator.hpke_key_ring import HpkeKeyStore
+from hazemap.aggregator.provisioning_route import provisioning_route
+from hazemap.aggregator.schema import SCHEMA
+from hazemap.aggregator.task_file import new_task_files
+from hazemap.aggregator.task_shelf import KEPT, TaskShelf
+from hazemap.errors import CodecError, InputError, StoreError
+from hazemap.protocols.dap.basic_types import Interval
+from hazemap.protocols.dap.resource_paths import PROVISIONING, id_text
+from hazemap.server.task_provisioning import files_of
+from hazemap.service.store import Store
+
+from .two_servers import NOISE, PRECISION, a_task
+
+URL = "https://leader.example/"
+
+
+def files(**options):
+    return new_task_files(a_task(privacy=NOISE, **options), os.urandom)
+
+
+def test_a_task_is_kept_before_it_is_begun_and_is_there_after_a_restart(tmp_path):
+    begun, text = [], files()["leader"].to_toml().encode()
+    shelf = TaskShelf(tmp_path / "tasks", "leader", URL)
+    assert shelf.take(text, lambda file: begun.append(shelf.files(0) == (file,)))
+    assert not shelf.take(text, lambda _: begun.append(True))  # a coordinator repeats itself
+    assert begun == [True, True]
+    again = TaskShelf(tmp_path / "tasks", "leader", URL)
+    assert [file.to_toml().encode() for file in again.files(0)] == [text]
+    assert (tmp_path / "tasks").stat().st_mode & 0o077 == 0
+    (tmp_path / "tasks" / ".half-made.part.toml").write_text("")
+    assert len(again.files(0)) == 1
+
+
+def test_a_task_that_is_over_is_not_begun_again(tmp_path):
+    shelf = TaskShelf(tmp_path / "tasks", "leader", URL)
+    shelf.take(files(interval=Interval(10, 2))["leader"].to_toml().encode(), lambda _: None)
+    end = 12 * PRECISION
+    assert len(shelf.files(end + KEPT)) == 1 and not shelf.files(end + KEPT + 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (lambda: b"\xff", CodecError),
+        (lambda: b"", InputError),
+        (lambda: b"party = 3", InputError),
+        (lambda: files()["helper"].to_toml().encode(), InputError),
+        (lambda: files()["client"].to_toml().encode(), InputError),
+        (lambda: files()["collector"].to_toml().encode(), InputError),
+        (lambda: b"#" * (2 << 20), CodecError),
+    ],
+)
+def test_what_is_no_task_of_this_aggregator_is_refused(tmp_path, text, error):
+    with pytest.raises(error):
+        TaskShelf(tmp_path / "tasks", "leader", URL).take(text(), lambda _: None)
+    assert not list(tmp_path.rglob("*.toml"))
+
+
+def test_a_task_for_another_address_is_refused(tmp_path):
+    with pytest.raises(InputError, match="for another"):
+        TaskShelf(tmp_path, "leader", "https://another.example/").take(
+            files()["leader"].to_toml().encode(), lambda _: None
+        )
+
+
+def test_a_task_never_changes(tmp_path):
+    shelf, own = TaskShelf(tmp_path / "tasks", "leader", URL), files()["leader"]
+    shelf.take(own.to_toml().encode(), lambda _: None)
+    for other in (replace(own, verify_key=bytes(32)), replace(own, peer_token="another")):
+        with pytest.raises(InputError, match="never changes"):
+            shelf.take(other.to_toml().encode(), lambda _: None)
+    assert shelf.files(0) == (own,)
+
+
+def test_the_files_of_a_round_follow_from_its_secret():
+    task = a_task(privacy=NOISE)
+    assert files_of(task, bytes(32)) == files_of(task, bytes(32))
+    one, two = files_of(task, bytes(32)), files_of(task, b"1" * 32)
+    assert one["leader"].verify_key == one["helper"].verify_key != two["leader"].verify_key
+    assert one["collector"].collector_key != two["collector"].collector_key
+    secrets = {one["leader"].peer_token, one["collector"].peer_token, one["leader"].verify_key}
+    assert len(secrets) == 3
+
+
+async def requests(application, *bodies):
+    transport = httpx.ASGITransport(application)
+    async with httpx.AsyncClient(transport=transport, base_url="https://leader.example") as http:
+        found = []
+        for token, body in bodies:
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            reply = await http.post(f"/{PROVISIONING}", content=body, headers=headers)
+            found.append((reply.status_code, reply.text))
+        return found
+
+
+def test_only_who_shows_the_token_gives_tasks(tmp_path):
+    import asyncio
+
+    store, begun, text = Store(tmp_path / "a.sqlite", SCHEMA), [], files()["leader"].to_toml()
+    try:
+        shelf = TaskShelf(tmp_path / "tasks", "leader", URL)
+        route = provisioning_route("/", "the token of this test", shelf, begun.append)
+        application = AggregatorRoutes(store, HpkeKeyStore(store, bytes(32)), {}).application("/", more=[route])
+        good = "the token of this test"
+        found = asyncio.run(
+            requests(application, ("", text), ("another", text), (good, "{"), (good, text), (good, text))
+        )
+    finally:
+        store.close()
+    assert [status for status, _ in found] == [401, 401, 422, 201, 200]
+    assert "TOML" in found[2][1] and len(begun) == 2
+
+
+UNSERVABLE = {
+    "a helper by plain HTTP": lambda: files(helper="http://10.1.2.3/")["leader"],
+    "a key that is none": lambda: replace(files()["leader"], verify_key=b"short"),
+    "reports that expire at once": lambda: replace(files()["leader"], report_expiry=1),
+}
+
+
+@pytest.mark.parametrize("wrong", UNSERVABLE.values(), ids=UNSERVABLE)
+def test_a_task_that_cannot_be_served_stops_no_aggregator_at_its_next_start(tmp_path, wrong):
+    """It was refused, and kept: whoever had the token of one aggregator could end it for all coordinators."""
+    store, process = Store(tmp_path / "a.sqlite", SCHEMA), AggregatorProcess("leader", tmp_path, (), take_tasks_at=URL)
+    try:
+        running = _Running(process, store, HpkeKeyStore(store, bytes(32)))
+        good, bad = replace(files()["leader"], task=a_task(privacy=NOISE, task_id=b"g" * 32)), wrong()
+        assert running._shelf.take(good.to_toml().encode(), running._begin)
+        with pytest.raises(InputError):
+            running._shelf.take(bad.to_toml().encode(), running._begin)
+        assert [path.stem for path in (tmp_path / "tasks").iterdir()] == [id_text(good.task.id)]
+        bad.write(tmp_path / "tasks" / f"{id_text(bad.task.id)}.toml")  # as if it had died before it took it back
+        assert _Running(process, store, HpkeKeyStore(store, bytes(32))).tasks == 1
+    finally:
+        store.close()
+
+
+def test_an_aggregator_looks_after_its_keys_again_when_its_disk_has_room(monkeypatch):
+    import asyncio
+
+    looked = []
+
+    class Ended(Exception):
+        pass
+
+    def rotate():
+        looked.append(1)
+        raise StoreError("the disk is full") if len(looked) < 3 else Ended
+
+    monkeypatch.setattr(aggregator_process, "HOUSEKEEPING", 0)
+    with pytest.raises(Ended):
+        asyncio.run(_Running._housekeeping(SimpleNamespace(_rotate=rotate)))
+    assert len(looked) == 3
+
+
+def test_an_aggregator_says_how_it_is_given_tasks(tmp_path):
+    with pytest.raises(InputError, match="slash"):
+        AggregatorProcess("leader", tmp_path, (), take_tasks_at="https://leader.example")
+    assert AggregatorProcess("leader", tmp_path, (), take_tasks_at="https://one.example/dap/").base == "/dap/"

@@ -1,0 +1,158 @@
+"""Maps with time as files, tables and answers."""
+
+import numpy as np
+import pytest
+
+import hazemap
+from hazemap import Box, Ledger, TimedRelease
+from hazemap.errors import FileError, InputError
+from hazemap.privacy.random_stream import Stream
+from hazemap.trust.curator import CentralPrices
+
+BERLIN, WEST, NIGHT = Box(13.2, 52.4, 13.6, 52.6), Box(13.25, 52.42, 13.37, 52.55), "22:00-06:00"
+
+
+def table():
+    """6,000 rows of 2,000 people in two clusters; in the western one nobody is at night."""
+    import pyarrow as pa
+
+    rng = np.random.default_rng(3)
+    spot = np.where(rng.random(6_000) < 0.7, 0.3, 0.8)[:, None] + rng.normal(0, 0.05, (6_000, 2))
+    place = {"lon": 13.2 + 0.4 * spot[:, 0], "lat": 52.4 + 0.2 * spot[:, 1]}
+    hour = np.where(place["lon"] < 13.4, rng.integers(6, 22, 6_000), rng.integers(0, 24, 6_000))
+    moments = pa.array(hour * 3_600_000_000 + 5, pa.timestamp("us"))
+    return pa.table({"person": rng.integers(0, 2_000, 6_000), **place, "ts": moments})
+
+
+def released(folder, **more):
+    asked = {"slots": "clock:6,14,22", "epsilon": 2, "box": BERLIN, "bounding": "rows:3", "person": "person", **more}
+    return hazemap.release(table(), stream=Stream.fixed(b"slots"), ledger=Ledger(folder / "ledger.sqlite"), **asked)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> TimedRelease:
+    return released(tmp_path_factory.mktemp("timed"))
+
+
+def test_a_slot_is_a_map_that_answers_like_any_other(made):
+    assert made.slots == ("06:00-14:00", "14:00-22:00", NIGHT)
+    night = made.during(NIGHT)
+    assert abs(night.total().value - made.during(2).total().value) < 1e-9
+    for slots in (NIGHT, [0, 1], "0-1", "2-0", "06:00-14:00,2"):
+        some = made.during(slots)
+        inside = some.count(WEST)
+        assert inside.low <= inside.value <= inside.high
+        assert inside.value < some.total().value
+        assert abs(some.count(BERLIN).value - some.total().value) < 8 * some.total().stddev
+    assert made.during("0-2").total() == made.during([0, 1, 2]).total()
+    assert made.during([0, 1, 2]).total().value == pytest.approx(made.total().value)
+    assert made.during([0, 1, 2]).total().stddev == pytest.approx(made.total().stddev)
+    west = [made.during(slot).count(WEST).value / made.during(slot).total().value for slot in (0, 2)]
+    assert west[0] > west[1] + 0.1
+
+
+@pytest.mark.parametrize(
+    ("slots", "numbers"), [("0", [0]), ("2-0", [2, 0]), (NIGHT, [2]), ("1,1,0-1", [1, 0]), (f"{NIGHT}-0", [2, 0])]
+)
+def test_slots_are_named_in_many_ways(made, slots, numbers):
+    assert made.numbered(slots) == numbers
+
+
+@pytest.mark.parametrize("slots", ["", "3", "noon", "0-9", "-1", -1, [], [0, 3], "0,,1"])
+def test_what_is_no_slot_is_refused_in_words(made, slots):
+    with pytest.raises(InputError, match="slot"):
+        made.during(slots)
+
+
+def test_a_file_holds_all_of_it(made, tmp_path):
+    path = tmp_path / "hours.parquet"
+    made.save(path)
+    back = hazemap.open(path)
+    assert isinstance(back, TimedRelease) and back.statement == made.statement
+    assert np.array_equal(back.maps.values, made.maps.values)
+    assert np.array_equal(back.maps.unbiased, made.maps.unbiased)
+    assert str(back.during(1).count(WEST)) == str(made.during(1).count(WEST))
+    assert str(back.count(WEST)) == str(made.count(WEST))
+    again = back.replay(CentralPrices(back.statement.budget))
+    assert np.array_equal(again.maps.values, made.maps.values) and again.map is again.maps.total
+    made.save(tmp_path / "again.parquet")
+    assert (tmp_path / "again.parquet").read_bytes() == path.read_bytes()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(FileError, match="damaged"):
+        hazemap.open(path)
+    with pytest.raises(FileError, match=r"\.parquet"):
+        made.save(tmp_path / "hours.tif")
+
+
+def test_the_table_has_the_total_and_every_slot(made, tmp_path):
+    frame = made.to_geodataframe()
+    day, slots = frame[frame.slot == "all"], frame[frame.slot != "all"]
+    assert len(day) == made.ground.places.size and len(slots) == 3 * made.maps.cells.size
+    assert day["unbiased"].sum() == pytest.approx(slots["unbiased"].sum()) == pytest.approx(made.total().value)
+    assert (frame["low"] < frame["unbiased"]).all() and (frame["unbiased"] < frame["high"]).all()
+    first = slots.iloc[:3]
+    assert first["cell"].nunique() == 1 and tuple(first["slot"]) == made.slots
+    one = made.during(1).columns()
+    assert np.allclose(slots[slots.slot == made.slots[1]]["stddev"], one["stddev"])
+    made.save(tmp_path / "hours.parquet")
+    import geopandas
+
+    stored = geopandas.read_parquet(tmp_path / "hours.parquet")
+    assert stored[["cell", "slot"]].equals(frame[["cell", "slot"]])
+    assert np.array_equal(stored["count"], frame["count"])
+    assert stored.geometry.to_wkb().equals(frame.geometry.to_wkb())
+
+
+@pytest.mark.parametrize("suffix", [".geojson", ".gpkg", ".csv", ".tif"])
+def test_exports_carry_slots(made, tmp_path, suffix):
+    path = tmp_path / f"hours{suffix}"
+    made.export(path)
+    if suffix == ".tif":
+        import rasterio
+
+        with rasterio.open(path) as raster:
+            assert raster.descriptions == made.slots
+            assert raster.read(1).sum() == pytest.approx(made.maps.values[0].sum(), rel=1e-3)
+    elif suffix == ".csv":
+        assert path.read_text().splitlines()[0].startswith("cell,slot,level,count")
+    else:
+        import geopandas
+
+        assert set(geopandas.read_file(path)["slot"]) == {"all", *made.slots}
+
+
+def test_it_says_what_it_is(made):
+    text = "\n".join(made.summary())
+    assert "cells in each slot" in text and NIGHT in text
+    assert "the slots: parts of the day (06:00-14:00, 14:00-22:00, 22:00-06:00), as clocks of UTC show it" in (
+        made.statement.public
+    )
+    assert "the number of people in every slot" in made.statement.charged
+    assert "<img" in made._repr_html_()
+
+
+def test_slots_need_times_and_the_adaptive_method(tmp_path):
+    for more, words in (
+        ({"method": "flat:4"}, "leave the method out"),
+        ({"slots": "hour"}, "--since"),
+        ({"slots": "hourly"}, "hour-of-day"),
+        ({"slots": None, "time_zone": "Europe/Berlin"}, "name them too"),
+        ({"time_zone": "Europe/Nowhere"}, "Europe/Berlin or UTC"),
+    ):
+        with pytest.raises(InputError, match=words):
+            released(tmp_path, **more)
+    assert not isinstance(released(tmp_path, slots="always"), TimedRelease)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "more", [{"cells": "h3:4-8"}, {"box": None}, {"rho": "0.5", "epsilon": None}, {"bounding": "cells:4"}]
+)
+def test_other_cells_boxes_budgets_and_rules(tmp_path, more):
+    made = released(tmp_path, **more)
+    made.save(tmp_path / "other.parquet")
+    back = hazemap.open(tmp_path / "other.parquet")
+    assert back.during([0, 1, 2]).total().value == pytest.approx(made.total().value)
+    assert abs(made.total().value / made.during("0-1").total().value) > 1
