@@ -15,7 +15,7 @@ settings.register_profile("ci", deadline=None, max_examples=EXAMPLES, derandomiz
 settings.register_profile("dev", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
-gc.set_threshold(100_000, 20, 100)
+gc.set_threshold(50_000, 20, 20)
 """Each worker holds thousands of tests: to look through all of them again and again would take a tenth of the time."""
 
 SHARED = Path(__file__).parents[1] / ".." / "shared"
