@@ -16,6 +16,7 @@ from hazemap.aggregator.leader_service import LEASE, LeaderService, RequestKind
 from hazemap.aggregator.schema import SCHEMA
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
+from hazemap.protocols.dap.answer_sizes import longest_result
 from hazemap.protocols.dap.basic_types import Interval, Role
 from hazemap.protocols.dap.client import Client
 from hazemap.protocols.dap.collection_messages import CollectionJobResp
@@ -214,6 +215,7 @@ class TwoServers:
             except Crash:
                 self.helper.start()
                 raise ConnectionError from None
+            assert len(found[1]) <= self.leader.service.longest_answer(request)
         if self.random.random() < lossy:
             raise ConnectionError
         return found
@@ -255,6 +257,7 @@ class TwoServers:
 
     def result(self, job, request):
         answer = self.leader.service.poll_collection(job).message
+        assert len(answer) <= longest_result(self.task, self.vdaf, request.agg_param)
         return self.collector.result(request, CollectionJobResp.from_bytes(answer)) if answer else None
 
     def collect(self, start=None, duration=1, agg_param=b""):

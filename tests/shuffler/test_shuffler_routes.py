@@ -176,7 +176,7 @@ def of_messages(change):
         (lambda _, content: content.replace(b'"people":3', b'"people":"3"'), Unreachable, "does not say how"),
         (lambda *_: b"[]", Unreachable, "does not say how"),
         (lambda *_: b"[" * 60_000, Unreachable, "does not say how"),
-        (lambda *_: b" " * 70_000, Refused, "more messages than the people"),
+        (lambda *_: b" " * 70_000, Refused, "more than the 65,536 bytes"),
         (of_messages(lambda _: b""), Refused, "without a message"),
     ],
     ids=["fewer", "reordered on the way", "more", "no number", "a text", "a list", "deep", "without end", "nothing"],

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hazemap.aggregator.leader_driver import check_endpoint
 from hazemap.aggregator.task_file import TaskFile
 from hazemap.errors import CodecError, InputError, NotOpened, Refused, Unreachable
+from hazemap.protocols.dap.answer_sizes import longest_result
 from hazemap.protocols.dap.basic_types import JOB_ID, Interval
 from hazemap.protocols.dap.collection_messages import CollectionJobReq, CollectionJobResp
 from hazemap.protocols.dap.collector import AggregateResult, Collector
@@ -14,6 +15,7 @@ from hazemap.protocols.dap.problem_types import ProblemType, read_problem
 from hazemap.protocols.dap.resource_paths import collection_jobs, read_id
 from hazemap.protocols.dap.task_vdaf import vdaf_of
 from hazemap.protocols.hpke import Kem, KeyPair
+from hazemap.service.bounded_answer import asked
 
 if TYPE_CHECKING:
     import httpx
@@ -52,7 +54,8 @@ class CollectorClient:
         until, pause = self._clock() + wait, 0.2
         body = request.to_bytes()
         headers = {**self._headers, "Content-Type": CollectionJobReq.media_type()}
-        reply = self._asked("POST", collection_jobs(self.collector.task.id), content=body, headers=headers)
+        most = longest_result(self.collector.task, self.collector.vdaf, agg_param)
+        reply = self._asked("POST", collection_jobs(self.collector.task.id), most, content=body, headers=headers)
         try:
             place = reply.headers.get("location", "").partition("?")[0]
             job_id = read_id(place.rpartition("/")[2], JOB_ID)
@@ -68,7 +71,8 @@ class CollectorClient:
             self._sleep(pause)
             pause = min(2 * pause, LONGEST)
             try:
-                reply = self._asked("GET", collection_jobs(self.collector.task.id, job_id), headers=self._headers)
+                place = collection_jobs(self.collector.task.id, job_id)
+                reply = self._asked("GET", place, most, headers=self._headers)
                 silent = None
             except Unreachable as error:  # a leader that is started again goes on where it was
                 silent = error
@@ -77,13 +81,15 @@ class CollectorClient:
         except CodecError as error:
             raise Refused(f"the leader's answer is no result: {error}") from error
 
-    def _asked(self, method: str, path: str, **options: object) -> "httpx.Response":
+    def _asked(self, method: str, path: str, most: int, **options: Any) -> "httpx.Response":
         import httpx
 
         try:
-            reply = self._http.request(method, self._base + path, **options)  # type: ignore[arg-type]  # as it takes them
+            reply = asked(self._http, method, self._base + path, most, **options)
         except httpx.HTTPError as error:
             raise Unreachable(f"the leader {self._base} does not answer ({type(error).__name__})") from error
+        except Refused as error:
+            raise Refused(f"the answer of the leader {self._base} is not read: {error}") from error
         if reply.is_success:
             return reply
         problem = read_problem(reply.status_code, reply.headers.get("content-type", ""), reply.content)

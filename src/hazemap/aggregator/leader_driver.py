@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from hazemap.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.aggregator.leader_service import HelperRequest, LeaderService, RequestKind
-from hazemap.errors import CodecError, FileError, HazemapError, InputError
+from hazemap.errors import CodecError, FileError, HazemapError, InputError, Refused
 from hazemap.protocols.dap.aggregation_messages import AggregationJobContinueReq, AggregationJobInitReq
 from hazemap.protocols.dap.basic_types import JOB_ID
 from hazemap.protocols.dap.collection_messages import AggregateShareReq
 from hazemap.protocols.dap.media_types import Message
 from hazemap.protocols.dap.problem_types import ProblemType, read_problem
 from hazemap.protocols.dap.resource_paths import aggregate_shares, aggregation_jobs, read_id
+from hazemap.service.bounded_answer import asked_async
 
 if TYPE_CHECKING:
     import httpx
@@ -91,10 +92,15 @@ class LeaderDriver:
         if request.kind is RequestKind.AGGREGATE_SHARE:
             path = aggregate_shares(task_id)
         headers = {**self._headers, "Content-Type": _MESSAGES[request.kind].media_type()}
+        url, most = self._base + path, self._service.longest_answer(request)
         try:
-            reply = await self._http.post(self._base + path, content=request.body, headers=headers)
-        except httpx.HTTPError as error:
+            async with asyncio.timeout(PATIENCE):
+                reply = await asked_async(self._http, "POST", url, most, headers, content=request.body)
+        except (httpx.HTTPError, TimeoutError) as error:
             await self._later(request, f"the helper does not answer ({type(error).__name__})")
+            return
+        except Refused as error:
+            await self._later(request, f"the helper's answer is not read: {error}")
             return
         if reply.is_error:
             await self._refused(request, reply)

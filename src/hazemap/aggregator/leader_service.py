@@ -18,9 +18,10 @@ from hazemap.aggregator.task_records import TaskRecords
 from hazemap.aggregator.work_log import log_work
 from hazemap.protocols.dap.aggregator_changes import CollectionJob, Outcome
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
+from hazemap.protocols.dap.answer_sizes import longest_aggregation_answer, longest_share
 from hazemap.protocols.dap.basic_types import BATCH_ID
 from hazemap.protocols.dap.batches import Batch
-from hazemap.protocols.dap.collection_messages import CollectionJobReq
+from hazemap.protocols.dap.collection_messages import AggregateShareReq, CollectionJobReq
 from hazemap.protocols.dap.leader_collections import LeaderCollections
 from hazemap.protocols.dap.leader_jobs import AbandonedJob, LeaderJobs
 from hazemap.protocols.dap.leader_uploads import uploaded, uploaded_09
@@ -138,6 +139,13 @@ class LeaderService:
         table = "collections" if request.kind is RequestKind.AGGREGATE_SHARE else "jobs"
         sql = f"UPDATE {table} SET lease_until = ? WHERE task = ? AND job = ? AND lease = ?"  # noqa: S608 - ours
         self._store.write_now(Write(sql, (again, self._number, request.job_id, request.lease)))
+
+    def longest_answer(self, request: HelperRequest) -> int:
+        """Bytes that the helper can answer a request with."""
+        if request.kind is not RequestKind.AGGREGATE_SHARE:
+            return longest_aggregation_answer(len(request.body))
+        asked = AggregateShareReq.from_bytes(request.body).collection_job_req
+        return longest_share(self.task.task, self.task.vdaf, asked.agg_param)
 
     @property
     def _collections(self) -> LeaderCollections:

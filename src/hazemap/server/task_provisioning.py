@@ -10,6 +10,7 @@ from hazemap.aggregator.task_file import TaskFile, new_task_files
 from hazemap.errors import Refused, Unreachable
 from hazemap.protocols.dap.resource_paths import PROVISIONING
 from hazemap.protocols.dap.task import Task as DapTask
+from hazemap.service.bounded_answer import asked_async
 
 if TYPE_CHECKING:
     import httpx
@@ -56,7 +57,7 @@ async def _given(http: "httpx.AsyncClient", url: str, token: str, text: str) -> 
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/toml"}
     for attempt in range(1, TRIES + 1):
         try:
-            reply = await http.post(url + PROVISIONING, content=text.encode(), headers=headers)
+            reply = await asked_async(http, "POST", url + PROVISIONING, headers=headers, content=text.encode())
             if reply.is_success:
                 return
             if reply.status_code < 500 and reply.status_code not in (408, 429):

@@ -1,17 +1,15 @@
 """An analyser's line to a shuffler: announce a batch, wait, have it permuted, fetch it once, have it forgotten."""
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hazemap.errors import InputError, NotOpened, Refused, Unreachable
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
+from hazemap.service.bounded_answer import WORDS, asked_async
 
 if TYPE_CHECKING:
     import httpx
 
-
-WORDS: Final = 1 << 16
-"""Bytes of the longest answer that holds no messages."""
 MORE: Final = "the shuffler hands on more messages than the people of this batch could send"
 
 
@@ -73,21 +71,16 @@ class AnalyserClient:
         """Have all messages of a batch deleted."""
         await self._asked("DELETE", _path(batch))
 
-    async def _asked(self, method: str, path: str, most: int = WORDS, **options: object) -> "httpx.Response":
+    async def _asked(self, method: str, path: str, most: int = WORDS, **options: Any) -> "httpx.Response":
         """The answer, whose body is read as far as `most` bytes: a shuffler may send without end."""
         import httpx
 
-        parts, size = list[bytes](), 0
         try:
-            async with self._http.stream(method, path, headers=self._headers, **options) as coming:  # type: ignore[arg-type]  # as it takes them
-                async for part in coming.aiter_bytes():
-                    parts.append(part)
-                    size += len(part)
-                    if size > max(most, WORDS):
-                        raise Refused(MORE)
-            reply = httpx.Response(coming.status_code, content=b"".join(parts))
+            reply = await asked_async(self._http, method, path, max(most, WORDS), self._headers, **options)
         except httpx.HTTPError as error:
             raise Unreachable(f"the shuffler does not answer ({type(error).__name__})") from error
+        except Refused as error:
+            raise Refused(f"the shuffler's answer is not read: {error}") from error
         if reply.is_success:
             return reply
         words = f"the shuffler says: {_words(reply)}"
