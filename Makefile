@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/python.txt
 export PYTHONHASHSEED := 0
 
-.PHONY: demo demo-federated demo-recipes demo-two-servers compare-quick compare-docs test test-slow lint docs reference bench mutants constraints clean system studio
+.PHONY: demo demo-federated demo-recipes demo-two-servers compare-quick compare-docs results test test-slow lint docs reference bench mutants constraints clean system studio
 
 demo: .venv/base  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
@@ -34,6 +34,12 @@ compare-quick: .venv/base  ## Every method side by side in ten minutes: tables a
 compare-docs: .venv/test  ## Every comparison there is (hours), and the pages of the documentation that they make
 	for name in $(COMPARISONS); do $(BIN)/python -m research.compare $$name --data $(EVALUATION) -o comparison/$$name || exit 1; done
 	$(BIN)/python -m research.compare.documentation_page comparison
+
+PAPER_SCRIPTS := heatmap_paper proportions pyramid fixations shuffle_heatmaps national_release discovery
+
+results: compare-docs  ## Every figure and table of the papers on the evaluation data (hours; never in CI), and their pages
+	for script in $(PAPER_SCRIPTS); do $(BIN)/python -m research.benchmarks.$$script || exit 1; done
+	$(BIN)/python -m research.papers
 
 LOOPS := $(addprefix tests/,algorithms/published/test_chop_user.py algorithms/test_contribution_selection.py spatial/test_districts.py \
   compare/test_earth_movers_distance.py estimate/test_tree_emd_projection.py tables/test_person_cell_values.py tables/test_sample_grouping.py readers/test_csv_files.py \
