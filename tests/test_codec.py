@@ -47,6 +47,7 @@ from hazemap.encoders import (
     Concatenation,
     CountMinSketch,
     Counts,
+    EvenSplitScores,
     HaarWavelet,
     KnownCountValues,
     MedianSplitScores,
@@ -126,6 +127,9 @@ THINGS = {
     ),
     "choice-of-medians": Choice(
         MedianSplitScores(Leaves(CUTS, CUTS.ends), np.array([1, 0, 1]), OneVote(), 512), Fraction(1, 9)
+    ),
+    "choice-of-even-splits": Choice(
+        EvenSplitScores(Leaves(CUTS, CUTS.ends), np.array([1, 0, 1]), OneVote(), 512), Fraction(1, 9)
     ),
     "growth": Growth(TREE, AtMostRows(2), Fraction(1, 2), threshold=3),
     "budgets": (PureDP("0.1"), ZCDP("0.5"), ApproxDP(1, "1e-6")),

@@ -14,10 +14,10 @@ from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import METHODS as CLASSES
 from hazemap.algorithms import OF_VALUES, Adaptive, AdaptiveGrid, KDTree, LocateBox, PrivateBoundingBox
 from hazemap.cells import NOWHERE, Leaves
-from hazemap.encoders import Counts
+from hazemap.encoders import Counts, EvenSplitScores, MedianSplitScores, SplitCosts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import HazemapWarning, InputError
-from hazemap.noisy_queries import Choice, Growth, Measure, Query
+from hazemap.noisy_queries import Growth, Query
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.privacy_unit import DEVICE
@@ -41,8 +41,19 @@ from hazemap.trust.local import LocalReports
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 
 BOX, ONE = Box(2.2, 48.8, 2.5, 48.9), AtMostRows(1)
-NAMES = (*WHOLE, *(name if name == "singular" else f"{name}:3" for name in LEVELLED), "pyramid:20", "top:5")
-HOW = {Choice: Learned.MEDIANS, Measure: Learned.COSTS, Growth: Learned.GROWTH}
+NAMES = (
+    *WHOLE,
+    *(name if name == "singular" else f"{name}:3" for name in LEVELLED),
+    "pyramid:20",
+    "top:5",
+    "htf:T=all",
+)
+HOW = {
+    MedianSplitScores: Learned.MEDIANS,
+    EvenSplitScores: Learned.EVENNESS,
+    SplitCosts: Learned.COSTS,
+    Growth: Learned.GROWTH,
+}
 
 
 def cells_of(name):
@@ -90,7 +101,7 @@ def claims_and_questions(name, trust):
 def test_fault_3_a_statement_claims_what_the_transcript_holds(name, trust):
     """`htf` said permute-and-flip where noisy cut costs were asked; `fitted-level` hid the number of people."""
     learned, questions = claims_and_questions(name, trust)
-    kinds = {type(question) for question in questions}
+    kinds = {type(getattr(question, "scores", question)) for question in questions}
     assert {how for how in HOW.values() if how in learned} == {HOW[kind] for kind in kinds & HOW.keys()}
     if name != "total":  # everybody is its one cell
         assert (Learned.PEOPLE in learned) == any(map(asked_for_people, questions))

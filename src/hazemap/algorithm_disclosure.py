@@ -21,6 +21,7 @@ class Learned(Enum):
     FINENESS = "how fine the cells are"
     SLOTS = "the number of people in every slot"
     MEDIANS = "where the cells are cut, chosen by permute-and-flip"
+    EVENNESS = "where the cells are cut, chosen by permute-and-flip by the costs of cutting them on every line"
     COSTS = "where the cells are cut, by the least of the noisy costs of cutting them here or there"
     GROWTH = "which cells are cut, by a tree that grows wherever noisy numbers are large"
     BINS = "the number of people in every bin that was asked for, and by it which are asked for next"

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import Growing, Leaves, Tree
-from hazemap.encoders import Counts, Encoder, MedianSplitScores, QuantileScores, SplitCosts
+from hazemap.encoders import Counts, Encoder, EvenSplitScores, MedianSplitScores, QuantileScores, SplitCosts
 from hazemap.encoders.one_cell_statistics import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields
@@ -54,7 +54,8 @@ class _Scored(_Asked):
     def where(self) -> Where:
         """The cells that are cut: a vote elsewhere moves none of these scores. All others are of everybody's rows."""
         scores = self.scores
-        return (scores.cells, scores.bounding) if isinstance(scores, MedianSplitScores | SplitCosts) else None
+        of_cells = isinstance(scores, MedianSplitScores | EvenSplitScores | SplitCosts)
+        return (scores.cells, scores.bounding) if of_cells else None
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Choice(_Scored):
     A score is not a sum over people, so only a curator can answer: `Answer.sums` are the chosen candidates.
     """
 
-    scores: QuantileScores | MedianSplitScores | ArrayQuantiles | ArrayBins | RobustMeanScores
+    scores: QuantileScores | MedianSplitScores | EvenSplitScores | ArrayQuantiles | ArrayBins | RobustMeanScores
     share: Fraction
     cohort: int | None = None
 

@@ -39,6 +39,7 @@ def made(text, box=BOX, budget=ONE):
     [
         ("htf:threshold=50,T=3,height=12", {"stop_at": 50, "turns": 3, "height": 12}),
         ("htf:threshold=eq31", {"stop_at": None}),
+        ("htf:T=all", {"turns": None}),
         ("prefix:c0=0.2", {"c0": Fraction(1, 5)}),
         ("prefix:c0=1/3", {"c0": Fraction(1, 3)}),
         ("pyramid:w=20,gamma=0.7", {"kept": 20, "gamma": Fraction(7, 10)}),
@@ -56,8 +57,8 @@ def test_a_text_sets_the_fields_of_its_method(text, wanted):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("htf:T=x", "of the method htf, T is a whole number from 0 to 16; found 'x'"),
-        ("htf:T=17", "T is a whole number from 0 to 16; found '17'"),
+        ("htf:T=x", "of the method htf, T is a whole number from 0 to 16, or 'all'; found 'x'"),
+        ("htf:T=17", "T is a whole number from 0 to 16, or 'all'; found '17'"),
         ("htf:T=-1", "found '-1'"),
         ("htf:T=1e1", "found '1e1'"),
         ("htf:T=٣", "T is a whole number"),

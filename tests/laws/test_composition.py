@@ -19,7 +19,7 @@ import shapely
 
 from hazemap.algorithm_session import Session, Unrecorded
 from hazemap.cells import NOWHERE, Cells, Leaves, Redrawn, Tree
-from hazemap.encoders import Concatenation, Counts, MedianSplitScores, QuantileScores, SplitCosts
+from hazemap.encoders import Concatenation, Counts, EvenSplitScores, MedianSplitScores, QuantileScores, SplitCosts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import BudgetExceeded
 from hazemap.noisy_queries import Answer, Choice, Growth, Measure, Query, Question
@@ -118,7 +118,8 @@ def asks(tree: Tree, rng: np.random.Generator, number: int) -> Iterator[Ask]:
             inner = wide_cells(Leaves(tree, tree.ends))
             if len(inner):
                 one = Leaves(tree, rng.choice(inner, 1))
-                yield ask(Choice(MedianSplitScores(one, np.zeros(1), rule), any_share), one, rule)
+                scores = (MedianSplitScores, EvenSplitScores)[i % 2](one, np.zeros(1), rule)
+                yield ask(Choice(scores, any_share), one, rule)
         elif kind == 3 and isinstance(tree, Quadtree):
             yield ask(Growth(tree, rule, any_share), Leaves(tree, tree.root), rule)
         else:

@@ -45,7 +45,7 @@ _number = partial(Setting, "number", "share_of_number", "part of the budget that
 NUMBER = _number(SMALL, Fraction(1, 2), part=True)
 KNOWN_PEOPLE = Setting("people", "people", "number of people, declared public: nothing is spent on it", 1, 10**10)
 A_CELL = Setting("cell", "people_a_cell", "people that a cell should hold at ε = 1", 1, 10**6)
-TURNS = Setting("T", "turns", "turns of the search for a line; 0 cuts in the middle", 0, 16)
+TURNS = Setting("T", "turns", "turns of the search for a line; 0 halves, all weighs every line", 0, 16, none="all")
 PIXELS = Setting("pixels", "least_pixels", "a cell of so many pixels is cut no more", 1, MANY)
 W = Setting("w", "kept", "cells of a level that are cut", 1, 99_999)
 GAMMA = Setting(

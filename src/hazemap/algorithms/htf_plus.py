@@ -6,7 +6,7 @@ from math import log2
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, square_of
-from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower
+from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower, learned_of_lines
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Leaves, Tree
 from hazemap.encoders import Counts
@@ -45,7 +45,7 @@ class HTFPlus:
     deciding: tuple[tuple[int, Fraction], ...] = ((-4, Fraction(7, 25)), (0, Fraction(3, 25)))
     fullness: int = 5
     deeper: int = 8
-    turns: int = 0
+    turns: int | None = 0
     share_of_cuts: Fraction = Fraction(1, 20)
     least_pixels: int = 1
     people_a_cell: int = 10
@@ -67,8 +67,7 @@ class HTFPlus:
     @property
     def disclosure(self) -> Disclosure:
         """What it learns at a price."""
-        lines = (Learned.COSTS,) if self.turns else ()
-        return counted(Learned.PEOPLE, Learned.FINENESS, *lines)
+        return counted(Learned.PEOPLE, Learned.FINENESS, *learned_of_lines(self.turns))
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people, then the levels that decide, then the leaves."""
@@ -91,7 +90,7 @@ class HTFPlus:
             if height:
                 deciding[min(max(published + beyond, 1), height - 1)] += share
         first = next((level for level, share in enumerate(deciding) if share), 0)
-        searched = first if self.turns else 0
+        searched = first if self.turns != 0 else 0
         cutting = [self.share_of_cuts / searched if level < searched else Fraction(0) for level in range(height)]
         full = (max(self.fullness * noise, 1.0),) * height  # one person is not cut
         return BudgetAllotment(1 - self.share_of_number, tuple(deciding), tuple(cutting), full)

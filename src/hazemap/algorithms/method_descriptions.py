@@ -10,7 +10,7 @@ from hazemap.algorithms.built_in_methods import ALIASES
 from hazemap.algorithms.named_methods import CellKind, NamedMethod
 from hazemap.spatial.quadtree import Quadtree
 
-ONLY_CURATORS = frozenset({Learned.MEDIANS, Learned.COSTS, Learned.GROWTH})
+ONLY_CURATORS = frozenset({Learned.MEDIANS, Learned.EVENNESS, Learned.COSTS, Learned.GROWTH})
 """What somebody has to learn who sees all rows: sums over people do not tell it."""
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import laplace_epsilon
-from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower, rounded_share
+from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower, learned_of_lines, rounded_share
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Cells, Leaves
 from hazemap.encoders import Counts
@@ -56,7 +56,7 @@ class TreesWithinDistricts:
     deciding: Fraction = Fraction(1, 10)
     share_a_level: Fraction = Fraction(1, 1000)
     stop_at: int = 100
-    turns: int = 3
+    turns: int | None = 3
     least_pixels: int = 5
     people_a_cell: int = 10
     reading: Reading = Reading.NONNEGATIVE
@@ -78,7 +78,7 @@ class TreesWithinDistricts:
     @property
     def disclosure(self) -> Disclosure:
         """What it learns at a price."""
-        lines = (Learned.COSTS,) if self.turns and self.share_a_level else ()
+        lines = learned_of_lines(self.turns) if self.share_a_level else ()
         return counted(Learned.PEOPLE, Learned.DISTRICTS, Learned.FINENESS, *lines)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
@@ -121,7 +121,7 @@ class TreesWithinDistricts:
         full = np.maximum(people * epsilon * float(left) / self.people_a_cell, 1.0)
         heights = [0 if n <= self.stop_at else min(floor(log2(f)), most) for n, f in zip(people, full, strict=True)]
         tallest = max(heights, default=0)
-        cutting = min(self.share_a_level, left / (2 * tallest)) if tallest and self.turns else Fraction(0)
+        cutting = min(self.share_a_level, left / (2 * tallest)) if tallest and self.turns != 0 else Fraction(0)
         data = float(left - cutting * tallest) * (1 - 2 ** (-1 / 3))
         counting = [rounded_share(data * 2 ** (-i / 3)) for i in range(tallest)]  # s_i
         plans = {}

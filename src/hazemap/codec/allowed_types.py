@@ -10,6 +10,7 @@ from hazemap.encoders import (
     CountMinSketch,
     Counts,
     Encoder,
+    EvenSplitScores,
     HaarWavelet,
     KnownCountValues,
     MedianSplitScores,
@@ -68,7 +69,7 @@ ENCODERS: tuple[type, ...] = (
 )
 
 CLOSED_LIST: tuple[type, ...] = (
-    *(Query, Choice, Growth, Measure, Answer, SplitCosts, MedianSplitScores, QuantileScores),
+    *(Query, Choice, Growth, Measure, Answer, SplitCosts, EvenSplitScores, MedianSplitScores, QuantileScores),
     *(*TREES, *PARTITIONS, *ENCODERS),
     *(Box, ValueEncoding, Always, Clock, Weekdays, Spans, Reading),
     *(AtMostRows, AtMostCells, OneVote, RowIsPerson, OwnMeans, PureDP, ZCDP, ApproxDP),

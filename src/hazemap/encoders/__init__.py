@@ -5,6 +5,7 @@ from hazemap.encoders.cell_values import Values
 from hazemap.encoders.concatenation import Concatenation
 from hazemap.encoders.count_min_sketch import CountMinSketch
 from hazemap.encoders.encoder import Encoder, Entries, total
+from hazemap.encoders.even_split_scores import EvenSplitScores
 from hazemap.encoders.haar_wavelet import HaarWavelet
 from hazemap.encoders.known_count_values import KnownCountValues
 from hazemap.encoders.split_scores import MedianSplitScores, QuantileScores, SplitCosts
@@ -16,6 +17,7 @@ __all__ = [
     "Counts",
     "Encoder",
     "Entries",
+    "EvenSplitScores",
     "HaarWavelet",
     "KnownCountValues",
     "MedianSplitScores",

@@ -24,25 +24,26 @@ PARTS = 16
 _ROOM, _LARGEST = 1 << 60, 1 << 61
 
 
-class _CellSplits(EqualByFields):
+class CellSplits(EqualByFields):
     """Cells of a tree of rectangles, each to be cut west from east (`axis` 0) or north from south (1)."""
 
     cells: Leaves
     axis: NDArray[np.int8]
 
     @cached_property
-    def _rectangles(self) -> Rectangles:
+    def rectangles(self) -> Rectangles:
+        """The pixels of each cell."""
         return cast(Cuttable, self.cells.tree).rectangles(self.cells.cells)  # each class checks its tree
 
     @cached_property
-    def _along(self) -> tuple[Ints, Ints]:
+    def along(self) -> tuple[Ints, Ints]:
         """Where each cell begins and ends in the direction in which it is cut."""
-        west, north, east, south = self._rectangles
+        west, north, east, south = self.rectangles
         return np.where(self.axis == ACROSS, west, north), np.where(self.axis == ACROSS, east, south)
 
 
 @dataclass(frozen=True, eq=False)
-class SplitCosts(_CellSplits):
+class SplitCosts(CellSplits):
     """The cost of cutting each cell on each of some lines: Σ |c − mean| over either side (Shaham et al. 2022, eq. 5).
 
     c are the votes in a pixel, empty pixels included. The cells are uncut or coarser ones of a tree of rectangles of
@@ -83,7 +84,7 @@ class SplitCosts(_CellSplits):
             raise InputError("each cell must be cut across (0) or down (1)")
         if lines.ndim != 2 or len(lines) != self.cells.size or not lines.size:
             raise InputError(f"each cell needs the same number of candidate lines; found {lines.shape}")
-        low, high = self._along
+        low, high = self.along
         if (lines <= low[:, None]).any() or (lines >= high[:, None]).any():
             raise InputError("the candidate lines of a cell must lie inside it")
 
@@ -113,18 +114,18 @@ class SplitCosts(_CellSplits):
         found = once_compiled(_sides)(
             begin, end, self.axis, self.lines, before, behind, groups.x, groups.y, groups.weights
         )
-        return (_cost(before, *found[:3]) + _cost(behind, *found[3:])).ravel()
+        return (cost_of_side(before, *found[:3]) + cost_of_side(behind, *found[3:])).ravel()
 
     @property
     def _pixels(self) -> tuple[Ints, Ints]:
         """How many pixels lie before and behind each line, int64[cells, candidates] each."""
-        west, north, east, south = self._rectangles
-        low, high = self._along
+        west, north, east, south = self.rectangles
+        low, high = self.along
         width = np.where(self.axis == 0, south - north, east - west)[:, None]
         return (self.lines - low[:, None]) * width, (high[:, None] - self.lines) * width
 
 
-def _cost(pixels: Ints, votes: Ints, above: Ints, number: Ints) -> Ints:
+def cost_of_side(pixels: Ints, votes: Ints, above: Ints, number: Ints) -> Ints:
     """⌊32 · (above − number · votes/pixels)⌋, exactly: of the pixels with more than the mean, their votes and number.
 
     votes = q · pixels + r, so it is 32(above − number · q) − ⌈32 · number · r/pixels⌉. Python's integers do what 64
@@ -188,9 +189,18 @@ class Candidates(NamedTuple):
     lines: Ints
     starts: Ints
 
+    @classmethod
+    def between(cls, first: Ints, width: Ints, most: int) -> "Candidates":
+        """All lines between the pixels of each cell; of a wider one than `most`, those before so many equal parts."""
+        parts = np.minimum(width, most)
+        starts = np.concatenate([[0], np.cumsum(parts - 1)])
+        part = np.arange(starts[-1]) - np.repeat(starts[:-1] - 1, parts - 1)
+        lines = np.repeat(first, parts - 1) + part * np.repeat(width, parts - 1) // np.repeat(parts, parts - 1)
+        return cls(lines, starts)
+
 
 @dataclass(frozen=True, eq=False)
-class MedianSplitScores(_CellSplits):
+class MedianSplitScores(CellSplits):
     """For every cell of a tree of cuts, one line between its pixels with half of its votes on either side.
 
     `axis` is 0 for each cell to be cut west from east, 1 for north from south; int8[cells]. Candidates are all lines
@@ -240,11 +250,7 @@ class MedianSplitScores(_CellSplits):
     def candidates(self) -> Candidates:
         """The lines of each cell, public: counted from the west or the north of the square."""
         first, width = self._edges
-        parts = np.minimum(width, self.lines)
-        starts = np.concatenate([[0], np.cumsum(parts - 1)])
-        part = np.arange(starts[-1]) - np.repeat(starts[:-1] - 1, parts - 1)
-        lines = np.repeat(first, parts - 1) + part * np.repeat(width, parts - 1) // np.repeat(parts, parts - 1)
-        return Candidates(lines, starts)
+        return Candidates.between(first, width, self.lines)
 
     def scores(self, table: VotesTable) -> Ints:
         """The score of every candidate: O(candidates), or where most pixels are empty O(votes + candidates)."""
@@ -252,7 +258,7 @@ class MedianSplitScores(_CellSplits):
         votes = table.votes(tree.base, self.bounding)
         summed = votes.summed(tree)
         if summed is not None:
-            edges, each = self._rectangles, np.diff(starts)
+            edges, each = self.rectangles, np.diff(starts)
             whole, (west, north, east, south) = summed.inside(edges), (np.repeat(line, each) for line in edges)
             down = np.repeat(self.axis == DOWN, each)
             before = summed.inside(Rectangles(west, north, np.where(down, east, lines), np.where(down, lines, south)))
@@ -270,7 +276,7 @@ class MedianSplitScores(_CellSplits):
     @property
     def _edges(self) -> tuple[Ints, Ints]:
         """Where each cell begins in this direction, and how many pixels it has."""
-        low, high = self._along
+        low, high = self.along
         return low, high - low
 
 

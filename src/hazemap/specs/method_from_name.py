@@ -135,7 +135,9 @@ class _Unit:
 
 def sums_only(method: MethodOfBox) -> bool:
     """Whether a method asks for nothing but sums over people, so that devices can answer it as well as a curator."""
-    return not {Learned.MEDIANS, Learned.COSTS, Learned.GROWTH}.intersection(method.disclosure.learned)
+    return not {Learned.MEDIANS, Learned.EVENNESS, Learned.COSTS, Learned.GROWTH}.intersection(
+        method.disclosure.learned
+    )
 
 
 def among_devices(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cells import Cells, Leaves
-from hazemap.encoders import Encoder, MedianSplitScores
+from hazemap.encoders import Encoder, EvenSplitScores, MedianSplitScores
 from hazemap.errors import Unanswerable
 from hazemap.noisy_queries import Answer, Choice, Growth, Measure, Query, Question
 from hazemap.privacy.budget import Budget, PureDP
@@ -85,7 +85,7 @@ class Curator:
 
     def _choose(self, question: Choice, price: Budget) -> Answer:
         scores = question.scores
-        if isinstance(scores, MedianSplitScores):
+        if isinstance(scores, MedianSplitScores | EvenSplitScores):
             lines, starts = scores.candidates
             found, by, epsilon = telling(scores.scores(self.table), scores.sensitivity, epsilon_of(price))
             each = permute_and_flip_each(self.stream, found, starts, by, epsilon)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.algorithms.conftest import BOX, PEOPLE, TREE, people
 
+from hazemap.algorithm_disclosure import Learned
 from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import HTF, PrivateBoundingBox
 from hazemap.algorithms.published.htf import thresholds
@@ -17,7 +18,7 @@ from hazemap.cellmap import Reading
 from hazemap.cells import NOWHERE, Redrawn
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError, Unanswerable
-from hazemap.noisy_queries import Measure, Query
+from hazemap.noisy_queries import Choice, Measure, Query
 from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.spatial.binary_partition import BinaryPartition
@@ -183,6 +184,33 @@ def test_only_a_curator_can_say_what_a_cut_costs(curator):
         run(QUICK, OnlySums(curator), PureDP(1), Unrecorded())
     halved = run(replace(QUICK, turns=0), OnlySums(curator), PureDP(1), Unrecorded())
     assert {type(exchange.question) for exchange in halved.transcript} == {Query}
+
+
+def test_one_of_all_lines_is_chosen_at_the_price_of_a_level(curator):
+    """`turns` of None: a choice in place of 2T + 1 costs; every way to a leaf still costs all of the budget, once."""
+    result = ended(replace(QUICK, turns=None), curator, PureDP(1))
+    choices = [exchange.question for exchange in result.transcript if isinstance(exchange.question, Choice)]
+    assert not any(isinstance(exchange.question, Measure) for exchange in result.transcript)
+    assert {question.share for question in choices} == {Fraction("1e-3")}
+    for question in choices:
+        assert len(question.scores.candidates.lines) == (question.scores.along[1] - question.scores.along[0] - 1).sum()
+    assert Learned.EVENNESS in replace(QUICK, turns=None).disclosure.learned
+    with pytest.raises(Unanswerable, match=r"HTF asks for a Choice.*only a curator"):
+        run(replace(QUICK, turns=None), OnlySums(curator), PureDP(1), Unrecorded())
+    again = replay(replace(QUICK, turns=None), curator.prices(PureDP(1)), PureDP(1), result.transcript).value
+    assert again.cells == result.value.cells and np.array_equal(again.values, result.value.values)
+
+
+def test_with_much_to_spend_the_best_of_all_lines_is_cut():
+    """Where a crowd ends: two thirds of the square are empty."""
+    rng, tree = np.random.default_rng(3), Quadtree.around(BOX, 6)
+    west, south, east, north = (float(edge[0]) for edge in tree.bounds(tree.root))
+    lon = west + (east - west) * rng.uniform(0, 0.31, 4_000)
+    lat = south + (north - south) * rng.uniform(0.01, 0.99, 4_000)
+    crowd = MemoryTable(np.arange(4_000), {"lon": lon, "lat": lat})
+    method = HTF(tree, turns=None, height=1, share_of_number=Fraction(1, 1000), share_a_level=Fraction(1, 4))
+    cells = ended(method, Curator(crowd, Stream.fixed(b"crowd")), PureDP(8)).value.cells
+    assert 20 in set(cells.tree.rectangles(cells.cells).east.tolist())  # ⌈0.31 · 64⌉
 
 
 class OnlySums:

@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.algorithm_disclosure import Learned
 from hazemap.arrays import Ints
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import NOWHERE, Cells, Leaves
-from hazemap.encoders import Counts, SplitCosts
+from hazemap.encoders import Counts, EvenSplitScores, SplitCosts
 from hazemap.errors import InputError
 from hazemap.estimate import read
-from hazemap.noisy_queries import Answer, Measure, Query, Question, Rounds
+from hazemap.noisy_queries import Answer, Choice, Measure, Query, Question, Rounds
 from hazemap.spatial.rectangle_tree import Cuttable, Rectangles
 from hazemap.tables.contribution_bounding import Bounding
 
@@ -76,7 +77,9 @@ class TreeGrower:
 
     A line is looked for in `turns` turns (T): start in the middle, measure the cost of cutting there and on the quarter
     points, keep the best of the three and the lines beside it, and so on; 2T + 1 costs that share what the level may
-    spend on cuts. With none, cells are halved. The axis alternates, north and south of the line where the height left
+    spend on cuts. With no turn, cells are halved. Where `turns` is None one of all lines is chosen by its cost, with
+    all that the level may spend (`EvenSplitScores`; the paper adds noise to every cost, and leaves each a part of the
+    budget). The axis alternates, north and south of the line where the height left
     is even; a cell one pixel wide is cut along its other axis. A cell of `least_pixels` or fewer is a leaf. What was
     fixed before it is asked is not asked, and not paid: the count of such a cell, or the cost where there is one line.
 
@@ -90,11 +93,11 @@ class TreeGrower:
     """
 
     bounding: Bounding
-    turns: int = 3
+    turns: int | None = 3
     least_pixels: int = 5
 
     def __post_init__(self) -> None:
-        if self.turns < 0 or self.least_pixels < 1:
+        if (self.turns or 0) < 0 or self.least_pixels < 1:
             raise InputError("the number of turns must not be negative, and a cell of one pixel cannot be cut")
 
     def grown(self, tree: Cuttable, roots: Cells, allotments: Sequence[BudgetAllotment]) -> Rounds[GrownTree]:
@@ -148,8 +151,15 @@ class TreeGrower:
         height = active.of([kind.begins + kind.height - level for kind in active.kinds])
         axis, low, high = _range(tree.rectangles(active.cells), height)
         middle = (low + high) // 2
-        each = [_at(kind.cutting, level - kind.begins) / (2 * self.turns + 1) for kind in active.kinds]
-        best, several = np.zeros(len(middle)), low < high
+        spent, several = [_at(kind.cutting, level - kind.begins) for kind in active.kinds], low < high
+        if self.turns is None:
+            for share, who in active.groups(spent, several):
+                choice = Choice(EvenSplitScores(Leaves(tree, active.cells[who]), axis[who], self.bounding), share)
+                transcript.append((choice, (yield choice)))
+                middle[who] = transcript[-1][1].sums
+                active.pay(who, share)
+            return axis, middle
+        each, best = [share / (2 * self.turns + 1) for share in spent], np.zeros(len(middle))
         for turn in range(self.turns):
             lines = np.stack([middle, low + (middle - low) // 2, middle + (high - middle) // 2], axis=1)
             costs = np.zeros(lines.shape)
@@ -242,6 +252,11 @@ class _Active:
         """The halves of the cells, which follow each other."""
         twice = np.repeat(np.arange(len(self.cells)), 2)
         return replace(self, cells=cells, kind=self.kind[twice], paid=self.paid[twice], people=self.people[twice] / 2)
+
+
+def learned_of_lines(turns: int | None) -> tuple[Learned, ...]:
+    """What a search in so many turns (`TreeGrower`) learns at a price."""
+    return {None: (Learned.EVENNESS,), 0: ()}.get(turns, (Learned.COSTS,))
 
 
 def rounded_share(share: float) -> Fraction:

@@ -7,7 +7,7 @@ from math import floor, log, log2
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, square_of
-from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower, rounded_share
+from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower, learned_of_lines, rounded_share
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Tree
 from hazemap.errors import InputError
@@ -28,6 +28,8 @@ class HTF:
     height from equation 31 (see `thresholds`). Where a `height` is given, which is public, N' is bought for equation 31
     only.
 
+    `turns` of None weighs every line at once: the paper's baseline (section 4.1.1), at a better price.
+
     The paper fixes epsilons, not shares: `HTF.published` has them. Only a curator can answer, unless `turns` is 0: then
     cells are halved. Numbers with intervals come from the second counts; the best guess of `Reading.UNBIASED` is the
     published one, other readings use all answers.
@@ -42,7 +44,7 @@ class HTF:
     share_of_number: Fraction = Fraction(1, 1000)
     share_a_level: Fraction = Fraction(1, 100)
     stop_at: int | None = 100
-    turns: int = 3
+    turns: int | None = 3
     least_pixels: int = 5
     people_a_cell: int = 10
     reading: Reading = Reading.NONNEGATIVE
@@ -80,7 +82,7 @@ class HTF:
     @property
     def disclosure(self) -> Disclosure:
         """What it learns at a price."""
-        lines = (Learned.COSTS,) if self.turns and self.share_a_level else ()
+        lines = learned_of_lines(self.turns) if self.share_a_level else ()
         return counted(*((Learned.PEOPLE,) if self._needs_number else ()), Learned.FINENESS, *lines)
 
     @property
@@ -106,7 +108,7 @@ class HTF:
         most = min(2 * self.tree.depth, MOST_CELLS.bit_length() - 1)
         fitting = max(floor(log2(max(people * epsilon / self.people_a_cell, 1.0))), 0)
         height = min(fitting if self.height is None else self.height, most)
-        level = min(self.share_a_level, left / (2 * height)) if height and self.turns else Fraction(0)
+        level = min(self.share_a_level, left / (2 * height)) if height and self.turns != 0 else Fraction(0)
         data = left - level * height
         weights = [2 ** ((height - i) / 3) for i in range(height, -1, -1)]  # from the root to height 0
         shares = tuple(rounded_share(float(data) * weight / sum(weights)) for weight in weights)
