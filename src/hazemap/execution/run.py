@@ -223,6 +223,8 @@ def opened(
         own = {"value": spec.value, "box": reach(spec.algorithm), "mark": spec.marks}
     else:
         own = {"measured": spec.value, "box": spec.reach}
+        if of.cell_column is not None:
+            own |= {"cell": of.cell_column, "resolution": spec.resolution}
     own |= {"timed": timed, "since": window[0], "until": window[1]}
     say("opening the table", None)
     return open_table(

@@ -35,7 +35,7 @@ class Role:
 
     @property
     def _hint(self) -> str:
-        return f"name the column with --{self.option} ({self.option}=… in Python)"
+        return f"name the column with --{self.option} ({self.option.replace('-', '_')}=… in Python)"
 
     def _named(self, found: list[str], wanted: str) -> str:
         fitting = [column for column in found if column == wanted]
@@ -65,6 +65,7 @@ PERSON = Role(
 )
 LON = Role("longitude", "lon", (("lon", "lng", "long", "longitude"), ("x",)))
 LAT = Role("latitude", "lat", (("lat", "latitude"), ("y",)))
+CELL = Role("H3 cell", "cell-column", ())
 TIME = Role("time", "time", (("ts", "time", "timestamp", "datetime", "date"),))
 VALUE = Role("weight of a row", "value", ())
 MARK = Role("mark of a row", "mark", ())

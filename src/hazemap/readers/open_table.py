@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from hazemap.engines.cell_column import CellColumn
 from hazemap.engines.coordinate_readers import Points, Reprojected, TwoColumns, WellKnownBinary
 from hazemap.engines.duckdb import EngineTable, Progress
 from hazemap.engines.duckdb_connection import DuckDBConnection, quoted
@@ -18,7 +19,7 @@ from hazemap.engines.row_query import Layout, Roles
 from hazemap.engines.table_source import Geometry, SourcePart, TableSource
 from hazemap.errors import InputError, TableError
 from hazemap.parallel_map import processors
-from hazemap.readers.column_names import LAT, LON, MEASURED, PERSON, TIME, VALUE
+from hazemap.readers.column_names import CELL, LAT, LON, MEASURED, PERSON, TIME, VALUE
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.readers.data_frames import open_frame
 from hazemap.readers.file_formats import open_files
@@ -43,6 +44,8 @@ def open_table(
     value: str | None = None,
     mark: Marks | str | None = None,
     measured: str | None = None,
+    cell: str | None = None,
+    resolution: int = 0,
     timed: bool = False,
     box: Box | None = None,
     since: datetime | str | None = None,
@@ -56,8 +59,9 @@ def open_table(
     """A table from a path, a folder, a pattern or a data frame; columns that are not named are guessed.
 
     `mark` is a column of yes or no, for shares, or several `Marks`; `measured` one of numbers, for statistics of
-    values; `timed` says that the time of each row is needed too. `box` and the times `since <= t < until` (ISO 8601,
-    UTC unless they say otherwise) choose rows; `dialect` says how CSV files are written; without `key` each table draws
+    values; `cell` one of H3 cells, which say where rows are instead of coordinates, read at a `resolution`; `timed`
+    says that the time of each row is needed too. `box` and the times `since <= t < until` (ISO 8601, UTC unless they
+    say otherwise) choose rows; `dialect` says how CSV files are written; without `key` each table draws
     samples of its own; `memory_limit` is in bytes, 1 GiB unless given. Ids in CSV files are texts as they are written,
     so 7 and 07 are two people; rows without an id are dropped. Errors: `FileError` for a file that is missing or
     damaged, `TableError` for columns that are missing, ambiguous or of a wrong type; never for what rows hold.
@@ -79,7 +83,7 @@ def open_table(
             connection,
             source,
             dialect,
-            named_columns(person, lon, lat, time, value, *(marks.columns if marks else ()), measured),
+            named_columns(person, lon, lat, time, value, *(marks.columns if marks else ()), measured, cell),
         ),
         person=person,
         lon=lon,
@@ -88,6 +92,8 @@ def open_table(
         value=value,
         marks=marks,
         measured=measured,
+        cell=cell,
+        resolution=resolution,
         timed=timed,
         box=box,
         since=since,
@@ -123,6 +129,8 @@ def layout_of(
     value: str | None = None,
     marks: Marks | None = None,
     measured: str | None = None,
+    cell: str | None = None,
+    resolution: int = 0,
     timed: bool = False,
     box: Box | None = None,
     since: datetime | str | None = None,
@@ -130,8 +138,9 @@ def layout_of(
 ) -> Layout:
     """The roles of the columns of a source, as in `open_table`, from what its parts declare."""
     columns = source.columns
-    geometry = source.geometry if lon is None and lat is None else None
-    where = None if geometry else (LON.column(columns, lon), LAT.column(columns, lat))
+    geometry = source.geometry if lon is None and lat is None and cell is None else None
+    hexagon = None if cell is None else CELL.column(columns, cell)
+    where = None if geometry or hexagon else (LON.column(columns, lon), LAT.column(columns, lat))
     weight = None if value is None else VALUE.column(columns, value)
     marked = {} if marks is None else marked_columns(columns, marks)
     measure = None if measured is None else MEASURED.column(columns, measured)
@@ -145,7 +154,7 @@ def layout_of(
                 relation=part.relation,
                 feed=part.feed,
                 person=texts[i] if texts else None,
-                points=_points(part, geometry, where),
+                points=_points(part, geometry, where) if hexagon is None else _hexagons(part, hexagon, resolution),
                 weight=None if weight is None else number_of(part, VALUE, weight),
                 mark=side_of(part, marked) if marked else None,
                 value=None if measure is None else number_of(part, MEASURED, measure),
@@ -177,6 +186,19 @@ def _points(part: SourcePart, geometry: Geometry | None, columns: tuple[str, str
     if columns is None:
         raise TypeError("points must be a geometry or two columns")
     return TwoColumns((number_of(part, LON, columns[0]), number_of(part, LAT, columns[1])))
+
+
+def _hexagons(part: SourcePart, column: str, resolution: int) -> CellColumn:
+    """A column of H3 cells, as texts or as whole numbers of 64 bits; `TableError` for one of another type."""
+    kind, name = part.kinds[column], quoted(column)
+    if kind == "VARCHAR":
+        return CellColumn((name,), resolution)
+    if kind in ("BIGINT", "UBIGINT"):
+        return CellColumn((f"TRY_CAST({name} AS UBIGINT)",), resolution)
+    raise TableError(
+        f"the H3 cells of rows are texts, such as 871f18b24ffffff, or whole numbers of 64 bits; the column {column!r} "
+        f"is {kind}"
+    )
 
 
 def _encoded(part: SourcePart, geometry: Geometry) -> Points:

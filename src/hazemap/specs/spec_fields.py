@@ -170,6 +170,10 @@ class ReleaseOptions(CommonOptions, total=False):
 class StatisticsOptions(CommonOptions, total=False):
     """What `hazemap.stats` takes."""
 
+    cell_column: Annotated[
+        str | None,
+        Field("H3 cells instead of lon and lat: each as fine as --cells, or finer.", TABLE, "COLUMN"),
+    ]
     time: Annotated[str | None, Field("When, for slots. Guessed.", TABLE, "COLUMN")]
     value: Annotated[str, Field("The column with the measured numbers.", TABLE, "COLUMN")]
     low: Annotated[float | None, Field("The smallest possible value.", TABLE, "NUMBER", float)]

@@ -99,6 +99,8 @@ class StatisticsSpec(Specification):
         ranks = self.quantiles
         if not all(isinstance(rank, float) and 0 < rank < 1 for rank in ranks) or len(set(ranks)) < len(ranks):
             raise InputError(f"quantiles must be distinct ranks between 0 and 1, such as 0.1,0.5,0.9; found {ranks}")
+        if self.table.cell_column is not None and not isinstance(self.cells, HexagonCells | HexagonList):
+            raise InputError("a column of H3 cells (--cell-column) is for hexagons: say --cells h3:7, or hexagons:FILE")
         _ = self.finding, self.timeslots, self.algorithm
 
     @cached_property
@@ -169,15 +171,29 @@ class StatisticsSpec(Specification):
         return None if isinstance(self.algorithm, PrivateBoxStatistics) else around(self.algorithm.tree)
 
     @property
+    def resolution(self) -> int:
+        """That of the hexagons in which values are told: H3 cells in a table are read as their ancestors there."""
+        tree = self.inner.tree
+        if not isinstance(tree, Hexagons):
+            raise InputError("only hexagons have a resolution")
+        return tree.finest
+
+    @property
     def wanted(self) -> list[str]:
         """What a statement says of the question: which statistics, and of when."""
         spread = ["the variance"] if self.inner.value_encoding.degree > 1 else []
         ranks = [f"quantiles {', '.join(map(shortest, self.quantiles))}"] if self.quantiles else []
         return [
             f"which statistics: {', '.join(['the mean', *spread, *ranks])}",
+            *([self._in_column] if self.table.cell_column else []),
             *([f"the time: {self.table.when}"] if self.table.when else []),
             "the names and types of the table's columns",
         ]
+
+    @property
+    def _in_column(self) -> str:
+        where = f"the H3 cell in its column {self.table.cell_column!r}, or the ancestor of that"
+        return f"where a row is: in {where}; rows with a coarser cell are nowhere"
 
     def statement(
         self, dataset: str, done: Result[Measurements] | None = None, circumstances: StatementFacts = UNSAID

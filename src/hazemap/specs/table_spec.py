@@ -9,7 +9,7 @@ from hazemap.errors import InputError
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.specs.spec_fields import Value
 
-COLUMNS = ("source", "person", "lon", "lat", "time", "since", "until")
+COLUMNS = ("source", "person", "lon", "lat", "cell_column", "time", "since", "until")
 DIALECT = ("delimiter", "encoding", "decimal", "multiline")
 """The names of a document that are about the table."""
 
@@ -34,12 +34,15 @@ class TableSpec:
     since: str | None = None
     until: str | None = None
     dialect: CsvDialect = USUAL_DIALECT
+    cell_column: str | None = None
 
     def __post_init__(self) -> None:
         for name in COLUMNS:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
                 raise InputError(f"{name} must be non-empty text; found {type(value).__name__}")
+        if self.cell_column is not None and (self.lon is not None or self.lat is not None):
+            raise InputError("a row is in the H3 cell of --cell-column or at --lon and --lat: name one or the other")
         if not isinstance(self.dialect, CsvDialect):
             raise InputError(f"the dialect of a table must be a CsvDialect; found {type(self.dialect).__name__}")
 

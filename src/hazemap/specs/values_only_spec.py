@@ -80,11 +80,24 @@ class PublicLocationSpec:
 
     def kept(self, table: LocationSource) -> tuple[PublicLocationStatistics, SelectedPersonCellValues]:
         """What is asked, and those who answer: chosen from whereabouts alone. `InputError` if no place can be told."""
-        pairs, records = table.pairs(self.places), self.full.inner.bounding.records
+        pairs, records = self._pairs(table), self.full.inner.bounding.records
         best = best_selection(pairs.whereabouts, records, self._noise_scale, self.full.max_cells_per_person)
         rule = OwnMeans(best.places, records, scale=KnownCountEncoding(self.value_encoding).l1)
         asked = KnownCountValues(pairs.tree, rule, pairs.whereabouts.people, best.weight, best.most, best.squares)
         return PublicLocationStatistics(asked, self._route(best)), SelectedPersonCellValues(pairs, best.kept, records)
+
+    def _pairs(self, table: LocationSource) -> PersonCellValues:
+        """What each person measured where; `InputError` where no row counts, which is public here."""
+        try:
+            return table.pairs(self.places)
+        except InputError as error:
+            column = self.full.table.cell_column
+            if column is None:
+                raise
+            raise InputError(
+                f"{error}: a row counts if {column!r} holds an H3 cell of resolution {self.full.resolution} or finer. "
+                "Where its cells are coarser, say so: --cells h3:R, with R their own resolution or less"
+            ) from error
 
     @property
     def _noise_scale(self) -> NoiseScale:
