@@ -3,6 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
+from random import Random
 
 import numpy as np
 import pytest
@@ -13,13 +14,14 @@ from hazemap.aggregator.schema import SCHEMA, TABLES
 from hazemap.errors import InputError
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.mechanisms import DiscreteLaplace
+from hazemap.privacy.parallel_composition import Steps
 from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.collection_messages import AggregateShareReq
 from hazemap.protocols.dap.prefix_question import PrefixCells, PrefixQuestion
 from hazemap.protocols.dap.problem_types import DapProblem, ProblemType
 from hazemap.protocols.dap.task_configuration import BatchMode
 from hazemap.protocols.dap.vdaf_configuration import CountConfiguration, Poplar1Configuration
-from hazemap.protocols.dap.walk_terms import PLACES, WalkTerms
+from hazemap.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.protocols.vdaf.poplar1 import Poplar1
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
 from hazemap.service.store import Schema, Store, Write
@@ -27,16 +29,16 @@ from hazemap.service.store import Schema, Store, Write
 from .test_whole_tree import refusal
 from .two_servers import NOISE, PRECISION, Crash, DyingStore, MemoryDatabase, TwoServers, a_task
 
-BITS, HOUR = 6, 1_000
+BITS, HOUR = 7, 1_000
 PATHS = (0b101010, 0b101011, 0b101010, 0b000001, 0b110011)
+"""Of people who are somewhere: a 0 goes before each, and before every cell here."""
 TERMS = WalkTerms.of(PureDP(Fraction(1, 5)), levels=3)
 HALF = Fraction(1, 2)
 
 
-def walkers(seed=0, least=3, terms=TERMS, **more):
-    return TwoServers(
-        seed, least, None, measured=Poplar1Configuration(BITS), vdaf=Poplar1(BITS), options={"walk": terms}, **more
-    )
+def walkers(seed=0, least=3, terms=TERMS, info=b"test", **more):
+    vdaf, options = Poplar1(BITS, terms.candidates), {"walk": terms, "info": info}
+    return TwoServers(seed, least, None, measured=Poplar1Configuration(BITS), vdaf=vdaf, options=options, **more)
 
 
 @pytest.fixture
@@ -46,13 +48,14 @@ def two():
     made.close()
 
 
-def part(*prefixes, weight=1):
-    numbers = np.array([int(p, 2) for p in prefixes], dtype=np.uint64)
-    return PrefixCells.of(numbers, [len(p) for p in prefixes], weight)
+def part(*prefixes, weight=1, first="0"):
+    """Cells of people who are somewhere; with `first` 1 of whoever is nowhere."""
+    numbers = np.array([int(first + p, 2) for p in prefixes], dtype=np.uint64)
+    return PrefixCells.of(numbers, [1 + len(p) for p in prefixes], weight)
 
 
 def asked(level, candidates, *parts, share=HALF, number=0):
-    parameter = Poplar1Parameter(level, np.array(candidates, dtype=np.uint64))
+    parameter = Poplar1Parameter(level + 1, np.array(candidates, dtype=np.uint64))
     return PrefixQuestion.of(number, parameter.to_bytes(), share, parts).to_bytes()
 
 
@@ -137,9 +140,9 @@ def test_a_collector_gets_nothing_beyond_the_budget_the_levels_and_the_walk(two)
             asked(2, (0b000, 0b111), part("000"), share=Fraction(1, 4))[:-1],
             asked(0, (0, 1), part("0"), share=Fraction(1, 4)),  # upwards
             asked(1, (0b00,), part("00"), share=Fraction(1, 4)),  # the same level with others
-            asked(BITS - 1, (0b101010,), part("101010"), share=Fraction(1, 4)),  # the last bit
+            asked(BITS - 2, (0b101010,), part("101010"), share=Fraction(1, 4)),  # the last bit
             asked(1, ALL, part("101"), share=Fraction(1, 4)),  # deeper than what was verified
-            Poplar1Parameter(1, np.array(ALL, dtype=np.uint64)).to_bytes(),
+            Poplar1Parameter(2, np.array(ALL, dtype=np.uint64)).to_bytes(),
         ],
     }
     for kind, questions in wrong.items():
@@ -154,29 +157,117 @@ def test_a_collector_gets_nothing_beyond_the_budget_the_levels_and_the_walk(two)
     assert refusal(two.ask, HOUR, 1, four) is ProblemType.BATCH_OVERLAP
 
 
-def test_a_campaign_is_never_asked_who_is_nowhere():
+@pytest.mark.parametrize("info", [b"hazemap " + bytes(32), b"made by hand"])
+def test_nobody_is_asked_who_is_nowhere_unless_it_is_paid(info):
     """`test_prefix_questions`: a device's rows, there or not, would move two counts at the price of one."""
-    two = TwoServers(
-        0,
-        3,
-        None,
-        measured=Poplar1Configuration(BITS),
-        vdaf=Poplar1(BITS),
-        options={"walk": TERMS, "info": PLACES + bytes(32)},
-    )
+    two = walkers(info=info)
     two.upload(*(two.report(path) for path in PATHS))
-    for cells in (part("1"), part("10"), part("00", "01", "10")):
+    for cells in (part("", first="1"), part("0", first="1"), part("1", first="1")):
         wrong = asked(1, ALL, part("0"), cells, share=Fraction(1, 9))
         assert refusal(two.ask, HOUR, 1, wrong) is ProblemType.INVALID_AGGREGATION_PARAMETER
     cells = part("0")
     assert without_noise(two, 0, two.collect(HOUR, 1, asked(1, ALL, cells)).sums) == truth(cells)
     [sent] = two.left_helper
     request = AggregateShareReq.from_bytes(sent)
-    other = replace(request.collection_job_req, agg_param=asked(1, ALL, part("1"), share=Fraction(1, 9), number=1))
+    other = replace(
+        request.collection_job_req, agg_param=asked(1, ALL, part("1", first="1"), share=Fraction(1, 9), number=1)
+    )
     lying = replace(request, collection_job_req=other).to_bytes()
     answered = refusal(lambda: two.helper.service.aggregate_share(lying, two.rings[Role.HELPER]))
     assert answered is ProblemType.INVALID_AGGREGATION_PARAMETER
     two.close()
+
+
+def test_where_who_is_nowhere_may_be_counted_every_question_has_noise_for_two_paths():
+    drawn = []
+
+    def draw(law, size):
+        drawn.append(law)
+        return np.zeros(size, dtype=np.int64)
+
+    two = walkers(terms=replace(TERMS, nowhere=Nowhere.PAID))
+    for server in (two.leader, two.helper):
+        server.task = replace(server.task, draw_noise=draw)
+        server.start()
+    two.upload(*(two.report(path) for path in (*PATHS, 1 << (BITS - 1), 1 << (BITS - 1))))
+    nowhere = part("", first="1")
+    questions = ((part("0", "1", weight=2), nowhere), (QUARTERS,))
+    for number, parts in enumerate(questions):
+        question = asked(1, (*ALL, 0b100), *parts, share=Fraction(1, 4), number=number)
+        found = two.collect(HOUR, 1, question)
+        assert list(found.sums) == truth(*parts, paths=(*PATHS, 1 << (BITS - 1), 1 << (BITS - 1)))
+    scales = [2 * Fraction(sum(each.weight for each in parts)) / (Fraction(1, 5) / 4) for parts in questions]
+    assert drawn == [DiscreteLaplace(scale) for scale in scales for _ in range(2)]
+    two.close()
+
+
+def test_rows_there_or_not_cost_no_more_than_the_budget_in_any_questions_that_are_answered():
+    """Whatever the account lets through, a path and that of nowhere differ by a loss of 1 in shares, at most.
+
+    All paths; the twin has noise for one path, as where nobody is asked who is nowhere.
+    """
+    rng, nowhere, terms, twin = Random(3), 1 << (BITS - 1), replace(TERMS, nowhere=Nowhere.PAID), 0
+    every = [f"{cell:0{size}b}" for size in (1, 2, 3) for cell in range(1 << size) if f"{cell:0{size}b}" <= "100"]
+    for _ in range(25):
+        steps, questions = Steps.level(Fraction(0)), []
+        for _ in range(12):
+            parts = tuple(
+                part(*(cell[1:] for cell in cells), weight=rng.randint(1, 3), first=cells[0][0])
+                for cells in (
+                    [c for c in rng.sample(every, 3) if c[0] == first] for first in rng.choice(["0", "01", "1"])
+                )
+                if cells
+            )
+            if not parts:
+                continue
+            question = PrefixQuestion.of(0, b"x", Fraction(rng.randint(1, 3), 6), parts)
+            if steps.most(*question.stretches) + question.share <= 1:
+                steps = steps.raised(*question.stretches, question.share)
+                questions.append(question)
+        losses = []
+        for path in range(nowhere):
+            loss = [0, 0]
+            for each in questions:
+                move = sum(
+                    abs(a - b)
+                    for cells in each.parts
+                    for a, b in zip(own_cells(cells, path), own_cells(cells, nowhere), strict=True)
+                )
+                for place, most in enumerate((terms.moved(each.sensitivity).l1, each.sensitivity.l1)):
+                    loss[place] += each.share * move / most
+            losses.append(loss)
+        assert max(loss for loss, _ in losses) <= 1
+        twin += max(loss for _, loss in losses) > 1
+    assert twin > 3
+
+
+def own_cells(cells, path):
+    """What a path adds to the sums of a part: to the deepest cell that holds it."""
+    string = f"{path:0{BITS}b}".ljust(64, "0")
+    holding = [
+        (length, place)
+        for place, (begin, length) in enumerate(zip(cells.begins.tolist(), cells.lengths, strict=True))
+        if string.startswith(f"{begin:064b}"[:length])
+    ]
+    return [cells.weight * (bool(holding) and place == max(holding)[1]) for place in range(cells.size)]
+
+
+def test_no_level_is_verified_with_more_prefixes_than_devices_were_told():
+    two = walkers(terms=replace(TERMS, prefixes=3))
+    two.upload(*(two.report(path) for path in PATHS))
+    four, five = (0b00, 0b01, 0b10, 0b100), (0b00, 0b01, 0b10, 0b11, 0b100)
+    assert refusal(two.ask, HOUR, 1, asked(1, five, part("0"))) is ProblemType.INVALID_AGGREGATION_PARAMETER
+    ring, twin = two.rings[Role.LEADER], walkers()
+    twin.upload(*(twin.report(path) for path in PATHS))
+    twin.leader.service._make_jobs(Poplar1Parameter(2, np.array(five, dtype=np.uint64)).to_bytes(), None, ring, two.now)
+    [sent] = twin.leader.service.requests(ring, two.now)  # of a leader that does not care
+    assert sent.kind is RequestKind.INIT_JOB
+    assert refusal(two.at_helper, sent) is ProblemType.INVALID_AGGREGATION_PARAMETER
+    assert two.helper.store.read("SELECT count(*) FROM claims") == [(0,)]
+    found = two.collect(HOUR, 1, asked(1, four, part("0")))  # three, and that of nowhere
+    assert without_noise(two, 0, found.sums) == truth(part("0"))
+    two.close()
+    twin.close()
 
 
 def test_people_pay_only_for_questions_about_where_they_are(two):
@@ -225,7 +316,7 @@ def test_reports_of_a_deep_level_that_do_not_count_above_are_not_summed(two):
     leader._make_jobs(PrefixQuestion.from_bytes(deep).parameter, None, ring, two.now)
     for _ in range(3):
         two.exchange()
-    late = "UPDATE claims SET counted = 0 WHERE level = 1 AND report = (SELECT min(report) FROM claims)"
+    late = "UPDATE claims SET counted = 0 WHERE level = 2 AND report = (SELECT min(report) FROM claims)"
     leader._make_jobs(PrefixQuestion.from_bytes(above).parameter, None, ring, two.now)
     for _ in range(3):
         two.exchange()

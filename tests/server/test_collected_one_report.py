@@ -23,7 +23,7 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.problem_types import DapProblem
 from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration
-from hazemap.protocols.dap.walk_terms import WalkTerms
+from hazemap.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.protocols.vdaf.poplar1 import Poplar1
 from hazemap.releases import Release
 from hazemap.server.collected_map import OUTSIDE, collected_map
@@ -40,7 +40,13 @@ PEOPLE, HOUR = 30, 1_000
 TOWN = town(PEOPLE)
 SILENT = PureDP(10**6)
 LEVEL = 1e-6
-RULE = AtMostRows(1, Outside.PEOPLE)
+HALF = Fraction(1, 2)
+RULE, MAPPED = AtMostRows(1, Outside.PEOPLE), AtMostRows(1, Outside.DROP)
+
+
+def terms(budget, levels, rule=RULE):
+    """Those of a task for methods of a rule: people outside are paid for where they are counted."""
+    return WalkTerms.of(budget, levels, nowhere=Nowhere.PAID if rule.outside.asked else Nowhere.REFUSED)
 
 
 def counts(tree, *cells):
@@ -57,7 +63,7 @@ def uploads(bits, terms, strings):
 
 
 def servers(bits, terms, **more):
-    vdaf = Poplar1(bits)
+    vdaf = Poplar1(bits, terms.candidates)
     return TwoServers(0, PEOPLE, None, measured=Poplar1Configuration(bits), vdaf=vdaf, options={"walk": terms}, **more)
 
 
@@ -105,7 +111,7 @@ def trust():
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
 def test_without_noise_the_servers_answer_every_question_with_its_exact_sums(tree, trust):
-    asked = trust(tree, WalkTerms.of(SILENT, 3))
+    asked = trust(tree, terms(SILENT, 3))
     one = Leaves.at_level(tree, 1).cells
     fine = tree.children(tree.children(one[1:3]))
     questions = [
@@ -129,7 +135,7 @@ def test_answers_have_the_error_bars_of_the_simulated_trust_model(budget, trust)
     tree, share = TREES["squares"], Fraction(1, 3)
     stacked = Concatenation((counts(tree, Leaves.at_level(tree, 2).cells), counts(tree, tree.root)), (1, 2))
     laws = []
-    real = trust(tree, WalkTerms.of(budget, 2), lambda law, size: laws.append(law) or silent(law, size))
+    real = trust(tree, terms(budget, 2), lambda law, size: laws.append(law) or silent(law, size))
     simulated = OneReport(TOWN, ReportBatch(PEOPLE, PEOPLE), 2, Stream.fixed(b"bars"))
     one, other = (each.answer(Query(stacked, share), budget.part(share)) for each in (real, simulated))
     assert (one.stddev, one.kurtosis, one.people) == (other.stddev, other.kurtosis, other.people)
@@ -142,10 +148,10 @@ def test_answers_have_the_error_bars_of_the_simulated_trust_model(budget, trust)
 def test_the_noise_of_a_question_is_that_of_both_servers_as_it_is_simulated(trust):
     """Chi-square, 1e-6, on fixed streams, of both; the twin takes a curator's noise for it."""
     tree = TREES["squares"]
-    asked, budget = Counts(Leaves.at_level(tree, 3), RULE), PureDP(30)
+    asked, budget = Counts(Leaves.at_level(tree, 3), MAPPED), PureDP(30)
     exact, stream = asked.total(TOWN), Stream.fixed(b"question")
     share = Fraction(1, 60)  # ε = 1/2
-    real = trust(tree, WalkTerms.of(budget, 1), lambda law, size: law.draw(stream, size))
+    real = trust(tree, terms(budget, 1, MAPPED), lambda law, size: law.draw(stream, size))
     simulated = OneReport(TOWN, ReportBatch(PEOPLE, PEOPLE), 1, Stream.fixed(b"simulated"))
     for each in (real, simulated):
         answers = [each.answer(Query(asked, share), budget.part(share)).sums - exact for _ in range(60)]
@@ -165,14 +171,14 @@ def test_methods_run_unchanged_or_are_refused_as_by_the_simulated_trust_model(na
     if name in REFUSED["one report"]:
         try:
             levels = min(12, CellStrings(method.tree).bits - 1)
-            made = trust(method.tree, WalkTerms.of(SILENT, levels))
+            made = trust(method.tree, terms(SILENT, levels, method.bounding))
         except Unanswerable:
             return  # no path is of this tree
         with pytest.raises((Unanswerable, InputError), match=r"ask|choose|bound"):
             run(method, made, SILENT, Unrecorded())
         return
     levels = min(12, CellStrings(method.tree).bits - 1)
-    made = trust(method.tree, WalkTerms.of(SILENT, levels))
+    made = trust(method.tree, terms(SILENT, levels, method.bounding))
     result = run(method, made, SILENT, Unrecorded())
     for question, answer in result.transcript:
         assert np.array_equal(answer.sums, question.encoder.total(TOWN))
@@ -182,7 +188,7 @@ def test_methods_run_unchanged_or_are_refused_as_by_the_simulated_trust_model(na
 
 def test_a_run_that_is_begun_again_asks_the_same_and_gets_the_same(trust, tmp_path):
     tree, budget, stream = TREES["squares"], PureDP(2), Stream.fixed(b"again")
-    asking = trust(tree, WalkTerms.of(budget, 5), lambda law, size: law.draw(stream, size))
+    asking = trust(tree, terms(budget, 5), lambda law, size: law.draw(stream, size))
     line, interval = asking._client, asking._interval
     method = Adaptive.for_one_report(tree, RULE)
     first = collected_map(asking, method, "town")
@@ -208,9 +214,36 @@ def test_a_run_that_is_begun_again_asks_the_same_and_gets_the_same(trust, tmp_pa
     assert " ".join(OUTSIDE.split()) in " ".join(said.split())
 
 
+def test_a_method_counts_people_outside_where_that_was_paid_and_only_there(trust):
+    """Twice the noise where they are counted, by servers, prices and error bars alike."""
+    tree, budget, laws = TREES["squares"], PureDP(2), []
+    cells = Leaves.at_level(tree, 1)
+    for rule, other in ((RULE, MAPPED), (MAPPED, RULE)):
+        made = trust(tree, terms(budget, 2, rule), lambda law, size: laws.append(law) or silent(law, size))
+        with pytest.raises(InputError, match="outside"):
+            trust(tree, terms(budget, 2, rule)).answer(Query(Counts(cells, other), HALF), budget.part(HALF))
+        answer = made.answer(Query(Counts(cells, rule), HALF), budget.part(HALF))
+        assert answer.stddev[0] == made.prices(budget).stddev(Counts(cells, rule), HALF)
+        assert answer.stddev[0] == pytest.approx(laws[-1].stddev * 2**0.5)
+    assert [law.scale for law in laws] == [2, 2, 1, 1]
+    said = " ".join(
+        str(collected_map(trust(tree, terms(budget, 5)), Adaptive.for_one_report(tree, RULE), "t").statement).split()
+    )
+    assert OUTSIDE in said
+
+
+def test_a_walk_stays_within_the_prefixes_that_devices_were_told(trust):
+    tree = TREES["squares"]
+    made = trust(tree, replace(terms(SILENT, 2, MAPPED), prefixes=15))
+    with pytest.raises(Unanswerable, match="15 are allowed"):
+        made.answer(Query(Counts(Leaves.at_level(tree, 2), MAPPED), HALF), SILENT.part(HALF))
+    asked = Counts(Leaves(tree, Leaves.at_level(tree, 2).cells[:15]), MAPPED)
+    assert np.array_equal(made.answer(Query(asked, HALF), SILENT.part(HALF)).sums, asked.total(TOWN))
+
+
 def test_a_run_spends_what_people_paid_and_walks_in_the_tree_that_they_were_told(trust):
     tree, budget = TREES["squares"], PureDP(2)
-    asking = trust(tree, WalkTerms.of(budget, 5))
+    asking = trust(tree, terms(budget, 5))
     with pytest.raises(InputError, match="were made for"):
         asking.prices(PureDP(1))
     other = Quadtree.around(BOX, 5)

@@ -50,17 +50,22 @@ def collected(
     from hazemap.aggregator.collector_client import CollectorClient
     from hazemap.aggregator.task_file import TaskFile
     from hazemap.protocols.dap.basic_types import Interval
+    from hazemap.protocols.dap.walk_terms import Nowhere
     from hazemap.server.collected_map import collected_map
     from hazemap.server.collected_one_report import CollectedOneReport
     from hazemap.specs.method_from_name import among_devices
     from hazemap.specs.parsing import budget_texts
     from hazemap.specs.release_spec import ReleaseSpec
+    from hazemap.tables.contribution_bounding import Outside
 
     known = TaskFile.read(file)
     precision = known.task.time_precision
     if start % precision or (seconds or precision) % precision:
         raise InputError(f"batches begin and end at whole multiples of {precision} s")
-    paid = {} if known.task.walk is None else budget_texts(known.task.walk.budget)
+    terms = known.task.walk
+    paid = {} if terms is None else budget_texts(terms.budget)
+    if terms is not None and terms.nowhere is Nowhere.REFUSED:
+        paid["outside"] = Outside.DROP.value
     order = specified(ctx, ReleaseSpec, spec, asked, table=False, **{"dataset": output.stem, **paid})
     algorithm = among_devices(order.algorithm, numbers, once=True, text=order.method)
     verify = ssl.create_default_context(cafile=trust_certificate)

@@ -59,6 +59,16 @@ def task(
             help="Of prefixes: ε and levels are for questions about a tree, as `collector map` asks them.",
         ),
     ] = False,
+    outside: Annotated[
+        bool,
+        typer.Option(
+            "--outside",
+            help="Of --questions: maps may count who is outside. Rows then move two counts: noise is twice as wide.",
+        ),
+    ] = False,
+    prefixes: Annotated[
+        int | None, typer.Option(min=1, help="Of --questions: the most prefixes of one level that servers verify.")
+    ] = None,
     leader_selected: Annotated[
         bool, typer.Option("--leader-selected", help="The leader makes batches, instead of intervals of time.")
     ] = False,
@@ -81,15 +91,19 @@ def task(
     from hazemap.protocols.dap.task import Task
     from hazemap.protocols.dap.task_configuration import BatchMode
     from hazemap.protocols.dap.versions import VERSIONS
-    from hazemap.protocols.dap.walk_terms import WalkTerms
+    from hazemap.protocols.dap.walk_terms import Nowhere, WalkTerms
+    from hazemap.protocols.vdaf.poplar1 import MOST_PREFIXES
     from hazemap.specs.parsing import budget
 
     if version not in VERSIONS:
         raise InputError(f"--version is one of {', '.join(VERSIONS)}; found {version!r:.20}")
     measured = measurement_of(measurement)
     privacy = walk = None
+    if not questions and (outside or prefixes is not None):
+        raise InputError("--outside and --prefixes are for tasks of --questions")
     if questions:
-        walk = WalkTerms.of(budget(epsilon, delta, None), levels)
+        nowhere = Nowhere.PAID if outside else Nowhere.REFUSED
+        walk = WalkTerms.of(budget(epsilon, delta, None), levels, prefixes or MOST_PREFIXES, nowhere)
     elif epsilon is not None:
         privacy = noise_within(measured, _number(epsilon), _number(delta or "0"), levels)
     made = Task.created(

@@ -21,6 +21,7 @@ from hazemap.tables.contribution_bounding import Bounding, Outside, RowIsPerson
 from hazemap.trust.cohort_assumptions import Cohort, SecureSumPrices
 from hazemap.trust.device_tasks import KNOWN as OF_TASKS
 from hazemap.trust.device_tasks import pure
+from hazemap.trust.one_report_prices import OneReportPrices
 from hazemap.trust.randomised_reports import ReportPrices, check_budget, check_most
 from hazemap.trust.report_batch import ReportBatch
 from hazemap.trust.report_carriers import CARRIERS, LOCAL, SECURE_SUM, ByOneReport, ByShuffler, ByTwoServers
@@ -219,7 +220,7 @@ class Campaign:
 
 def prices_of(
     campaign: Campaign,
-) -> SecureSumPrices | ReportPrices | TwoServerPrices | ShufflePrices | ShuffledReportPrices:
+) -> SecureSumPrices | ReportPrices | TwoServerPrices | OneReportPrices | ShufflePrices | ShuffledReportPrices:
     """What a share of its budget buys among its people."""
     if isinstance(campaign.carrier, ByShuffler):
         cohort = campaign.cohort
@@ -227,8 +228,10 @@ def prices_of(
         if campaign.carrier.local is not None and isinstance(campaign.budget, ApproxDP):
             return ShuffledReportPrices(campaign.budget, batch, campaign.carrier.local)
         return ShufflePrices(pure(campaign.budget), batch)
-    if isinstance(campaign.carrier, ByTwoServers | ByOneReport):
+    if isinstance(campaign.carrier, ByTwoServers):
         return TwoServerPrices(campaign.budget)
+    if isinstance(campaign.carrier, ByOneReport):
+        return OneReportPrices(campaign.budget)
     if campaign.local_epsilon is not None:
         return ReportPrices(campaign.budget, campaign.cohort, campaign.local_epsilon)
     return SecureSumPrices(pure(campaign.budget), campaign.cohort)

@@ -26,8 +26,8 @@ from hazemap.trust.report_carriers import ByOneReport
 
 TRUST = "two servers, one report of each person"
 OUTSIDE = (
-    "who has no row on the map is counted, too, as outside of it: a device's rows, there or not, move two counts, so "
-    "they cost up to twice the price; a device's report, there or not, costs the price"
+    "who has no row on the map is counted, too, as outside of it: a device's rows, there or not, move two counts, and "
+    "every question has noise for that"
 )
 """What a statement says of a map that counts people outside."""
 

@@ -6,6 +6,7 @@ the same method asks the same, and ends in the same map.
 
 from collections.abc import Callable, Iterable
 from time import sleep
+from typing import Final
 
 import numpy as np
 
@@ -17,12 +18,21 @@ from hazemap.privacy.two_server_noise import TwoServerNoise
 from hazemap.protocols.dap.basic_types import Interval
 from hazemap.protocols.dap.task import Task
 from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration
+from hazemap.protocols.dap.walk_terms import Nowhere
 from hazemap.server.patient_collection import PATIENCE, collected
 from hazemap.trust.cell_strings import CellStrings
+from hazemap.trust.one_report_prices import OneReportPrices, moved
 from hazemap.trust.prefix_questions import prefix_question
 from hazemap.trust.prefix_walk import PrefixWalk
 from hazemap.trust.report_batch import asked_of
-from hazemap.trust.two_servers import TwoServerPrices
+
+OUTSIDE: Final = {
+    Nowhere.REFUSED: "the servers of this task tell nobody how many are outside of the map: say --outside drop, or set "
+    "the task up with --outside, for twice the noise",
+    Nowhere.PAID: "devices have paid for a map that counts who is outside of it, and its noise is for that: say "
+    "--outside people or count, or set the task up without --outside",
+}
+"""What is said of a method that counts people outside, and a task that does not; or the other way round."""
 
 
 class CollectedOneReport:
@@ -42,7 +52,7 @@ class CollectedOneReport:
                 "this task answers no questions about a tree: set one up with `hazemap collector task prefixes:BITS "
                 "--levels N --questions`"
             )
-        self.terms, self.walk = terms, PrefixWalk(terms.levels)
+        self.terms, self.walk = terms, PrefixWalk(terms.levels, terms.prefixes)
         self._client, self._interval, self._wait = client, interval, wait
         self._pause, self._told = pause, told
         self._number = 0
@@ -52,11 +62,11 @@ class CollectedOneReport:
         """The task that its reports were made for."""
         return self._client.collector.task
 
-    def prices(self, budget: Budget) -> TwoServerPrices:
+    def prices(self, budget: Budget) -> OneReportPrices:
         """What a share of the task's budget buys; `InputError` for another budget than people paid."""
         if budget != self.terms.budget:
             raise InputError(f"the reports were made for {self.terms.budget}, and a run spends that, not {budget}")
-        return TwoServerPrices(budget)
+        return OneReportPrices(budget)
 
     def answers(self, question: type[Question]) -> bool:
         """Sums, and nothing else."""
@@ -69,7 +79,7 @@ class CollectedOneReport:
         self._told(f"question {self._number + 1}: {sent.size:,} sums")
         found = collected(self._client, self._interval, sent.to_bytes(), self._wait, self._pause)
         self._number += 1
-        noise = TwoServerNoise.within(price, asked.encoder.sensitivity)
+        noise = TwoServerNoise.within(price, moved(asked.encoder))
         return Answer(np.array(found.sums, dtype=np.int64), np.array([noise.stddev]), noise.kurtosis, found.count)
 
     def walked(self, questions: Iterable[Question]) -> None:
@@ -84,6 +94,8 @@ class CollectedOneReport:
         measured = self.task.measured
         assert isinstance(measured, Poplar1Configuration)  # noqa: S101 - as the terms of the task have checked
         assert self.walk.where is not None  # noqa: S101 - it has taken a question
+        if self.walk.where[1].outside.asked != (self.terms.nowhere is Nowhere.PAID):
+            raise InputError(OUTSIDE[self.terms.nowhere])
         if (bits := CellStrings(self.walk.where[0]).bits) != measured.bits:
             raise InputError(
                 f"paths in this tree have {bits} bits, and the task's have {measured.bits}: take the tree that the "

@@ -22,11 +22,11 @@ from hazemap.server.stoppable_wait import stoppable
 from hazemap.server.task_provisioning import SECRET, files_of, provision
 from hazemap.trust.carried_tasks import CarriedTask
 from hazemap.trust.device_tasks import Task, round_price
+from hazemap.trust.one_report_prices import OneReportPrices
 from hazemap.trust.prefix_walk import PrefixWalk
 from hazemap.trust.report_batch import asked_of
 from hazemap.trust.report_carriers import ByOneReport
 from hazemap.trust.two_server_tasks import batch_interval, walk_task, whole_tree
-from hazemap.trust.two_servers import TwoServerPrices
 
 FORGOTTEN = 8 * 7 * 86_400
 """Seconds after which the two servers forget reports and shares: a campaign that failed is resumed before that."""
@@ -37,9 +37,9 @@ class NetworkedOneReport(CarriedRounds):
 
     SECRET: ClassVar[int] = SECRET
 
-    def prices(self, budget: Budget) -> TwoServerPrices:
+    def prices(self, budget: Budget) -> OneReportPrices:
         """What a share of this budget buys."""
-        return TwoServerPrices(budget)
+        return OneReportPrices(budget)
 
     async def answer(self, question: Question, price: Budget) -> Answer:
         """Ask both servers, at first when people have reported; the answer is stored when this returns."""
@@ -75,8 +75,8 @@ def check_walk(campaign: Campaign, carrier: ByOneReport) -> None:
         raise InputError("one report says who is nowhere, and nobody is told how many are: leave people outside out")
     try:
         walk_task(CarriedTask(_whole_tree(campaign), carrier, "0" * 64, 0))
-        first = next(iter(campaign.algorithm.rounds(TwoServerPrices(campaign.budget))))
-        walk = PrefixWalk(carrier.levels)
+        first = next(iter(campaign.algorithm.rounds(OneReportPrices(campaign.budget))))
+        walk = PrefixWalk(carrier.levels, carrier.prefixes)
         walk.take(asked_of(first, "two servers").encoder)
     except Unanswerable as error:
         raise InputError(f"one report of each person does not answer this: {error}") from error

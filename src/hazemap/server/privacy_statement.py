@@ -21,6 +21,7 @@ from hazemap.statement_builder import Promise, stated
 from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
 from hazemap.trust.device_tasks import KNOWN as OF_TASKS
 from hazemap.trust.device_tasks import pure
+from hazemap.trust.one_report_prices import OneReportPrices
 from hazemap.trust.randomised_reports import ReportPrices
 from hazemap.trust.report_batch import ReportBatch
 from hazemap.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers
@@ -120,11 +121,13 @@ def noise_of(campaign: Campaign) -> tuple[str, ...]:
 
 def prices(
     said: Statement,
-) -> SecureSumPrices | ReportPrices | TwoServerPrices | ShufflePrices | ShuffledReportPrices | None:
+) -> SecureSumPrices | ReportPrices | TwoServerPrices | OneReportPrices | ShufflePrices | ShuffledReportPrices | None:
     """The prices of the answers behind a statement of devices; `None` for one of another trust model."""
     cohort, facts = _cohort(said), said.circumstances.cohort
-    if said.unit == A_DEVICE and facts is not None and facts.trust in (ByTwoServers.trust, ByOneReport.trust):
+    if said.unit == A_DEVICE and facts is not None and facts.trust == ByTwoServers.trust:
         return TwoServerPrices(said.budget)
+    if said.unit == A_DEVICE and facts is not None and facts.trust == ByOneReport.trust:
+        return OneReportPrices(said.budget)
     if said.unit == A_DEVICE and cohort is not None and facts is not None and facts.trust == ByShuffler.trust:
         if facts.minimum is None:
             raise InputError("the statement speaks of a shuffler, and does not say how many reports were opened")

@@ -17,6 +17,7 @@ from hazemap.protocols.vdaf.poplar1_evaluation import TreeNodes
 from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare
 from hazemap.trust.cell_strings import CellStrings
 from hazemap.trust.one_report import OneReport
+from hazemap.trust.one_report_prices import moved
 from hazemap.trust.prefix_sums import LevelCounts, asked_sums
 from hazemap.trust.report_batch import asked_of
 
@@ -77,7 +78,7 @@ class InMemoryOneReport(OneReport):
         """Walk down as far as the question needs, add up, and add both servers' noise."""
         encoder = asked_of(question, "two servers").encoder
         self.walk.take(encoder)
-        noise = TwoServerNoise.within(price, encoder.sensitivity)
+        noise = TwoServerNoise.within(price, moved(encoder))
         _, people = self._opened(encoder)
         servers = self._servers = self._servers or self._reported()
         for level, cells in self.walk.candidates[len(servers[0].levels) :]:

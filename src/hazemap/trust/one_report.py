@@ -8,13 +8,13 @@ from hazemap.privacy.budget import Budget
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.two_server_noise import TwoServerNoise
 from hazemap.tables.votes import VotesTable
+from hazemap.trust.one_report_prices import OneReportPrices, moved
 from hazemap.trust.prefix_walk import MOST_PREFIXES, PrefixWalk
 from hazemap.trust.report_batch import BatchedReports, ReportBatch, asked_of
 from hazemap.trust.two_servers import (
     BOTH_FOLLOW,
     CRYPTOGRAPHY,
     TOGETHER,
-    TwoServerPrices,
     noisy,
     of_batches,
 )
@@ -54,15 +54,15 @@ class OneReport(BatchedReports):
         self.walk = PrefixWalk(levels, most_prefixes)
         super().__init__(table, batch, stream, dropping, once=True)
 
-    def prices(self, budget: Budget) -> TwoServerPrices:
-        """What a share of this budget buys: the same noise as with a report a round."""
-        return TwoServerPrices(budget)
+    def prices(self, budget: Budget) -> OneReportPrices:
+        """What a share of this budget buys: noise as with a report a round, for twice as far with people outside."""
+        return OneReportPrices(budget)
 
     def answer(self, question: Question, price: Budget) -> Answer:
         """The sums of those who reported, and the noise of both servers; `Unanswerable` beyond the walk."""
         encoder = asked_of(question, "two servers").encoder
         self.walk.take(encoder)
-        noise = TwoServerNoise.within(price, encoder.sensitivity)
+        noise = TwoServerNoise.within(price, moved(encoder))
         sums, people = self._opened(encoder)
         return noisy(self._stream, sums, noise, people, self.one_is_known)
 

@@ -23,7 +23,7 @@ from hazemap.protocols.dap.privacy_parameters import MICRO, PrivacyParameters
 from hazemap.protocols.dap.task import Task as DapTask
 from hazemap.protocols.dap.task_configuration import BatchMode
 from hazemap.protocols.dap.vdaf_configuration import MultihotConfiguration, Poplar1Configuration, VdafConfiguration
-from hazemap.protocols.dap.walk_terms import PLACES, WalkTerms
+from hazemap.protocols.dap.walk_terms import WalkTerms
 from hazemap.protocols.vdaf.bit_vector_circuits import shortest_chunk_length
 from hazemap.tables.contribution_bounding import Bounding
 from hazemap.trust.carried_tasks import CarriedTask
@@ -36,6 +36,8 @@ PRECISION: Final = 7 * 86_400
 """Seconds: times of reports are told to the week, and a round is over in two."""
 MOST_VECTORS: Final = 16
 """Vectors that one round may ask for: each is a report of its own."""
+CAMPAIGN: Final = b"hazemap "
+"""How the task info of a round begins."""
 _FINEST = 1 << 20
 _LARGEST = 1 << 63
 
@@ -85,7 +87,7 @@ def _round_tasks(carried: CarriedTask) -> tuple[DapTask, ...]:
     noise = round_noise(carried).each
     assert isinstance(noise, DiscreteLaplace)  # noqa: S101 - `round_noise` gives no other
     privacy = PrivacyParameters.of(noise, 1, Fraction(ceil(MICRO / noise.scale), MICRO))
-    info = PLACES + bytes.fromhex(digest(carried))
+    info = _info(carried)
     return tuple(
         _task(carried, place, info, MultihotConfiguration(size, shortest_chunk_length(size + 1), 1), privacy)
         for place, size in enumerate(vectors(carried.task.question.encoder))
@@ -112,8 +114,8 @@ def walk_task(carried: CarriedTask) -> DapTask:
         raise Unanswerable(f"one report holds one row of a person, not {bounding}: bound each to one row")
     known: DapTask | None = carried.__dict__.get("_walk_task")
     if known is None:
-        terms, info = WalkTerms.of(pure(task.budget), carrier.levels), PLACES + bytes.fromhex(digest(carried))
-        known = _task(carried, 0, info, Poplar1Configuration(CellStrings(tree).bits), walk=terms)
+        terms = WalkTerms.of(pure(task.budget), carrier.levels, carrier.prefixes)
+        known = _task(carried, 0, _info(carried), Poplar1Configuration(CellStrings(tree).bits), walk=terms)
         object.__setattr__(carried, "_walk_task", known)
     return known
 
@@ -129,6 +131,10 @@ def walked(carried: CarriedTask) -> tuple[Tree, Bounding]:
 def batch_interval(carried: CarriedTask) -> Interval:
     """When reports of a round are made, in time precisions."""
     return Interval(carried.begun // PRECISION, 2)
+
+
+def _info(carried: CarriedTask) -> bytes:
+    return CAMPAIGN + bytes.fromhex(digest(carried))
 
 
 def task_id(carried: CarriedTask, place: int) -> bytes:

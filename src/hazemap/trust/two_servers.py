@@ -23,6 +23,7 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.report_weight import most_ones
 from hazemap.privacy.two_server_noise import TwoServerNoise
 from hazemap.recipes.recipe_bins import RecipeBins
+from hazemap.tables.contribution_bounding import Sensitivity
 from hazemap.tables.votes import VotesTable
 from hazemap.trust.cohort_assumptions import ENROLLED
 from hazemap.trust.device_tasks import check_report, round_price
@@ -63,8 +64,14 @@ class TwoServerPrices:
 
     def share(self, encoder: Encoder, stddev: float) -> Fraction:
         """The least share that buys a standard deviation this small."""
-        share = share_for(self.budget, encoder.sensitivity, stddev / sqrt(2))
-        return share if self.stddev(encoder, share) <= stddev else share + _STEP  # where the division was rounded
+        return price_share(self.budget, encoder.sensitivity, stddev)
+
+
+def price_share(budget: Budget, sensitivity: Sensitivity, stddev: float) -> Fraction:
+    """The least share of a budget for which the noise of both servers has a standard deviation this small."""
+    share = share_for(budget, sensitivity, stddev / sqrt(2))
+    enough = TwoServerNoise.within(budget.part(share), sensitivity).stddev <= stddev
+    return share if enough else share + _STEP  # where the division was rounded
 
 
 @dataclass(frozen=True)

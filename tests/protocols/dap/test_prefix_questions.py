@@ -12,7 +12,7 @@ from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.protocols.dap.prefix_question import PrefixCells, PrefixQuestion
 from hazemap.protocols.dap.prefix_share_sums import LevelShares, decoded_shares, encoded_shares, question_shares
 from hazemap.protocols.dap.vdaf_configuration import CountConfiguration, Poplar1Configuration
-from hazemap.protocols.dap.walk_terms import WalkTerms
+from hazemap.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.protocols.vdaf.idpf import MODULUS_INNER
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
 
@@ -100,7 +100,7 @@ def test_no_person_moves_a_question_by_more_than_its_sensitivity():
 def test_rows_there_or_not_move_no_more_than_a_question_s_sensitivity_unless_who_is_nowhere_is_asked_for():
     """Everybody reports: without rows the path of nobody's place, 1000. The twin asks for it as well."""
     levels = [["0", "1"], ["00", "01", "10"], ["000", "001", "010", "011", "100"]]
-    nowhere = "1" + "0" * (BITS - 1)
+    nowhere, paid = "1" + "0" * (BITS - 1), WalkTerms.of(PureDP(1), 1, nowhere=Nowhere.PAID)
     random, twin = Random(5), 0
     for _ in range(20):
         cells = random.sample(["0", "00", "01", "000", "001", "010", "011"], 4)
@@ -111,6 +111,8 @@ def test_rows_there_or_not_move_no_more_than_a_question_s_sensitivity_unless_who
             assert np.abs(move).sum() <= asked.sensitivity.l1 and (move**2).sum() <= asked.sensitivity.l2_squared
             both = moved(more, levels, path, 3) - moved(more, levels, nowhere, 3)
             twin += int(np.abs(both).sum()) > more.sensitivity.l1
+            most = paid.moved(more.sensitivity)
+            assert np.abs(both).sum() <= most.l1 and (both**2).sum() <= most.l2_squared
     assert twin > 100
 
 
@@ -211,6 +213,8 @@ def test_terms_that_cannot_be_are_refused():
         lambda: WalkTerms.of(ApproxDP(1, Fraction(2, 7)), 1),
         lambda: WalkTerms.of(PureDP(1), 0),
         lambda: WalkTerms.of(PureDP(1), 65),
+        lambda: WalkTerms.of(PureDP(1), 3, 0),
+        lambda: WalkTerms.of(PureDP(1), 3, (1 << 16) + 1),
         lambda: WalkTerms.of(ApproxDP(Fraction(1, 1 << 62), Fraction(1, 1 << 62)), 1),
     ):
         with pytest.raises(InputError):

@@ -25,9 +25,8 @@ from hazemap.protocols.dap.prefix_question import LONGEST, MOST_QUESTIONS, Prefi
 from hazemap.protocols.dap.prefix_share_sums import LevelShares, encoded_shares, question_shares
 from hazemap.protocols.dap.problem_types import ProblemType
 from hazemap.protocols.dap.report_eligibility import parameters_before
-from hazemap.protocols.dap.walk_terms import PLACES, WalkTerms
+from hazemap.protocols.dap.walk_terms import Nowhere, WalkTerms
 from hazemap.protocols.vdaf.idpf import MODULUS_INNER
-from hazemap.protocols.vdaf.poplar1 import MOST_PREFIXES
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
 
 
@@ -83,7 +82,7 @@ class AskedQuestion:
         terms, draw = self.task.task.walk, self.task.draw_noise
         assert terms is not None  # noqa: S101 - as `asked_question` has seen
         assert draw is not None  # noqa: S101 - as a task of questions has it
-        noise = TwoServerNoise.within(terms.budget.part(self.question.share), self.question.sensitivity)
+        noise = TwoServerNoise.within(terms.budget.part(self.question.share), terms.moved(self.question.sensitivity))
         added = draw((noise if noise.fits else noise.widest).each, self.question.size)
         sums = self._shares() if noise.fits else [0] * self.question.size
         shares = [(a + b) % MODULUS_INNER for a, b in zip(sums, residues(added, MODULUS_INNER), strict=True)]
@@ -95,7 +94,7 @@ class AskedQuestion:
         for agg_param in levels:
             counts = self._total(agg_param) if agg_param != self.parameter else self.total
             check_least(self.task, counts)
-            parameter = Poplar1Parameter.from_bytes(agg_param, MOST_PREFIXES)
+            parameter = parameter_of(self.task, agg_param)
             found.append(LevelShares(parameter, counts.share[:, 0].tolist()))
         try:
             return question_shares(self.question, found, MODULUS_INNER)
@@ -124,10 +123,9 @@ def asked_question(
 ) -> AskedQuestion:
     """The question of a collection job, or the problem why it may not be asked: it leaves the walk, or nobody paid."""
     question = question_of(task, request.agg_param)
-    level = Poplar1Parameter.from_bytes(question.parameter, MOST_PREFIXES).level
-    if level + 1 >= task.task.measured.bits:  # type: ignore[union-attr]  # Poplar1's, as its terms have checked
+    if parameter_of(task, question.parameter).level + 1 >= task.task.measured.bits:  # type: ignore[union-attr]  # Poplar1's, as its terms have checked
         raise task.problem(ProblemType.INVALID_AGGREGATION_PARAMETER, "the last bit of a path is never asked")
-    _check_places(task, question)
+    _check_places(task, terms, question)
     walked = parameters_before(records, batch)
     if walked.keys() - {batch}:
         raise task.problem(ProblemType.BATCH_OVERLAP, "some of these reports were asked about in another batch")
@@ -145,15 +143,22 @@ def asked_question(
     return AskedQuestion(task, records, batch, request, question, before, len(asked))
 
 
-def _check_places(task: AggregatorTask, question: PrefixQuestion) -> None:
-    """Refuse to count who is nowhere, in a campaign, where everybody reports whether they have rows or not."""
-    if task.task.info.startswith(PLACES) and any(int(part.ends.max()) >> (LONGEST - 1) for part in question.parts):
+def parameter_of(task: AggregatorTask, agg_param: bytes) -> Poplar1Parameter:
+    """The level and the prefixes that reports are verified with; CodecError for more than their devices were told."""
+    assert task.task.walk is not None  # noqa: S101 - a task of questions
+    return Poplar1Parameter.from_bytes(agg_param, task.task.walk.candidates)
+
+
+def _check_places(task: AggregatorTask, terms: WalkTerms, question: PrefixQuestion) -> None:
+    """Refuse to count who is nowhere where nobody pays for it."""
+    counted = any(int(part.ends.max()) >> (LONGEST - 1) for part in question.parts)
+    if counted and terms.nowhere is Nowhere.REFUSED:
         raise task.problem(ProblemType.INVALID_AGGREGATION_PARAMETER, "who is nowhere is never asked for")
 
 
 def _check_depth(task: AggregatorTask, question: PrefixQuestion, levels: Sequence[bytes]) -> None:
     """Refuse cells that no level reaches, before anything is done for them."""
-    deepest = max(Poplar1Parameter.from_bytes(each, MOST_PREFIXES).level + 1 for each in levels)
+    deepest = max(parameter_of(task, each).level + 1 for each in levels)
     if max(max(part.lengths) for part in question.parts) > deepest:
         raise task.problem(
             ProblemType.INVALID_AGGREGATION_PARAMETER, "cells are deeper than every level that is verified"

@@ -3,7 +3,8 @@
 A cell is a prefix: all strings that begin with some bits. A question has one or more parts, each a list of cells that
 differ, and each person counts in at most one cell of a part: the deepest that holds them. So a part of weight w moves
 by at most w in L1 and in L2, and a question by Σ w and √Σ w², whoever the person is and whichever levels were counted
-(`prefix_share_sums`). The question says which share of the task's budget it spends.
+(`prefix_share_sums`). A path that turns into another moves it up to twice as much (`WalkTerms.moved`). The question
+says which share of the task's budget it spends.
 
 It travels in place of the VDAF's aggregation parameter in a collection job, so that both aggregate shares are bound to
 it byte for byte.
@@ -159,7 +160,7 @@ class PrefixQuestion(Structure):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far one person moves the sums."""
+        """How far one path, there or not, moves the sums."""
         weights = [part.weight for part in self.parts]
         return Sensitivity(sum(weights), sum(weight * weight for weight in weights))
 

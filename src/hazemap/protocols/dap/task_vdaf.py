@@ -45,4 +45,4 @@ def vdaf_of(task: Task) -> Vdaf:
         case MultihotConfiguration(length, chunk, weight):
             return prio3_multihot_count_vec(length, weight, chunk, version=version)
         case Poplar1Configuration(bits):
-            return Poplar1(bits)
+            return Poplar1(bits) if task.walk is None else Poplar1(bits, task.walk.candidates)

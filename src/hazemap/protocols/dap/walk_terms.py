@@ -5,7 +5,8 @@ spends a share of the budget, and both servers refuse what the budget or the num
 of the task configuration the terms are bound into the associated data of every share: a device that was told others
 makes reports that do not open.
 
-    uint8 definition · uint64 numerator · uint64 denominator · uint64 inverse_delta · uint16 levels
+    uint8 definition · uint64 numerator · uint64 denominator · uint64 inverse_delta · uint16 levels · uint32 prefixes
+    · uint8 nowhere
 """
 
 from dataclasses import dataclass
@@ -20,12 +21,11 @@ from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration, VdafConfiguration
 from hazemap.protocols.tls_encoding import Structure, code, number
 from hazemap.protocols.vdaf.idpf import MOST_BITS
+from hazemap.protocols.vdaf.poplar1 import MOST_PREFIXES
+from hazemap.tables.contribution_bounding import Sensitivity
 
 WALK: Final = 0xFF02
 """The type of the task extension, beside that of a task's noise."""
-PLACES: Final = b"hazemap "
-"""How the task info of a campaign begins. The first bit of a path is set there for who is nowhere, and never asked for:
-a device reports whether it has rows or not, so its rows, there or not, would move two counts and not one."""
 _LARGEST = (1 << 64) - 1
 
 
@@ -44,13 +44,29 @@ class BudgetDefinition(IntEnum):
     """(ε, δ)"""
 
 
+class Nowhere(IntEnum):
+    """What becomes of who is nowhere, whose path begins with a 1.
+
+    Everybody reports, with rows or without. So a device's rows, there or not, turn one path into another, and where who
+    is nowhere is counted they move two counts.
+
+    >>> Nowhere.PAID.value
+    1
+    """
+
+    REFUSED = 0
+    """no question counts them: rows move one count, and cost its price"""
+    PAID = 1
+    """they are counted: every question has the noise of reports that move twice as much"""
+
+
 @dataclass(frozen=True)
 class WalkTerms(Structure):
-    """The budget of all questions together, and how many levels are verified at most.
+    """The budget of all questions together, how many levels are verified at most, and with how many prefixes each.
 
     >>> terms = WalkTerms.of(ApproxDP(1, "1e-6"), levels=5)
-    >>> terms.budget, len(terms.to_bytes())
-    (ApproxDP(epsilon=Fraction(1, 1), delta=Fraction(1, 1000000)), 27)
+    >>> terms.budget, terms.nowhere.name, len(terms.to_bytes())
+    (ApproxDP(epsilon=Fraction(1, 1), delta=Fraction(1, 1000000)), 'REFUSED', 32)
     """
 
     definition: Annotated[BudgetDefinition, code(BudgetDefinition, 1)]
@@ -59,6 +75,9 @@ class WalkTerms(Structure):
     inverse_delta: Annotated[int, number(8)]
     """1/δ, or 0 where there is no δ"""
     levels: Annotated[int, number(2)]
+    prefixes: Annotated[int, number(4)] = MOST_PREFIXES
+    """of one level, at most; one more is for who is nowhere"""
+    nowhere: Annotated[Nowhere, code(Nowhere, 1)] = Nowhere.REFUSED
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -71,10 +90,12 @@ class WalkTerms(Structure):
             raise InputError("a budget of (ε, δ), and no other, has a δ below 1, whose inverse is a whole number")
         if not 1 <= self.levels <= MOST_BITS:
             raise InputError(f"a walk verifies 1 to {MOST_BITS} levels, not {self.levels}")
+        if not 1 <= self.prefixes <= MOST_PREFIXES:
+            raise InputError(f"a level of a walk has 1 to {MOST_PREFIXES:,} prefixes, not {self.prefixes:,}")
         _ = self.budget  # (ε, δ) that no ρ stays within cannot be spent
 
     @classmethod
-    def of(cls, budget: Budget, levels: int) -> Self:
+    def of(cls, budget: Budget, levels: int, prefixes: int = MOST_PREFIXES, nowhere: Nowhere = Nowhere.REFUSED) -> Self:
         """The terms for a budget; InputError if it cannot be written exactly."""
         inverse = 1 / budget.delta if isinstance(budget, ApproxDP) else Fraction(0)
         if inverse.denominator != 1:
@@ -86,7 +107,7 @@ class WalkTerms(Structure):
                 definition, value = BudgetDefinition.CONCENTRATED, budget.rho
             case ApproxDP():
                 definition, value = BudgetDefinition.APPROXIMATE, budget.epsilon
-        return cls(definition, *value.as_integer_ratio(), inverse.numerator, levels)
+        return cls(definition, *value.as_integer_ratio(), inverse.numerator, levels, prefixes, nowhere)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -107,6 +128,20 @@ class WalkTerms(Structure):
         found = ApproxDP(value, Fraction(1, self.inverse_delta))
         _ = found.rho
         return found
+
+    @property
+    def candidates(self) -> int:
+        """Prefixes that reports may be verified with at one level, that of who is nowhere among them."""
+        return self.prefixes + 1
+
+    def moved(self, question: Sensitivity) -> Sensitivity:
+        """How far the rows of one person, there or not, move a question that one path moves so far.
+
+        Two paths that both count move it by twice as much in L1, and as they lie in different cells by twice as much
+        in L2², too. In a question that counts one of both, this noise costs half of its price. So nobody pays more
+        than the budget if neither those at either place do.
+        """
+        return question if self.nowhere is Nowhere.REFUSED else Sensitivity(*(2 * each for each in question))
 
     def check(self, measured: VdafConfiguration) -> None:
         """InputError unless the task measures paths of at least so many levels, and at most 64 bits."""
