@@ -64,6 +64,11 @@ OF_LINES = (
     TURNS,
     Setting("height", "height", "levels of the tree; chosen by the number of people", 1, 40),
     *(PIXELS, A_CELL),
+    Setting(
+        *("negative", "negative", "part of leaves that may be below 0, where no half is empty; sets thresholds"),
+        *(SMALL, Fraction(49, 100)),
+        part=True,
+    ),
 )
 
 

@@ -82,7 +82,7 @@ RENAMED: Mapping[str, str] = {"outside": "nowhere", "value_encoding": "gauge", "
 YOUNGER: Mapping[str, frozenset[str]] = {
     "Adaptive": frozenset({"descent"}),
     "Answer": frozenset({"skewness", "chances"}),
-    "HTF": frozenset({"height"}),
+    "HTF": frozenset({"height", "negative"}),
     "Pyramid": frozenset({"gamma"}),
     "PublishedPyramid": frozenset({"gamma"}),
     "Campaign": frozenset({"carrier", "local_epsilon"}),

@@ -1,13 +1,14 @@
 """HTF: a tree whose cells are homogeneous inside, split where both halves are (Shaham et al. 2022)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor, log, log2
+from itertools import accumulate
+from math import floor, log2
 
 from hazemap.algorithm_disclosure import Disclosure, Learned, counted
 from hazemap.algorithms.count_queries import laplace_epsilon, number_of_people, square_of
 from hazemap.algorithms.published.homogeneous_tree import BudgetAllotment, TreeGrower, learned_of_lines, rounded_share
+from hazemap.algorithms.published.leaf_thresholds import sure_thresholds, thresholds
 from hazemap.cellmap import CellMap, Reading
 from hazemap.cells import MOST_CELLS, Tree
 from hazemap.errors import InputError
@@ -25,8 +26,9 @@ class HTF:
     turns (see `TreeGrower`); the rest counts cells, ε_i ∝ 2^((h−i)/3) at height i above the last level. A cell is a
     leaf if its noisy count is `stop_at` or less, or it has `least_pixels` or fewer; a leaf is counted again with all
     that is left of its way's budget, and that number alone is published. `stop_at=None` takes a threshold for each
-    height from equation 31 (see `thresholds`). Where a `height` is given, which is public, N' is bought for equation 31
-    only.
+    height from equation 31 (see `thresholds`), and `negative` one for each that keeps the part of leaves below 0 that
+    small, as long as no half of a cell is nearly empty (see `sure_thresholds`). Where a `height` is given, which is
+    public, N' is bought for equation 31 only.
 
     `turns` of None weighs every line at once: the paper's baseline (section 4.1.1), at a better price.
 
@@ -49,6 +51,7 @@ class HTF:
     people_a_cell: int = 10
     reading: Reading = Reading.NONNEGATIVE
     height: int | None = None
+    negative: Fraction | None = None
 
     @classmethod
     def published(
@@ -76,6 +79,8 @@ class HTF:
             )
         if self.height is not None and self.height < 1:
             raise InputError(f"a homogeneous tree has a height of at least 1, not {self.height}")
+        if self.negative is not None and not 0 < self.negative < Fraction(1, 2):
+            raise InputError("the part of leaves that may be negative is above 0 and below 1/2")
         square_of(self.tree, "a tree of even density")
         self._grower()
 
@@ -87,7 +92,7 @@ class HTF:
 
     @property
     def _needs_number(self) -> bool:
-        return self.height is None or self.stop_at is None
+        return self.height is None or (self.stop_at is None and self.negative is None)
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """The number of people, then level after level."""
@@ -112,32 +117,21 @@ class HTF:
         data = left - level * height
         weights = [2 ** ((height - i) / 3) for i in range(height, -1, -1)]  # from the root to height 0
         shares = tuple(rounded_share(float(data) * weight / sum(weights)) for weight in weights)
-        return BudgetAllotment(left, shares[:-1], (level,) * height, self._fullness(people, epsilon, shares))
+        return BudgetAllotment(
+            left, shares[:-1], (level,) * height, self._fullness(people, epsilon, left, level, shares)
+        )
 
-    def _fullness(self, people: float, epsilon: float, shares: tuple[Fraction, ...]) -> tuple[float, ...]:
+    def _fullness(
+        self, people: float, epsilon: float, left: Fraction, level: Fraction, shares: tuple[Fraction, ...]
+    ) -> tuple[float, ...]:
         """The number of people up to which a cell is a leaf, at every height above 0."""
+        if self.negative is not None:
+            spent = accumulate(share + level for share in shares[:-1])
+            last = [epsilon * float(left - so_far) for so_far in spent]
+            return tuple(sure_thresholds(self.negative, [epsilon * float(share) for share in shares[:-1]], last))
         if self.stop_at is not None:
             return (float(self.stop_at),) * (len(shares) - 1)
         return tuple(max(full, 0.0) for full in thresholds(people, [epsilon * float(share) for share in shares])[:-1])
 
     def _grower(self) -> TreeGrower:
         return TreeGrower(self.bounding, self.turns, self.least_pixels)
-
-
-def thresholds(people: float, epsilons: Sequence[float]) -> list[float]:
-    """How many people a leaf should have at each height, given the epsilon of its count; from the root down.
-
-    p_i that maximise Σ (1 − e^(−ε_i p_i)), the expected number of counts larger than their noise, where Σ p_i is the
-    number of people; sums are over the nodes of the whole tree, 2^d of them after d cuts. So ε_i e^(−ε_i p_i) is the
-    same for all: p_i = (ln ε_i + (N − Σ ln ε_j/ε_j)/Σ 1/ε_j)/ε_i. The paper's equation 31 has both logarithms with the
-    other sign, but its threshold of 62 in section 7.7 is what comes out of this.
-
-    >>> growing = [2 ** (d / 3) for d in range(16)]
-    >>> round(thresholds(3.5e6, [0.084 * e / sum(growing) for e in growing])[-1])
-    62
-    """
-    nodes = [2.0**depth for depth in range(len(epsilons))]
-    weighed = [number / epsilon for number, epsilon in zip(nodes, epsilons, strict=True)]
-    logarithms = sum(weight * log(epsilon) for weight, epsilon in zip(weighed, epsilons, strict=True))
-    level = (people - logarithms) / sum(weighed)
-    return [(log(epsilon) + level) / epsilon for epsilon in epsilons]
