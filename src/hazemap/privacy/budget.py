@@ -144,6 +144,8 @@ def log_delta(rho: float, epsilon: float) -> float:
     low, high = 1 + 1e-9, max(2.0, (epsilon + 1) / (2 * rho) + 2) * 4
     for _ in range(200):  # ternary search in a convex function
         third = (high - low) / 3
+        if low + third == low and high - third == high:
+            break  # no double lies between
         if bound(low + third) < bound(high - third):
             high -= third
         else:
@@ -160,6 +162,8 @@ def _rho_within(epsilon: float, goal: float) -> Fraction:
             low = middle
         else:
             high = middle
+        if math.floor(low * 2**40) == math.floor(high * 2**40):
+            break
     rho = Fraction(math.floor(low * 2**40), 2**40)
     if rho <= 0:
         raise InputError("this (epsilon, delta) is too small to spend: no ρ above 2⁻⁴⁰ stays within it")

@@ -16,10 +16,12 @@ Over rounds, also where each was chosen on the way, ρ and δ' add up: the filte
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 import numpy as np
 
@@ -44,6 +46,7 @@ _FIRST, _FIRST_OF_PAIRS, _GROWTH = 0.01, 0.001, 1.06  # the grid of α − 1
 _VARIANCE = 250_000  # of the noise of a sum: more people than make it are not looked at, as fewer are a bound
 _SMALL = 16  # in larger sums a curve above all costs some 1 % more, and devices find a price in less than 0.1 s
 _FINE = 1 << 70
+_STRIDE = 16  # steps of the grid that the first chords span
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class ApproximateZCDP:
 def zcdp_of_sum(law: BitFlipLaw, honest: int, neighbours: Neighbours = Neighbours.REPLACEMENT) -> ApproximateZCDP:
     """The price of one sum of reports of `honest` people or more, the person included, whatever the others hold.
 
-    Tight to about 1 %. Some 20 ms; a second for a million people and a small ε₀.
+    Tight to about 1 %. Some 10 ms; a second for a million people and a small ε₀.
 
     >>> law = BitFlipLaw.asymmetric(4)
     >>> [round(float(zcdp_of_sum(law, people, Neighbours.REMOVAL).rho), 6) for people in (1, 1_000, 100_000)]
@@ -96,8 +99,13 @@ def _by_losses(losses: CoordinateLosses, neighbours: Neighbours) -> float:
     most = sum(tops) if both else max(tops)
     rough = max(float(np.sum(way.mass * way.losses**2)) for way in ways) / 4  # about half of ρ
     grid = _grid(most, rough)
-    forward, backward = (_moments(way, grid) for way in ways)
-    return _greatest(grid, forward + backward if both else np.maximum(forward, backward), most)
+    forward, backward = (_Moments(way) for way in ways)
+
+    def moment(index: int) -> float:
+        one, two = forward.at(float(grid[index])), backward.at(float(grid[index]))
+        return one + two if both else max(one, two)
+
+    return _greatest(grid, moment, most)
 
 
 def _by_pairs(law: BitFlipLaw, pairs: Sequence[Pair], neighbours: Neighbours) -> float:
@@ -109,10 +117,10 @@ def _by_pairs(law: BitFlipLaw, pairs: Sequence[Pair], neighbours: Neighbours) ->
     forward = np.array([_moments_of_pair(log_p, log_q, error, grid) for log_p, log_q, error in pairs])
     backward = np.array([_moments_of_pair(log_q, log_p, error, grid) for log_p, log_q, error in pairs])
     if not both:
-        return _greatest(grid, np.maximum(forward.max(axis=0), backward.max(axis=0)), most)
+        return _greatest(grid, np.maximum(forward.max(axis=0), backward.max(axis=0)).item, most)
     # Where a of the others hold the one bin, at most honest − 1 − a hold the other.
     others = np.maximum.accumulate(backward, axis=0)[::-1]
-    return _greatest(grid, (forward + others).max(axis=0), most)
+    return _greatest(grid, (forward + others).max(axis=0).item, most)
 
 
 def _grid(most: float, rough: float, first: float = _FIRST) -> Floats:
@@ -142,39 +150,59 @@ def _moments_of_pair(log_p: Floats, log_q: Floats, error: float, grid: Floats) -
     return np.maximum(found, 0.0) * (1 + 8 * UNIT)
 
 
-def _moments(way: PrivacyLossDistribution, grid: Floats) -> Floats:
-    """F at every α − 1 of the grid, rounded up."""
-    mass, losses = way.mass, way.losses
-    lowest = math.exp(float(losses[0]))
-    low = mass * np.exp(-losses)
-    slope = math.fsum(low.tolist())
-    above = max(0.0, math.fsum([*(mass - lowest * low).tolist(), lowest - 1.0])) + (len(mass) + 50) * 2 * UNIT
-    with np.errstate(divide="ignore"):
-        logarithms = np.log(mass)
-    found = np.empty(len(grid))
-    for index, order in enumerate(grid):
+class _Moments:
+    """F of losses, rounded up, at any α − 1: O(losses) each."""
+
+    def __init__(self, way: PrivacyLossDistribution) -> None:
+        self.mass, self.losses = way.mass, way.losses
+        self.lowest = math.exp(float(way.losses[0]))
+        low = way.mass * np.exp(-way.losses)
+        self.slope = math.fsum(low.tolist())
+        rest = math.fsum([*(way.mass - self.lowest * low).tolist(), self.lowest - 1.0])
+        self.above = max(0.0, rest) + (len(way.mass) + 50) * 2 * UNIT
+        with np.errstate(divide="ignore"):
+            self.logarithms = np.log(way.mass)
+
+    def at(self, order: float) -> float:
+        """Ln Σ P^α Q^(1 − α) of what dominates, where `order` is α − 1."""
+        mass, losses = self.mass, self.losses
         exponents = order * losses
         if float(exponents.max()) < 1:
             near, far = np.expm1(exponents), order * np.expm1(-losses)
             rounding = math.fsum((mass * (np.abs(near) + np.abs(far))).tolist()) * 20 * UNIT
             first = math.exp(order * float(losses[0]))
-            edge = max(0.0, (first - 1) * lowest - order * (lowest - 1)) * max(0.0, 1 - slope)
-            ends = edge + above * (order * first + (1 + order) * (1 - first))
-            found[index] = math.log1p(math.fsum((mass * (near + far)).tolist()) + rounding + ends * (1 + 1e-9))
+            edge = max(0.0, (first - 1) * self.lowest - order * (self.lowest - 1)) * max(0.0, 1 - self.slope)
+            ends = edge + self.above * (order * first + (1 + order) * (1 - first))
+            found = math.log1p(math.fsum((mass * (near + far)).tolist()) + rounding + ends * (1 + 1e-9))
         else:
-            terms = logarithms + exponents
+            terms = self.logarithms + exponents
             peak = float(terms.max())
             error = (len(losses) + 2000 + abs(peak)) * 4 * UNIT
-            found[index] = peak + math.log(float(np.exp(terms - peak).sum())) + error
-    return np.maximum(found, 0.0) * (1 + 8 * UNIT)
+            found = peak + math.log(float(np.exp(terms - peak).sum())) + error
+        return max(found, 0.0) * (1 + 8 * UNIT)
 
 
-def _greatest(grid: Floats, moments: Floats, most: float) -> float:
-    """The largest (α − 1) D_α/(α(α − 1)) for any α > 1, of the chords; D_α is at most `most`."""
-    rho = max(float(moments[0] / grid[0]), most / (1 + float(grid[-1])))
-    for left, right, one, two in zip(grid, grid[1:], moments, moments[1:], strict=False):
-        rho = max(rho, _chord(float(left), float(right), float(one), float(two)))
-    return rho
+def _greatest(grid: Floats, moment: Callable[[int], float], most: float) -> float:
+    """The largest (α − 1) D_α/(α(α − 1)) for any α > 1, of the chords; D_α is at most `most`.
+
+    `moment` gives F at a point of the grid. F is convex, so a chord over several steps of the grid lies above theirs:
+    it is cut only while it is the highest of all. Some forty moments instead of four hundred.
+    """
+    moment = cache(moment)
+
+    def chord(left: int, right: int) -> tuple[float, int, int]:
+        return -_chord(float(grid[left]), float(grid[right]), moment(left), moment(right)), left, right
+
+    last = len(grid) - 1
+    marks = [*range(0, last, _STRIDE), last]
+    chords = [chord(left, right) for left, right in pairwise(marks)]
+    heapify(chords)
+    while chords[0][2] - chords[0][1] > 1:
+        _, left, right = heappop(chords)
+        middle = (left + right) // 2
+        heappush(chords, chord(left, middle))
+        heappush(chords, chord(middle, right))
+    return max(moment(0) / float(grid[0]), most / (1 + float(grid[-1])), -chords[0][0])
 
 
 def _chord(left: float, right: float, one: float, two: float) -> float:
