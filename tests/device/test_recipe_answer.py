@@ -20,7 +20,7 @@ from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.event_store import ApprovedStreams, EventStore
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.recipe_account import RecipeAccount
-from hazemap.device.recipe_answer import RecipeAnswers
+from hazemap.device.recipe_answer import Audience, RecipeAnswers
 from hazemap.device.recipe_check import sum_price
 from hazemap.device.server_task import ServerTask
 from hazemap.encoders import Counts
@@ -247,7 +247,9 @@ def test_the_price_is_that_of_the_honest_people_of_the_smallest_sum(store, unrea
 def test_a_report_is_weighed_by_who_must_answer_and_by_who_of_them_is_honest(store):
     [first, *_] = typing(store, TWENTY)
     room = Room(store, recipe_task(recipe(minimum_cohort=1)), policy=OPEN)
-    request = RecipeAnswers(store, first, OPEN, Stream.from_os()).weighed(room.task, room.terms).request
+    request = (
+        RecipeAnswers(store, first, OPEN, Stream.from_os()).weighed(room.task, Audience.of_session(room.terms)).request
+    )
     assert (request.cohort, room.terms.noise.parties) == (18, 16)
     assert request.achieved.epsilon == price_of_sum(room.task.randomiser, 16, TINY).epsilon
     assert request.achieved.epsilon > price_of_sum(room.task.randomiser, 18, TINY).epsilon
@@ -259,7 +261,7 @@ def test_a_spent_budget_is_told_to_the_owner_and_not_to_the_server(store):
     answers = RecipeAnswers(store, first, OPEN, Stream.from_os())
     for number in (1, 2, 3):
         room = Room(store, recipe_task(number=number), policy=OPEN, nonce=bytes([number]) * 32)
-        weighed = answers.weighed(room.task, room.terms)
+        weighed = answers.weighed(room.task, Audience.of_session(room.terms))
         assert answers.refusal(weighed, NOW) is None
         store.commit([answers.answered(weighed, room.task.randomiser, NOW, NOW, number).paid(b"reply")])
     assert (
@@ -440,7 +442,7 @@ def test_ten_thousand_events_cost_a_report_at_most_twenty_milliseconds_beside_th
         times = []
         for number in range(1, 8):
             begun = process_time()
-            weighed = replace(answers, stream=Stream.from_os()).weighed(room.task, room.terms)
+            weighed = replace(answers, stream=Stream.from_os()).weighed(room.task, Audience.of_session(room.terms))
             assert answers.refusal(weighed, NOW) is None
             answers.answered(weighed, room.task.randomiser, NOW, NOW, number).paid(b"reply")
             times.append(process_time() - begun)

@@ -10,6 +10,7 @@ from hazemap.device import enrolment
 from hazemap.device.activity_log import ActivityLog
 from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.recipe_account import RecipeAccount
+from hazemap.device.recipe_answer import Audience
 from hazemap.encoders import Counts
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import ApproxDP, PureDP
@@ -142,6 +143,6 @@ def test_what_a_study_cost_before_the_period_still_counts_toward_its_word(store)
     room = Room(store, asked(3), policy=OPEN, nonce=b"9" * 32)
     answers = room.answering(0)._recipes()
     later = NOW.replace(year=NOW.year + 3)
-    refused = answers.refusal(answers.weighed(room.task, room.terms), later)
+    refused = answers.refusal(answers.weighed(room.task, Audience.of_session(room.terms)), later)
     assert refused is not None and refused.private and "it said that it would cost" in refused.reason
     assert len(RecipeAccount(store, first).charges()) == 2

@@ -99,7 +99,6 @@ def test_a_device_refuses_a_sum_of_fewer_people_than_the_recipe_promises():
         ({"budget": ApproxDP(Fraction(1, 4), AGES.delta)}, "more than the share"),
         ({"question": Query(RecipeBins(AGES), Fraction(1, 2))}, "more than the share"),
         ({"purpose": "a map of the people who type"}, "the recipe's purpose"),
-        ({"question": Query(RecipeBins(replace(AGES, carrier=Carrier.TWO_SERVERS)), 1)}, "carried by two servers"),
         ({"question": Query(Concatenation((RecipeBins(AGES), RecipeBins(AGES)), (1, 1)), 1)}, "device counts"),
     ],
     ids=str,
@@ -108,6 +107,14 @@ def test_a_round_that_departs_from_its_recipe_cannot_be_made(changes, words):
     given = {"randomiser": TASK.randomiser} | changes
     with pytest.raises(InputError, match=words):
         replace(TASK, **given)
+
+
+def test_no_secure_sum_is_begun_for_a_recipe_that_two_servers_carry():
+    task = Task.asking(replace(AGES, carrier=Carrier.TWO_SERVERS), "study", 1, COHORT)
+    with pytest.raises(InputError, match="carried by two servers, not by secure sums"):
+        task.noise(COHORT.people)
+    with pytest.raises(Refused, match="carried by two servers"):
+        check(task, terms(TASK))
 
 
 @pytest.mark.parametrize(

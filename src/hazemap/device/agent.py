@@ -93,7 +93,8 @@ class Agent:
 
     def __post_init__(self) -> None:
         self._carrying = CarriedAnswers(
-            *(self.store, self.device, self.enrolment, self.policy, self.stream, self.lines, self.commits)
+            *(self.store, self.device, self.enrolment, self.policy, self.stream, self.lines, self.commits),
+            public_log=self.public_log,
         )
         self._answering = Answering(self.store, self.device, self.enrolment, self.policy, self.stream, self.public_log)
 
@@ -158,7 +159,10 @@ class Agent:
 
     async def _carried(self, work: ServerTask) -> float:
         """A report that goes to other servers: made, charged and sent there; the server hears only that it was."""
-        told = await self._carrying.answered(work, _now())
+        asked, seen = self._carrying.recipe_task(work), self._carrying.seen()
+        if asked is not None:
+            await self.public_log.read(self.http_transport, asked, seen)
+        told = await self._carrying.answered(work, _now(), seen, self._held)
         path, ticket = f"/v1/tasks/{work.session.hex()}", self.enrolment.ticket or ""
         if told is None:
             await self.http_transport.send("POST", path, ticket)

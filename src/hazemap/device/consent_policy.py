@@ -148,11 +148,14 @@ class Policy:
         return None
 
     def order_refusal(self, task: Task) -> str | None:
-        """Why a map's task is not answered, whoever carries the answer; None where it is."""
+        """Why a task is not answered, whoever carries the answer; None where it is.
+
+        What a recipe asks and costs is `recipe_answer`'s to judge.
+        """
         try:
             if task.question.size > self.longest:
                 return f"an answer would have {task.question.size:,} numbers, but at most {self.longest:,} are allowed"
-            return self._order(task) or self._question(task)
+            return self._order(task) or (self._question(task) if task.recipe is None else None)
         except Refused as error:
             return str(error)
 

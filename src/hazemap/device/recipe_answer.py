@@ -34,6 +34,7 @@ from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.local_randomisers import Bits, Randomiser
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.report_price import ReportPrice
+from hazemap.privacy.report_weight import report_within
 from hazemap.protocols.secure_aggregation.session_parameters import SessionParameters
 from hazemap.recipes.event_stream import EventValue
 from hazemap.recipes.policy import ShippedPolicy
@@ -49,6 +50,27 @@ class CohortSource(EventSource, Protocol):
     def latest(self, name: StreamFieldName) -> EventValue:
         """What the latest event holds in a field; None where there is none."""
         ...
+
+
+@dataclass(frozen=True)
+class Audience:
+    """To whom a report goes: a digest that names them, and what is certain of the smallest sum that they open.
+
+    `reports` are in it, and so many of them are `honest` people's. No two sums are over the same report, so no
+    difference of sums is over fewer.
+
+    >>> Audience(bytes(32), 900, 800).honest
+    800
+    """
+
+    name: bytes
+    reports: int
+    honest: int
+
+    @classmethod
+    def of_session(cls, terms: SessionParameters) -> "Audience":
+        """The people of a secure sum, whose terms follow from its task."""
+        return cls(terms.session, terms.survivors, terms.noise.parties)
 
 
 @dataclass(frozen=True)
@@ -80,21 +102,20 @@ class RecipeAnswers:
             raise Refused("this device has accepted no policy for recipes, so it answers none")
         return allowed(accepted.policy, self.own)
 
-    def weighed(self, task: Task, terms: SessionParameters) -> WeighedRecipe:
-        """The recipe of a task in a session of these terms, which follow from it; `Refused` says why not. No events.
+    def weighed(self, task: Task, audience: Audience) -> WeighedRecipe:
+        """The recipe of a task for an audience that follows from it; `Refused` says why not. No events.
 
-        Its price is that of the smallest sum that can be opened: `terms.noise.parties` honest reports are certain to be
-        in it. Shards share no report, so no difference of sums is over fewer.
+        Its price is that of the smallest sum that can be opened.
         """
         recipe, law = task.recipe, task.randomiser
         if recipe is None or law is None or isinstance(task.budget, ZCDP):
             raise Refused("this task asks no recipe")
         admitted = admit(recipe, self.policy)
-        price = sum_price(recipe, law, terms.noise.parties, self.policy.accounting)
-        request = ReportRequest.of(recipe, admitted.touched, price, audience=terms.session)
+        price = sum_price(recipe, law, audience.honest, self.policy.accounting)
+        request = ReportRequest.of(recipe, admitted.touched, price, audience=audience.name)
         delta = Fraction(0) if isinstance(task.budget, PureDP) else task.budget.delta
         whole = ReportPrice(task.budget.epsilon, delta)
-        request = replace(request, cohort=terms.survivors, study=task.campaign, whole=whole)
+        request = replace(request, cohort=audience.reports, study=task.campaign, whole=whole)
         return WeighedRecipe(recipe, admitted, request)
 
     def refusal(self, weighed: WeighedRecipe, paid_at: datetime) -> RecipeRefusal | None:
@@ -102,12 +123,22 @@ class RecipeAnswers:
         return RecipeAccount(self.store, self.device).refusal(weighed.request, self.policy, paid_at)
 
     def answered(
-        self, weighed: WeighedRecipe, law: Randomiser, now: datetime, paid_at: datetime, number: int
+        self,
+        weighed: WeighedRecipe,
+        law: Randomiser,
+        now: datetime,
+        paid_at: datetime,
+        number: int,
+        most_ones: int | None = None,
     ) -> "AnsweredRecipe":
-        """The query runs, and its answer is randomised. `refusal` was asked before, and `number` taken before that."""
+        """The query runs, and its answer is randomised. `refusal` was asked before, and `number` taken before that.
+
+        A report has at most so many 1s, where that is proved of it (`report_weight`).
+        """
         source = ApprovedStreams(EventStore(self.store, self.device), self.policy, now.timestamp())
         place = reported_bin(weighed.recipe, weighed.admitted, self.policy, source, self.stream)
-        bits = law.report(self.stream, place, weighed.recipe.size)
+        size = weighed.recipe.size
+        bits = report_within(law, self.stream, place, size, size if most_ones is None else most_ones)
         return AnsweredRecipe(self.store, self.device, weighed.request, paid_at, number, bits)
 
 
@@ -127,12 +158,14 @@ class AnsweredRecipe:
         """What the protocol masks, int64[recipe.size]."""
         return self.bits.astype(np.int64)
 
+    @property
+    def charge(self) -> Write:
+        """The statement that charges the report."""
+        return RecipeAccount(self.store, self.device).charge(self.request, self.paid_at, self.number)
+
     def paid(self, reply: bytes) -> tuple[Write, ...]:
         """The statements that charge the report and keep its reply: one reply to one audience, for one charge."""
-        return (
-            RecipeAccount(self.store, self.device).charge(self.request, self.paid_at, self.number),
-            ReportRecords(self.store, self.device).kept(self.request.key, reply),
-        )
+        return self.charge, ReportRecords(self.store, self.device).kept(self.request.key, reply)
 
     def noted(self, line: RecipeLogEntry, reply: bytes) -> RecipeLogEntry:
         """The line of the log, with the report, its price and a digest of what leaves the device."""

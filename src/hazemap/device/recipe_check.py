@@ -11,9 +11,10 @@ from hazemap.errors import Refused
 from hazemap.privacy.amplification.zcdp_of_sum import zcdp_of_sum
 from hazemap.privacy.local_randomisers import Asymmetric, Symmetric, UnaryEncoding
 from hazemap.privacy.report_price import ReportPrice
-from hazemap.recipes.policy import Accounting, ShippedPolicy
+from hazemap.privacy.report_weight import TOO_HEAVY
+from hazemap.recipes.policy import Accounting, Carrier, ShippedPolicy
 from hazemap.recipes.recipe import Recipe
-from hazemap.trust.recipe_terms import price_of_sum, randomiser_of
+from hazemap.trust.recipe_terms import price_of_recipe, randomiser_of
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,15 @@ def sum_price(
 ) -> ReportPrice:
     """What a sum of a recipe's reports tells of one person, in the units in which a policy adds up: 10 to 500 ms.
 
-    In zCDP one person's bin is replaced by another, and what that leaves out is part of the price.
+    In zCDP one person's bin is replaced by another, and what that leaves out is part of the price: so is, over two
+    servers, that any report has to be thrown again.
     """
-    found = price_of_sum(law, honest, recipe.delta)
+    found = price_of_recipe(recipe, law, honest)
     if accounting is not Accounting.ZCDP:
         return ReportPrice(found.epsilon, found.delta)
     in_zcdp = zcdp_of_sum(law.bit_flips, honest)
-    return ReportPrice(found.epsilon, found.delta, in_zcdp.rho, in_zcdp.delta)
+    spill = in_zcdp.delta + (TOO_HEAVY if recipe.carrier is Carrier.TWO_SERVERS else 0)
+    return ReportPrice(found.epsilon, found.delta, in_zcdp.rho, spill)
 
 
 def admit(recipe: Recipe, policy: ShippedPolicy) -> AdmittedQuery:

@@ -1,6 +1,6 @@
-"""A round's report for two servers: a single 1, or none, in each of its vectors."""
+"""A round's report for two servers: a single 1, or none, in each of its vectors; of a recipe, randomised bits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -45,7 +45,11 @@ class RoundReportLine:
             f"unreadable alone; each server adds noise of standard deviation {noise.stddev:.4g}, and opens sums of "
             f"{carrier.minimum:,} reports or more"
         )
-        return self._known().parcel(measured, seconds, stream), said, trouble
+        return self.sealed(measured, seconds, stream), said, trouble
+
+    def sealed(self, measured: Sequence[Sequence[bool]], seconds: int, stream: Stream) -> bytes:
+        """The bytes to send of what is reported to each task."""
+        return self._known().parcel(measured, seconds, stream)
 
     async def sent(self, parcel: bytes) -> None:
         """Upload it to the leader."""

@@ -24,13 +24,15 @@ from hazemap.device.printable_text import one_line
 from hazemap.device.privacy_account import PrivacyAccount
 from hazemap.device.public_recipe_log import PublicRecipeLog
 from hazemap.device.recipe_account import RecipeAccount
-from hazemap.device.recipe_answer import AnsweredRecipe, RecipeAnswers, WeighedRecipe
+from hazemap.device.recipe_answer import AnsweredRecipe, Audience, RecipeAnswers, WeighedRecipe
 from hazemap.device.recipe_log_entry import RecipeLogEntry
 from hazemap.device.recipe_log_heads import RecipeLogHeads
 from hazemap.device.row_store import Rows
+from hazemap.device.seen_recipe_log import SeenRecipeLog
 from hazemap.device.server_task import TASKS, ServerTask, task_of
 from hazemap.device.session_records import Record, Sessions
 from hazemap.device.shipped_policies import ShippedPolicies
+from hazemap.device.unanswered_line import unanswered
 from hazemap.errors import FileError, HazemapError, Refused
 from hazemap.privacy.distributed_noise import NoAddedNoise
 from hazemap.privacy.random_stream import Stream
@@ -112,15 +114,15 @@ class Answering:
         clock: AccountClock | None = None,
     ) -> None:
         self.store, self.device, self.policy, self.stream = store, device, policy, stream
-        self.public_log, self._server = public_log or PublicRecipeLog(), enrolment.server or ""
+        self.public_log = public_log or PublicRecipeLog()
+        self._public = SeenRecipeLog(RecipeLogHeads(store, device), enrolment.server or "", self.public_log)
         self._clock = clock or AccountClock(store)
         self._identity, self._sampling = Identity.from_bytes(enrolment.identity), enrolment.sampling
-        self._sessions, self._log, self._account, self._terms, self._heads = (
+        self._sessions, self._log, self._account, self._terms = (
             Sessions(store, device),
             ActivityLog(store, device),
             PrivacyAccount(store, device),
             CampaignTerms(store, device),
-            RecipeLogHeads(store, device),
         )
 
     def answer(self, work: ServerTask, now: datetime, seen: LogHead | None = None) -> Step:
@@ -130,13 +132,13 @@ class Answering:
         """
         seen = seen or self.seen()
         step = self._answered(work, now, seen)
-        if self.recipe_task(work) is None or self.public_log.rewritten(seen):
+        if self.recipe_task(work) is None:
             return step
-        return replace(step, writes=(*step.writes, *self._heads.kept(self._server, self.public_log.head)))
+        return replace(step, writes=(*step.writes, *self._public.kept(seen)))
 
     def seen(self) -> LogHead:
         """The last entry of its server's public log that the device has seen, by its disk."""
-        return self._heads.seen(self._server)
+        return self._public.seen()
 
     def _answered(self, work: ServerTask, now: datetime, seen: LogHead) -> Step:
         record = self._sessions.find(work.session)
@@ -195,9 +197,7 @@ class Answering:
         if terms.session != work.session:
             raise Refused("the session is not the one that its terms name")
         reason = TASKS.find(work.task).refusal(self.policy, terms.to_bytes()) or self._terms.refusal(task)
-        if reason is None and task.recipe is not None:
-            reason = self.public_log.refusal(task, seen)
-        if reason:
+        if reason := reason or self._public.refusal(task, seen):
             raise Refused(reason)
         line: LogEntry | RecipeLogEntry
         if task.recipe is None:
@@ -291,7 +291,7 @@ class Answering:
     def _weighed(self, task: Task, terms: SessionParameters, paid_at: datetime) -> WeighedRecipe:
         """The recipe that a task asks, if it may be asked and can be paid: checks 1 to 3."""
         recipes = self._recipes()
-        weighed = recipes.weighed(task, terms)
+        weighed = recipes.weighed(task, Audience.of_session(terms))
         refused = recipes.refusal(weighed, paid_at)
         if refused is not None:
             raise (_Spent if refused.private else Refused)(refused.reason)
@@ -314,7 +314,7 @@ class Answering:
         outcome = f"refused: {reason}"
         if record is not None:
             return Step(self._closed(work.session, record, outcome), refusal=told)
-        line = _unanswered(work, outcome, now)
+        line = unanswered(lambda: TASKS.find(work.task or ""), outcome, now)
         writes = (self._sessions.closed(work.session), self._log.added(self._log.next_number(), line))
         return Step(writes, refusal=told)
 
@@ -324,20 +324,6 @@ class Answering:
 
     def _line(self, record: Record) -> LogEntry | RecipeLogEntry:
         return self._log.line(record.number)
-
-
-def _unanswered(work: ServerTask, outcome: str, now: datetime) -> LogEntry | RecipeLogEntry:
-    """The line about what was refused at once."""
-    try:
-        task = task_of(work.task) if work.task else None
-        if task is not None and (asked := task.recipe) is not None:
-            facts = (asked.id, asked.analysis, one_line(asked.purpose), asked.digest, asked.query.text)
-            return RecipeLogEntry(now, *facts, verdict=outcome)
-        question = TASKS.find(work.task).words if work.task else "nothing that can be understood"
-    except Exception:  # the message may be why it is refused
-        task, question = None, "nothing that can be understood"
-    whose = (one_line(task.campaign), one_line(task.purpose), task.round) if task else ("unknown", "unknown", 0)
-    return LogEntry(now, *whose, question, outcome=outcome)
 
 
 def _in_time(work: ServerTask, now: datetime) -> None:

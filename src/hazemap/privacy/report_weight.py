@@ -11,9 +11,12 @@ import numpy as np
 
 from hazemap.errors import InputError
 from hazemap.privacy.amplification.binomial_window import binomial
-from hazemap.privacy.local_randomisers import Randomiser
+from hazemap.privacy.local_randomisers import Bits, Randomiser
+from hazemap.privacy.random_stream import Stream
 
 LEAST_CHANCE = Fraction(1, 10**40)
+TOO_HEAVY = Fraction(1, 1 << 40)
+"""The chance that any honest report of a batch has more 1s than servers let through."""
 
 
 def most_ones(law: Randomiser, size: int, chance: Fraction) -> int:
@@ -38,3 +41,15 @@ def most_ones(law: Randomiser, size: int, chance: Fraction) -> int:
     enough = np.flatnonzero(tail <= goal)
     most = others.start + (int(enough[0]) if len(enough) else len(others.mass))
     return min(most, size)
+
+
+def report_within(law: Randomiser, stream: Stream, place: int | None, size: int, most: int) -> Bits:
+    """What one person sends, uint8[size]: drawn again while it has more than `most` 1s.
+
+    With the bound of `most_ones` that happens to hardly anybody.
+    """
+    if not 1 <= most <= size:
+        raise InputError(f"a report of {size:,} places has at most 1 to {size:,} of them set, not {most:,}")
+    while int((bits := law.report(stream, place, size)).sum()) > most:
+        pass
+    return bits

@@ -6,7 +6,10 @@ from typing import Final
 
 from hazemap.errors import InputError
 from hazemap.field_types import check_fields
+from hazemap.recipes.policy import Carrier
+from hazemap.recipes.recipe import Recipe
 from hazemap.trust.device_tasks import KNOWN, Task
+from hazemap.trust.recipe_terms import check_carried_by
 from hazemap.trust.report_carriers import CARRIERS, ByOneReport, ByShuffler, ByTwoServers
 
 ANNOUNCED: Final = 0
@@ -32,11 +35,22 @@ class CarriedTask:
         check_fields(self)
         if not re.fullmatch("[0-9a-f]{64}", self.batch) or not 0 <= self.begun <= LATEST:
             raise InputError("a round has a batch of 64 hexadecimal digits, and a time")
-        shuffled = isinstance(self.carrier, ByShuffler) and self.carrier.local is not None
-        if self.task.recipe is not None or (self.task.randomiser is not None) != shuffled:
+        if self.task.recipe is not None:
+            self._check_recipe(self.task.recipe)
+        elif (self.task.randomiser is not None) != (
+            isinstance(self.carrier, ByShuffler) and self.carrier.local is not None
+        ):
             raise InputError("a round of this kind asks for counts, and its carrier says how they are hidden")
         if self.carrier.minimum > self.task.cohort.people:
             raise InputError("a batch is opened with more reports than people are asked")
+
+    def _check_recipe(self, recipe: Recipe) -> None:
+        if not isinstance(self.carrier, ByTwoServers):
+            raise InputError(
+                f"reports to the recipe {recipe.id} are summed by secure sums or by two servers, not by "
+                f"{self.carrier.trust!r}: what people randomise is seen by nobody before it is summed"
+            )
+        check_carried_by(recipe, Carrier.TWO_SERVERS)
 
 
 CARRIED: Final = (CarriedTask, *CARRIERS, *KNOWN)

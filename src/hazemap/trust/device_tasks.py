@@ -20,6 +20,7 @@ from hazemap.privacy.budget import ZCDP, ApproxDP, Budget, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise, NoAddedNoise
 from hazemap.privacy.local_randomisers import Asymmetric, Randomiser, Symmetric, UnaryEncoding
 from hazemap.protocols.secure_aggregation.session_parameters import Mode, SessionParameters
+from hazemap.recipes.policy import Carrier
 from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.recipe_bins import KNOWN as OF_RECIPES
 from hazemap.recipes.recipe_bins import RecipeBins
@@ -27,7 +28,13 @@ from hazemap.spatial.plane import plane_of
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
-from hazemap.trust.recipe_terms import check_recipe_round, check_recipe_sum, randomiser_of, stated_price
+from hazemap.trust.recipe_terms import (
+    check_carried_by,
+    check_recipe_round,
+    check_recipe_sum,
+    randomiser_of,
+    stated_price,
+)
 from hazemap.values.boolean_attribute import AttributeCells
 from hazemap.values.cell_slot_counters import CellTimeSlots
 
@@ -131,6 +138,7 @@ class Task:
         if self.randomiser is None:
             return DistributedNoise(self.question.encoder.sensitivity.l1 / pure(self.price).epsilon, honest)
         if self.recipe is not None:
+            check_carried_by(self.recipe, Carrier.SECURE_SUMS)
             check_recipe_sum(self.recipe, self.randomiser, self.cohort.survivors(clients), honest)
             return NoAddedNoise(honest)
         if not covers(self.price, self.randomiser, honest):

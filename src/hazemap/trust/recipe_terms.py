@@ -4,14 +4,17 @@ The server that makes the task and every device that reads it compute the same: 
 section 4.3), for the sums that can really be opened.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 
 from hazemap.errors import InputError
 from hazemap.privacy.amplification.aggregate_price import AggregatePrice, aggregate_price
 from hazemap.privacy.amplification.bit_flip_law import BitFlipLaw
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.local_randomisers import Asymmetric, Randomiser, Symmetric, UnaryEncoding
+from hazemap.privacy.report_weight import TOO_HEAVY
 from hazemap.recipes.policy import Carrier
 from hazemap.recipes.recipe import Recipe
 
@@ -41,6 +44,26 @@ def price_of_sum(randomiser: Symmetric | Asymmetric | UnaryEncoding, honest: int
     return _price(type(randomiser).__name__, randomiser.epsilon, honest, delta)
 
 
+def price_of_recipe(recipe: Recipe, randomiser: Symmetric | Asymmetric | UnaryEncoding, honest: int) -> AggregatePrice:
+    """`price_of_sum` at the recipe's δ, whoever carries its reports.
+
+    Two servers let no report through that has too many 1s, and devices throw such a report again: sums have the law of
+    reports that all fit at once. That event has probability 1 − γ at least, γ = `TOO_HEAVY`, and the same one whatever
+    people say, for the number of 1s has one law for all places. So (ε, δ) of sums of all reports is
+    (ε, (δ + γe^ε)/(1 − γ)) of those, and the local ε₀ stays what it is.
+    """
+    delta = recipe.delta
+    if recipe.carrier is Carrier.TWO_SERVERS:
+        delta = max(Fraction(0), delta * (1 - TOO_HEAVY) - TOO_HEAVY * 3 ** ceil(recipe.epsilon))  # e < 3
+    return replace(price_of_sum(randomiser, honest, delta), delta=recipe.delta)
+
+
+def check_carried_by(recipe: Recipe, carrier: Carrier) -> None:
+    """`InputError` where a recipe says that somebody else carries its reports."""
+    if recipe.carrier is not carrier:
+        raise InputError(f"the recipe {recipe.id} is carried by {recipe.carrier.value}, not by {carrier.value}")
+
+
 def check_recipe_round(
     recipe: Recipe, purpose: str, share: Fraction, price: Budget, budget: Budget, randomiser: Randomiser | None
 ) -> None:
@@ -48,8 +71,6 @@ def check_recipe_round(
 
     Prices of recipes add up by basic composition, so a share is one of ε and of δ.
     """
-    if recipe.carrier is not Carrier.SECURE_SUMS:
-        raise InputError(f"the recipe {recipe.id} is carried by {recipe.carrier.value}, not by secure sums")
     if purpose != recipe.purpose:
         raise InputError(f"a round that asks the recipe {recipe.id} has the recipe's purpose, for people read it")
     if randomiser is None or randomiser.replacement > recipe.local_epsilon:
@@ -77,7 +98,7 @@ def check_recipe_sum(
             f"the recipe {recipe.id} is summed over {recipe.minimum_cohort:,} people or more, but this sum is opened"
             f" with {survivors:,}: ask more people together"
         )
-    found = price_of_sum(randomiser, honest, recipe.delta)
+    found = price_of_recipe(recipe, randomiser, honest)
     if found.epsilon > recipe.epsilon:
         raise InputError(
             f"the recipe {recipe.id} states {stated_price(recipe)}, but a sum in which {honest:,} honest people's"

@@ -3,7 +3,7 @@
 A round asks for one vector or several, in each of which a person has a single 1 or none. Each is a task of its own:
 Prio3MultihotCountVec with at most one 1, which unlike a histogram needs no place for people without a row, so that a
 device's rows, there or not, move each sum by 1 at most, and only one of them. Each task's noise costs its part of the
-round's price. Its batch is all reports of the task.
+round's price. Its batch is all reports of the task. A recipe's reports carry noise of their own (`two_server_recipes`).
 """
 
 from fractions import Fraction
@@ -31,6 +31,7 @@ from hazemap.trust.cell_strings import CellStrings
 from hazemap.trust.device_tasks import pure
 from hazemap.trust.one_hot_reports import histograms
 from hazemap.trust.report_carriers import ByOneReport, ByTwoServers
+from hazemap.trust.two_server_recipes import recipe_report
 
 PRECISION: Final = 7 * 86_400
 """Seconds: times of reports are told to the week, and a round is over in two."""
@@ -84,10 +85,12 @@ def round_tasks(carried: CarriedTask) -> tuple[DapTask, ...]:
 def _round_tasks(carried: CarriedTask) -> tuple[DapTask, ...]:
     if not isinstance(carried.carrier, ByTwoServers):
         raise InputError("a round of another carrier has no tasks for each question")
+    info = _info(carried)
+    if carried.task.recipe is not None:
+        return (_task(carried, 0, info, recipe_report(carried.task, carried.carrier)),)
     noise = round_noise(carried).each
     assert isinstance(noise, DiscreteLaplace)  # noqa: S101 - `round_noise` gives no other
     privacy = PrivacyParameters.of(noise, 1, Fraction(ceil(MICRO / noise.scale), MICRO))
-    info = _info(carried)
     return tuple(
         _task(carried, place, info, MultihotConfiguration(size, shortest_chunk_length(size + 1), 1), privacy)
         for place, size in enumerate(vectors(carried.task.question.encoder))

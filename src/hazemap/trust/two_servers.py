@@ -20,7 +20,7 @@ from hazemap.privacy.budget import Budget
 from hazemap.privacy.local_randomisers import Asymmetric, Randomiser, Symmetric
 from hazemap.privacy.mechanisms import share_for
 from hazemap.privacy.random_stream import Stream
-from hazemap.privacy.report_weight import most_ones
+from hazemap.privacy.report_weight import TOO_HEAVY, most_ones
 from hazemap.privacy.two_server_noise import TwoServerNoise
 from hazemap.recipes.recipe_bins import RecipeBins
 from hazemap.tables.contribution_bounding import Sensitivity
@@ -210,7 +210,7 @@ def assumed_of_histograms(batch: ReportBatch) -> tuple[str, ...]:
 
 def ones_allowed(law: Randomiser, size: int, batch: ReportBatch) -> int:
     """How many 1s servers let through: among all people, an honest report has more with a chance of 2^−40."""
-    return most_ones(law, size, Fraction(1, batch.people << 40))
+    return most_ones(law, size, TOO_HEAVY / batch.people)
 
 
 def of_batches(batch: ReportBatch) -> tuple[str, ...]:
