@@ -1,5 +1,6 @@
 """`hazemap study`: ask people's devices recipes, one after the other, within the budget of their analysis."""
 
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ from hazemap.cli.console_output import deliver, note, progress
 from hazemap.cli.recipe import RecipeFile
 from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate, operator
 from hazemap.cli.shared_options import AsJson
+from hazemap.cli.trust_options import Helper, Leader, LeastReports, StudyTrust, TrustOptions
 from hazemap.errors import InputError, NotOpened
 
 if TYPE_CHECKING:
@@ -71,6 +73,10 @@ def begin(
     stage: StageSeconds = 120.0,
     quiet: QuietSeconds = None,
     wait: WaitSeconds = 3600.0,
+    trust: StudyTrust = "secure-sum",
+    leader: Leader = None,
+    helper: Helper = None,
+    least: LeastReports = None,
     as_json: AsJson = False,
 ) -> None:
     """Begin a study. It costs nothing before its first round."""
@@ -78,11 +84,13 @@ def begin(
     from hazemap.privacy.budget import exact
     from hazemap.server.campaign_spec import Deadlines
     from hazemap.server.study_spec import StudySpec
+    from hazemap.server.study_statement import assumed
     from hazemap.trust.cohort_assumptions import Cohort
 
     cohort = Cohort(people, min(people, shard or 1000), exact(dropout, "--dropout"), exact(corrupt, "--corrupt"))
     budget = exact(epsilon, "--epsilon"), exact(delta, "--delta"), reports
-    spec = StudySpec(name, analysis, *budget, cohort, Deadlines.all(stage, quiet), wait)
+    carrier = TrustOptions(trust, leader, helper).of_study(least, cohort.people - floor(people * cohort.dropout))
+    spec = StudySpec(name, analysis, *budget, cohort, Deadlines.all(stage, quiet), wait, carrier=carrier)
     with operator(server, token_file, trust_certificate) as line:
         line.post("/v1/studies", dumps(spec).encode())
     facts = {"study": name, "analysis": analysis, "people": people, "honest": spec.honest, "reports": reports}
@@ -90,7 +98,7 @@ def begin(
         facts,
         as_json,
         f"{name}: {spec.budget} in {reports:,} reports at most, from {people:,} people a round",
-        *(f"  {line}" for line in cohort.assumptions_of_reports),
+        *(f"  {line}" for line in assumed(spec)),
         f"Ask in it: hazemap study ask {name} RECIPE",
     )
 

@@ -9,7 +9,7 @@ from hazemap.errors import InputError
 
 if TYPE_CHECKING:
     from hazemap.privacy.budget import Budget
-    from hazemap.trust.report_carriers import ReportCarrier
+    from hazemap.trust.report_carriers import ByTwoServers, ReportCarrier
 
 TRUST = "Who is trusted"
 LEVELS = 8
@@ -22,6 +22,15 @@ TrustName = Annotated[
         metavar="NAME",
         rich_help_panel=TRUST,
         help="secure-sum, local, two-servers, one-report or shuffled: who stands between reports and the map.",
+    ),
+]
+StudyTrust = Annotated[
+    str,
+    typer.Option(
+        "--trust",
+        metavar="NAME",
+        rich_help_panel=TRUST,
+        help="secure-sum or two-servers: who stands between reports and their sums. Recipes name it as their carrier.",
     ),
 ]
 Leader = Annotated[
@@ -85,6 +94,24 @@ class TrustOptions(NamedTuple):
         if one:
             return ByOneReport(_slashed(self.leader), _slashed(self.helper), least, self.levels or LEVELS)
         return ByShuffler(_slashed(self.shuffler), least, self.shuffler_key or "", local) if mixed else None
+
+    def of_study(self, least: int | None, survivors: int) -> "ByTwoServers | None":
+        """Who carries reports to recipes, at `least` so many at a time, or `survivors`; None for secure sums.
+
+        >>> TrustOptions("two-servers", "https://one.example", "https://two.example/").of_study(None, 90).minimum
+        90
+        """
+        from hazemap.trust.report_carriers import SECURE_SUM, TRUSTS, ByTwoServers
+
+        if self.trust in TRUSTS and self.trust not in (SECURE_SUM, ByTwoServers.trust):
+            raise InputError(
+                f"a study asks by --trust secure-sum or two-servers, not {self.trust}: a report to a recipe answers "
+                "that one alone, and nobody sees it before it is summed"
+            )
+        if self.trust == SECURE_SUM and least is not None:
+            raise InputError("--least is for --trust two-servers: a secure sum is opened as --dropout says")
+        found = self.carrier(least or survivors)
+        return found if isinstance(found, ByTwoServers) else None
 
     def local_epsilon(self, given: Fraction | None, budget: "Budget") -> Fraction | None:
         """The most ε₀ of a report. In `local` the budget is what the reports hide by themselves.

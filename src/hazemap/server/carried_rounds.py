@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic, time
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from hazemap.codec import dumps, loads
 from hazemap.errors import NotOpened, TranscriptMismatch, Unanswerable
@@ -19,7 +19,7 @@ from hazemap.server.campaign_house import CampaignHouse
 from hazemap.server.campaign_spec import ORDER, Campaign
 from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.device_enrolment import Device
-from hazemap.server.networked_secure_aggregation import LOOK, sample
+from hazemap.server.networked_secure_aggregation import LOOK, RoundOrder, sample
 from hazemap.service.store import Write
 from hazemap.trust.carried_tasks import CARRIED, CarriedTask
 from hazemap.trust.cohort_assumptions import Sampling
@@ -29,16 +29,30 @@ from hazemap.trust.report_carriers import ReportCarrier
 log = logging.getLogger("hazemap.server")
 
 _EXCHANGE = "INSERT INTO exchanges (campaign, round, question, answer) VALUES (?, ?, ?, ?)"
-_FIRST = "SELECT device FROM announced_people JOIN announcements USING (batch) WHERE campaign = ? AND round = 1"
+_FIRST = (
+    "SELECT device FROM announced_people JOIN announcements USING (batch) WHERE campaign = ? "
+    "AND round = (SELECT min(round) FROM announcements AS every WHERE every.campaign = announcements.campaign)"
+)
+
+
+class CarriedOrder(RoundOrder, Protocol):
+    """What a round needs to know of the campaign or the study whose reports others carry."""
+
+    @property
+    def carrier(self) -> ReportCarrier | None:
+        """Who carries them."""
+
+    @property
+    def trust(self) -> str:
+        """The carrier's name."""
 
 
 @dataclass
 class CarriedRounds:
-    """A campaign whose reports are carried by others. A sibling says what is told, and how sums come back."""
+    """Rounds whose reports are carried by others. A sibling says what is told, and how sums come back."""
 
-    campaign: Campaign
+    campaign: CarriedOrder
     house: CampaignHouse
-    rounds: int = 0
     missing: int = 0
     SECRET: ClassVar[int] = 0
     """Random bytes that only this server knows of a round, from which a sibling makes keys."""
@@ -51,28 +65,14 @@ class CarriedRounds:
     @property
     def carrier(self) -> ReportCarrier:
         """Who carries the reports."""
-        assert self.campaign.carrier is not None  # noqa: S101 - `networked_trust` gives such campaigns only
+        assert self.campaign.carrier is not None  # noqa: S101 - whoever has none is asked otherwise
         return self.campaign.carrier
-
-    def answers(self, question: type[Question]) -> bool:
-        """Sums, and nothing else."""
-        return issubclass(question, Query)
-
-    def task(self, question: Question, price: Budget, law: Asymmetric | None = None) -> Task:
-        """The next round as devices weigh it; with the law of reports that whoever opens them sees."""
-        if not isinstance(question, Query) or question.cohort is not None:
-            raise Unanswerable("devices answer queries for sums, and ask everybody in the campaign")
-        campaign = self.campaign
-        return Task(
-            *(campaign.name, campaign.purpose, self.rounds + 1, question),
-            *(round_price(price), campaign.budget, campaign.cohort, law),
-        )
 
     async def announced(self, task: Task) -> tuple[Announcement, CarriedTask]:
         """The round's announcement: the one that was stored, or a new one, stored before anybody is shown it."""
         found = await asyncio.to_thread(stored_announcement, self.store, self.campaign.name, task.round)
         if found is not None and len(found.secret) < self.SECRET:
-            raise TranscriptMismatch(f"what round {task.round} is opened with is gone: its campaign is over")
+            raise TranscriptMismatch(f"what round {task.round} is opened with is gone: it is over")
         if found is not None:
             return found, await asyncio.to_thread(loads, found.task, CARRIED, CarriedTask, ORDER)
         people = await self._people(task.round)
@@ -94,12 +94,10 @@ class CarriedRounds:
         turnout.check(announcement.round, least)
         return turnout
 
-    async def stored(self, question: Question, answer: Answer) -> Answer:
-        """Store an answer, and forget what its round was opened with."""
-        name, round_ = self.campaign.name, self.rounds + 1
-        asked = exchange(name, round_, dumps(question), dumps(answer))
-        await self.store.write(asked, forgotten(name, round_))
-        self.rounds += 1
+    async def stored(self, task: Task, answer: Answer) -> Answer:
+        """Store a round's answer, and forget what it was opened with."""
+        asked = exchange(task.campaign, task.round, dumps(task.question), dumps(answer))
+        await self.store.write(asked, forgotten(task.campaign, task.round))
         return answer
 
     async def _people(self, round_: int) -> list[Device]:
@@ -107,8 +105,8 @@ class CarriedRounds:
         cohort, house = self.campaign.cohort, self.house
         if round_ > 1 and cohort.sampling is Sampling.ONE:
             rows = await asyncio.to_thread(self.store.read, _FIRST, self.campaign.name)
-            first = {name for (name,) in rows}
-            return [device for device in house.enrolled if device.name in first]
+            if first := {name for (name,) in rows}:
+                return [device for device in house.enrolled if device.name in first]
         until = monotonic() + self.campaign.wait
         while True:
             there = house.enrolled.recent(house.pace.recent(len(house.enrolled)))
@@ -121,6 +119,28 @@ class CarriedRounds:
                     f"{len(there):,} devices were there: ask fewer people, or wait for longer"
                 )
             await asyncio.sleep(LOOK)
+
+
+@dataclass
+class CarriedCampaign(CarriedRounds):
+    """The rounds of a campaign: each answers the next question of its method."""
+
+    campaign: Campaign
+    rounds: int = 0
+
+    def answers(self, question: type[Question]) -> bool:
+        """Sums, and nothing else."""
+        return issubclass(question, Query)
+
+    def task(self, question: Question, price: Budget, law: Asymmetric | None = None) -> Task:
+        """The next round as devices weigh it; with the law of reports that whoever opens them sees."""
+        if not isinstance(question, Query) or question.cohort is not None:
+            raise Unanswerable("devices answer queries for sums, and ask everybody in the campaign")
+        campaign = self.campaign
+        return Task(
+            *(campaign.name, campaign.purpose, self.rounds + 1, question),
+            *(round_price(price), campaign.budget, campaign.cohort, law),
+        )
 
 
 def exchange(campaign: str, round_: int, question: str, answer: str) -> Write:

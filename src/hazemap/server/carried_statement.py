@@ -1,12 +1,14 @@
 """What a campaign's statement says of those who carry its reports: what is proved, what is assumed, who they are."""
 
+from fractions import Fraction
+
 from hazemap.server.campaign_spec import Campaign
 from hazemap.trust.cohort_assumptions import OWN_DEVICE, Sampling
 from hazemap.trust.one_report import assumed_of_walks
 from hazemap.trust.report_batch import ReportBatch
 from hazemap.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers, ReportCarrier
 from hazemap.trust.shuffled import assumed_of_parts, assumed_of_reports
-from hazemap.trust.two_servers import assumed_of_histograms
+from hazemap.trust.two_servers import assumed_of_histograms, assumed_of_randomised
 
 NAMES = {
     ByTwoServers: "two servers",
@@ -14,6 +16,13 @@ NAMES = {
     ByShuffler: "a shuffler",
 }
 """Trust models as statements name them."""
+
+
+EVERY_ROUND = {
+    Sampling.ONE: "the same people are asked in every round, so each of them pays for all rounds",
+    Sampling.FRESH: "each round asks people drawn anew; who happens to be asked in every round pays the whole",
+}
+"""Who pays for how many rounds."""
 
 
 def trust_of(carrier: ReportCarrier) -> str:
@@ -44,15 +53,16 @@ def parties(carrier: ReportCarrier) -> str:
 def assumed_of_carrier(campaign: Campaign, carrier: ReportCarrier) -> tuple[str, ...]:
     """What is proved of a report and what is assumed of everybody."""
     batch = batch_of(campaign, carrier)
-    rounds = {
-        Sampling.ONE: "the same people are asked in every round, so each of them pays for all rounds",
-        Sampling.FRESH: "each round asks people drawn anew; who happens to be asked in every round pays the whole",
-    }
     if isinstance(carrier, ByTwoServers):
-        said = (*assumed_of_histograms(batch), rounds[campaign.cohort.sampling])
+        said = (*assumed_of_histograms(batch), EVERY_ROUND[campaign.cohort.sampling])
     elif isinstance(carrier, ByOneReport):
         said = assumed_of_walks(carrier.levels, batch)
     else:
         own = assumed_of_parts(batch) if carrier.local is None else assumed_of_reports(batch, carrier.local)
-        said = (*own, rounds[campaign.cohort.sampling])
+        said = (*own, EVERY_ROUND[campaign.cohort.sampling])
     return (parties(carrier), *said, OWN_DEVICE)
+
+
+def assumed_of_recipes(batch: ReportBatch, carrier: ReportCarrier, most: Fraction | None) -> tuple[str, ...]:
+    """The same where reports are randomised and answer recipes, each with an ε₀ of `most` at most."""
+    return parties(carrier), *assumed_of_randomised(batch, most), EVERY_ROUND[batch.sampling], OWN_DEVICE

@@ -129,9 +129,8 @@ class Coordinator:
         self.house = CampaignHouse(
             *(store, self.enrolled, self.seating, self.pool, self.pace, self.announcing, peers, self.challenges.server)
         )
-        house = StudyHouse(store, ledger, self.enrolled, self.seating, self.pool, self.pace, self.metrics)
         self._ordering = asyncio.Lock()  # of campaigns and studies together: an analyst has one limit for both
-        self.studies = Studies(house, judge, self._ordering)
+        self.studies = Studies(StudyHouse(self.house, ledger, self.metrics), judge, self._ordering)
         self._campaigns: dict[str, _Running] = {}
         self._beginning: set[str] = set()
 

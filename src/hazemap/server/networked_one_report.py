@@ -16,7 +16,7 @@ from hazemap.noisy_queries import Answer, Question
 from hazemap.privacy.budget import Budget
 from hazemap.server.campaign_spec import Campaign
 from hazemap.server.campaign_store import stored_exchanges
-from hazemap.server.carried_rounds import CarriedRounds, exchange
+from hazemap.server.carried_rounds import CarriedCampaign, exchange
 from hazemap.server.collected_one_report import CollectedOneReport
 from hazemap.server.stoppable_wait import stoppable
 from hazemap.server.task_provisioning import SECRET, files_of, provision
@@ -32,7 +32,7 @@ FORGOTTEN = 8 * 7 * 86_400
 """Seconds after which the two servers forget reports and shares: a campaign that failed is resumed before that."""
 
 
-class NetworkedOneReport(CarriedRounds):
+class NetworkedOneReport(CarriedCampaign):
     """Questions to two servers about one report of each person."""
 
     SECRET: ClassVar[int] = SECRET

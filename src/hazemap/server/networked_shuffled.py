@@ -23,7 +23,7 @@ from hazemap.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.protocols.shuffle.credential import issued
 from hazemap.protocols.shuffle.shuffled_reports import ReportParameters, summed_reports
 from hazemap.server.announced_rounds import Announcement, given_up
-from hazemap.server.carried_rounds import CarriedRounds
+from hazemap.server.carried_rounds import CarriedCampaign
 from hazemap.server.carried_statement import batch_of
 from hazemap.server.device_enrolment import Device
 from hazemap.server.round_failure import PAID
@@ -53,7 +53,7 @@ KEY = 32
 """Bytes of the secret that the analyser's key is made of; the rest makes people's numbers."""
 
 
-class NetworkedShuffled(CarriedRounds):
+class NetworkedShuffled(CarriedCampaign):
     """Each round is a batch of parts; its sums carry the noise that all of its people made together."""
 
     SECRET: ClassVar[int] = 64
@@ -105,7 +105,8 @@ class NetworkedShuffled(CarriedRounds):
                 answer = await asyncio.to_thread(_answered, carried, key, messages)
             except Refused as error:
                 raise await self._spoiled(announcement, shuffler, terms, error) from error
-            answer = await self.stored(question, answer)
+            answer = await self.stored(carried.task, answer)
+            self.rounds += 1
             try:
                 await patiently(lambda: shuffler.forget(terms.digest))
             except HazemapError as error:  # the answer is there, and the shuffler forgets the batch by itself, later

@@ -1,4 +1,4 @@
-"""The trust model of a campaign over two servers: a report for each question, and the coordinator collects.
+"""Rounds over two servers: a report for each question of a campaign, or for each recipe of a study.
 
 A round's tasks follow from its announcement, their keys from a secret that is stored with it. So a coordinator that is
 killed anywhere gives the aggregators the same tasks again, shows the same announcement, and collects the same sums.
@@ -6,27 +6,35 @@ killed anywhere gives the aggregators the same tasks again, shows the same annou
 
 import asyncio
 from collections.abc import Callable
+from time import time
 from typing import ClassVar
 
 import numpy as np
 
 from hazemap.aggregator.collector_client import CollectorClient
 from hazemap.aggregator.task_file import TaskFile
-from hazemap.errors import TranscriptMismatch
+from hazemap.codec import loads
+from hazemap.errors import Refused, TranscriptMismatch
 from hazemap.noisy_queries import Answer, Question
 from hazemap.privacy.budget import Budget
+from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.dap.collector import AggregateResult
-from hazemap.server.carried_rounds import CarriedRounds
+from hazemap.server.announced_rounds import Announcement
+from hazemap.server.campaign_spec import ORDER
+from hazemap.server.carried_rounds import CarriedCampaign, CarriedRounds
 from hazemap.server.patient_collection import collected
 from hazemap.server.stoppable_wait import stoppable
 from hazemap.server.task_provisioning import SECRET, files_of, provision
-from hazemap.trust.carried_tasks import CarriedTask
-from hazemap.trust.two_server_tasks import batch_interval, round_noise, round_tasks
+from hazemap.trust.carried_tasks import CARRIED, CarriedTask
+from hazemap.trust.device_tasks import Task
+from hazemap.trust.randomised_reports import debiased
+from hazemap.trust.two_server_recipes import asked
+from hazemap.trust.two_server_tasks import PRECISION, batch_interval, round_noise, round_tasks
 from hazemap.trust.two_servers import TwoServerPrices
 
 
-class NetworkedTwoServers(CarriedRounds):
-    """Each round is a task for each vector that is asked; its sums carry the noise of both servers."""
+class NetworkedTwoServers(CarriedCampaign):
+    """The trust model of a campaign: a task for each vector that is asked; sums carry the noise of both servers."""
 
     SECRET: ClassVar[int] = SECRET
 
@@ -35,32 +43,75 @@ class NetworkedTwoServers(CarriedRounds):
         return TwoServerPrices(budget)
 
     async def answer(self, question: Question, price: Budget) -> Answer:
-        """Give out the round's tasks, wait for reports, collect; the answer is stored when this returns."""
-        import httpx
+        """The noisy sums; stored when this returns."""
+        answer = await summed(self, self.task(question, price))
+        self.rounds += 1
+        return answer
 
-        announcement, carried = await self.announced(self.task(question, price))
-        files = [files_of(task, announcement.secret) for task in await asyncio.to_thread(round_tasks, carried)]
-        async with httpx.AsyncClient(verify=self.house.peers.trusting(), timeout=60) as http:
-            await provision(http, self.house.peers, files)
-        await self.reported(announcement)
-        collectors = [each["collector"] for each in files]
-        results = await stoppable(lambda pause: self._collected(carried, collectors, pause))
-        return await self.stored(question, self._answered(carried, results))
 
-    def _collected(
-        self, carried: CarriedTask, files: list[TaskFile], pause: Callable[[float], None]
-    ) -> list[AggregateResult]:
-        """The sums of each task. What was collected before gives the same again."""
-        import httpx
+class TwoServerRecipes(CarriedRounds):
+    """The rounds of a study: a task for each recipe; sums carry the noise of the reports, and nothing more."""
 
-        interval = batch_interval(carried)
-        with httpx.Client(verify=self.house.peers.trusting(), timeout=60) as http:
-            return [collected(CollectorClient(file, http, sleep=pause), interval, pause=pause) for file in files]
+    SECRET: ClassVar[int] = SECRET
 
-    @staticmethod
-    def _answered(carried: CarriedTask, results: list[AggregateResult]) -> Answer:
-        noise = round_noise(carried)
-        sums = np.concatenate([np.array(each.sums, dtype=np.int64) for each in results])
-        if len(sums) != carried.task.question.size:
-            raise TranscriptMismatch("the servers' sums are of another question than was asked")
-        return Answer(sums, np.array([noise.stddev]), noise.kurtosis, min(each.count for each in results))
+    async def asked(self, task: Task) -> Answer:
+        """The unbiased numbers of people in each bin; stored when this returns."""
+        return await summed(self, task)
+
+
+def still_taken(announcement: Announcement) -> bool:
+    """Whether the servers still take reports of a round that was announced."""
+    carried: CarriedTask = loads(announcement.task, CARRIED, CarriedTask, ORDER)
+    return int(time()) < batch_interval(carried).end * PRECISION
+
+
+async def summed(rounds: CarriedRounds, task: Task) -> Answer:
+    """Give out a round's tasks, wait for reports, collect; the answer is stored when this returns."""
+    import httpx
+
+    announcement, carried = await rounds.announced(task)
+    peers = rounds.house.peers
+    files = [files_of(each, announcement.secret) for each in await asyncio.to_thread(round_tasks, carried)]
+    async with httpx.AsyncClient(verify=peers.trusting(), timeout=60) as http:
+        await provision(http, peers, files)
+    await rounds.reported(announcement)
+    collectors = [each["collector"] for each in files]
+
+    def collect(pause: Callable[[float], None]) -> list[AggregateResult]:
+        return _collected(rounds, carried, collectors, pause)
+
+    results = await stoppable(collect)
+    return await rounds.stored(carried.task, await asyncio.to_thread(_answered, carried, results))
+
+
+def _collected(
+    rounds: CarriedRounds, carried: CarriedTask, files: list[TaskFile], pause: Callable[[float], None]
+) -> list[AggregateResult]:
+    """The sums of each task. What was collected before gives the same again."""
+    import httpx
+
+    interval = batch_interval(carried)
+    with httpx.Client(verify=rounds.house.peers.trusting(), timeout=60) as http:
+        return [collected(CollectorClient(file, http, sleep=pause), interval, pause=pause) for file in files]
+
+
+def _answered(carried: CarriedTask, results: list[AggregateResult]) -> Answer:
+    people = min(each.count for each in results)
+    if sum(len(each.sums) for each in results) != carried.task.question.size:
+        raise TranscriptMismatch("the servers' sums are of another question than was asked")
+    if carried.task.recipe is not None:
+        return _of_reports(carried, [number for each in results for number in each.sums], people)
+    sums = np.concatenate([np.array(each.sums, dtype=np.int64) for each in results])
+    noise = round_noise(carried)
+    return Answer(sums, np.array([noise.stddev]), noise.kurtosis, people)
+
+
+def _of_reports(carried: CarriedTask, sums: list[int], people: int) -> Answer:
+    """What sums of randomised bits say; `Refused` for what cannot be such sums."""
+    if people < carried.carrier.minimum or not all(0 <= number <= people for number in sums):
+        raise Refused(
+            f"the servers' sums are not of {carried.carrier.minimum:,} reports or more whose numbers are 0 or 1: one "
+            "of the servers does not follow the protocol"
+        )
+    _, law = asked(carried.task)
+    return debiased(law, np.array(sums, dtype=np.int64), people, Stream.from_os())

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,19 +18,20 @@ from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.policy_document import digest as policy_digest
 from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.signed_policy import SignedPolicy, update_refusal
+from hazemap.server.announced_rounds import stored_announcement
+from hazemap.server.campaign_house import CampaignHouse
 from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.campaign_worker import CampaignCharge
 from hazemap.server.device_enrolment import Enrolled
 from hazemap.server.failed_round import FailedRound, any_too_old, forgotten, have_paid
 from hazemap.server.metrics import Metrics
 from hazemap.server.networked_secure_aggregation import DeviceRounds
-from hazemap.server.polling_interval import Pace
+from hazemap.server.networked_two_servers import TwoServerRecipes, still_taken
 from hazemap.server.recipe_log import KEEP, RecipeLog
 from hazemap.server.roles import Principal, Role
-from hazemap.server.shard import Seating
 from hazemap.server.study_account import NOTHING, Left, least, paid_of_analysis
 from hazemap.server.study_spec import NAME, StudySpec, recipe_from, study_from
-from hazemap.server.study_worker import RoundWorker, failed
+from hazemap.server.study_worker import AskedRounds, RoundWorker, failed
 from hazemap.service.store import Write, instant
 from hazemap.trust.cohort_assumptions import Sampling
 
@@ -57,9 +57,10 @@ _ROUNDS = f"SELECT {_COLUMNS} FROM study_rounds WHERE study = ? ORDER BY round" 
 _RUNNING = "SELECT study, round, recipe FROM study_rounds WHERE state = 'running' ORDER BY created"
 _STOP = "UPDATE campaigns SET ended = ?, reason = ? WHERE name = ? AND state = 'study' AND ended IS NULL"
 _SPENT = "UPDATE campaign_owners SET epsilon = ? WHERE campaign = ?"
+_NO_SECRETS = "UPDATE announcements SET secret = NULL WHERE campaign = ?"
 _STOPPED = (
-    "SELECT campaigns.name, campaigns.reason FROM shards JOIN campaigns ON campaigns.name = shards.campaign "
-    "WHERE shards.session = ? AND campaigns.state = 'study' AND campaigns.ended IS NOT NULL"
+    "SELECT name, reason FROM campaigns WHERE state = 'study' AND ended IS NOT NULL AND name IN "
+    "(SELECT campaign FROM shards WHERE session = ? UNION SELECT campaign FROM announcements WHERE batch = ?)"
 )
 _ASK = (
     "INSERT INTO study_rounds (study, round, analysis, recipe, task, epsilon, delta, state, reason, created) "
@@ -102,13 +103,19 @@ class StudyRound(NamedTuple):
 class StudyHouse:
     """What rounds of studies need of the server they run in."""
 
-    store: CampaignStore
+    parts: CampaignHouse
     ledger: Ledger
-    enrolled: Enrolled
-    seating: Seating
-    pool: Executor
-    pace: Pace
     metrics: Metrics
+
+    @property
+    def store(self) -> CampaignStore:
+        """Where everything is kept."""
+        return self.parts.store
+
+    @property
+    def enrolled(self) -> Enrolled:
+        """The devices."""
+        return self.parts.enrolled
 
 
 @dataclass
@@ -225,6 +232,8 @@ class Studies:
         await asyncio.to_thread(self._judged, spec, recipe)
         if lost.created <= await asyncio.to_thread(self._period):
             return False
+        if spec.carrier is not None:
+            return await self._resumed_batch(study, recipe, round_)
         sessions = await asyncio.to_thread(FailedRound.read, store, spec.name, round_)
         paid = await asyncio.to_thread(have_paid, store, spec.name, round_)
         others = {device.identity for device in self._house.enrolled} - paid
@@ -233,6 +242,17 @@ class Studies:
             return False
         await store.write(*sessions.resumed())
         log.info("%s goes on with round %d, which failed, in %d sessions", spec.name, round_, len(sessions.sessions))
+        self._run(study, recipe, round_)
+        return True
+
+    async def _resumed_batch(self, study: StoredStudy, recipe: Recipe, round_: int) -> bool:
+        """Go on with a round over two servers while they take its reports: with its people and batch, if it has any."""
+        spec, store = study.spec, self._house.store
+        begun = await asyncio.to_thread(stored_announcement, store, spec.name, round_)
+        if begun is not None and not await asyncio.to_thread(still_taken, begun):
+            return False
+        await store.write(*FailedRound(spec.name, round_, ()).resumed())
+        log.info("%s goes on with round %d, which failed, over %s", spec.name, round_, spec.trust)
         self._run(study, recipe, round_)
         return True
 
@@ -259,12 +279,13 @@ class Studies:
                 len(paid),
                 Write(_STOP, (instant(), f"stopped by {who.name}", name)),
                 Write(_SPENT, (str(sum(paid, Fraction(0))), name)),
+                Write(_NO_SECRETS, (name,)),
             )
             log.info("%s is stopped by %s", name, who.name)
 
     def stopped(self, session: bytes) -> str | None:
         """What a device is told that answers in a session of a study that was stopped; None for any other."""
-        for name, reason in self._house.store.read(_STOPPED, session):
+        for name, reason in self._house.store.read(_STOPPED, session, session):
             return f"the study {name!r} was {reason}: this session is over, and no other one follows"
         return None
 
@@ -311,6 +332,8 @@ class Studies:
         if analysis is None:
             known = ", ".join(each.name for each in policy.analyses)
             raise InputError(f"the policy of the devices knows no analysis {spec.analysis}; it knows {known}")
+        if spec.carrier is not None:
+            self._house.parts.peers.check(spec.carrier)
         if reason := spec.exceeds(analysis):
             raise BudgetExceeded(reason)
         if who.epsilon is None:
@@ -373,7 +396,7 @@ class Studies:
     def _run(self, study: StoredStudy, recipe: Recipe, round_: int) -> None:
         house, spec = self._house, study.spec
         task = spec.task(recipe, round_)
-        devices = DeviceRounds(spec, house.store, house.enrolled, house.seating, house.pool, house.pace, once=True)
+        devices = _rounds_of(spec, house.parts)
         account = CampaignCharge(house.ledger, spec.analysis, f"study {spec.name} {study.identifier} round {round_}")
         worker = RoundWorker(devices, task, account, spec.charge(recipe), house.store)
         running = asyncio.get_running_loop().create_task(worker.run(), name=f"{spec.name} {round_}")
@@ -388,3 +411,11 @@ class Studies:
         with suppress(KeyError):
             del self._running[name]
         self._house.metrics.study_rounds[worker.state] += 1
+
+
+def _rounds_of(spec: StudySpec, parts: CampaignHouse) -> AskedRounds:
+    """How the rounds of a study are asked."""
+    if spec.carrier is not None:
+        return TwoServerRecipes(spec, parts)
+    seats = parts.store, parts.enrolled, parts.seating, parts.pool, parts.pace
+    return DeviceRounds(spec, *seats, once=True)

@@ -9,13 +9,16 @@ from hazemap.errors import BudgetExceeded, InputError
 from hazemap.field_types import check_fields
 from hazemap.privacy.amplification.zcdp_of_sum import zcdp_of_sum
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
-from hazemap.recipes.policy import MOST_REPORTS, AnalysisBudget
+from hazemap.recipes.policy import MOST_REPORTS, AnalysisBudget, Carrier
 from hazemap.recipes.recipe import Recipe
 from hazemap.server.campaign_spec import LONGEST, Deadlines
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import KNOWN as OF_TASKS
 from hazemap.trust.device_tasks import Task
 from hazemap.trust.recipe_terms import randomiser_of
+from hazemap.trust.report_batch import ReportBatch
+from hazemap.trust.report_carriers import CARRIERS, SECURE_SUM, ByOneReport, ByShuffler, ByTwoServers
+from hazemap.trust.two_server_recipes import recipe_report
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 LARGEST_ROUND = 1 << 30
@@ -28,7 +31,7 @@ class StudySpec:
 
     `epsilon`, `delta` and `reports` bound the sums of what the recipes state, within the budget that the devices'
     policy gives the analysis. `wait` is how many seconds a round waits for enough devices to be there; `attempts` is
-    how often a shard is begun that cannot be opened.
+    how often a shard is begun that cannot be opened. A `carrier`, two servers, takes the place of secure sums.
 
     >>> study = StudySpec("spring", "keyboard", Fraction(1), Fraction(1, 10**5), 4, Cohort(1_000, 1_000))
     >>> study.attempts
@@ -44,6 +47,7 @@ class StudySpec:
     deadlines: Deadlines = field(default_factory=Deadlines)
     wait: float = 3600
     attempts: int = 3
+    carrier: ByTwoServers | ByOneReport | ByShuffler | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -55,6 +59,7 @@ class StudySpec:
             )
         if not 0 <= self.wait <= LONGEST or not 1 <= self.attempts <= 5:
             raise InputError(f"a study waits 0 to {LONGEST:,} seconds for its people, and begins a shard 1 to 5 times")
+        self._check_carrier()
 
     def exceeds(self, analysis: AnalysisBudget) -> str | None:
         """What of it is more than the devices' policy gives its analysis; None where nothing is."""
@@ -76,9 +81,22 @@ class StudySpec:
         return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
     @property
+    def trust(self) -> str:
+        """Who is trusted, by name: one of `report_carriers.TRUSTS`."""
+        return SECURE_SUM if self.carrier is None else self.carrier.trust
+
+    @property
     def honest(self) -> int:
-        """How many people's reports are certain to be in the sum of any shard."""
-        return self.cohort.fewest_honest
+        """How many people's reports are certain to be in any sum that is opened."""
+        return self.cohort.fewest_honest if self.batch is None else self.batch.honest
+
+    @property
+    def batch(self) -> ReportBatch | None:
+        """The reports that two servers open together; None where shards of people do."""
+        cohort = self.cohort
+        if self.carrier is None:
+            return None
+        return ReportBatch(cohort.people, self.carrier.minimum, cohort.corrupt, cohort.sampling)
 
     def task(self, recipe: Recipe, round_: int) -> Task:
         """The question of one round as devices are shown it; `InputError` says why it cannot be asked.
@@ -93,6 +111,9 @@ class StudySpec:
                 f"all rounds of the study {self.name} together may cost {self.budget}"
             )
         task = Task.asking(recipe, self.name, round_, self.cohort, self.budget, share)
+        if isinstance(self.carrier, ByTwoServers):
+            recipe_report(task, self.carrier)
+            return task
         for size in {min(self.cohort.shards), max(self.cohort.shards)}:
             task.noise(size)
         return task
@@ -108,6 +129,14 @@ class StudySpec:
                 f"the recipe {recipe.id} is of the analysis {recipe.analysis}, but the study {self.name} is of "
                 f"{self.analysis}: begin a study of that analysis"
             )
+        wanted = Carrier.SECURE_SUMS if self.carrier is None else Carrier.TWO_SERVERS
+        if recipe.carrier is not wanted:
+            raise InputError(
+                f"the recipe {recipe.id} is carried by {recipe.carrier.value}, but the study {self.name} by "
+                f"{wanted.value}: write carrier = {wanted.value!r} in the recipe, or begin a study of the other kind"
+            )
+        if self.carrier is not None:
+            return  # the servers keep the reports
         size = self.cohort.people * -(-recipe.size * (self.cohort.shard.bit_length() + 1) // 8)
         if size > LARGEST_ROUND:
             raise InputError(
@@ -115,8 +144,23 @@ class StudySpec:
                 f"MiB, and a round has {LARGEST_ROUND >> 20:,} MiB at most: use fewer buckets, or ask fewer people"
             )
 
+    def _check_carrier(self) -> None:
+        if self.carrier is None:
+            return
+        if not isinstance(self.carrier, ByTwoServers):
+            raise InputError(
+                f"a study asks by secure sums or by two servers, not by {self.carrier.trust!r}: a report to a recipe "
+                "answers that one, and nobody sees it before it is summed"
+            )
+        if self.carrier.minimum > self.cohort.people:
+            raise InputError(
+                f"a batch is opened with {self.carrier.minimum:,} reports or more, but only {self.cohort.people:,} "
+                "people are asked: ask more, or set a smaller minimum"
+            )
+        _ = self.honest
 
-KNOWN: tuple[type, ...] = (StudySpec, Deadlines, *OF_TASKS)
+
+KNOWN: tuple[type, ...] = (StudySpec, Deadlines, *CARRIERS, *OF_TASKS)
 """What a study adds to the codec's closed list."""
 
 ORDER = Limits(length=1 << 16, items=1 << 10, work=1 << 16)

@@ -10,6 +10,7 @@ from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import CohortFacts, Randomness, StatementFacts
 from hazemap.recipes.recipe import Recipe
+from hazemap.server.carried_statement import assumed_of_recipes, trust_of
 from hazemap.server.study_spec import StudySpec
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import OneReport
@@ -22,6 +23,16 @@ NOT_CHECKED = (
     "shard"
 )
 REPORTS = "all other devices randomise their reports, as the protocol has it, and nothing is added to them"
+
+
+AMONG_DEVICES = " among devices"
+
+
+def assumed(spec: StudySpec, most: Fraction | None = None) -> tuple[str, ...]:
+    """What is proved of reports and assumed of everybody; `most` is the largest ε₀ of a report, once it is known."""
+    if spec.carrier is None or spec.batch is None:
+        return spec.cohort.assumptions_of_reports
+    return assumed_of_recipes(spec.batch, spec.carrier, most)
 
 
 def spent(paid: Sequence[tuple[Fraction, Fraction]]) -> PureDP | ApproxDP:
@@ -57,31 +68,34 @@ def study_statement(
     public = (
         f"the study {spec.name!r} of the analysis {spec.analysis}",
         *asked,
-        f"the cohort: {cohort.people:,} people a round, in {len(cohort.shards):,} shards of up to "
-        f"{max(cohort.shards):,}; {cohort.sampling.value}",
+        f"the cohort: {cohort.people:,} people a round, {_together(spec)}; {cohort.sampling.value}",
         "which devices were asked, which answered, and how many people each answer is over",
         rest,
     )
+    trust = f"secure aggregation{AMONG_DEVICES}" if spec.carrier is None else trust_of(spec.carrier)
     promise = Promise(
         dataset=spec.analysis,
         unit=A_DEVICE,
         neighbours=EXCHANGED,
         budget=spent(paid),
         bounding=OneReport(),
-        trust="secure aggregation among devices",
+        trust=trust,
         assumptions=(
-            *cohort.assumptions_of_reports,
+            *assumed(spec, most),
             REPORTS,
             f"each report by itself is private by ε₀ = {float(most):.6g} at most, against whoever sees it alone: a "
             "person pays that again in every round",
             f"the budget is that of the {len(paid):,} rounds of this study that were paid; other "
             "studies and maps have prices of their own, and a device bounds all of them by its policy",
-            NOT_CHECKED,
+            *((NOT_CHECKED,) if spec.carrier is None else ()),
         ),
-        method="recipes by secure aggregation",
+        method=f"recipes by {trust.removesuffix(AMONG_DEVICES)}",
     )
     facts = CohortFacts(
-        *(cohort.people, cohort.shard, cohort.dropout, cohort.corrupt, cohort.sampling.name, cohort.mode.name), most
+        *(cohort.people, cohort.shard, cohort.dropout, cohort.corrupt, cohort.sampling.name, cohort.mode.name),
+        most,
+        None if spec.carrier is None else spec.trust,
+        None if spec.carrier is None else spec.carrier.minimum,
     )
     made = stated(
         promise,
@@ -90,3 +104,11 @@ def study_statement(
         circumstances=StatementFacts(DEVICE, Randomness.DEVICES, facts),
     )
     return replace(made, noise=NOISE)
+
+
+def _together(spec: StudySpec) -> str:
+    """How many people's reports are summed together."""
+    if spec.carrier is not None:
+        return f"of whom the reports of {spec.carrier.minimum:,} or more are opened together"
+    shards = spec.cohort.shards
+    return f"in {len(shards):,} shards of up to {max(shards):,}"

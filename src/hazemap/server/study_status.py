@@ -3,11 +3,11 @@
 from typing import Any
 
 from hazemap.errors import InputError
-from hazemap.server.campaign_status import shards_of_rounds
+from hazemap.server.campaign_status import announced, shards_of_rounds
 from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.studies import Studies, StudyRound, StudyTaken, UnknownStudy
-from hazemap.server.study_spec import recipe_from
-from hazemap.server.study_statement import study_statement
+from hazemap.server.study_spec import StudySpec, recipe_from
+from hazemap.server.study_statement import assumed, study_statement
 
 _ANSWERS = "SELECT round, answer FROM exchanges WHERE campaign = ?"
 _ANSWER = "SELECT answer FROM exchanges WHERE campaign = ? AND round = ?"
@@ -16,7 +16,7 @@ _ANSWER = "SELECT answer FROM exchanges WHERE campaign = ? AND round = ?"
 def study_status(studies: Studies, store: CampaignStore, name: str) -> dict[str, Any]:
     """All about one study, but the answers."""
     spec, _, created, stopped, reason = studies.study(name)
-    left, shards = studies.left(spec), shards_of_rounds(store, name)
+    left, shards = studies.left(spec), _turnouts(store, spec)
     return {
         "name": spec.name,
         "analysis": spec.analysis,
@@ -27,19 +27,20 @@ def study_status(studies: Studies, store: CampaignStore, name: str) -> dict[str,
         "budget": {"epsilon": str(spec.epsilon), "delta": str(spec.delta), "reports": spec.reports},
         "left": {"epsilon": str(left.epsilon), "delta": str(left.delta), "reports": left.reports},
         "people": spec.cohort.people,
-        "assumptions": list(spec.cohort.assumptions_of_reports),
+        "trust": spec.trust,
+        "assumptions": list(assumed(spec)),
         "rounds": [{**_row(studies, name, each), **shards.get(each.round, {})} for each in studies.rounds(name)],
     }
 
 
 def round_answer(studies: Studies, store: CampaignStore, name: str, round_: int) -> dict[str, Any]:
     """One round, with its recipe once it is over, and its answer once it is answered: both in the codec's JSON."""
-    studies.study(name)
+    spec = studies.study(name).spec
     found = [each for each in studies.rounds(name) if each.round == round_]
     if not found:
         raise UnknownStudy(f"the study {name!r} has no round {round_}")
     answers = [str(answer) for (answer,) in store.read(_ANSWER, name, round_)]
-    shards = shards_of_rounds(store, name).get(round_, {})
+    shards = _turnouts(store, spec).get(round_, {})
     answer = answers[0] if answers and found[0].state == "done" else None
     over = found[0].state != "running"  # whoever waits asks again and again, and recipes may be long
     text = studies.log.text(found[0].recipe) if over else None
@@ -67,6 +68,11 @@ def study_release(studies: Studies, store: CampaignStore, name: str, round_: int
         "statement": said.to_json(),
         "rounds": [{"round": number, "recipe": text, "answer": answers[number]} for number, text in texts.items()],
     }
+
+
+def _turnouts(store: CampaignStore, spec: StudySpec) -> dict[int, dict[str, Any]]:
+    """For each round that has begun, who has answered and who has not."""
+    return shards_of_rounds(store, spec.name) if spec.carrier is None else announced(store, spec.name)
 
 
 def number_of(text: str) -> int:

@@ -3,12 +3,15 @@
 import asyncio
 import logging
 from dataclasses import dataclass
+from typing import Protocol
 
 from hazemap.errors import BudgetError, HazemapError, LedgerError, StoreError
+from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import Budget
+from hazemap.recipes.policy import Carrier
+from hazemap.server.announced_rounds import forgotten as no_more_secret
 from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.campaign_worker import CampaignCharge
-from hazemap.server.networked_secure_aggregation import DeviceRounds
 from hazemap.server.round_failure import PAID
 from hazemap.service.store import Write, instant
 from hazemap.trust.device_tasks import Task
@@ -21,6 +24,12 @@ AGAIN = (
     "report; else it begins another. Or ask in a study that asks fewer people or waits for longer"
 )
 """What to do about a round that was not opened."""
+
+AGAIN_OF_BATCH = (
+    ". What the round has cost stays paid. Ask the same recipe again when more devices are there: it waits for the "
+    "same people and batch, for nothing, as long as the servers take its reports; then it begins another round"
+)
+"""The same of a round over two servers."""
 
 _ANSWERED = "SELECT round FROM exchanges WHERE campaign = ? AND round = ?"
 _END = "UPDATE study_rounds SET state = ?, reason = ?, ended = ? WHERE study = ? AND round = ? AND state = 'running'"
@@ -38,6 +47,13 @@ def failed(study: str, round_: int, reason: str) -> tuple[Write, ...]:
     return Write(_END, ("failed", reason, instant(), *where)), Write(_FORGET, where), Write(_LOST, where)
 
 
+class AskedRounds(Protocol):
+    """Rounds of one study: among devices themselves, or over two servers."""
+
+    async def asked(self, task: Task) -> Answer:
+        """The answer to a round; it is in the table `exchanges` when this returns."""
+
+
 @dataclass
 class RoundWorker:
     """Runs one round to its end, and from wherever it was when the server stopped.
@@ -46,7 +62,7 @@ class RoundWorker:
     charges once and asks the same people the same.
     """
 
-    devices: DeviceRounds
+    devices: AskedRounds
     task: Task
     account: CampaignCharge
     price: Budget
@@ -64,7 +80,7 @@ class RoundWorker:
         except BudgetError as error:  # the ledger has no room any more: nobody was asked
             self.state, reason = "refused", str(error)
         except HazemapError as error:
-            self.state, reason = "failed", str(error).partition(PAID)[0] + AGAIN
+            self.state, reason = "failed", str(error).partition(PAID)[0] + self._again
         except Exception as error:
             log.exception("%s: a bug in hazemap", self.task.campaign)
             self.state, reason = "failed", f"a bug in hazemap ({type(error).__name__}); the server's log says where"
@@ -74,7 +90,8 @@ class RoundWorker:
         """Note what became of it, and forget its messages: of a round that failed, those it cannot go on with."""
         self.state, where = state, (self.task.campaign, self.task.round)
         forget = Write(_FORGET_OPEN if state == "failed" else _FORGET, where)
-        await self.store.write(Write(_END, (state, reason, instant(), *where)), forget, Write(_LOST, where))
+        secret = [] if state == "failed" else [no_more_secret(*where)]
+        await self.store.write(Write(_END, (state, reason, instant(), *where)), forget, Write(_LOST, where), *secret)
         log.info("%s, round %d: %s %s", *where, state, reason)
 
     async def _asked(self) -> None:
@@ -82,3 +99,8 @@ class RoundWorker:
             return  # the server was killed when it had the answer
         await asyncio.to_thread(self.account.charge, self.price)
         await self.devices.asked(self.task)
+
+    @property
+    def _again(self) -> str:
+        recipe = self.task.recipe
+        return AGAIN_OF_BATCH if recipe is not None and recipe.carrier is Carrier.TWO_SERVERS else AGAIN

@@ -184,16 +184,7 @@ class TwoServers(BatchedReports):
         """What a statement has to say: what the servers prove of a report, and what has to be believed."""
         if self.local_epsilon is None:
             return assumed_of_histograms(self.batch)
-        proved = (
-            "proved of every report: numbers of 0 and 1, and no more 1s than an honest report has but for a chance "
-            "of 2^-40 in all; so a bad device adds as many false 1s, where they help it most"
-        )
-        noise = (
-            f"NOT proved: honest coins. The reports of {self.batch.honest:,} honest people hide each other, if "
-            "neither server leaves out reports or makes up others; each by itself hides its person by "
-            f"ε₀ = {float(self.local_epsilon):.6g} at most; the servers add nothing"
-        )
-        return (proved, noise, *of_batches(self.batch), TOGETHER, BOTH_FOLLOW, CRYPTOGRAPHY)
+        return assumed_of_randomised(self.batch, self.local_epsilon)
 
 
 def assumed_of_histograms(batch: ReportBatch) -> tuple[str, ...]:
@@ -201,6 +192,22 @@ def assumed_of_histograms(batch: ReportBatch) -> tuple[str, ...]:
     return (
         "proved of every report: numbers of 0 and 1, with a single 1 at most; so a bad device adds one false person",
         "each server adds the whole noise, drawn once for a batch and a question",
+        *of_batches(batch),
+        TOGETHER,
+        BOTH_FOLLOW,
+        CRYPTOGRAPHY,
+    )
+
+
+def assumed_of_randomised(batch: ReportBatch, local_epsilon: Fraction | None) -> tuple[str, ...]:
+    """What a statement says where people randomise their reports; without an ε₀ where each question has its own."""
+    alone = "its own ε₀" if local_epsilon is None else f"ε₀ = {float(local_epsilon):.6g} at most"
+    return (
+        "proved of every report: numbers of 0 and 1, and no more 1s than an honest report has but for a chance "
+        "of 2^-40 in all; so a bad device adds as many false 1s, where they help it most",
+        f"NOT proved: honest coins. The reports of {batch.honest:,} honest people hide each other, if "
+        "neither server leaves out reports or makes up others; each by itself hides its person by "
+        f"{alone}; the servers add nothing",
         *of_batches(batch),
         TOGETHER,
         BOTH_FOLLOW,
