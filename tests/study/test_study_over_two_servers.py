@@ -26,6 +26,7 @@ from hazemap.privacy.local_randomisers import UnaryEncoding
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.recipes.policy import Carrier
 from hazemap.recipes.signed_policy import SignedPolicy
+from hazemap.server.campaign_spec import Deadlines
 from hazemap.server.peer_servers import PeerServers
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.report_carriers import ByTwoServers
@@ -72,7 +73,7 @@ def test_sixty_devices_answer_a_recipe_over_two_servers_and_each_pays_once(tmp_p
     ):
         typists(store, texts)
         carrier, rules = ByTwoServers(leader, helper, LEAST), replace(RULES, aggregators=(leader, helper))
-        order = study(cohort=COHORT, reports=3, wait=30.0, carrier=carrier)
+        order = study(cohort=COHORT, reports=3, wait=60.0, deadlines=Deadlines.all(120, quiet=2.0), carrier=carrier)
         with devices(store, server, rules):
             assert http.post("/v1/policies", content=SIGNED.to_json().encode()).status_code == 201
             stranger = replace(order, name="strange", carrier=ByTwoServers(leader, "http://127.0.0.1:1/", LEAST))

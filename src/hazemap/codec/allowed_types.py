@@ -88,6 +88,7 @@ YOUNGER: Mapping[str, frozenset[str]] = {
     "Campaign": frozenset({"carrier", "local_epsilon"}),
     "Marked": frozenset({"sides"}),
     "Recipe": frozenset({"randomiser"}),
+    "StudySpec": frozenset({"carrier"}),
     "Sides": frozenset({"sides"}),
     "Task": frozenset({"randomiser"}),
 }

@@ -206,7 +206,7 @@ def assumed_of_randomised(batch: ReportBatch, local_epsilon: Fraction | None) ->
         "proved of every report: numbers of 0 and 1, and no more 1s than an honest report has but for a chance "
         "of 2^-40 in all; so a bad device adds as many false 1s, where they help it most",
         f"NOT proved: honest coins. The reports of {batch.honest:,} honest people hide each other, if "
-        "neither server leaves out reports or makes up others; each by itself hides its person by "
+        "neither server nor whoever collects leaves out reports or makes up others; each by itself hides its person by "
         f"{alone}; the servers add nothing",
         *of_batches(batch),
         TOGETHER,
