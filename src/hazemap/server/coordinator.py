@@ -38,7 +38,8 @@ from hazemap.server.roles import Principal
 from hazemap.server.secure_sum_events import SumEvent
 from hazemap.server.secure_sum_plan import SecureSumPlan, ShardOutcome
 from hazemap.server.shard import Seating
-from hazemap.server.studies import RecipeJudge, Studies, StudyHouse
+from hazemap.server.studies import RecipeJudge, Studies
+from hazemap.server.study_house import StudyHouse
 from hazemap.service.store import Write, instant
 
 log = logging.getLogger("hazemap.server")

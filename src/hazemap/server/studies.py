@@ -12,26 +12,21 @@ from typing import Any, NamedTuple
 
 from hazemap.codec import dumps
 from hazemap.errors import BudgetExceeded, HazemapError, InputError, StoreError
-from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.privacy_unit import DEVICE
 from hazemap.recipes.policy import ShippedPolicy
 from hazemap.recipes.policy_document import digest as policy_digest
 from hazemap.recipes.recipe import Recipe
 from hazemap.recipes.signed_policy import SignedPolicy, update_refusal
 from hazemap.server.announced_rounds import stored_announcement
-from hazemap.server.campaign_house import CampaignHouse
-from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.campaign_worker import CampaignCharge
-from hazemap.server.device_enrolment import Enrolled
 from hazemap.server.failed_round import FailedRound, any_too_old, forgotten, have_paid
-from hazemap.server.metrics import Metrics
-from hazemap.server.networked_secure_aggregation import DeviceRounds
-from hazemap.server.networked_two_servers import TwoServerRecipes, still_taken
+from hazemap.server.networked_two_servers import still_taken
 from hazemap.server.recipe_log import KEEP, RecipeLog
 from hazemap.server.roles import Principal, Role
 from hazemap.server.study_account import NOTHING, Left, least, paid_of_analysis
+from hazemap.server.study_house import StudyHouse
 from hazemap.server.study_spec import NAME, StudySpec, recipe_from, study_from
-from hazemap.server.study_worker import AskedRounds, RoundWorker, failed
+from hazemap.server.study_worker import RoundWorker, failed
 from hazemap.service.store import Write, instant
 from hazemap.trust.cohort_assumptions import Sampling
 
@@ -97,25 +92,6 @@ class StudyRound(NamedTuple):
     reason: str
     created: str
     ended: str | None
-
-
-@dataclass(frozen=True)
-class StudyHouse:
-    """What rounds of studies need of the server they run in."""
-
-    parts: CampaignHouse
-    ledger: Ledger
-    metrics: Metrics
-
-    @property
-    def store(self) -> CampaignStore:
-        """Where everything is kept."""
-        return self.parts.store
-
-    @property
-    def enrolled(self) -> Enrolled:
-        """The devices."""
-        return self.parts.enrolled
 
 
 @dataclass
@@ -396,7 +372,7 @@ class Studies:
     def _run(self, study: StoredStudy, recipe: Recipe, round_: int) -> None:
         house, spec = self._house, study.spec
         task = spec.task(recipe, round_)
-        devices = _rounds_of(spec, house.parts)
+        devices = house.rounds(spec)
         account = CampaignCharge(house.ledger, spec.analysis, f"study {spec.name} {study.identifier} round {round_}")
         worker = RoundWorker(devices, task, account, spec.charge(recipe), house.store)
         running = asyncio.get_running_loop().create_task(worker.run(), name=f"{spec.name} {round_}")
@@ -411,11 +387,3 @@ class Studies:
         with suppress(KeyError):
             del self._running[name]
         self._house.metrics.study_rounds[worker.state] += 1
-
-
-def _rounds_of(spec: StudySpec, parts: CampaignHouse) -> AskedRounds:
-    """How the rounds of a study are asked."""
-    if spec.carrier is not None:
-        return TwoServerRecipes(spec, parts)
-    seats = parts.store, parts.enrolled, parts.seating, parts.pool, parts.pace
-    return DeviceRounds(spec, *seats, once=True)
