@@ -19,6 +19,14 @@ from numpy.typing import NDArray
 from hazemap.cells import Growing, Leaves, Tree
 from hazemap.encoders import Counts, Encoder, EvenSplitScores, MedianSplitScores, QuantileScores, SplitCosts
 from hazemap.encoders.one_cell_statistics import ArrayBins, ArrayMeans, ArrayQuantiles, RobustMeanScores
+from hazemap.encoders.place_statistics import (
+    PlaceArrayMeans,
+    PlaceBalances,
+    PlaceBins,
+    PlaceMeans,
+    PlaceQuantiles,
+    PlaceVariances,
+)
 from hazemap.errors import InputError
 from hazemap.field_types import EqualByFields, check_fields
 from hazemap.privacy.budget import Budget, exact
@@ -89,10 +97,17 @@ class Query(_Asked):
 class Choice(_Scored):
     """Ask for one of several candidates by how well the rows score it (McSherry and Talwar 2007).
 
-    A score is not a sum over people, so only a curator can answer: `Answer.sums` are the chosen candidates.
+    A score is not a sum over people, so only a curator can answer: `Answer.sums` are the chosen candidates. Of choices
+    in places, `Answer.stddev` is that of the exponential noise of report noisy max, which is the same mechanism: 2/ε,
+    in units of how far one person moves a score.
     """
 
-    scores: QuantileScores | MedianSplitScores | EvenSplitScores | ArrayQuantiles | ArrayBins | RobustMeanScores
+    scores: (
+        QuantileScores
+        | (MedianSplitScores | EvenSplitScores)
+        | (ArrayQuantiles | ArrayBins | RobustMeanScores)
+        | (PlaceQuantiles | PlaceBins | PlaceBalances)
+    )
     share: Fraction
     cohort: int | None = None
 
@@ -109,7 +124,7 @@ class Measure(_Scored):
     Only a curator can answer: with the noise that the numbers' exact sensitivity asks for, as it answers a `Query`.
     """
 
-    scores: SplitCosts | ArrayMeans
+    scores: SplitCosts | ArrayMeans | PlaceMeans | PlaceArrayMeans | PlaceVariances
     share: Fraction
     cohort: int | None = None
 

@@ -109,6 +109,8 @@ EVERYTHING = {
         "cells": "h3:6-6",
         "slots": "hour-of-day",
         "time_zone": "Europe/Paris",
+        "estimator": "own-means",
+        "chop_user": False,
         "variance": True,
         "quantiles": [0.5],
         "bins": 8,
@@ -118,7 +120,7 @@ EVERYTHING = {
 }
 
 
-EXCLUDING = {"rho", "high", "mark", "goal", "plane", "prior", "prior_is_public", "cell_column"}
+EXCLUDING = {"rho", "high", "mark", "goal", "plane", "prior", "prior_is_public", "cell_column", "length", "mean_of"}
 """Names that exclude others of the same document."""
 
 

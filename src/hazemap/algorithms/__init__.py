@@ -21,6 +21,7 @@ from hazemap.algorithms.published.hierarchical_histogram import HB, Geometric, H
 from hazemap.algorithms.published.htf import HTF
 from hazemap.algorithms.published.kd_tree import KDTree
 from hazemap.algorithms.published.laplace_histograms import LaplaceClip, TopCells
+from hazemap.algorithms.published.place_means import PublishedStatistics
 from hazemap.algorithms.published.privlet import Privlet
 from hazemap.algorithms.published.privtree import PrivTree
 from hazemap.algorithms.published.uniform_and_adaptive_grid import AdaptiveGrid, UniformGrid
@@ -46,6 +47,7 @@ OF_VALUES: tuple[type, ...] = (
     PrivateValueBounds,
     PartitionSelection,
     PublicLocationStatistics,
+    PublishedStatistics,
 )
 """Every method that ends in statistics of a value, and what they are made of."""
 
@@ -94,6 +96,7 @@ __all__ = [
     "Proportion",
     "PublicLocationStatistics",
     "PublishedPyramid",
+    "PublishedStatistics",
     "Pyramid",
     "Refine",
     "RefinedBuckets",

@@ -1,6 +1,5 @@
 """`hazemap ask`: a number from a release, and how far it may be from the truth."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -116,7 +115,7 @@ def _of_statistics(
     elif cell or isinstance(where, tuple):
         answers = [each for name in cell or () for each in release.ask(name, slot, confidence)]
         answers += release.at(where[0], where[1], slot, confidence) if isinstance(where, tuple) else []
-        deliver({"statistics": [asdict(each) for each in answers]}, as_json, *map(str, answers))
+        deliver({"statistics": [each.to_json() for each in answers]}, as_json, *map(str, answers))
     else:
         found = release.region(where, slot, confidence)
         deliver(found.to_json(), as_json, str(found))

@@ -96,12 +96,12 @@ def stats(
 
 def _whose(made: "Statistics") -> list[str]:
     """Under values-only, of how many places with people the mean is told, and who counts there."""
-    from hazemap.algorithms import PublicLocationStatistics
+    from hazemap.algorithms import PublicLocationStatistics, PublishedStatistics
 
-    if not isinstance(made.algorithm, PublicLocationStatistics):
+    if not isinstance(made.algorithm, PublicLocationStatistics | PublishedStatistics):
         return []
     occupied = int((made.measurements.people > 0).sum())
     return [
         f"Values-only: whereabouts and numbers of people, in {occupied:,} places, are public and exact in this file.",
-        f"Route {made.algorithm.route}.",
+        f"{'Estimator' if isinstance(made.algorithm, PublishedStatistics) else 'Route'} {made.algorithm.route}.",
     ]

@@ -18,6 +18,14 @@ from hazemap.encoders import (
     SplitCosts,
     Values,
 )
+from hazemap.encoders.place_statistics import (
+    PlaceArrayMeans,
+    PlaceBalances,
+    PlaceBins,
+    PlaceMeans,
+    PlaceQuantiles,
+    PlaceVariances,
+)
 from hazemap.noisy_queries import Answer, Choice, Growth, Measure, Query
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.spatial.binary_partition import BinaryPartition
@@ -31,6 +39,7 @@ from hazemap.spatial.subdivided_districts import SubdividedDistricts
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, OwnMeans, RowIsPerson
+from hazemap.tables.sampled_places import SampledPlaces
 from hazemap.temporal.time_slots import Always, Clock, Spans, Weekdays
 from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
 from hazemap.values.cell_slot_counters import CellTimeSlots
@@ -71,6 +80,7 @@ ENCODERS: tuple[type, ...] = (
 CLOSED_LIST: tuple[type, ...] = (
     *(Query, Choice, Growth, Measure, Answer, SplitCosts, EvenSplitScores, MedianSplitScores, QuantileScores),
     *(*TREES, *PARTITIONS, *ENCODERS),
+    *(SampledPlaces, PlaceMeans, PlaceArrayMeans, PlaceVariances, PlaceQuantiles, PlaceBins, PlaceBalances),
     *(Box, ValueEncoding, Always, Clock, Weekdays, Spans, Reading),
     *(AtMostRows, AtMostCells, OneVote, RowIsPerson, OwnMeans, PureDP, ZCDP, ApproxDP),
 )

@@ -47,7 +47,8 @@ CHANCE = 0.01
 class ValueEstimate:
     """A statistic of every place, float64[places] each, in the unit of the value; `too_few` where it is not published.
 
-    There `value` and `stddev` are NaN; the interval still holds.
+    There `value` and `stddev` are NaN; the interval still holds. `bias` is the most by which anything but noise can
+    move it, where an estimator says so: the interval holds that as well.
     """
 
     value: Floats
@@ -55,6 +56,7 @@ class ValueEstimate:
     low: Floats
     high: Floats
     too_few: NDArray[np.bool_]
+    bias: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)

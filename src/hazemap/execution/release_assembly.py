@@ -7,7 +7,7 @@ from typing import Any
 
 from hazemap import codec
 from hazemap.algorithm_session import Result, Transcript
-from hazemap.algorithms import READABLE, PublicLocationStatistics
+from hazemap.algorithms import READABLE, PublicLocationStatistics, PublishedStatistics
 from hazemap.algorithms.plug_ins import plug_in_type
 from hazemap.algorithms.private_bounding_box import MethodOfBox, PrivateBoundingBox
 from hazemap.algorithms.two_stage_statistics import CellMethod, PrivateBoxStatistics
@@ -63,7 +63,11 @@ class Publication:
     """A specification, who asks, who pays for whose privacy, and when: all that a file says beside the answers."""
 
     spec: ReleaseSpec | StatisticsSpec
-    algorithm: MethodOfBox | PrivateBoundingBox | CellMethod | PrivateBoxStatistics | PublicLocationStatistics
+    algorithm: (
+        MethodOfBox
+        | PrivateBoundingBox
+        | (CellMethod | PrivateBoxStatistics | PublicLocationStatistics | PublishedStatistics)
+    )
     dataset: str
     unit: Unit
     created: str
@@ -75,7 +79,7 @@ class Publication:
         spec, circumstances = self.spec, StatementFacts(self.unit, self.randomness)
         if isinstance(spec, ReleaseSpec):
             stated = spec.statement(self.dataset, circumstances)
-        elif isinstance(self.algorithm, PublicLocationStatistics):
+        elif isinstance(self.algorithm, PublicLocationStatistics | PublishedStatistics):
             stated = PublicLocationSpec.of(spec).statement(self.dataset, self.algorithm, circumstances)
         else:
             stated = spec.statement(self.dataset, done, circumstances)
@@ -140,7 +144,7 @@ class Publication:
     def from_json(cls, data: Mapping[str, Any]) -> "Publication":
         """What `to_json` wrote."""
         algorithm = codec.from_json(data["algorithm"], READABLE, plug_ins=plug_in_type)
-        known = None if isinstance(algorithm, PublicLocationStatistics) else algorithm
+        known = None if isinstance(algorithm, PublicLocationStatistics | PublishedStatistics) else algorithm
         spec = KINDS[data["kind"]].from_json(data["spec"], known)
         unit = Unit.from_json(data["unit"])
         made = str(data["created"]), str(data["version"]), Randomness(data["randomness"])

@@ -25,9 +25,10 @@ from hazemap.cells import NOWHERE, Cells, Leaves, Tree
 from hazemap.encoders import KnownCountValues, Values
 from hazemap.errors import CodecError, FileError, HazemapError, PlugInError, TranscriptMismatch
 from hazemap.estimate.marked_counts import MarkedCounts
+from hazemap.estimate.published_values import PublishedValues
 from hazemap.estimate.slot_maps import SlotMaps, read_slots
 from hazemap.estimate.value_estimates import KnownPeople, Measurements
-from hazemap.noisy_queries import Query
+from hazemap.noisy_queries import Choice, Measure, Query
 from hazemap.privacy.statement import Statement
 from hazemap.values.marks import Marks
 
@@ -54,7 +55,7 @@ class MapContents(NamedTuple):
 class StatisticsContents(NamedTuple):
     """What a file of statistics holds: the fields of `Statistics`."""
 
-    measurements: Measurements | KnownPeople
+    measurements: Measurements | KnownPeople | PublishedValues
     value: str
     ranks: tuple[float, ...]
     statement: Statement
@@ -207,9 +208,11 @@ def timed_contents(label: dict[str, Any], packed: str) -> TimedContents:
     return TimedContents(maps.total, statement, method_of(label["method"]), transcript, maps)
 
 
-def _measured(transcript: Transcript) -> Measurements | KnownPeople:
+def _measured(transcript: Transcript) -> Measurements | KnownPeople | PublishedValues:
     """What the last answer says: the question before it names cells, slots and value encoding."""
     question, answer = transcript[-1]
+    if isinstance(question, Measure | Choice):
+        return PublishedValues.of(transcript)
     if isinstance(question, Query) and isinstance(question.encoder, KnownCountValues):
         return KnownPeople.of(question.encoder, answer)
     if not isinstance(question, Query) or not isinstance(question.encoder, Values):

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 class StatisticEstimate:
     """One statistic of a cell or a region in one slot. `value` and `stddev` are None where too few people are there.
 
-    The interval holds the truth with the stated confidence even then: it says what can be excluded.
+    The interval holds the truth with the stated confidence even then: it says what can be excluded. An estimator may
+    say what else than noise can move its value at most, the `bias`, which the interval holds too; one of whose noise no
+    standard deviation is known has a value without a `stddev`.
 
     >>> print(StatisticEstimate("mean", "89", "08:00", 23.41, 0.52, 22.4, 24.4, 0.95))
     mean of 89 at 08:00: 23.41 ± 0.52 (95 % interval 22.40 … 24.40)
     >>> print(StatisticEstimate("mean", "89", "03:00", None, None, 0, 65, 0.95))
     mean of 89 at 03:00: too few people to say (95 % interval 0 … 65)
+    >>> print(StatisticEstimate("mean", "89", "08:00", 23.41, 0.52, 20.1, 26.7, 0.95, bias=2.3))
+    mean of 89 at 08:00: 23.41 ± 0.52, bias at most 2.30 (95 % interval 20.10 … 26.70)
     """
 
     statistic: str
@@ -36,12 +40,17 @@ class StatisticEstimate:
     low: float
     high: float
     confidence: float
+    bias: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values; a bias only where an estimator has one."""
+        return {name: value for name, value in asdict(self).items() if name != "bias" or value is not None}
 
     def __str__(self) -> str:
-        digits = decimals(self.stddev) if self.stddev is not None else 0
-        said = (
-            "too few people to say" if self.value is None else f"{self.value:,.{digits}f} ± {self.stddev:,.{digits}f}"
-        )
+        digits = decimals(self.stddev) if self.stddev is not None else 0 if self.value is None else 2
+        said = "too few people to say" if self.value is None else f"{self.value:,.{digits}f}"
+        said += "" if self.stddev is None else f" ± {self.stddev:,.{digits}f}"
+        said += "" if self.bias is None else f", bias at most {self.bias:,.{digits}f}"
         ends = f"{self.low:,.{digits}f} … {self.high:,.{digits}f}"
         joint = "in" if self.statistic in ("people", "records") else "of"
         where = f"{self.statistic} {joint} {self.cell} at {self.slot}"
@@ -76,7 +85,7 @@ class RegionStatistics:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values."""
-        return {"statistics": [asdict(each) for each in self.estimates], "cells": list(self.cells), "said": self.said}
+        return {"statistics": [each.to_json() for each in self.estimates], "cells": list(self.cells), "said": self.said}
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.estimates), self.said])

@@ -14,6 +14,7 @@ from hazemap.arrays import Floats, Ints
 from hazemap.cells import Leaves
 from hazemap.errors import FileError, InputError
 from hazemap.estimate.partial_pooling import pooled
+from hazemap.estimate.published_values import CombinedMeans, PublishedValues
 from hazemap.estimate.value_estimates import KnownPeople, Measurements, ValueEstimate
 from hazemap.privacy.statement import Statement
 from hazemap.releases.base_release import Bands, BaseRelease, Rows
@@ -52,7 +53,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
     mean of root at always: 20.00 ± 0.37 (95 % interval 19.22 … 20.77)
     """
 
-    measurements: Measurements | KnownPeople
+    measurements: Measurements | KnownPeople | PublishedValues
     value: str
     ranks: tuple[float, ...]
     statement: Statement
@@ -79,6 +80,11 @@ class Statistics(BaseRelease, contents=StatisticsContents):
         return tuple(self.cells.tree.names(self.cells.cells))
 
     @property
+    def counted(self) -> str:
+        """What a count of 1 is: people, or records where the rule counts those."""
+        return "people" if isinstance(self.measurements, PublishedValues) else super().counted
+
+    @property
     def statistics(self) -> tuple[str, ...]:
         """What the release says of each place: the mean, perhaps the variance, perhaps quantiles such as q0.5."""
         spread = ("variance",) if self.measurements.tree.value_encoding.degree > 1 else ()
@@ -95,6 +101,8 @@ class Statistics(BaseRelease, contents=StatisticsContents):
         Between its own mean and what its cell and its slot are like elsewhere (`estimate.partial_pooling`).
         """
         mean, shape = self.found("mean"), (len(self.names), len(self.slots))
+        if not np.isfinite(mean.stddev[~mean.too_few]).all():  # nobody knows how sure an estimate is: it is the guess
+            return mean.value, mean.stddev
         guess, error = pooled(mean.value.reshape(shape), mean.stddev.reshape(shape))
         value_encoding = self.measurements.tree.value_encoding
         return np.clip(guess.ravel(), value_encoding.low, value_encoding.high), error.ravel()
@@ -214,6 +222,7 @@ class Statistics(BaseRelease, contents=StatisticsContents):
             value, before = ("value", "") if statistic == "mean" else (statistic, f"{statistic}_")
             columns |= {value: found.value, f"{before}stddev": found.stddev}
             columns |= {f"{before}low": found.low, f"{before}high": found.high, f"{before}too_few": found.too_few}
+            columns |= {} if found.bias is None else {f"{before}bias": found.bias}
         return columns | dict(zip(("guess", "guess_stddev"), self.guesses, strict=True))
 
     def outlines(self) -> NDArray[Any]:
@@ -299,7 +308,9 @@ def _frame(options: dict[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in ("frame", "box") if name in options}
 
 
-def _found(measurements: Measurements | KnownPeople, statistic: str, confidence: float) -> ValueEstimate:
+def _found(
+    measurements: Measurements | KnownPeople | PublishedValues | CombinedMeans, statistic: str, confidence: float
+) -> ValueEstimate:
     """A statistic by name, of every place."""
     if statistic == "mean":
         return measurements.means(confidence)
@@ -319,7 +330,9 @@ def _estimates(
     answers = []
     for at, slot in zip(places.tolist(), slots, strict=True):
         few = bool(found.too_few[at])
-        value, stddev = (None, None) if few else (float(found.value[at]), float(found.stddev[at]))
+        value = None if few else float(found.value[at])
+        stddev = None if few or np.isnan(found.stddev[at]) else float(found.stddev[at])
+        bias = None if few or found.bias is None else float(found.bias[at])
         ends = float(found.low[at]), float(found.high[at])
-        answers.append(StatisticEstimate(statistic, cell, slot, value, stddev, *ends, confidence))
+        answers.append(StatisticEstimate(statistic, cell, slot, value, stddev, *ends, confidence, bias))
     return answers

@@ -224,6 +224,41 @@ class StatisticsOptions(CommonOptions, total=False):
         ),
     ]
     time_zone: Annotated[str, Field("The time zone of the slots.", VALUES, "ZONE", default="UTC")]
+    estimator: Annotated[
+        str,
+        Field(
+            "own-means (each person's own mean), or, with --model values-only, one of Rameshwar et al. 2024: plain, "
+            "array-averaging, levy, quantile, balanced.",
+            *(VALUES, "NAME"),
+            default="own-means",
+            choices=("own-means", "plain", "array-averaging", "levy", "quantile", "balanced"),
+        ),
+    ]
+    length: Annotated[
+        str | None,
+        Field(
+            "Of an --estimator: for how many samples a person counts: median, k-root-m, worst-case or a number.",
+            *(VALUES, "LENGTH"),
+        ),
+    ]
+    mean_of: Annotated[
+        str | None,
+        Field(
+            "Of an --estimator: the mean of all samples, or of people's means, each once.",
+            *(VALUES, "WHAT"),
+            choices=("samples", "people"),
+        ),
+    ]
+    chop_user: Annotated[
+        bool,
+        Field(
+            "Of an --estimator: leave people out of places where that lowers the price (CHOP-USER).",
+            VALUES,
+            None,
+            bool,
+            False,
+        ),
+    ]
     variance: Annotated[bool, Field("The variance too.", VALUES, None, bool, False)]
     quantiles: Annotated["Sequence[float]", Field("Quantiles too: 0.1,0.5,0.9.", VALUES, "P,P,…", list)]
     bins: Annotated[int | None, Field("For quantiles: how many bins between the bounds; 16.", VALUES, "N", int)]

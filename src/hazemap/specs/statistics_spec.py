@@ -8,6 +8,7 @@ from typing import Any
 from hazemap.algorithm_disclosure import Learned
 from hazemap.algorithm_session import Result
 from hazemap.algorithms.cell_statistics import CellStatistics
+from hazemap.algorithms.published.place_selection import ESTIMATORS, PlaceRules
 from hazemap.algorithms.two_stage_statistics import CellMethod, PrivateBoxStatistics, TwoStageStatistics
 from hazemap.errors import InputError
 from hazemap.estimate.value_estimates import Measurements
@@ -47,6 +48,9 @@ where they are in fewer, only the noise grows.
 
 LOUDEST = 2.0**48
 """The widest noise, in micro-votes: the samplers' own limit is twice as wide, which leaves room for finding a box."""
+
+OWN_MEANS = "own-means"
+"""The estimator that is used where none is named: the mean of people's own means."""
 
 BINS = 16
 """Into so many parts the range is cut for quantiles, where nobody says how many."""
@@ -90,6 +94,10 @@ class StatisticsSpec(Specification):
     dataset: str = ""
     output: str | None = None
     overwrite: bool = False
+    estimator: str = OWN_MEANS
+    length: str | None = None
+    mean_of: str | None = None
+    chop_user: bool = False
     known: CellMethod | PrivateBoxStatistics | None = field(default=None, repr=False, compare=False)
     """The algorithm, where a journal holds it already; else it follows from the rest."""
 
@@ -101,7 +109,46 @@ class StatisticsSpec(Specification):
             raise InputError(f"quantiles must be distinct ranks between 0 and 1, such as 0.1,0.5,0.9; found {ranks}")
         if self.table.cell_column is not None and not isinstance(self.cells, HexagonCells | HexagonList):
             raise InputError("a column of H3 cells (--cell-column) is for hexagons: say --cells h3:7, or hexagons:FILE")
+        self._check_estimator()
         _ = self.finding, self.timeslots, self.algorithm
+
+    def _check_estimator(self) -> None:
+        """`InputError` where an estimator is not known, does not hold, or has no use for what was asked."""
+        if self.estimator == OWN_MEANS:
+            for name, given in (("length", self.length), ("mean-of", self.mean_of), ("chop-user", self.chop_user)):
+                if given:
+                    raise InputError(
+                        f"--{name} is for an --estimator other than {OWN_MEANS}, which counts people's own means and "
+                        f"chooses who counts where by itself: say one of {', '.join(ESTIMATORS)}"
+                    )
+            return
+        if self.estimator not in ESTIMATORS:
+            raise InputError(f"an estimator is one of: {', '.join((OWN_MEANS, *ESTIMATORS))}; found {self.estimator!r}")
+        if not values_only(self.model):
+            raise InputError(
+                f"the estimator {self.estimator} holds only where it is public who is where with how many samples: it "
+                "hides the values of a person, not that somebody is there, so a person more would show. If presence is "
+                f"public, say --model values-only; if not, use --estimator {OWN_MEANS}"
+            )
+        if self.mean_of not in (None, "samples", "people"):
+            raise InputError(f"a mean is of samples or of people, not of {self.mean_of!r:.40}")
+        if self.quantiles or self.bins:
+            raise InputError(f"the estimator {self.estimator} tells means; for quantiles use --estimator {OWN_MEANS}")
+        if self.max_records_per_cell != 1:
+            raise InputError("with an estimator --length says for how many samples a person counts")
+        _ = self.place_rules
+
+    @property
+    def place_rules(self) -> PlaceRules:
+        """How an estimator chooses places, and for how much people count."""
+        return PlaceRules(
+            self.estimator,
+            self.length or "",
+            self.chop_user,
+            self.max_cells_per_person,
+            self.variance,
+            self.mean_of == "people",
+        )
 
     @cached_property
     def finding(self) -> ValuePreparation:
@@ -184,7 +231,7 @@ class StatisticsSpec(Specification):
         spread = ["the variance"] if self.inner.value_encoding.degree > 1 else []
         ranks = [f"quantiles {', '.join(map(shortest, self.quantiles))}"] if self.quantiles else []
         return [
-            f"which statistics: {', '.join(['the mean', *spread, *ranks])}",
+            f"which statistics: {', '.join([f'the mean of {self.mean_told}', *spread, *ranks])}",
             *([self._in_column] if self.table.cell_column else []),
             *([f"the time: {self.table.when}"] if self.table.when else []),
             "the names and types of the table's columns",
@@ -194,6 +241,16 @@ class StatisticsSpec(Specification):
     def _in_column(self) -> str:
         where = f"the H3 cell in its column {self.table.cell_column!r}, or the ancestor of that"
         return f"where a row is: in {where}; rows with a coarser cell are nowhere"
+
+    @property
+    def mean_told(self) -> str:
+        """Of what the mean is, in words."""
+        if self.estimator == OWN_MEANS:
+            most = self.max_records_per_cell
+            return "people's own means, each once" if most == 1 else f"people's own means, by up to {most} records each"
+        if self.mean_of == "people":
+            return "people's own means, each once"
+        return "all samples, each once"
 
     def statement(
         self, dataset: str, done: Result[Measurements] | None = None, circumstances: StatementFacts = UNSAID

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hazemap.algorithms import PublicLocationStatistics
+from hazemap.algorithms import PublicLocationStatistics, PublishedStatistics
 from hazemap.algorithms.contribution_selection import ContributionSelection, NoiseScale, best_selection
 from hazemap.algorithms.two_stage_statistics import TwoStageStatistics
 from hazemap.encoders import KnownCountValues
@@ -17,11 +17,13 @@ from hazemap.privacy.statement import Statement
 from hazemap.privacy.statement_facts import NEIGHBOURS, NOT_PROTECTED, UNSAID, StatementFacts
 from hazemap.spatial.bounding_box import WORLD
 from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.specs.estimator_spec import bounding_of, estimated, told_of
 from hazemap.specs.slots_by_name import describe
 from hazemap.specs.specification import ASSUMPTIONS, shortest
-from hazemap.specs.statistics_spec import StatisticsSpec
+from hazemap.specs.statistics_spec import OWN_MEANS, StatisticsSpec
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
+from hazemap.tables.person_cell_samples import PersonCellSamples
 from hazemap.tables.person_cell_values import PersonCellValues, SelectedPersonCellValues
 from hazemap.values.cell_slot_counters import ObservedCellSlots
 from hazemap.values.value_encoding import KnownCountEncoding, ValueEncoding
@@ -78,8 +80,12 @@ class PublicLocationSpec:
         """What is measured of each record."""
         return self.places.value_encoding
 
-    def kept(self, table: LocationSource) -> tuple[PublicLocationStatistics, SelectedPersonCellValues]:
+    def kept(
+        self, table: LocationSource
+    ) -> tuple[PublicLocationStatistics, SelectedPersonCellValues] | tuple[PublishedStatistics, PersonCellSamples]:
         """What is asked, and those who answer: chosen from whereabouts alone. `InputError` if no place can be told."""
+        if self.full.estimator != OWN_MEANS:
+            return estimated(self.full, self._pairs(table))
         pairs, records = self._pairs(table), self.full.inner.bounding.records
         best = best_selection(pairs.whereabouts, records, self._noise_scale, self.full.max_cells_per_person)
         rule = OwnMeans(best.places, records, scale=KnownCountEncoding(self.value_encoding).l1)
@@ -112,10 +118,13 @@ class PublicLocationSpec:
         return f"{best.route}: everybody counts in {where} at most, {ROUTES[best.route]}"
 
     def statement(
-        self, dataset: str, made: PublicLocationStatistics, circumstances: StatementFacts = UNSAID
+        self,
+        dataset: str,
+        made: PublicLocationStatistics | PublishedStatistics,
+        circumstances: StatementFacts = UNSAID,
     ) -> Statement:
         """What statistics that are made now promise to the people in them, and what not."""
-        asked, value_encoding, full = made.asked, self.value_encoding, self.full
+        value_encoding, full = self.value_encoding, self.full
         public = [
             NOT_PROTECTED,
             "numbers of people in every cell and slot, exactly, and of records; which cells are occupied",
@@ -124,9 +133,7 @@ class PublicLocationSpec:
             f"the bounds of {full.value!r}, {shortest(value_encoding.low)} to {shortest(value_encoding.high)}, as "
             "declared: "
             "values outside are clipped to them",
-            f"who counts where, chosen from whereabouts and the budget (route {made.route})",
-            f"that {len(asked.told):,} of {int((asked.people > 0).sum()):,} occupied places are told, those in which "
-            f"{int(asked.weight[asked.told].min()):,} or more count; others cost nobody anything",
+            *(told_of(full, made) if isinstance(made, PublishedStatistics) else _told(made)),
             *full.wanted,
         ]
         promise = Promise(
@@ -134,9 +141,19 @@ class PublicLocationSpec:
             unit="a person's values alone (not whereabouts): those of all rows of one id",
             neighbours=NEIGHBOURS,
             budget=full.budget,
-            bounding=asked.bounding,
+            bounding=bounding_of(made) if isinstance(made, PublishedStatistics) else made.asked.bounding,
             trust="curator",
             assumptions=(*ASSUMPTIONS, *full.table.dialect.assumptions, "whereabouts do not follow from values"),
             method=f"values of {full.value}, values only, {full.cells}",
         )
         return stated(promise, made.disclosure, box=full.box, public=public, circumstances=circumstances)
+
+
+def _told(made: PublicLocationStatistics) -> list[str]:
+    """Which places are told, and who counts in them."""
+    asked = made.asked
+    return [
+        f"who counts where, chosen from whereabouts and the budget (route {made.route})",
+        f"that {len(asked.told):,} of {int((asked.people > 0).sum()):,} occupied places are told, those in which "
+        f"{int(asked.weight[asked.told].min()):,} or more count; others cost nobody anything",
+    ]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hazemap.cells import Cells, Leaves
 from hazemap.encoders import Encoder, EvenSplitScores, MedianSplitScores
+from hazemap.encoders.place_statistics import PlaceChoices
 from hazemap.errors import Unanswerable
 from hazemap.noisy_queries import Answer, Choice, Growth, Measure, Query, Question
 from hazemap.privacy.budget import Budget, PureDP
@@ -90,6 +91,10 @@ class Curator:
             found, by, epsilon = telling(scores.scores(self.table), scores.sensitivity, epsilon_of(price))
             each = permute_and_flip_each(self.stream, found, starts, by, epsilon)
             return Answer(lines[starts[:-1] + each], np.array([0.0]))
+        if isinstance(scores, PlaceChoices):  # whoever is in K places moves K times as many scores as in one
+            part = epsilon_of(price.part(Fraction(1, scores.of_one_person)))
+            picked = [permute_and_flip(self.stream, *telling(*each, part)) for each in scores.scored(self.table)]
+            return Answer(np.array(picked), np.array([float(2 / part)]))
         part = epsilon_of(price.part(Fraction(1, len(scores.ranks))))
         asked = ((scores.scores(self.table, rank), scores.sensitivity(rank), part) for rank in scores.ranks)
         chosen = [permute_and_flip(self.stream, *telling(*each)) for each in asked]
