@@ -59,6 +59,15 @@ class Evaluation:
         grey: Ints = np.rint(255 * picture[CROP]).astype(np.int64)
         return grey
 
+    def africa(self) -> Ints:
+        """The raster of Africa: people per km², rounded; nobody where nothing is known."""
+        import rasterio
+
+        with rasterio.open(self.file("rasters/afripop2020.tif")) as raster:
+            known = np.ma.filled(raster.read(1, masked=True).astype(np.float64), 0.0)
+        people: Ints = np.rint(known).astype(np.int64)
+        return people
+
     def columns(self, file: str, *names: str) -> tuple[NDArray[Any], ...]:
         """Columns of a table."""
         import pyarrow.parquet as pq

@@ -29,6 +29,9 @@ PLACES: dict[str, tuple[str, Box, str]] = {
     "uber": ("uber_nyc_2014_apr_jul_partial", NEW_YORK, "Uber pickups in New York, 2014"),
     "tokyo": ("foursquare_tokyo_2012_2013_no_ts", Box(139.47, 35.51, 139.91, 35.87), "Foursquare check-ins, 2012–13"),
     "accidents": ("uk_road_accidents", Box(-7.6, 49.8, 1.9, 60.9), "road accidents in Great Britain"),
+    "geolife": ("geolife_beijing_1min", Box(116.1, 39.7, 116.7, 40.2), "GPS traces in Beijing, a row a minute"),
+    "austin": ("austin_bus_2015", Box(-97.95, 30.1, -97.55, 30.5), "positions of buses in Austin, 2015"),
+    "america": ("foursquare_us_2012_2013", Box(-125, 24, -66, 50), "Foursquare check-ins in the United States"),
 }
 """Tables of points in the evaluation data: the file, the box (public, not read off the rows), and what they are."""
 
@@ -70,6 +73,7 @@ def _maps(data: Path | None) -> Iterator[Dataset]:
         yield _of_data(data, name, f"DPBench's {histogram}, 256 × 256", partial(_histogram, name=name))
     what = "54.6 million people, 1024 × 1024: the picture of the location-heatmap paper"
     yield _of_data(data, "new-york", what, _new_york)
+    yield _of_data(data, "africa", "people in Africa, one for each that a km² has, 512 × 512", _africa)
     for name, (file, box, what) in PLACES.items():
         points = partial(Evaluation.points, name=name, file=file, box=box, depth=PIXELS, what=what)
         yield _of_data(data, name, f"{what}, 1024 × 1024; a row is a person", points)
@@ -125,3 +129,7 @@ def _histogram(evaluation: Evaluation, name: str) -> GroundTruthMap:
 def _new_york(evaluation: Evaluation) -> GroundTruthMap:
     origin = "where phones were in New York: a grey level is a person"
     return GroundTruthMap.of("new-york", evaluation.new_york(), origin)
+
+
+def _africa(evaluation: Evaluation) -> GroundTruthMap:
+    return GroundTruthMap.of("africa", evaluation.africa(), "people per km² in Africa, 2020 (afrimapr)")

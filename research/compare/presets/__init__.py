@@ -5,7 +5,7 @@ from dataclasses import replace
 from hazemap.compare.presets import QUICK, Preset
 from research.compare import metric_labels  # noqa: F401 - adds them
 from research.compare.evaluation_datasets import HISTOGRAMS
-from research.compare.presets import heatmaps, htf, user_level
+from research.compare.presets import heatmaps, htf, strange, user_level
 from research.compare.presets.federated import FEDERATED
 from research.compare.presets.gallery import GALLERY
 
@@ -18,6 +18,14 @@ QUICK_PUBLIC = replace(
 
 PRESETS: dict[str, Preset] = {
     preset.name: preset
-    for preset in (QUICK_PUBLIC, *htf.PRESETS, *heatmaps.PRESETS, *user_level.PRESETS, GALLERY, FEDERATED)
+    for preset in (
+        QUICK_PUBLIC,
+        *htf.PRESETS,
+        *heatmaps.PRESETS,
+        *user_level.PRESETS,
+        *strange.PRESETS,
+        GALLERY,
+        FEDERATED,
+    )
 }
 """Every comparison that has a name."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.compare.ground_truth_maps import GroundTruthMap, in_pixels, middles
+from hazemap.compare.map_families import FAMILIES
 from hazemap.compare.trial_settings import Place
 from hazemap.errors import FileError, InputError
 from hazemap.planning.synthetic_city import City, normal, uniform
@@ -92,6 +93,7 @@ MADE_UP = {
             Dataset(f"mixture-{number}", f"a density of {number} Gaussians, 256 × 256", partial(mixture, number))
             for number in (2, 5, 10, 20, 50)
         ),
+        *(Dataset(family.name, f"{family.what}, 256 × 256", family.map) for family in FAMILIES.values()),
     )
 }
 """The maps that need no data."""

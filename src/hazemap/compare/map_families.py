@@ -1,0 +1,278 @@
+"""Maps of many kinds, made up: coasts, islands, corridors, spikes, checkerboards, heavy tails, rings …
+
+A family is a density over 256 × 256 pixels and a number of people. Everything is public and seeded by the family's
+name, so that everybody has the same people in the same pixels. Rows and columns run from 0 to 1, row 0 in the north.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.arrays import Floats
+from hazemap.compare.ground_truth_maps import GroundTruthMap
+from hazemap.planning.synthetic_city import Quarter, normal, uniform
+from hazemap.privacy.random_stream import Stream
+
+SIDE = 256
+_AXIS = (np.arange(SIDE) + 0.5) / SIDE
+ROW, COLUMN = np.meshgrid(_AXIS, _AXIS, indexing="ij")
+
+
+class MapFamily(NamedTuple):
+    """A density of any sum over the pixels, drawn with a stream, and how many people there are, nearly."""
+
+    name: str
+    what: str
+    people: int
+    density: Callable[[Stream], Floats]
+
+    def map(self) -> GroundTruthMap:
+        """Independent Poisson numbers of people in the pixels.
+
+        >>> FAMILIES["dust"].map().people
+        1989
+        """
+        stream = Stream.fixed(f"the map {self.name}".encode())
+        density = self.density(stream)
+        counts = Quarter(density / density.sum()).counts(stream, self.people)
+        return GroundTruthMap.of(self.name, counts, self.what)
+
+
+def _distance(row: float, column: float) -> Floats:
+    """How far each pixel is from a place."""
+    return np.hypot(ROW - row, COLUMN - column)
+
+
+def _bell(row: float, column: float, spread: float) -> Floats:
+    """A Gaussian of sum 1."""
+    bell = np.exp(-0.5 * (_distance(row, column) / spread) ** 2)
+    return np.asarray(bell / max(bell.sum(), 1e-300))
+
+
+def _segment(start: tuple[float, float], end: tuple[float, float]) -> Floats:
+    """How far each pixel is from a straight line between two places."""
+    along = np.subtract(end, start)
+    part = ((ROW - start[0]) * along[0] + (COLUMN - start[1]) * along[1]) / max(float(along @ along), 1e-12)
+    part = np.clip(part, 0, 1)
+    return np.hypot(ROW - start[0] - part * along[0], COLUMN - start[1] - part * along[1])
+
+
+def _hills(stream: Stream, steepness: float) -> Floats:
+    """Smooth random heights of mean 0 and deviation 1: noise whose spectrum falls by this power of the frequency."""
+    waves = np.fft.fftfreq(SIDE) * SIDE
+    frequency = np.maximum(np.hypot(*np.meshgrid(waves, waves)), 1.0)
+    heights = np.fft.ifft2(np.fft.fft2(normal(stream, SIDE * SIDE).reshape(SIDE, SIDE)) / frequency**steepness).real
+    return np.asarray((heights - heights.mean()) / heights.std())
+
+
+def _at(places: NDArray[np.int64], weights: Floats) -> Floats:
+    """Weights in some pixels, nothing elsewhere."""
+    return np.bincount(places, weights, SIDE * SIDE).reshape(SIDE, SIDE)
+
+
+def _anywhere(stream: Stream, number: int) -> NDArray[np.int64]:
+    """So many pixels at random; some may come twice."""
+    return (uniform(stream, number) * SIDE * SIDE).astype(np.int64)
+
+
+def _coast(stream: Stream) -> Floats:
+    """Land where random hills are above the sea; the nearer to sea level, the more people."""
+    heights = _hills(stream, 1.8)
+    return np.asarray(np.where(heights > 0.1, np.exp(-(heights - 0.1) / 0.25) + 0.02, 0.0))
+
+
+def _islands(stream: Stream) -> Floats:
+    """A dozen round islands of different sizes, full to the shore and fullest in the middle."""
+    density = np.zeros((SIDE, SIDE))
+    for row, column, size in uniform(stream, 36).reshape(12, 3):
+        radius = 0.01 + 0.07 * size**3
+        away = _distance(row, column) / radius
+        density += np.where(away < 1, 1 + 5 * np.exp(-4 * away**2), 0)
+    return density
+
+
+def _corridor(stream: Stream) -> Floats:
+    """A winding valley with towns along it, and nobody beside it."""
+    phase, *where = uniform(stream, 31)
+    middle = 0.5 + 0.22 * np.sin(2 * np.pi * (1.3 * COLUMN + phase)) + 0.06 * np.sin(2 * np.pi * 4.1 * COLUMN)
+    towns = sum((np.exp(-0.5 * ((COLUMN - at) / 0.012) ** 2) * (1 + 20 * at) for at in where), np.zeros((SIDE, SIDE)))
+    return np.asarray(np.exp(-0.5 * ((ROW - middle) / 0.012) ** 2) * (1 + towns))
+
+
+def _spike(stream: Stream) -> Floats:
+    """Nine in ten in one pixel, the others spread evenly."""
+    return np.full((SIDE, SIDE), 0.1 / SIDE**2) + _at(_anywhere(stream, 1), np.array([0.9]))
+
+
+def _checkerboard(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
+    """Twenty by twenty squares, every other one empty: no border is one of a quadtree's but the middle."""
+    return np.asarray((np.floor(ROW * 20) + np.floor(COLUMN * 20)) % 2)
+
+
+def _heavy_tail(stream: Stream) -> Floats:
+    """One pixel in twenty has someone, by Pareto's law with index 1.1."""
+    number = SIDE * SIDE // 20
+    return _at(_anywhere(stream, number), uniform(stream, number) ** (-1 / 1.1))
+
+
+def _commuter_rings(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
+    """A core and four rings of suburbs around it, thin country between them."""
+    away = _distance(0.47, 0.52)
+    rings = sum((np.exp(-0.5 * ((away - at) / 0.012) ** 2) / at for at in (0.1, 0.2, 0.3, 0.4)), 0.05 + 0 * away)
+    return np.asarray(rings + 30 * np.exp(-0.5 * (away / 0.02) ** 2))
+
+
+def _rivers(stream: Stream) -> Floats:
+    """Settlements along a river and its branches, which fork six times."""
+    ends, nearest = [(1.0, 0.5, -np.pi / 2)], np.full((SIDE, SIDE), 2.0)
+    for fork in range(7):
+        luck, grown = uniform(stream, 4 * len(ends)).reshape(-1, 2, 2), []
+        for (row, column, angle), both in zip(ends, luck, strict=True):
+            for side, (turn, length) in zip((-1, 1), both, strict=True):
+                new = angle + side * (0.2 + 0.6 * turn)
+                step = 0.22 * 0.78**fork * (0.6 + 0.8 * length)
+                end = (row + step * np.sin(new), column + step * np.cos(new))
+                nearest = np.minimum(nearest, _segment((row, column), end))
+                grown.append((*end, new))
+        ends = grown
+    return np.exp(-nearest / 0.006)
+
+
+def _streets(stream: Stream) -> Floats:
+    """A grid of streets a pixel wide, nobody between them; each street has its own number of people."""
+    rows, columns = np.exp(normal(stream, SIDE)), np.exp(normal(stream, SIDE))
+    rows[np.arange(SIDE) % 11 != 3] = 0
+    columns[np.arange(SIDE) % 17 != 5] = 0
+    return np.asarray(rows[:, None] + columns)
+
+
+def _villages(stream: Stream) -> Floats:
+    """Four hundred villages, the r-th largest with 1/r of the people of the largest (Zipf)."""
+    where = uniform(stream, 800).reshape(400, 2)
+    return sum(
+        (_bell(row, column, 0.004) / rank for rank, (row, column) in enumerate(where, 1)), np.zeros((SIDE, SIDE))
+    )
+
+
+def _gradient(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
+    """A hundred times as many people in the south-east as in the north-west, and no step between."""
+    return np.asarray(100.0 ** ((ROW + COLUMN) / 2))
+
+
+def _cascade(stream: Stream) -> Floats:
+    """Each square's people are dealt to its quarters by chance, eight times: rough at every scale."""
+    density = np.ones((1, 1))
+    while len(density) < SIDE:
+        density = density.repeat(2, axis=0).repeat(2, axis=1)
+        density *= np.exp(0.9 * normal(stream, density.size)).reshape(density.shape)
+    return density
+
+
+def _half_empty(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
+    """Spread evenly west of a straight border, nobody east of it."""
+    return np.where(COLUMN + 0.2 * ROW < 0.53, 1.0, 0.0)
+
+
+def _campus(stream: Stream) -> Floats:
+    """Eight buildings of equal size in an empty field."""
+    where = uniform(stream, 16).reshape(8, 2)
+    return sum(
+        (np.where(np.maximum(abs(ROW - row), abs(COLUMN - column)) < 0.02, 1.0, 0.0) for row, column in where),
+        np.zeros((SIDE, SIDE)),
+    )
+
+
+def _lakes(stream: Stream) -> Floats:
+    """Even country with round lakes."""
+    density = np.ones((SIDE, SIDE))
+    for row, column, size in uniform(stream, 60).reshape(20, 3):
+        density[_distance(row, column) < 0.02 + 0.09 * size] = 0
+    return density
+
+
+def _bay(stream: Stream) -> Floats:
+    """A city on a bay: one third is sea, and people are fewer the farther from a centre on the shore."""
+    shore = 0.36 + 0.03 * _hills(stream, 2.2)
+    away = _distance(0.55, 0.42)
+    return np.asarray(np.where(shore < COLUMN, np.exp(-away / 0.12) + 0.01, 0.0))
+
+
+def _two_towns(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
+    """A large town, a small one, and thin country."""
+    return 0.6 * _bell(0.31, 0.28, 0.06) + 0.2 * _bell(0.7, 0.77, 0.02) + 0.2 / SIDE**2
+
+
+def _patchwork(stream: Stream) -> Floats:
+    """Sixty districts, each the places nearest to one, each spread evenly with a density of its own."""
+    where, densities = uniform(stream, 120).reshape(60, 2), np.exp(1.5 * normal(stream, 60))
+    return np.asarray(densities[np.argmin([_distance(row, column) for row, column in where], axis=0)])
+
+
+def _highways(stream: Stream) -> Floats:
+    """Twelve straight roads across the map, and few people between them."""
+    density = np.full((SIDE, SIDE), 0.02)
+    for at, to, turn in uniform(stream, 36).reshape(12, 3):
+        ends = ((0.0, at), (1.0, to)) if turn < 0.5 else ((at, 0.0), (to, 1.0))
+        density += np.exp(-((_segment(*ends) / 0.004) ** 2))
+    return density
+
+
+def _hill_country(stream: Stream) -> Floats:
+    """A smooth random landscape, with e³ times as many people on high places as on low ones."""
+    return np.exp(1.5 * _hills(stream, 2.0))
+
+
+def _dust(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
+    """A few people spread evenly."""
+    return np.ones((SIDE, SIDE))
+
+
+def _spikes(stream: Stream) -> Floats:
+    """Fifty full pixels, the r-th with 1/r of the people of the first, and nobody else."""
+    return _at(_anywhere(stream, 50), 1 / np.arange(1.0, 51))
+
+
+def _band(stream: Stream) -> Floats:  # noqa: ARG001 - nothing is drawn
+    """A slanting band with sharp edges, a tenth of the map, ten times as full as the rest."""
+    return np.where(abs(ROW - 0.3 - 0.45 * COLUMN) < 0.06, 10.0, 1.0)
+
+
+def _crescent(stream: Stream) -> Floats:
+    """A crescent of people, fullest at one end, with clusters on it."""
+    away, angle = _distance(0.5, 0.5), np.arctan2(ROW - 0.5, COLUMN - 0.5)
+    clusters = 1 + sum((3 * np.exp(-(((angle - at * 3) / 0.05) ** 2)) for at in uniform(stream, 12)), 0 * away)
+    return np.asarray(np.exp(-0.5 * ((away - 0.33) / 0.03) ** 2) * np.exp(-0.6 * abs(angle)) * clusters)
+
+
+FAMILIES = {
+    family.name: family
+    for family in (
+        MapFamily("coast", "a coast with bays, full along the shore", 200_000, _coast),
+        MapFamily("islands", "twelve islands in a sea", 100_000, _islands),
+        MapFamily("corridor", "towns along a winding valley", 150_000, _corridor),
+        MapFamily("spike", "nine in ten in one pixel, the others spread evenly", 100_000, _spike),
+        MapFamily("checkerboard", "20 × 20 squares, every other one empty", 200_000, _checkerboard),
+        MapFamily("heavy-tail", "one pixel in twenty has someone, by Pareto's law", 300_000, _heavy_tail),
+        MapFamily("commuter-rings", "a core and four rings around it", 400_000, _commuter_rings),
+        MapFamily("rivers", "along a river that forks", 100_000, _rivers),
+        MapFamily("streets", "on streets a pixel wide", 300_000, _streets),
+        MapFamily("villages", "four hundred villages by Zipf's law", 150_000, _villages),
+        MapFamily("gradient", "a hundred times fuller from corner to corner", 500_000, _gradient),
+        MapFamily("cascade", "rough at every scale", 1_000_000, _cascade),
+        MapFamily("half-empty", "spread evenly on one side of a border", 50_000, _half_empty),
+        MapFamily("campus", "eight buildings in a field", 3_000, _campus),
+        MapFamily("lakes", "even country with lakes", 150_000, _lakes),
+        MapFamily("bay", "a city on a bay, one third sea", 300_000, _bay),
+        MapFamily("two-towns", "two towns and thin country", 80_000, _two_towns),
+        MapFamily("patchwork", "sixty districts, each spread evenly", 250_000, _patchwork),
+        MapFamily("highways", "along straight roads", 120_000, _highways),
+        MapFamily("hill-country", "a smooth random landscape", 400_000, _hill_country),
+        MapFamily("dust", "two thousand people spread evenly", 2_000, _dust),
+        MapFamily("spikes", "fifty full pixels", 30_000, _spikes),
+        MapFamily("band", "a slanting band ten times as full as the rest", 60_000, _band),
+        MapFamily("crescent", "a crescent with clusters on it", 40_000, _crescent),
+    )
+}
+"""Every family by its name."""
