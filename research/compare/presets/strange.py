@@ -20,6 +20,7 @@ from hazemap.compare.compared_methods import (
     SINGULAR,
     UG,
 )
+from hazemap.compare.figures import ranking
 from hazemap.compare.presets import Preset
 
 HELD_OUT = (
@@ -49,6 +50,7 @@ STRANGE = Preset(
     EPSILONS,
     5,
     ("mre", "l1"),
+    figures=(("strange", ranking("mre", "How wrong are counts in rectangles?")),),
 )
 STRANGE_DEVELOPMENT = Preset(
     "strange-development",
@@ -58,6 +60,7 @@ STRANGE_DEVELOPMENT = Preset(
     EPSILONS,
     5,
     ("mre", "l1"),
+    figures=(("strange-development", ranking("mre", "How wrong are counts in rectangles?")),),
 )
 
 PRESETS = (STRANGE, STRANGE_DEVELOPMENT)

@@ -56,7 +56,8 @@ def _segment(start: tuple[float, float], end: tuple[float, float]) -> Floats:
     along = np.subtract(end, start)
     part = ((ROW - start[0]) * along[0] + (COLUMN - start[1]) * along[1]) / max(float(along @ along), 1e-12)
     part = np.clip(part, 0, 1)
-    return np.hypot(ROW - start[0] - part * along[0], COLUMN - start[1] - part * along[1])
+    away = np.hypot(ROW - start[0] - part * along[0], COLUMN - start[1] - part * along[1])
+    return np.asarray(away, dtype=np.float64)
 
 
 def _hills(stream: Stream, steepness: float) -> Floats:
@@ -69,7 +70,7 @@ def _hills(stream: Stream, steepness: float) -> Floats:
 
 def _at(places: NDArray[np.int64], weights: Floats) -> Floats:
     """Weights in some pixels, nothing elsewhere."""
-    return np.bincount(places, weights, SIDE * SIDE).reshape(SIDE, SIDE)
+    return np.asarray(np.bincount(places, weights, SIDE * SIDE).reshape(SIDE, SIDE), dtype=np.float64)
 
 
 def _anywhere(stream: Stream, number: int) -> NDArray[np.int64]:
