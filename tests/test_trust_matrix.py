@@ -1,5 +1,6 @@
-"""Every method of sums on every trust model, simulated: it runs unchanged, or is refused in words."""
+"""Every method of sums on every trust model, simulated, and recipes by whoever may carry them: or refused in words."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,16 +10,29 @@ from tests.test_one_voice import BOX, NAMES, ONE, cells_of, town
 from hazemap.algorithm_session import Unrecorded, replay, run
 from hazemap.algorithms import Adaptive
 from hazemap.errors import InputError, Unanswerable
+from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.secure_aggregation.session_parameters import Mode
+from hazemap.recipes.features import Categories, Feature
+from hazemap.recipes.policy import Carrier
+from hazemap.recipes.population_table import PopulationTable
+from hazemap.recipes.recipe import Recipe
+from hazemap.recipes.recipe_bins import RecipeBins
+from hazemap.recipes.sql_query import SqlQuery
 from hazemap.specs.method_from_name import method_from_name, sums_only
+from hazemap.trust.carried_tasks import CarriedTask
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.curator import Curator
+from hazemap.trust.device_tasks import Task
 from hazemap.trust.local import LocalReports
 from hazemap.trust.one_report import OneReport
+from hazemap.trust.recipe_secure_sums import RecipeSecureSums
 from hazemap.trust.report_batch import ReportBatch
+from hazemap.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers
 from hazemap.trust.shuffled import Shuffled, ShuffledReports
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.trust.two_server_tasks import round_tasks
 from hazemap.trust.two_servers import TwoServers
 
 PEOPLE = 600
@@ -80,3 +94,58 @@ def test_a_method_runs_or_is_refused_in_words(name, trust):
 def test_a_method_runs_on_shuffled_reports_or_is_refused_in_words(name):
     made = ShuffledReports(TOWN, EVERYBODY, APPROXIMATE, Stream.fixed(name.encode()))
     answered(name, "shuffled reports", APPROXIMATE, made)
+
+
+WORDS, URLS = ("so", "be", "it"), ("https://one.example/", "https://two.example/")
+TYPED = ["so"] * 300 + ["be"] * 200 + ["it"] * 100
+
+
+def recipe(carrier):
+    return Recipe(
+        "words", 1, "keyboard", "which words are typed", SqlQuery("SELECT word FROM keyboard"), (),
+        (Feature("word", Categories(WORDS)),), Fraction(6), Fraction(6), Fraction(1, 10**6), 400, carrier,
+    )  # fmt: skip
+
+
+def by_secure_sums(task):
+    """A session of everybody is offered: its noise is that of their reports."""
+    assert task.noise(PEOPLE).parties == PEOPLE
+
+
+CARRIERS = {
+    "secure sums": by_secure_sums,
+    "two servers": lambda task: round_tasks(CarriedTask(task, ByTwoServers(*URLS, 400), "ab" * 32, 0)),
+    "one report": lambda task: CarriedTask(task, ByOneReport(*URLS, 400, 4), "ab" * 32, 0),
+    "shuffled parts": lambda task: CarriedTask(task, ByShuffler(URLS[0], 400, 64 * "0"), "ab" * 32, 0),
+    "shuffled reports": lambda task: CarriedTask(task, ByShuffler(URLS[0], 400, 64 * "0", Fraction(6)), "ab" * 32, 0),
+}
+
+
+@pytest.mark.parametrize("carried", CARRIERS)
+@pytest.mark.parametrize("said", list(Carrier))
+def test_a_recipe_is_carried_by_whom_it_says_or_refused_in_words(said, carried):
+    cohort = Cohort(PEOPLE, PEOPLE, Fraction(0), Fraction(0), mode=Mode.SEMI_HONEST)
+    task = Task.asking(recipe(said), "study", 1, cohort)
+    if said.value == carried:
+        CARRIERS[carried](task)
+        return
+    with pytest.raises(InputError, match=r"carried by|summed by"):
+        CARRIERS[carried](task)
+
+
+@pytest.mark.parametrize("carried", ["secure sums", "two servers"])
+def test_a_recipe_has_an_answer_with_its_law_whoever_carries_it(carried):
+    table = PopulationTable.of_people(np.arange(PEOPLE), (TYPED,))
+    asked, few = recipe(Carrier(carried)), 60
+    if carried == "secure sums":  # the real protocol, so of fewer people
+        small = replace(asked, minimum_cohort=few)
+        some = PopulationTable.of_people(np.arange(few), (TYPED[::10],))
+        cohort = Cohort(few, few, Fraction(0), Fraction(0), mode=Mode.SEMI_HONEST)
+        answer, scale = RecipeSecureSums(some, cohort, Stream.fixed(b"sums")).answer(small), 10
+    else:
+        trust = TwoServers(table, EVERYBODY, Stream.fixed(b"two"), local_epsilon=asked.local_epsilon)
+        answer, scale = trust.answer(Query(RecipeBins(asked), Fraction(1)), PureDP(6)), 1
+    truth = np.array([0, 300, 200, 100, 0]) / scale
+    # Five numbers beyond 8 standard deviations: with probability below 10^-13
+    assert np.abs(answer.sums - truth).max() < 8 * answer.stddev.max() + 1
+    assert answer.people == PEOPLE // scale and answer.chances is not None

@@ -179,10 +179,7 @@ class StudyScene:
             assert check(f'{text[:-1]},"digest":"{digest.hex()}"}}' for text, digest in lines).entries == len(lines)
         sent = rows(database, "SELECT entry FROM recipe_log")
         assert sum('"kind":"recipe"' in entry for (entry,) in sent) == rounds
-        shards = rows(database, "SELECT round, number, attempt, state, people FROM shards")
-        places = {(round_, number) for round_ in range(1, rounds + 1) for number in range(1, PEOPLE // SHARD + 1)}
-        assert Counter((round_, number) for round_, number, *_ in shards) == Counter(places), "a shard was begun again"
-        assert {(attempt, state, people) for _, _, attempt, state, people in shards} == {(1, "opened", SHARD)}
+        self.was_opened_once(database, rounds)
         answers = dict(rows(database, "SELECT round, answer FROM exchanges"))
         reports = self.reports()
         for number, asked in enumerate(self.answered, 1):
@@ -190,6 +187,13 @@ class StudyScene:
             exact = randomiser_of(asked).unbiased(reports[asked.digest], PEOPLE)
             assert answer.people == PEOPLE
             assert (np.abs(answer.sums - exact) < 1).all(), "an answer is not the sum of the reports that were paid"
+
+    def was_opened_once(self, database: Path, rounds: int) -> None:
+        """No shard of a round was begun again."""
+        shards = rows(database, "SELECT round, number, attempt, state, people FROM shards")
+        places = {(round_, number) for round_ in range(1, rounds + 1) for number in range(1, PEOPLE // SHARD + 1)}
+        assert Counter((round_, number) for round_, number, *_ in shards) == Counter(places), "a shard was begun again"
+        assert {(attempt, state, people) for _, _, attempt, state, people in shards} == {(1, "opened", SHARD)}
 
     def reports(self) -> dict[str, np.ndarray]:
         """The sums of what the devices' own logs say they reported; each has charged each recipe once."""

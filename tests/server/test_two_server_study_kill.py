@@ -1,0 +1,103 @@
+"""`kill -9` of coordinator, leader, helper and devices in turn, while a study is asked over two servers."""
+
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from hazemap.codec import dumps
+from hazemap.device import enrolment
+from hazemap.device.encrypted_store import EncryptedStore
+from hazemap.device.event_store import donated
+from hazemap.device.shipped_policies import ShippedPolicies
+from hazemap.recipes.policy import Carrier
+from hazemap.recipes.signed_policy import SignedPolicy
+from hazemap.server.campaign_spec import Deadlines
+from hazemap.server.study_spec import StudySpec
+from hazemap.trust.cohort_assumptions import Cohort
+from hazemap.trust.report_carriers import ByTwoServers
+
+from .asking_studies import KEY, recipe
+from .left_behind import rows
+from .processes import Crowd, Parent, Server
+from .test_study_kill import PEOPLE, StudyScene, generous
+from .test_study_kill import RULES as OF_STUDIES
+from .two_server_scene import Aggregator, free_port
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+RULES = OF_STUDIES + '[servers]\naggregators = ["{leader}", "{helper}"]\n'
+
+
+@dataclass
+class TwoServerStudy(StudyScene):
+    """A coordinator with a study, two aggregators, and the devices of everybody in one process."""
+
+    def __enter__(self) -> "TwoServerStudy":
+        self.leader, self.helper = (Aggregator(self.parent, self.folder, role) for role in ("leader", "helper"))
+        peers, rules = self.folder / "peers.toml", self.folder / "rules.toml"
+        each = self.leader, self.helper
+        peers.write_text("".join(f'[[server]]\nurl = "{one.url}"\ntoken = "{one.token}"\n' for one in each))
+        rules.write_text(RULES.format(leader=self.leader.url, helper=self.helper.url))
+        shipped = generous()
+        two = tuple(replace(one, carriers=(Carrier.TWO_SERVERS,)) for one in shipped.analyses)
+        self.signed = SignedPolicy.sign(replace(shipped, analyses=two), KEY)
+        self.server = Server(self.parent, self.folder / "server", free_port(), peers)
+        self.crowd = Crowd(self.parent, self.folder, "devices", self.server, PEOPLE, None, rules)
+        self.parties = {"leader": self.leader, "helper": self.helper, "server": self.server, "devices": self.crowd}
+        with EncryptedStore.opened(self.crowd.store, create=True) as store:
+            ShippedPolicies(store).accept(self.signed, KEY.public, datetime.now(UTC))
+            own = enrolment.add(store, PEOPLE)
+            events = {one: [("hello" if one % 3 else "world", "never read")] for one in own}
+            donated(store, self.signed.policy.stream("keyboard"), events, time.time())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for party in reversed(self.parties.values()):
+            if party.child:
+                party.child.kill()
+
+    def begin(self) -> None:
+        for party in self.parties.values():
+            party.start()
+        self.leader.wait(), self.helper.wait()
+        carrier = ByTwoServers(self.leader.url, self.helper.url, PEOPLE)
+        cohort = Cohort(PEOPLE, PEOPLE, Fraction(1, 4), Fraction(0))
+        spec = StudySpec(
+            *("spring", "keyboard", Fraction(900), Fraction(1, 1000), 100, cohort, Deadlines.all(120)),
+            wait=60,
+            carrier=carrier,
+        )
+        assert self.server.answered("/v1/policies", self.signed.to_json().encode()).status_code == 201
+        begun = self.server.answered("/v1/studies", dumps(spec).encode())
+        assert begun.status_code == 201, begun.text
+        self.gathered()
+
+    def was_opened_once(self, database: Path, rounds: int) -> None:
+        """Each round was announced to everybody once, and nothing is left that it could be opened with."""
+        found = rows(database, "SELECT round, secret IS NULL FROM announcements ORDER BY round")
+        assert found == [(number, 1) for number in range(1, rounds + 1)]
+        assert rows(database, "SELECT state, count(*) FROM announced_people GROUP BY state") == [
+            ("sent", PEOPLE * rounds)
+        ]
+
+
+def test_a_round_is_charged_once_and_is_the_sum_of_what_was_paid_whoever_is_killed(tmp_path):
+    chance, killed = Random(14), []
+    with Parent() as parent, TwoServerStudy(parent, tmp_path) as scene:
+        scene.begin()
+        names = list(scene.parties)
+        scene.ask(asked := recipe("one", carrier=Carrier.TWO_SERVERS))
+        while scene.state(1) != "done" and len(killed) < 8:
+            time.sleep(chance.uniform(0.05, 0.4))
+            name = names[len(killed) % len(names)]
+            scene.parties[name].kill()
+            scene.parties[name].start()
+            killed.append(name)
+        scene.ends(asked, 1)
+    assert len(killed) >= 4, killed
+    scene.is_right()
