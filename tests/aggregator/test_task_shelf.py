@@ -14,7 +14,8 @@ from hazemap.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.aggregator.provisioning_route import provisioning_route
 from hazemap.aggregator.schema import SCHEMA
 from hazemap.aggregator.task_file import new_task_files
-from hazemap.aggregator.task_shelf import KEPT, TaskShelf
+from hazemap.aggregator.task_retention import KEPT
+from hazemap.aggregator.task_shelf import TaskShelf
 from hazemap.errors import CodecError, InputError, StoreError
 from hazemap.protocols.dap.basic_types import Interval
 from hazemap.protocols.dap.resource_paths import PROVISIONING, id_text
@@ -33,21 +34,34 @@ def files(**options):
 def test_a_task_is_kept_before_it_is_begun_and_is_there_after_a_restart(tmp_path):
     begun, text = [], files()["leader"].to_toml().encode()
     shelf = TaskShelf(tmp_path / "tasks", "leader", URL)
-    assert shelf.take(text, lambda file: begun.append(shelf.files(0) == (file,)))
+    assert shelf.take(text, lambda file: begun.append(shelf.files() == (file,)))
     assert not shelf.take(text, lambda _: begun.append(True))  # a coordinator repeats itself
     assert begun == [True, True]
     again = TaskShelf(tmp_path / "tasks", "leader", URL)
-    assert [file.to_toml().encode() for file in again.files(0)] == [text]
+    assert [file.to_toml().encode() for file in again.files()] == [text]
     assert (tmp_path / "tasks").stat().st_mode & 0o077 == 0
     (tmp_path / "tasks" / ".half-made.part.toml").write_text("")
-    assert len(again.files(0)) == 1
+    assert len(again.files()) == 1
 
 
-def test_a_task_that_is_over_is_not_begun_again(tmp_path):
-    shelf = TaskShelf(tmp_path / "tasks", "leader", URL)
-    shelf.take(files(interval=Interval(10, 2))["leader"].to_toml().encode(), lambda _: None)
-    end = 12 * PRECISION
-    assert len(shelf.files(end + KEPT)) == 1 and not shelf.files(end + KEPT + 1)
+def test_a_task_that_is_over_is_not_taken_any_more(tmp_path):
+    now, end = [0], 12 * PRECISION
+    shelf = TaskShelf(tmp_path / "tasks", "leader", URL, lambda: now[0])
+    text = files(interval=Interval(10, 2))["leader"].to_toml().encode()
+    now[0] = end + KEPT
+    assert shelf.take(text, lambda _: None) and not shelf.take(text, lambda _: None)
+    now[0] += 1
+    with pytest.raises(InputError, match="is over, and all of it is forgotten"):
+        shelf.take(text, lambda _: None)
+    assert shelf.take(files(task_id=b"n" * 32)["leader"].to_toml().encode(), lambda _: None)
+
+
+def test_a_file_that_is_damaged_keeps_no_other_task_from_being_served(tmp_path, caplog):
+    shelf, own = TaskShelf(tmp_path / "tasks", "leader", URL), files()["leader"]
+    shelf.take(own.to_toml().encode(), lambda _: None)
+    (tmp_path / "tasks" / "damaged.toml").write_text(own.to_toml()[:200])
+    assert shelf.files() == (own,)
+    assert "damaged.toml holds no task" in caplog.text and "it is not served" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -81,7 +95,7 @@ def test_a_task_never_changes(tmp_path):
     for other in (replace(own, verify_key=bytes(32)), replace(own, peer_token="another")):
         with pytest.raises(InputError, match="never changes"):
             shelf.take(other.to_toml().encode(), lambda _: None)
-    assert shelf.files(0) == (own,)
+    assert shelf.files() == (own,)
 
 
 def test_the_files_of_a_round_follow_from_its_secret():

@@ -23,6 +23,7 @@ from hazemap.aggregator.report_expiry import expiry_writes
 from hazemap.aggregator.schema import SCHEMA
 from hazemap.aggregator.served_tasks import aggregator_task, register_tasks
 from hazemap.aggregator.task_file import ROLES, TaskFile
+from hazemap.aggregator.task_retention import ending_write, forgetting_writes, over, retention
 from hazemap.aggregator.task_shelf import TOKEN_FILE, TaskShelf
 from hazemap.errors import CodecError, InputError, StoreError
 from hazemap.protocols.dap.basic_types import Role
@@ -41,7 +42,7 @@ KEY_FILE: Final = "secret.key"
 OPERATOR_FILE: Final = "operator.token"
 """What opens `/metrics`, made at the first start."""
 HOUSEKEEPING: Final = 600.0
-"""Seconds between two looks at keys and expired reports."""
+"""Seconds between two looks at keys, at expired reports and at tasks that are over."""
 
 
 @dataclass(frozen=True)
@@ -129,11 +130,12 @@ class _Running:
         self._files: list[TaskFile] = []
         self._drive: Callable[[TaskFile], None] | None = None
         self._shelf: TaskShelf | None = None
+        self._work: dict[bytes, asyncio.Task[None]] = {}
         for file in process.tasks:
             self._begin(file)
         if process.take_tasks_at is not None:
             self._shelf = TaskShelf(process.folder / "tasks", process.role, process.take_tasks_at)
-            for file in self._shelf.files(int(time())):
+            for file in self._shelf.files():
                 self._begin_again(file)
         self._rotate()
 
@@ -166,14 +168,45 @@ class _Running:
             self._drive(file)
 
     def _begin_again(self, file: TaskFile) -> None:
-        """Serve a task that somebody gave; one that cannot be served keeps no other from being."""
+        """Serve a task that somebody gave, or forget it; one that cannot be served keeps no other from being."""
         try:
-            self._begin(file)
+            if over(file, int(time())):
+                self._forget(file)
+            else:
+                self._begin(file)
+        except StoreError as error:
+            log.warning("the task %s is over, and not forgotten yet: %s", id_text(file.task.id), error)
         except (InputError, CodecError) as error:
             log.error("the task %s in the folder is not served: %s", id_text(file.task.id), error)
 
+    async def _end_tasks(self, now: int) -> None:
+        """Serve no longer what is over, and forget it at the next look: no request is then under way that writes."""
+        for file in [] if self._shelf is None else await asyncio.to_thread(self._shelf.files):
+            if not over(file, now):
+                continue
+            if file.task.id not in self._served:
+                await asyncio.to_thread(self._forget, file)
+                continue
+            for known in (self._served, self._services, self._numbers):
+                known.pop(file.task.id, None)
+            self._files.remove(file)
+            if (work := self._work.pop(file.task.id, None)) is not None:
+                work.cancel()
+
+    def _forget(self, file: TaskFile) -> None:
+        """Delete all of a task that is over, and then its file: a process that dies meanwhile begins again."""
+        assert self._shelf is not None  # noqa: S101 - whose task it is
+        rows = self._store.read("SELECT task FROM tasks WHERE id = ?", file.task.id)
+        for (number,) in rows:
+            self._store.write_now(ending_write(number))
+            for write in forgetting_writes(number):
+                self._store.write_now(write)
+        self._shelf.remove(file)
+        days, name = retention(file) // 86_400, id_text(file.task.id)
+        log.info("task %s has been over for %d days: its reports, shares and results are forgotten", name, days)
+
     async def _alive(self) -> AsyncIterator[None]:
-        work = [asyncio.create_task(self._housekeeping())]
+        work = asyncio.create_task(self._housekeeping())
         async with helper_line(self._process.trust_certificate) as http:
             loop = asyncio.get_running_loop()
 
@@ -181,16 +214,17 @@ class _Running:
                 service = self._services[file.task.id]
                 if isinstance(service, LeaderService):
                     driver = LeaderDriver(service, self._keys, http, file.peer_token or "")
-                    work.append(loop.create_task(driver.run()))
+                    self._work[file.task.id] = loop.create_task(driver.run())
 
             for file in self._files:
                 drive(file)
             self._drive = lambda file: _ignored(loop.call_soon_threadsafe(drive, file))
             yield
             self._drive = None
-            for each in work:
+            every = [work, *self._work.values()]
+            for each in every:
                 each.cancel()
-            for each in work:
+            for each in every:
                 with suppress(asyncio.CancelledError):
                     await each
 
@@ -199,6 +233,7 @@ class _Running:
             await asyncio.sleep(HOUSEKEEPING)
             try:
                 await asyncio.to_thread(self._rotate)
+                await self._end_tasks(int(time()))
                 for task_id, service in list(self._services.items()):
                     await self._store.write(*expiry_writes(self._numbers[task_id], service.task, int(time())))
             except StoreError as error:

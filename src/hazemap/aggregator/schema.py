@@ -120,7 +120,7 @@ TABLES = (
 """One list of tables for every database.
 
 * `hpke_keys`: this aggregator's keys, the private ones sealed under the key in its folder.
-* `tasks`: which tasks were ever served, with a digest of all that must not change of them.
+* `tasks`: which tasks were ever served, with a digest of all that must not change of them; of one that is over, empty.
 * `reports` (leader): what was uploaded. `body` is gone once it is not needed; the row stays, so that the report is not
   taken again, until it expires.
 * `jobs`: aggregation jobs. `request` is there while a job is under way; `lease` is who works on it, until when.

@@ -1,10 +1,11 @@
-"""The tasks that an aggregator serves, from its folder of task files: they never change, and none is forgotten."""
+"""The tasks that an aggregator serves, from its folder of task files: they never change, and no id is forgotten."""
 
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Final
 
 from hazemap.aggregator.task_file import ROLES, TaskFile
+from hazemap.aggregator.task_retention import FORGOTTEN
 from hazemap.errors import InputError
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.dap.aggregator_task import AggregatorTask, DrawNoise
@@ -36,6 +37,8 @@ def register_tasks(store: Store, files: Iterable[TaskFile], role: Role) -> dict[
             raise InputError(f"this aggregator is a {role.name.lower()}; a task file is of a {file.party}")
         terms = sha256(task.configuration + (file.verify_key or b"") + task.version.tag).digest()
         known = numbers.get(task.id)
+        if known is not None and known[1] == FORGOTTEN:
+            raise InputError("a task of this id is over, and was forgotten: give a new one an id of its own")
         if known is not None and known[1] != terms:
             raise InputError(
                 "a task is another than it was: a task never changes, so give the new one an id of its own"
