@@ -53,7 +53,7 @@ TRUSTS = {
 STACKS = {"sketch", "hierarchical:3", "geometric:3", "privlet:3"}
 STACKED = STACKS | {"hb:3", "hb-least:3"}
 REFUSED = {
-    "two servers": {"privlet:3"},  # wavelets add and take away
+    "two servers": {"privlet:3", "geometric:3"},  # wavelets add and take away; weights
     "one report": {"privlet:3", "sketch", "adaptive-grid", "uniform-grid", "htf+"},  # their cells are no known tree
     "two servers, randomised": STACKED,  # several 1s a person
     "local reports": STACKS,

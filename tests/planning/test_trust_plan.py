@@ -11,10 +11,14 @@ from hazemap.errors import InputError
 from hazemap.noisy_queries import Query
 from hazemap.planning.trust_plan import MOST_PEOPLE, TRUSTS, named_trusts, planned_trusts
 from hazemap.privacy.budget import ApproxDP, PureDP
+from hazemap.server.campaign_spec import Campaign
+from hazemap.server.networked_two_servers import check_first_round
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.report_batch import ReportBatch
 from hazemap.trust.report_bytes import of_randomised, of_weighed_bits
+from hazemap.trust.report_carriers import ByTwoServers
 from hazemap.trust.two_servers import TwoServers
 
 BOX = "13.2,52.4,13.6,52.6"
@@ -52,7 +56,7 @@ def test_reports_that_people_randomise_are_planned_over_two_servers():
     asked = tuple(Exchange(Query(Counts(cells), 1), None) for cells in [Leaves.at_level(Quadtree.world(depth=3), 3)])
     batch = ReportBatch(1_000, 1_000)
     trust = TwoServers(None, batch, local_epsilon=Fraction(8))
-    ones = trust.most_ones(trust.prices(flat.budget).law(Fraction(1)), 64)
+    ones = trust.most_ones(trust.prices(flat.budget).law(Fraction(1), 64), 64)
     assert of_randomised(asked, flat.budget, batch, Fraction(8)) == of_weighed_bits(64, ones)
     assert made.bytes >= of_weighed_bits(64, ones)
     assert made.budget == flat.budget
@@ -65,6 +69,21 @@ def test_methods_that_a_report_does_not_fit_are_told_so_and_the_others_planned()
     made = {each.name: each for each in planned_trusts(wavelets, 1_000, ("curator", "two-servers", "shuffled"))}
     assert made["two-servers"].misplaced is None and "single 1" in made["two-servers"].refused
     assert made["shuffled"].refused is None and made["shuffled"].bytes > 0
+
+
+def test_a_plan_shows_no_method_that_no_campaign_over_two_servers_can_run():
+    """`geometric` weighs its levels, which reports of a single 1 cannot: it was planned, and campaigns refused it."""
+    for method, runs in (("geometric:3", False), ("hierarchical:3", True), ("privlet:3", False)):
+        spec = ReleaseSpec.of(box=BOX, epsilon=1, method=method, bounding="one row", outside="drop")
+        [made] = planned_trusts(spec, 1_000, ("two-servers",))
+        assert (made.refused is None) is runs
+        carrier = ByTwoServers("https://one.example/", "https://two.example/", 900)
+        campaign = Campaign("homes", "a map", "town", spec.algorithm, PureDP(1), Cohort(1_000, 1_000), carrier=carrier)
+        if runs:
+            check_first_round(campaign)
+        else:
+            with pytest.raises(InputError, match="choose"):
+                check_first_round(campaign)
 
 
 @pytest.mark.parametrize(

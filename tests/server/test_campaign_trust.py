@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from hazemap.algorithms import Flat, PrivateBoundingBox
-from hazemap.cli.trust_options import TrustOptions
+from hazemap.cli.trust_options import LEVELS, TrustOptions
 from hazemap.codec import dumps
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.budget import PureDP
@@ -21,7 +21,7 @@ from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.method_from_name import method_from_name
 from hazemap.specs.parsing import QuadtreeCells
 from hazemap.tables.contribution_bounding import AtMostRows, Outside
-from hazemap.trust.report_carriers import CARRIERS, TRUSTS, ByOneReport, ByShuffler, ByTwoServers
+from hazemap.trust.report_carriers import CARRIERS, TRUSTS, USUAL_LEVELS, ByOneReport, ByShuffler, ByTwoServers
 from hazemap.trust.two_servers import TwoServerPrices
 
 from .fleet import AS_OPERATOR, Town
@@ -44,6 +44,10 @@ def test_a_local_campaign_relies_on_nobody():
     assert campaign().trust == "secure-sum"
     assert campaign(local_epsilon=Fraction(2)).trust == "local"
     assert TrustOptions("local").local_epsilon(None, PureDP(3)) == 6
+
+
+def test_plans_are_for_as_many_levels_as_campaigns_have():
+    assert LEVELS == USUAL_LEVELS
 
 
 @pytest.mark.parametrize(

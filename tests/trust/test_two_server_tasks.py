@@ -23,8 +23,11 @@ from hazemap.tables.contribution_bounding import AtMostRows
 from hazemap.trust.carried_tasks import CARRIED, CarriedTask
 from hazemap.trust.cohort_assumptions import Cohort
 from hazemap.trust.device_tasks import Task
+from hazemap.trust.one_hot_reports import vectors
+from hazemap.trust.report_batch import ReportBatch
 from hazemap.trust.report_carriers import ByOneReport, ByShuffler, ByTwoServers
-from hazemap.trust.two_server_tasks import batch_interval, round_noise, round_tasks, vectors, walk_task, whole_tree
+from hazemap.trust.two_server_tasks import batch_interval, round_noise, round_tasks, walk_task, whole_tree
+from hazemap.trust.two_servers import TwoServers
 
 TREE = Quadtree.world(depth=3)
 ONE, TWO = "https://one.example/", "https://two.example/"
@@ -92,6 +95,26 @@ def test_a_round_is_bound_into_its_tasks_to_the_last_word():
     other = replace(before, task=replace(before.task, purpose="a map of something else"))
     assert round_tasks(before)[0].info != round_tasks(other)[0].info
     assert round_tasks(loads(dumps(before), CARRIED, CarriedTask)) == round_tasks(before)
+
+
+REFUSED = {
+    "weights": Concatenation((counts(1), counts(2)), (1, 2)),
+    "weights below": Concatenation((Concatenation((counts(1), counts(1)), (2, 2)), counts(2)), (1, 1)),
+    "two rows": counts(rows=2),
+    "too many": Concatenation((counts(),) * 17, (1,) * 17),
+}
+
+
+@pytest.mark.parametrize("encoder", [*ENCODERS.values(), *REFUSED.values()], ids=[*ENCODERS, *REFUSED])
+def test_a_simulation_refuses_what_tasks_refuse_and_nothing_else(encoder):
+    town = MemoryTable(np.arange(300), {"lon": np.full(300, 10.0), "lat": np.full(300, 10.0)})
+    simulated, refused = TwoServers(town, ReportBatch(300, 200)), encoder in REFUSED.values()
+    for ask in (lambda: round_tasks(carried(encoder)), lambda: simulated.answer(Query(encoder, 1), PureDP(1))):
+        if refused:
+            with pytest.raises(Unanswerable, match=r"choose another|bound each"):
+                ask()
+        else:
+            ask()
 
 
 def test_two_vectors_of_a_round_are_two_tasks():

@@ -12,7 +12,8 @@ from hazemap.errors import HazemapError
 from hazemap.privacy.random_stream import Stream
 from hazemap.trust.carried_tasks import CarriedTask
 from hazemap.trust.checked_contribution import contribution
-from hazemap.trust.two_server_tasks import round_noise, round_tasks, vectors
+from hazemap.trust.one_hot_reports import vectors
+from hazemap.trust.two_server_tasks import round_noise, round_tasks
 
 
 class RoundReportLine:

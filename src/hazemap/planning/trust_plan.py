@@ -22,12 +22,14 @@ from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.method_from_name import domain, method_from_name, method_options, sums_only
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells
 from hazemap.specs.release_spec import ReleaseSpec
+from hazemap.tables.contribution_bounding import Outside
 from hazemap.trust import report_bytes
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.curator import Curator
 from hazemap.trust.local import LocalReports
 from hazemap.trust.one_report import OneReport
 from hazemap.trust.report_batch import ReportBatch
+from hazemap.trust.report_carriers import USUAL_LEVELS
 from hazemap.trust.shuffled import Shuffled, ShuffledReports
 from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.trust.two_servers import TwoServers
@@ -38,7 +40,7 @@ MOST_PEOPLE = 10**7
 DELTA = Fraction(1, 10**6)
 """The δ that is planned with where reports hide each other and only ε was given."""
 
-_SHARD, _PREFIXES = 10_000, 1 << 20
+_SHARD = 10_000
 _LOCAL = Fraction(8)
 """The ε of each person's own randomness, at most, where two servers sum what people randomise."""
 _STREAM = b"the noise of a plan of trust models"
@@ -123,7 +125,7 @@ TRUSTS: dict[str, _Form] = {
     "one-report": _Form(
         "the two servers",
         False,
-        lambda table, people, _budget, stream: OneReport(table, _batch(people), 12, stream, most_prefixes=_PREFIXES),
+        lambda table, people, _budget, stream: OneReport(table, _batch(people), USUAL_LEVELS, stream),
         lambda asked, _people, _budget: report_bytes.of_one_report(asked),
     ),
     "shuffled": _Form(
@@ -195,10 +197,14 @@ def _tried(name: str, spec: ReleaseSpec, trial: SyntheticTable) -> PlannedTrust:
 
 
 def _method(name: str, spec: ReleaseSpec, trial: SyntheticTable) -> Any:
-    """The method, with the parameters for people who answer themselves where it is adaptive."""
+    """The method, with the parameters for people who answer themselves where it is adaptive.
+
+    As in campaigns, devices do not count who is outside of the map.
+    """
     tree, chosen = trial.tree, spec.method
     cells = QuadtreeCells(tree.depth) if isinstance(tree, Quadtree) else HexagonCells(tree.coarsest, tree.finest)
-    method: Any = method_from_name(chosen, cells, trial.box, spec.bounding, spec.budget)
+    bounding = spec.bounding if name == "curator" else replace(spec.bounding, outside=Outside.DROP)
+    method: Any = method_from_name(chosen, cells, trial.box, bounding, spec.budget)
     if not sums_only(method):
         raise InputError(f"{chosen} asks for more than sums over people: only a curator can answer it")
     if not isinstance(method, Adaptive) or name == "curator":

@@ -12,7 +12,7 @@ from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.networked_one_report import NetworkedOneReport, check_walk
 from hazemap.server.networked_secure_aggregation import DeviceTrustModel
 from hazemap.server.networked_shuffled import NetworkedShuffled
-from hazemap.server.networked_two_servers import NetworkedTwoServers
+from hazemap.server.networked_two_servers import NetworkedTwoServers, check_first_round
 from hazemap.trust.report_carriers import LOCAL, SECURE_SUM, ByOneReport, ByShuffler, ByTwoServers
 
 
@@ -66,5 +66,7 @@ def check_wired(campaign: Campaign, house: CampaignHouse) -> None:
         )
     if campaign.carrier is not None:
         house.peers.check(campaign.carrier)
+    if isinstance(campaign.carrier, ByTwoServers):
+        check_first_round(campaign)
     if isinstance(campaign.carrier, ByOneReport):
         check_walk(campaign, campaign.carrier)

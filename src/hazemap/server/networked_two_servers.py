@@ -14,23 +14,34 @@ import numpy as np
 from hazemap.aggregator.collector_client import CollectorClient
 from hazemap.aggregator.task_file import TaskFile
 from hazemap.codec import loads
-from hazemap.errors import Refused, TranscriptMismatch
+from hazemap.errors import InputError, Refused, TranscriptMismatch, Unanswerable
 from hazemap.noisy_queries import Answer, Question
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.dap.collector import AggregateResult
 from hazemap.server.announced_rounds import Announcement
-from hazemap.server.campaign_spec import ORDER
+from hazemap.server.campaign_spec import ORDER, Campaign
 from hazemap.server.carried_rounds import CarriedCampaign, CarriedRounds
 from hazemap.server.patient_collection import collected
 from hazemap.server.stoppable_wait import stoppable
 from hazemap.server.task_provisioning import SECRET, files_of, provision
 from hazemap.trust.carried_tasks import CARRIED, CarriedTask
 from hazemap.trust.device_tasks import Task
+from hazemap.trust.one_hot_reports import vectors
 from hazemap.trust.randomised_reports import debiased
+from hazemap.trust.report_batch import asked_of
 from hazemap.trust.two_server_recipes import asked
 from hazemap.trust.two_server_tasks import PRECISION, batch_interval, round_noise, round_tasks
 from hazemap.trust.two_servers import TwoServerPrices
+
+
+def check_first_round(campaign: Campaign) -> None:
+    """`InputError` for a campaign whose first question no report of a single 1 answers: before anything is paid."""
+    try:
+        first = next(iter(campaign.algorithm.rounds(TwoServerPrices(campaign.budget))))
+        vectors(asked_of(first, "two servers").encoder)
+    except Unanswerable as error:
+        raise InputError(f"two servers do not answer this: {error}") from error
 
 
 class NetworkedTwoServers(CarriedCampaign):

@@ -5,9 +5,14 @@ report for each. What a person would have to be believed about (several votes, w
 the circuits for those prove bounds place by place, so that a bad device could add the bound everywhere.
 """
 
+from typing import Final
+
 from hazemap.encoders import CellPresence, Concatenation, CountMinSketch, Counts, Encoder
 from hazemap.errors import Unanswerable
 from hazemap.recipes.recipe_bins import RecipeBins
+
+MOST_VECTORS: Final = 16
+"""Vectors that one round may ask for: each is a report of its own."""
 
 
 def histograms(encoder: Encoder) -> tuple[int, ...]:
@@ -33,3 +38,32 @@ def histograms(encoder: Encoder) -> tuple[int, ...]:
         f"a report proves a single 1 in one place, and {type(encoder).__name__} adds other numbers, which servers "
         "that see shares cannot check: choose a method of counts, or ask a curator or secure sums"
     )
+
+
+def vectors(encoder: Encoder) -> tuple[int, ...]:
+    """The lengths of the vectors that a round asks two servers for; `Unanswerable` for what it cannot ask.
+
+    This alone decides, for rounds over HTTP, for simulations and for plans.
+
+    >>> from hazemap import AtMostRows, Counts, Leaves, Quadtree
+    >>> counts = Counts(Leaves.at_level(Quadtree.world(depth=3), 1), AtMostRows(1))
+    >>> vectors(Concatenation((counts, counts), (1, 1)))
+    (4, 4)
+    """
+    if _weighed(encoder):
+        raise Unanswerable(
+            "reports of a single 1 have no weights, and this method asks levels with different ones: choose another "
+            "method, such as adaptive"
+        )
+    sizes = histograms(encoder)
+    if len(sizes) > MOST_VECTORS:
+        raise Unanswerable(
+            f"a round asks two servers for at most {MOST_VECTORS} vectors, not {len(sizes):,}: choose another method"
+        )
+    return sizes
+
+
+def _weighed(encoder: Encoder) -> bool:
+    if not isinstance(encoder, Concatenation):
+        return False
+    return any(weight != 1 for weight in encoder.weights) or any(map(_weighed, encoder.parts))

@@ -63,7 +63,7 @@ def of_randomised(transcript: Transcript, budget: Budget, batch: ReportBatch, mo
     """A report of randomised bits for each round, whose number is proved; each by itself costs ε = `most` at most."""
     prices, total = BatchReportPrices(budget, batch, most), 0
     for encoder, share in asked_by(transcript):
-        total += of_weighed_bits(encoder.size, ones_allowed(prices.law(share), encoder.size, batch))
+        total += of_weighed_bits(encoder.size, ones_allowed(prices.law(share, encoder.size), encoder.size, batch))
     return total
 
 

@@ -17,6 +17,8 @@ from hazemap.trust.randomised_reports import check_most
 MOST_REPORTS = 1 << 24
 """The largest minimum of a batch."""
 MOST_LEVELS = 1 << 10
+USUAL_LEVELS = 8
+"""Levels that one report answers, unless something else is said."""
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.\-\[\]:_]{1,255}/(?:[A-Za-z0-9._~-]{1,80}/){0,8}", re.ASCII)
 
 

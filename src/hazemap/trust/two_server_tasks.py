@@ -13,7 +13,7 @@ from typing import Final
 
 from hazemap.cells import Leaves, Tree
 from hazemap.codec import digest
-from hazemap.encoders import Concatenation, Counts, Encoder
+from hazemap.encoders import Counts
 from hazemap.errors import InputError, Unanswerable
 from hazemap.noisy_queries import Query
 from hazemap.privacy.mechanisms import DiscreteLaplace
@@ -29,14 +29,12 @@ from hazemap.tables.contribution_bounding import Bounding
 from hazemap.trust.carried_tasks import CarriedTask
 from hazemap.trust.cell_strings import CellStrings
 from hazemap.trust.device_tasks import pure
-from hazemap.trust.one_hot_reports import histograms
+from hazemap.trust.one_hot_reports import vectors
 from hazemap.trust.report_carriers import ByOneReport, ByTwoServers
 from hazemap.trust.two_server_recipes import recipe_report
 
 PRECISION: Final = 7 * 86_400
 """Seconds: times of reports are told to the week, and a round is over in two."""
-MOST_VECTORS: Final = 16
-"""Vectors that one round may ask for: each is a report of its own."""
 CAMPAIGN: Final = b"hazemap "
 """How the task info of a round begins."""
 _FINEST = 1 << 20
@@ -55,19 +53,6 @@ def round_noise(carried: CarriedTask) -> TwoServerNoise:
     if max(scale.numerator, scale.denominator) >= _LARGEST:
         scale = Fraction(ceil(scale * _FINEST), _FINEST)
     return TwoServerNoise(DiscreteLaplace(scale))
-
-
-def vectors(encoder: Encoder) -> tuple[int, ...]:
-    """The lengths of a round's vectors; `Unanswerable` for what reports of a single 1 cannot answer."""
-    if _weighed(encoder):
-        raise Unanswerable(
-            "reports of a single 1 have no weights, and this method asks levels with different ones: choose another "
-            "method, such as adaptive"
-        )
-    sizes = histograms(encoder)
-    if len(sizes) > MOST_VECTORS:
-        raise Unanswerable(f"a round asks two servers for at most {MOST_VECTORS} vectors, not {len(sizes):,}")
-    return sizes
 
 
 def round_tasks(carried: CarriedTask) -> tuple[DapTask, ...]:
@@ -168,9 +153,3 @@ def _task(
         privacy=privacy,
         walk=walk,
     )
-
-
-def _weighed(encoder: Encoder) -> bool:
-    if not isinstance(encoder, Concatenation):
-        return False
-    return any(weight != 1 for weight in encoder.weights) or any(map(_weighed, encoder.parts))

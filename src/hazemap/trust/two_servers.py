@@ -17,7 +17,7 @@ from hazemap.encoders import Encoder
 from hazemap.errors import InputError
 from hazemap.noisy_queries import Answer, Question
 from hazemap.privacy.budget import Budget
-from hazemap.privacy.local_randomisers import Asymmetric, Randomiser, Symmetric
+from hazemap.privacy.local_randomisers import Randomiser
 from hazemap.privacy.mechanisms import share_for
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.report_weight import TOO_HEAVY, most_ones
@@ -27,8 +27,17 @@ from hazemap.tables.contribution_bounding import Sensitivity
 from hazemap.tables.votes import VotesTable
 from hazemap.trust.cohort_assumptions import ENROLLED
 from hazemap.trust.device_tasks import check_report, round_price
-from hazemap.trust.one_hot_reports import histograms
-from hazemap.trust.randomised_reports import check_budget, check_most, debiased, law_for, least_share, stddev_of
+from hazemap.trust.one_hot_reports import vectors
+from hazemap.trust.randomised_reports import (
+    ReportLaw,
+    check_budget,
+    check_most,
+    debiased,
+    law_for,
+    law_for_numbers,
+    least_share,
+    stddev_of,
+)
 from hazemap.trust.report_batch import BatchedReports, ReportBatch, asked_of
 
 TOGETHER = (
@@ -83,7 +92,7 @@ class BatchReportPrices:
     >>> from hazemap.privacy.budget import ApproxDP
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> prices = BatchReportPrices(ApproxDP(1, "1e-6"), ReportBatch(100_000, 90_000), Fraction(8))
-    >>> prices.law(Fraction(1, 10))
+    >>> prices.law(Fraction(1, 10), 1 << 20)
     Asymmetric(epsilon=Fraction(59, 8))
     """
 
@@ -95,17 +104,25 @@ class BatchReportPrices:
         check_budget(self.budget)
         check_most(self.most)
 
-    def law(self, share: Fraction) -> Symmetric | Asymmetric:
-        """Everybody's randomiser in a round."""
-        return law_for(self.budget.part(share), self.batch.honest, self.most)
+    def law(self, share: Fraction, size: int) -> ReportLaw:
+        """Everybody's randomiser in a round of so many numbers."""
+        return law_for_numbers(self.budget.part(share), self.batch.honest, self.most, size)
 
     def stddev(self, encoder: Encoder, share: Fraction) -> float:
         """The standard deviation of the noise in each sum, where everybody who is asked reports."""
-        return stddev_of(self.law(share), self.batch.people, encoder.size)
+        return stddev_of(self.law(share, encoder.size), self.batch.people, encoder.size)
 
     def share(self, encoder: Encoder, stddev: float) -> Fraction:
-        """The least multiple of 2^−30 that buys a standard deviation this small; 64 if no share will do."""
-        return least_share(lambda share: self.stddev(encoder, share), stddev)
+        """The least multiple of 2^−30 that buys a standard deviation this small by `law_for`; 64 if no share will do.
+
+        `law_for_numbers` may then have less noise: it is not searched for each share that is tried.
+        """
+
+        def plain(share: Fraction) -> float:
+            law = law_for(self.budget.part(share), self.batch.honest, self.most)
+            return stddev_of(law, self.batch.people, encoder.size)
+
+        return least_share(plain, stddev)
 
 
 class TwoServers(BatchedReports):
@@ -113,7 +130,8 @@ class TwoServers(BatchedReports):
 
     Each round asks for a report of a single 1 (Prio3Histogram, with one more place for devices without a row, which
     the servers drop before they open anything; over HTTP, Prio3MultihotCountVec of a single 1 at most, which needs no
-    such place), or for one of each level where a question asks several. Questions that such a report does not fit are
+    such place), or for one of each level where a question asks several,
+    all with weight 1. Questions that such a report does not fit are
     refused. The budget may be in ε, ρ or (ε, δ).
 
     With a `local_epsilon` people randomise their reports themselves (Prio3MultihotCountVec: bits, and at most so many
@@ -159,7 +177,7 @@ class TwoServers(BatchedReports):
         encoder = asked_of(question, "two servers").encoder
         if self.local_epsilon is not None:
             return self._of_randomised(encoder, price, self.local_epsilon)
-        histograms(encoder)
+        vectors(encoder)
         noise = TwoServerNoise.within(price, encoder.sensitivity)
         sums, people = self._opened(encoder)
         return noisy(self._stream, sums, noise, people, self.one_is_known)
@@ -171,7 +189,7 @@ class TwoServers(BatchedReports):
                 f"the recipe {encoder.recipe.id} is summed over {encoder.recipe.minimum_cohort:,} people or more, but "
                 f"these servers open batches of {self.batch.minimum:,}: set a larger minimum"
             )
-        law = law_for(round_price(price), self.batch.honest, most)
+        law = law_for_numbers(round_price(price), self.batch.honest, most, encoder.size)
         sums, people = self._opened(encoder)
         return debiased(law, law.sums(self._stream, sums, people), people, self._stream)
 
