@@ -21,6 +21,7 @@ from hazemap.protocols.shuffle.submission import submitted
 from hazemap.service.served_address import ServedAddress
 from hazemap.shuffler import shuffler_process
 from hazemap.shuffler.analyser_client import AnalyserClient
+from hazemap.shuffler.shuffler_metrics import ShufflerMetrics
 from hazemap.shuffler.shuffler_process import ShufflerProcess
 
 from .batches import ISSUER, SECRET
@@ -147,7 +148,7 @@ def test_strangers_guess_slowly_but_neither_a_proxy_nor_this_machine_is_kept_wai
     seen = []
     monkeypatch.setattr(ServedAddress, "serve", lambda *arguments: seen.append(arguments[2]))
     monkeypatch.setattr(
-        "hazemap.shuffler.shuffler_process.ShufflerRoutes", lambda *arguments: seen.append(arguments[2]) or Mock()
+        "hazemap.shuffler.shuffler_process.ShufflerRoutes", lambda *arguments, **_: seen.append(arguments[2]) or Mock()
     )
     own = [tmp_path / name for name in ("own.pem", "own.key")] if not proxy and host == "0.0.0.0" else [None, None]
     for file in filter(None, own):
@@ -168,7 +169,7 @@ def test_a_shuffler_forgets_again_when_its_disk_has_room(monkeypatch):
 
     monkeypatch.setattr(shuffler_process, "HOUSEKEEPING", 0)
     with pytest.raises(Ended):
-        asyncio.run(shuffler_process._housekeeping(Mock(expire=expire)))
+        asyncio.run(shuffler_process._housekeeping(Mock(expire=expire), ShufflerMetrics()))
     assert len(looked) == 3
 
 

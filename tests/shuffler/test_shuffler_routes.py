@@ -1,6 +1,7 @@
 """A shuffler over HTTP: who may do what, what is said of a request that is refused, and an analyser that collects."""
 
 import asyncio
+import re
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 from hazemap.errors import InputError, NotOpened, Refused, Unreachable
+from hazemap.service.access_tokens import kept
 from hazemap.service.databases import Sqlite
 from hazemap.service.http_limits import HttpLimits
 from hazemap.shuffler.analyser_client import AnalyserClient
@@ -25,7 +27,14 @@ class Served:
 
     def __init__(self, folder, **limits):
         self.machine, self.now = Machine(database=Sqlite(Path(folder) / "shuffler.sqlite")).start(), NOW
-        routes = ShufflerRoutes(self.machine.service, TOKEN, HttpLimits.here(**limits), lambda: self.now)
+        self.tokens = {"analyser": TOKEN}
+        routes = ShufflerRoutes(
+            self.machine.service,
+            lambda: self.tokens,
+            HttpLimits.here(**limits),
+            lambda: self.now,
+            operator=kept("the operator's token"),
+        )
         line = httpx.ASGITransport(routes.application())
         self.people = httpx.AsyncClient(transport=line, base_url="https://shuffler.example")
         self.analyser = AnalyserClient(self.people, TOKEN)
@@ -131,6 +140,73 @@ def test_only_the_analyser_announces_permutes_fetches_and_forgets_and_guessing_i
         assert (await server.analyser.state(TERMS.digest)).state == "open", "who knows the token is not kept waiting"
 
     run(work, guesses=5)
+
+
+def test_each_analyser_has_batches_of_its_own_and_a_token_that_ends(caplog):
+    caplog.set_level("INFO")
+
+    async def work(server):
+        server.tokens = {"anna": TOKEN, "ben": "another analyser's token"}
+        ben, state = AnalyserClient(server.people, "another analyser's token"), server.analyser.state
+        await server.analyser.announce(TERMS)
+        for ask in (ben.state, ben.forget, lambda _: ben.announce(TERMS), lambda _: ben.collected(TERMS)):
+            with pytest.raises(Refused, match="knows no such batch"):
+                await ask(TERMS.digest)
+        own = other(nonce=b"q" * 16)
+        await ben.announce(own)
+        assert (await state(TERMS.digest)).state == (await ben.state(own.digest)).state == "open"
+        for person in ("ann", "ben", "cem"):
+            await server.send(person)
+        await server.analyser.collected(TERMS)
+        del server.tokens["anna"]  # its file is removed
+        with pytest.raises(Refused, match="show its token"):
+            await state(TERMS.digest)
+        assert (await ben.state(own.digest)).state == "open"
+        server.tokens = {}
+        with pytest.raises(Refused, match="show its token"):
+            await ben.state(own.digest)
+
+    run(work)
+    assert "anna announces a batch of 3 to" in caplog.text and "permuted for anna" in caplog.text
+
+
+def test_an_operator_reads_numbers_of_batches_and_nobody_else_does():
+    async def work(server):
+        await server.analyser.announce(TERMS)
+        await server.send("ann")
+        for token in ("another", TOKEN, ""):
+            assert (await server.asked("GET", "/metrics", token)).status_code == 401
+        reply = await server.asked("GET", "/metrics", "the operator's token")
+        assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
+        lines = reply.text.splitlines()
+        for line in (
+            'hazemap_batches{analyser="analyser",state="open"} 1',
+            'hazemap_batches{analyser="analyser",state="forgotten"} 0',
+            'hazemap_people_waiting{analyser="analyser"} 1',
+            f'hazemap_promised_bytes{{analyser="analyser"}} {TERMS.most_bytes}',
+            'hazemap_requests_total{resource="batch",who="analyser",status="201"} 1',
+            'hazemap_requests_total{resource="messages",who="people",status="204"} 1',
+            'hazemap_requests_total{resource="metrics",who="people",status="401"} 3',
+            "hazemap_batches_expired_total 0",
+        ):
+            assert line in lines, line
+        assert all(
+            re.fullmatch(r'hazemap_\w+({\w+="[^"]*"(,\w+="[^"]*")*})? [-+.e\d]+|# (HELP|TYPE) .*', each)
+            for each in lines
+        )
+
+    run(work)
+
+
+def test_where_there_is_no_operator_nobody_reads_numbers():
+    async def work(server):
+        line = httpx.ASGITransport(ShufflerRoutes(server.machine.service, dict).application())
+        async with httpx.AsyncClient(transport=line, base_url="https://shuffler.example") as people:
+            for token in ("", "x"):
+                reply = await people.get("/metrics", headers={"Authorization": f"Bearer {token}"})
+                assert reply.status_code == 401
+
+    run(work)
 
 
 def test_limits_of_the_operator_reach_the_analyser_in_words():

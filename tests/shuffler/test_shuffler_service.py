@@ -1,5 +1,6 @@
 """A shuffler without a socket: whole people, one order, nothing lost and nothing kept, whenever its machine dies."""
 
+import tracemalloc
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -341,3 +342,14 @@ def test_terms_that_are_none_are_refused_in_words(text):
 def test_terms_that_cannot_be_are_not_made(changes):
     with pytest.raises(InputError):
         other(**changes)
+
+
+def test_a_batch_is_permuted_in_twice_its_bytes_and_a_little_for_each_message():
+    """What docs/how-to/shuffler.md says of memory; three times would be too much."""
+    size, every = 1_000, 500 * 40_000
+    tracemalloc.start()
+    pieces = permuted_pieces([bytes([n % 256]) * 40_000 for n in range(500)], size, Stream.fixed(b"memory"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sum(map(len, pieces)) == every
+    assert peak < 2 * every + 64 * every // size + (4 << 20)

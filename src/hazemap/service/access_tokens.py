@@ -48,6 +48,14 @@ def token_file(path: Path) -> str:
         ) from error
 
 
+def known_token(path: Path) -> str | None:
+    """The secret in a file; None where there is none, or no token in it: then it opens nothing."""
+    try:
+        return _read(path)
+    except (OSError, UnicodeDecodeError, FileError):
+        return None
+
+
 def _read(path: Path) -> str:
     token = path.read_text().strip()
     if len(token) < 16 or not token.isprintable():

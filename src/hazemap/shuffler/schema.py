@@ -2,17 +2,20 @@
 
 from hazemap.service.store import Schema
 
-VERSION = 1
+VERSION = 2
+
+_OF = "analyser TEXT NOT NULL DEFAULT 'analyser'"
 
 TABLES = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    """CREATE TABLE batches (
+    f"""CREATE TABLE batches (
         batch BLOB PRIMARY KEY,
         terms BLOB NOT NULL,
         state TEXT NOT NULL,
         people BIGINT NOT NULL,
         pieces BIGINT NOT NULL,
-        digest BLOB
+        digest BLOB,
+        {_OF}
     )""",
     """CREATE TABLE submissions (
         batch BLOB NOT NULL REFERENCES batches (batch),
@@ -30,11 +33,14 @@ TABLES = (
 )
 """One list of tables for every database.
 
-* `batches`: each batch that was announced. `state` is open, permuted or forgotten. A row stays until the batch could
-  not be announced again, so that nobody opens a batch twice.
+* `batches`: each batch that was announced, and the name of who did. `state` is open, permuted or forgotten. A row stays
+  until the batch could not be announced again, so that nobody opens a batch twice.
 * `submissions`: what people sent to open batches, each under their number in this batch, with the digest of it.
 * `permuted`: the messages of a permuted batch in the one order that leaves, in pieces. What a person sent is deleted
   in the transaction that writes these, so the order is drawn once, and nothing is kept of who sent what.
 """
 
-SCHEMA = Schema("shuffler version", VERSION, TABLES)
+MIGRATIONS = {1: (f"ALTER TABLE batches ADD COLUMN {_OF}",)}
+"""How each older version becomes the next: batches were of the one analyser that there was."""
+
+SCHEMA = Schema("shuffler version", VERSION, TABLES, MIGRATIONS)

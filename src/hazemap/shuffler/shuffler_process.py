@@ -1,4 +1,4 @@
-"""A shuffler as a process: its folder, its key, its analyser's token, its address."""
+"""A shuffler as a process: its folder, its key, its analysers' tokens, its address."""
 
 import asyncio
 import logging
@@ -12,18 +12,20 @@ from typing import Final
 
 from hazemap.errors import StoreError
 from hazemap.protocols.hpke import Kem, KeyPair
-from hazemap.service.access_tokens import token_file
+from hazemap.service.access_tokens import kept, token_file
 from hazemap.service.http_limits import HttpLimits
 from hazemap.service.served_address import ServedAddress
 from hazemap.service.store import Store
+from hazemap.shuffler.analyser_tokens import FIRST, AnalyserTokens
 from hazemap.shuffler.batch_limits import BatchLimits
 from hazemap.shuffler.schema import SCHEMA
+from hazemap.shuffler.shuffler_metrics import ShufflerMetrics
 from hazemap.shuffler.shuffler_routes import ShufflerRoutes
 from hazemap.shuffler.shuffler_service import ShufflerService
 
 log = logging.getLogger("hazemap.shuffler")
 
-KEY_FILE, ANALYSER = "shuffler.key", "analyser.token"
+KEY_FILE, OPERATOR_FILE = "shuffler.key", "operator.token"
 HOUSEKEEPING: Final = 600.0
 """Seconds between two looks for batches that nobody collects."""
 
@@ -47,6 +49,7 @@ class ShufflerProcess:
     batches: BatchLimits = field(default_factory=BatchLimits)
     database: str | None = None
     limits: HttpLimits | None = None
+    analysers: tuple[str, ...] = (FIRST,)
 
     def __post_init__(self) -> None:
         self.address.check("messages")
@@ -54,32 +57,39 @@ class ShufflerProcess:
     def public_key(self) -> str:
         """What devices pin, in hexadecimal digits; the folder and its secrets are made where there are none."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        token_file(self.folder / ANALYSER)
+        self.tokens()
         return shuffler_key(token_file(self.folder / KEY_FILE)).public.hex()
+
+    def tokens(self) -> AnalyserTokens:
+        """The tokens of its analysers, made where there are none."""
+        return AnalyserTokens(self.folder, self.analysers)
 
     def run(self) -> None:
         """Serve until the process is told to end (SIGTERM, Ctrl-C)."""
         log.info("the shuffler %s serves %s from %s", self.public_key(), self.address.url, self.folder)
-        key, token = shuffler_key(token_file(self.folder / KEY_FILE)), token_file(self.folder / ANALYSER)
+        key, tokens = shuffler_key(token_file(self.folder / KEY_FILE)), self.tokens()
+        operator, metrics = kept(token_file(self.folder / OPERATOR_FILE)), ShufflerMetrics()
+        log.info("its analysers are %s", ", ".join(tokens.names))
         store = Store(self.database or self.folder / "shuffler.sqlite", SCHEMA)
         try:
             service = ShufflerService(store, key, self.batches)
-            service.expire(time.time())
+            metrics.expired += service.expire(time.time())
 
             async def alive() -> AsyncIterator[None]:
-                work = asyncio.create_task(_housekeeping(service))
+                work = asyncio.create_task(_housekeeping(service, metrics))
                 yield
                 work.cancel()
                 with suppress(asyncio.CancelledError):
                     await work
 
             limits = self.address.limits(self.limits)
-            self.address.serve(ShufflerRoutes(service, token, limits).application(alive), limits)
+            routes = ShufflerRoutes(service, tokens, limits, metrics=metrics, operator=operator)
+            self.address.serve(routes.application(alive), limits, metrics)
         finally:
             store.close()
 
 
-async def _housekeeping(service: ShufflerService) -> None:
+async def _housekeeping(service: ShufflerService, metrics: ShufflerMetrics) -> None:
     while True:
         await asyncio.sleep(HOUSEKEEPING)
         try:
@@ -87,5 +97,6 @@ async def _housekeeping(service: ShufflerService) -> None:
         except StoreError as error:
             log.warning("nothing is forgotten until the store can be written: %s", error)
             continue
+        metrics.expired += forgotten
         if forgotten:
             log.info("%d batches were not collected in time, and are forgotten", forgotten)

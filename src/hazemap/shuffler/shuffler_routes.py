@@ -1,7 +1,8 @@
-"""A shuffler as an ASGI application: people send to `/v1/batches/…/messages`, the analyser does all the rest.
+"""A shuffler as an ASGI application: people send to `/v1/batches/…/messages`, an analyser does all the rest.
 
-The analyser fetches what is handed on, with a token; nothing is pushed to it. So a shuffler opens no connection, knows
-no address of an analyser and stores no token of somebody else's, and who was cut off while fetching fetches again.
+An analyser fetches what is handed on, with a token, and sees no batch of another; nothing is pushed to it. So a
+shuffler opens no connection, knows no address of an analyser and stores no token of somebody else's, and who was cut
+off while fetching fetches again.
 """
 
 import asyncio
@@ -12,7 +13,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import wraps
-from typing import Final
+from hmac import compare_digest
+from typing import Final, NoReturn
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -22,10 +24,13 @@ from starlette.routing import Route
 from hazemap.errors import CodecError, HazemapError, InputError, NotOpened, Refused, StoreError, Unreachable
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.protocols.shuffle.submission import submission_bytes
-from hazemap.service.access_tokens import same
+from hazemap.service.access_tokens import kept
 from hazemap.service.http_limits import HttpLimits
+from hazemap.service.prometheus_text import CONTENT_TYPE
 from hazemap.service.rate_limit import RateLimit, place_of
 from hazemap.service.store import Contradiction, Store
+from hazemap.shuffler.analyser_tokens import Tokens, named
+from hazemap.shuffler.shuffler_metrics import ShufflerMetrics
 from hazemap.shuffler.shuffler_service import BatchOver, BatchState, ShufflerService, UnknownBatch
 
 log = logging.getLogger("hazemap.shuffler")
@@ -40,7 +45,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Unauthorized(HazemapError):
-    """A request without the analyser's token."""
+    """A request without a token that it needs."""
 
 
 class TooLong(HazemapError):
@@ -67,16 +72,19 @@ _CODES: tuple[tuple[type[HazemapError], int], ...] = (
 
 
 class ShufflerRoutes:
-    """The routes of one shuffler. `token` is the analyser's."""
+    """The routes of one shuffler. `tokens` are its analysers', `operator` the hash of who may read its numbers."""
 
     def __init__(
         self,
         service: ShufflerService,
-        token: str,
+        tokens: Tokens,
         limits: HttpLimits | None = None,
         clock: Callable[[], float] = time.time,
+        metrics: ShufflerMetrics | None = None,
+        operator: bytes = b"",
     ) -> None:
-        self._service, self._token, self._clock = service, token, clock
+        self._service, self._tokens, self._clock = service, tokens, clock
+        self._metrics, self._operator = metrics or ShufflerMetrics(), operator
         self._guesses = RateLimit((limits or HttpLimits.here()).guesses)
 
     @property
@@ -88,6 +96,7 @@ class ShufflerRoutes:
         """The application; `alive` runs as long as it does."""
         batch = "/v1/batches/{batch}"
         routes = [
+            ("/metrics", self._numbers, "GET"),
             ("/v1/shuffler", self._about, "GET"),
             (batch, self._announce, "PUT"),
             (batch, self._state, "GET"),
@@ -98,9 +107,29 @@ class ShufflerRoutes:
         ]
         lifespan = None if alive is None else asynccontextmanager(lambda _: alive())
         return Starlette(
-            routes=[Route(path, self._safe(endpoint), methods=[method]) for path, endpoint, method in routes],
+            routes=[
+                Route(path, self._counted(path, self._safe(endpoint)), methods=[method])
+                for path, endpoint, method in routes
+            ],
             lifespan=lifespan,
         )
+
+    def _counted(self, path: str, endpoint: Endpoint) -> Endpoint:
+        name = path.rpartition("/")[2].strip("{}")
+
+        async def answered(request: Request) -> Response:
+            response = await endpoint(request)
+            who = getattr(request.state, "analyser", "people")
+            self._metrics.requests[name, who, response.status_code] += 1
+            return response
+
+        return answered
+
+    async def _numbers(self, request: Request) -> Response:
+        if not self._operator or not compare_digest(kept(_token(request)), self._operator):
+            self._wrong(request, "this is for the operator alone: show the token in operator.token of the folder")
+        text = await asyncio.to_thread(self._metrics.text, self.store)
+        return Response(text, media_type=CONTENT_TYPE)
 
     async def _about(self, _: Request) -> Response:
         return JSONResponse({"version": 1, "key": self._service.key.public.hex(), "least": self._service.limits.least})
@@ -122,41 +151,49 @@ class ShufflerRoutes:
         raise Unreachable("this batch is asked for by too many at once: try again", 1)
 
     async def _announce(self, request: Request) -> Response:
-        self._authorize(request)
+        analyser = self._authorize(request)
         terms = BatchTerms.from_bytes(await _body(request, TERMS))
         if terms.digest != _batch(request):
             raise CodecError("a batch is announced under the digest of its terms")
-        await asyncio.to_thread(self._service.announce, terms, self._clock())
+        await asyncio.to_thread(self._service.announce, terms, self._clock(), analyser)
         return Response(status_code=201)
 
     async def _state(self, request: Request) -> Response:
-        self._authorize(request)
-        return _told(await asyncio.to_thread(self._service.state, _batch(request)))
+        return _told(await asyncio.to_thread(self._service.state, await self._own(request)))
 
     async def _permute(self, request: Request) -> Response:
-        self._authorize(request)
-        return _told(await asyncio.to_thread(self._service.permute, _batch(request)))
+        return _told(await asyncio.to_thread(self._service.permute, await self._own(request)))
 
     async def _hand_on(self, request: Request) -> Response:
-        self._authorize(request)
+        batch = await self._own(request)
         number = request.query_params.get("piece", "")
         if not re.fullmatch(r"[0-9]{1,9}", number):
             raise CodecError("say which piece: ?piece=0")
-        piece = await asyncio.to_thread(self._service.piece, _batch(request), int(number))
+        piece = await asyncio.to_thread(self._service.piece, batch, int(number))
         return Response(piece, media_type=BYTES)
 
     async def _forget(self, request: Request) -> Response:
-        self._authorize(request)
-        await asyncio.to_thread(self._service.forget, _batch(request))
+        await asyncio.to_thread(self._service.forget, await self._own(request))
         return Response(status_code=204)
 
-    def _authorize(self, request: Request) -> None:
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and same(token.strip(), self._token):
-            return
+    async def _own(self, request: Request) -> bytes:
+        """The batch of a request by the analyser who announced it."""
+        analyser = self._authorize(request)
+        await asyncio.to_thread(self._service.check_own, batch := _batch(request), analyser)
+        return batch
+
+    def _authorize(self, request: Request) -> str:
+        """The name of the analyser whose token is shown."""
+        analyser = named(self._tokens(), _token(request))
+        if analyser is None:
+            self._wrong(request, "this is for the analyser alone: show its token (Authorization: Bearer …)")
+        request.state.analyser = analyser
+        return analyser
+
+    def _wrong(self, request: Request, words: str) -> NoReturn:
         self._patient(request)
         self._guesses.taken(_place(request))
-        raise Unauthorized("this is for the analyser alone: show its token (Authorization: Bearer …)")
+        raise Unauthorized(words)
 
     def _patient(self, request: Request) -> None:
         if self._guesses.wait(_place(request)) is not None:
@@ -211,6 +248,12 @@ def _batch(request: Request) -> bytes:
 
 def _place(request: Request) -> str:
     return place_of(request.client.host if request.client else None)
+
+
+def _token(request: Request) -> str:
+    """The token that a request shows, or nothing."""
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
 
 
 async def _body(request: Request, most: int) -> bytes:

@@ -7,6 +7,7 @@ Each step is one transaction, so that a machine that dies leaves it done or undo
                           │ one order, drawn once and stored: what is handed on again are the same bytes
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from threading import Lock
@@ -18,14 +19,17 @@ from hazemap.protocols.hpke import KeyPair
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
 from hazemap.protocols.shuffle.submission import read_submission
 from hazemap.service.store import Contradiction, Store, Write
+from hazemap.shuffler.analyser_tokens import FIRST
 from hazemap.shuffler.batch_limits import BatchLimits
 from hazemap.shuffler.permuted_pieces import permuted_pieces
+
+log = logging.getLogger("hazemap.shuffler")
 
 TRIES: Final = 8
 """How often a batch is looked at anew because messages were on their way to the disk."""
 
-_ANNOUNCE = "INSERT INTO batches (batch, terms, state, people, pieces) VALUES (?, ?, 'open', 0, 0)"
-_ONE = "SELECT terms, state, people, pieces, digest FROM batches WHERE batch = ?"
+_ANNOUNCE = "INSERT INTO batches (batch, terms, state, people, pieces, analyser) VALUES (?, ?, 'open', 0, 0, ?)"
+_ONE = "SELECT terms, state, people, pieces, digest, analyser FROM batches WHERE batch = ?"
 _HELD = "SELECT terms FROM batches WHERE state <> 'forgotten'"
 _EVERY = "SELECT batch, terms FROM batches"
 _COUNT = "UPDATE batches SET people = people + 1 WHERE batch = ? AND state = 'open' AND people < ?"
@@ -41,6 +45,7 @@ _DROP_SENT = "DELETE FROM submissions WHERE batch = ?"
 _DROP_PERMUTED = "DELETE FROM permuted WHERE batch = ?"
 _FORGOTTEN = "UPDATE batches SET state = 'forgotten', pieces = 0, digest = NULL WHERE batch = ?"
 _DROP = "DELETE FROM batches WHERE batch = ?"
+_UNKNOWN = "this shuffler knows no such batch: it was not announced here, or with other terms than you were told"
 
 
 class UnknownBatch(InputError):
@@ -59,6 +64,7 @@ class BatchState(NamedTuple):
     people: int
     pieces: int
     digest: bytes | None
+    analyser: str
 
 
 class ShufflerService:
@@ -76,25 +82,30 @@ class ShufflerService:
         self._permuting: set[bytes] = set()
         self._one_at_a_time = Lock()
 
-    def announce(self, terms: BatchTerms, now: float) -> None:
+    def announce(self, terms: BatchTerms, now: float, analyser: str = FIRST) -> None:
         """Begin a batch; again, if it is the same. `InputError` for one that is beyond this shuffler's limits."""
         with self._one_at_a_time:
             if self.store.read(_ONE, terms.digest):
+                self.check_own(terms.digest, analyser)
                 return
             held = sum(BatchTerms.from_bytes(bytes(found)).most_bytes for (found,) in self.store.read(_HELD))
             self.limits.check(terms, held, now)
-            self.store.write_now(Write(_ANNOUNCE, (terms.digest, terms.to_bytes())))
+            self.store.write_now(Write(_ANNOUNCE, (terms.digest, terms.to_bytes(), analyser)))
+        log.info("%s announces a batch of %d to %d people", analyser, terms.minimum, terms.people)
 
     def state(self, batch: bytes) -> BatchState:
         """How a batch stands; `UnknownBatch` for one that is not known."""
         rows = self.store.read(_ONE, batch)
         if not rows:
-            raise UnknownBatch(
-                "this shuffler knows no such batch: it was not announced here, or with other terms than you were told"
-            )
-        [(terms, state, people, pieces, digest)] = rows
+            raise UnknownBatch(_UNKNOWN)
+        [(terms, state, people, pieces, digest, analyser)] = rows
         known = BatchTerms.from_bytes(bytes(terms))
-        return BatchState(known, state, people, pieces, None if digest is None else bytes(digest))
+        return BatchState(known, state, people, pieces, None if digest is None else bytes(digest), analyser)
+
+    def check_own(self, batch: bytes, analyser: str) -> None:
+        """`UnknownBatch` for the batch of another analyser, as for one that is not known."""
+        if self.state(batch).analyser != analyser:
+            raise UnknownBatch(_UNKNOWN)
 
     def taking(self, batch: bytes, request: bytes, now: float) -> tuple[Write, ...]:
         """What to write so that a person's messages are in a batch; nothing if the same ones are in it already.
@@ -147,17 +158,20 @@ class ShufflerService:
                 self.store.write_now(*self._permuting_writes(batch, found))
             except Contradiction:  # somebody's messages were on their way to the disk: they are in it now
                 continue
+            log.info("the messages of %d people are permuted for %s", found.people, found.analyser)
             return self.state(batch)
         raise StoreError("this batch has not as many people as were counted: its messages are not handed on")
 
     def _permuting_writes(self, batch: bytes, found: BatchState) -> list[Write]:
-        sent = [bytes(messages) for (messages,) in self.store.read(_SENT, batch)]
-        pieces = permuted_pieces(sent, found.terms.message_bytes, self._stream())
-        digest = sha256(b"".join(pieces)).digest()
+        sent = (bytes(messages) for (messages,) in self.store.read(_SENT, batch))
+        pieces, digest = permuted_pieces(list(sent), found.terms.message_bytes, self._stream()), sha256()
+        for piece in pieces:
+            digest.update(piece)
+        people = sum(map(len, pieces)) // found.terms.bytes_a_person
         return [
-            Write(_PERMUTED, (len(pieces), digest, batch, len(sent)), 1),
+            Write(_PERMUTED, (len(pieces), digest.digest(), batch, people), 1),
             *(Write(_PIECE, (batch, number, piece)) for number, piece in enumerate(pieces)),
-            Write(_DROP_SENT, (batch,), len(sent)),
+            Write(_DROP_SENT, (batch,), people),
         ]
 
     def piece(self, batch: bytes, number: int) -> bytes:
@@ -173,8 +187,9 @@ class ShufflerService:
     def forget(self, batch: bytes) -> None:
         """Delete all messages of a batch, which was handed on or is given up: it is never opened again."""
         with self._one_at_a_time:
-            self.state(batch)
+            found = self.state(batch)
             self.store.write_now(*self._forgetting(batch))
+        log.info("a batch of %s is forgotten", found.analyser)
 
     def expire(self, now: float) -> int:
         """Forget every batch that closed longer ago than messages are kept, its name as well; how many they were."""
