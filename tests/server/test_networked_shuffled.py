@@ -135,12 +135,17 @@ def test_prices_and_laws_are_those_of_the_carrier():
     assert task.randomiser == prices.law(Fraction(1, 2))
 
 
-def test_a_spoiled_batch_is_given_up_so_that_asking_again_is_another_one(tmp_path):
+@pytest.mark.parametrize("fails", [None, Refused("another token"), NotOpened("no"), Unreachable("gone")])
+def test_a_spoiled_batch_is_given_up_so_that_asking_again_is_another_one(tmp_path, monkeypatch, caplog, fails):
+    """Whether the shuffler forgets it at once or not: its failure was raised in place of what happened."""
     forgotten = []
+    monkeypatch.setattr(networked_shuffled, "PATIENCE", -1)
 
     class Shuffler:
         async def forget(self, digest):
             forgotten.append(digest)
+            if fails:
+                raise fails
 
     store = CampaignStore(tmp_path / "server.sqlite")
     store.write_now(Write("INSERT INTO campaigns VALUES ('homes', 'id', '', 'running', '', 'now', NULL)"))
@@ -153,6 +158,7 @@ def test_a_spoiled_batch_is_given_up_so_that_asking_again_is_another_one(tmp_pat
     assert isinstance(error, NotOpened) and "who pay again" in str(error) and "does not open" in str(error)
     assert stored_announcement(store, "homes", 1) is None and forgotten == [terms.digest]
     assert store.read("SELECT * FROM announced_people") == []
+    assert ("not forgotten yet" in caplog.text) is (fails is not None)
     store.close()
 
 

@@ -107,18 +107,25 @@ class NetworkedShuffled(CarriedCampaign):
                 raise await self._spoiled(announcement, shuffler, terms, error) from error
             answer = await self.stored(carried.task, answer)
             self.rounds += 1
-            try:
-                await patiently(lambda: shuffler.forget(terms.digest))
-            except HazemapError as error:  # the answer is there, and the shuffler forgets the batch by itself, later
-                log.warning("%s: a batch was not forgotten yet: %s", self.campaign.name, error)
+            await self._forgotten(shuffler, terms)
         return answer
+
+    async def _forgotten(self, shuffler: AnalyserClient, terms: BatchTerms) -> None:
+        """Have a batch forgotten whose key is gone; where that fails, the shuffler does so by itself, later."""
+        try:
+            await patiently(lambda: shuffler.forget(terms.digest))
+        except HazemapError as error:
+            log.warning("%s: a batch was not forgotten yet: %s", self.campaign.name, error)
 
     async def _spoiled(
         self, announcement: Announcement, shuffler: AnalyserClient, terms: BatchTerms, error: Refused
     ) -> NotOpened:
-        """Give a batch up that cannot be added up: it is read by nobody, and asking again is another batch."""
+        """Give a batch up that cannot be added up: it is read by nobody, and asking again is another batch.
+
+        Nobody can say whose message it was (docs/concepts/shuffle.md), so the batch is not asked for without them.
+        """
         await self.store.write(*given_up(announcement.batch))
-        await patiently(lambda: shuffler.forget(terms.digest))
+        await self._forgotten(shuffler, terms)
         return NotOpened(
             f"round {announcement.round}: {error}{PAID}`hazemap campaign resume` asks its people once more, who pay "
             "again, and never more than the campaign said"
