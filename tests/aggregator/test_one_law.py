@@ -170,8 +170,8 @@ def test_sums_of_randomised_reports_have_one_law():
     asked, budget, local = counts(1), ApproxDP(16, "1e-6"), Fraction(3)
     simulated = TwoServers(TOWN, BATCH, Stream.fixed(b"coins"), local_epsilon=local)
     twin = TwoServers(TOWN, BATCH, Stream.fixed(b"twin"), local_epsilon=Fraction(1))
-    law = simulated.prices(budget).law(Fraction(1))
-    assert law != twin.prices(budget).law(Fraction(1))
+    law = simulated.prices(budget).law(Fraction(1), asked.size)
+    assert law != twin.prices(budget).law(Fraction(1), asked.size)
     real, stream = RealTwoServers(TOWN, Stream.fixed(b"devices")), Stream.fixed(b"luck")
     most = simulated.most_ones(law, asked.size)
     found = [debiased(law, real.randomised(asked, law, most), 20, stream).sums for _ in range(150)]
@@ -187,7 +187,7 @@ def test_a_report_of_more_ones_than_honest_coins_make_is_counted_by_nobody(monke
     """The bound on 1s that simulated servers state is the one that real ones enforce."""
     asked = counts(2)
     trust = TwoServers(TOWN, ReportBatch(20, 10), local_epsilon=Fraction(8))
-    most = trust.most_ones(trust.prices(ApproxDP(16, "1e-6")).law(Fraction(1)), asked.size)
+    most = trust.most_ones(trust.prices(ApproxDP(16, "1e-6")).law(Fraction(1), asked.size), asked.size)
     assert 1 < most < asked.size
     configured, vdaf = MultihotConfiguration(asked.size, 2, most), prio3_multihot_count_vec(asked.size, most, 2)
     servers = RealServers(1, 2, None, measured=configured, vdaf=vdaf)

@@ -64,5 +64,5 @@ def test_masked_vectors_and_bits_are_packed():
 
 def test_servers_let_more_ones_through_where_more_people_have_to_get_through():
     few, many = (TwoServers(TOWN, ReportBatch(n, n), local_epsilon=Fraction(5)) for n in (1, 10**9))
-    law = few.prices(PureDP(5)).law(Fraction(1))
+    law = few.prices(PureDP(5)).law(Fraction(1), 64)
     assert few.most_ones(law, 64) < many.most_ones(law, 64) <= 64
