@@ -26,7 +26,7 @@ from research.compare.presets import PRESETS
 ROOT = Path(__file__).parents[2]
 KEPT_RESULTS = ROOT / "research" / "benchmarks" / "results"
 PAGES = {
-    "comparison": ("quick", "gallery", "htf-7", "htf-8", "heatmaps-1", "heatmaps-2"),
+    "comparison": ("quick", "gallery"),
     "htf_paper": ("htf-4", "htf-5", "htf-6", "htf-7", "htf-8", *(f"htf-10{letter}" for letter in "abcde")),
     "emd_paper": tuple(f"heatmaps-{number}" for number in (1, 2, 4, 5, 6, 7, 8, 10, 11)),
     "federated": ("federated",),
@@ -40,9 +40,22 @@ The experiments of Rameshwar, Tandon et al. (2024) on means, on many cells and o
 A section is what `python -m research.compare` says of the comparison of its name, written from its results; nothing is
 typed by hand. [What the methods are](../how-to/values.md), [how to repeat it](../how-to/compare.md). Our copy of the
 papers' slides has lost their figures, so the published numbers are those that the authors' code gives."""
+HTF_PAPER = """# The paper on trees of even density, measured again
+
+The figures of Shaham et al. (2022, section 7) and what the paper claims of each, held against what is measured here. A
+section is what `python -m research.compare` says of the comparison of its name; a verdict follows from its results by
+the rules of `research/compare/presets/htf_claims.py`. The paper's maps are of phones and not public: the synthetic city
+has as many people. Of its numbers those in the text survive. [Figure 9](national.md#how-near-it-is) and [table
+2](cities.md) have pages of their own; [all papers](papers.md)."""
+EMD_PAPER = """# The paper on heatmaps under the earth mover’s distance, measured again
+
+The figures of Ghazi et al. (2022) that can be measured, and what the paper claims of each, held against what is
+measured here. A section is what `python -m research.compare` says of the comparison of its name; a verdict follows from
+its results by the rules of `research/compare/presets/heatmaps_claims.py`. The claims are about the published algorithm,
+`pyramid (published)`. [All papers](papers.md)."""
 HEADS = {
-    "htf_paper": "# The paper on trees of even density, measured again",
-    "emd_paper": "# The paper on heatmaps under the earth mover’s distance, measured again",
+    "htf_paper": HTF_PAPER,
+    "emd_paper": EMD_PAPER,
     "federated": "",
     "users": USERS,
 }

@@ -8,6 +8,8 @@ _OWN = (
         "heat_pearson", "Pearson’s correlation of heatmaps (1 is best)", "Pearson", logarithmic=False, higher=True
     ),
     MetricLabel("heat_kl", "Kullback–Leibler divergence of heatmaps, nats", "KL, nats"),
+    MetricLabel("negative", "cells whose number is below 0, %", "negative, %", 100, form=".2f", plain=True),
+    MetricLabel("with_queries", "CPU seconds of a release and 200 rectangles", "CPU s with 200 rectangles"),
     MetricLabel("numbers", "numbers that a device sends in all rounds", "numbers", form=",.0f", plain=True),
     MetricLabel("bytes", "bytes that a device sends in all rounds", "bytes", form=",.0f", plain=True),
     MetricLabel("rounds", "rounds", "rounds", form=".0f", logarithmic=False, plain=True),

@@ -62,6 +62,22 @@ def test_an_entry_has_a_verdict_and_names_a_page_and_a_command_that_are_there(it
         assert item.by in {*words_of("COMPARISONS"), *words_of("PAPER_SCRIPTS")}
 
 
+def on_pages(pattern: str) -> dict[str, str]:
+    """The verdict of each figure on pages of claims; of one in parts, that of all of them together."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((DOCS / "results").glob(pattern)):
+        for name, said in re.findall(r"^### (Figure \d+)[a-e]?: (.*)$", path.read_text(), re.MULTILINE):
+            found.setdefault(name, []).append(said)
+    return {name: said[0] if len(set(said)) == 1 else "agrees in part" for name, said in found.items()}
+
+
+@pytest.mark.parametrize(("paper", "pattern"), [(EVERY[1], "emd_paper*.md"), (EVERY[3], "htf_paper*.md")])
+def test_a_verdict_is_the_one_that_its_page_was_given_by_its_results(paper, pattern):
+    said = on_pages(pattern)
+    judged = {item.name: item.verdict for item in paper.items if "paper" in item.page}
+    assert judged == said and len(said) > 5
+
+
 def test_what_make_results_runs_is_there():
     assert set(words_of("COMPARISONS")) == set(PRESETS)
     assert all(find_spec(f"research.benchmarks.{name}") for name in words_of("PAPER_SCRIPTS"))

@@ -32,4 +32,5 @@ GALLERY = Preset(
     (Pictured(),),
     tuple((place, _of(place)) for place in TITLES),
     note="Only the pictures of the city are of made-up data: those of the others are not to be passed on.",
+    verdicts=(),
 )

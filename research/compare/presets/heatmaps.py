@@ -11,6 +11,7 @@ from hazemap.compare.figures import Draw
 from hazemap.compare.presets import Preset
 from research.compare.multi_location_trials import Dealt, MultiLocationSetting
 from research.compare.parameter_figures import FigurePart, along
+from research.compare.presets import heatmaps_claims
 
 LAPLACE = Method("Laplace, clipped", "laplace-clip", published=True)
 TOP = Method("top 0.01 %", "top", True, (("kept", Fraction(1, 10_000)),))
@@ -53,6 +54,7 @@ HEATMAPS_1 = Preset(
     (MultiLocationSetting(),),
     (("heatmaps-1", _all("epsilon", "ε", "Heatmaps of 200 people, 256 × 256")),),
     NOTE,
+    verdicts=(heatmaps_claims.HEATMAPS_1,),
 )
 
 _BY_PEOPLE, _BY_SIDE = (
@@ -74,6 +76,7 @@ HEATMAPS_2 = Preset(
         ("heatmaps-2-pixels", _moved("set_side", "pixels a side", ("set_people", 200), "More pixels, 200 people")),
     ),
     NOTE,
+    verdicts=(heatmaps_claims.HEATMAPS_2,),
 )
 
 
@@ -89,6 +92,7 @@ def _people(figure: int, epsilon: str) -> Preset:
         _BY_PEOPLE,
         ((f"heatmaps-{figure}", _all("set_people", "people", f"More people, ε = {epsilon}")),),
         NOTE,
+        verdicts=(heatmaps_claims.people(figure),),
     )
 
 
@@ -104,6 +108,7 @@ def _sides(figure: int, epsilon: str) -> Preset:
         _BY_SIDE,
         ((f"heatmaps-{figure}", _all("set_side", "pixels a side", f"More pixels, ε = {epsilon}")),),
         NOTE,
+        verdicts=(heatmaps_claims.sides(figure),),
     )
 
 
@@ -118,10 +123,11 @@ HEATMAPS_8 = Preset(
     (MultiLocationSetting(people=50),),
     (("heatmaps-8", _all("epsilon", "ε", "Where people look")),),
     f"{NOTE} The pictures are FIGRIM’s, with 11 to 22 people each; the paper’s have 50.",
+    verdicts=(heatmaps_claims.HEATMAPS_8,),
 )
 
 
-def _sparse(figure: int, what: str, cases: tuple[tuple[str, Dealt], ...]) -> Preset:
+def _sparse(figure: int, what: str, cases: tuple[tuple[str, Dealt], ...], why: str) -> Preset:
     axis, title = "part of the pixels that is touched", f"{what[0].upper()}{what[1:]}"
     return Preset(
         f"heatmaps-{figure}",
@@ -135,6 +141,7 @@ def _sparse(figure: int, what: str, cases: tuple[tuple[str, Dealt], ...]) -> Pre
         ((f"heatmaps-{figure}", _all("set_sparsity", axis, title)),),
         NOTE,
         cases,
+        verdicts=(heatmaps_claims.sparse(figure, why),),
     )
 
 
@@ -150,6 +157,6 @@ PRESETS = (
     _people(6, "1"),
     _sides(7, "1"),
     HEATMAPS_8,
-    _sparse(10, "points of five Gaussians, ever more of them", _FIVE),
-    _sparse(11, "points of ever more Gaussians", _MORE),
+    _sparse(10, "points of five Gaussians, ever more of them", _FIVE, heatmaps_claims.WHY_10),
+    _sparse(11, "points of ever more Gaussians", _MORE, heatmaps_claims.WHY_11),
 )

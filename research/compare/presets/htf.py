@@ -3,7 +3,9 @@
 The paper's maps are of phones in Los Angeles, which nobody else has: the city, of as many people, stands for it.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 from hazemap.compare.compared_methods import (
     AG,
@@ -18,10 +20,15 @@ from hazemap.compare.compared_methods import (
     Epsilons,
     Method,
 )
-from hazemap.compare.figures import ranking
+from hazemap.compare.figures import Draw, ranking
 from hazemap.compare.plot_styles import HTF_HIGH, HTF_LOW
 from hazemap.compare.presets import Preset
+from hazemap.compare.result_tables import Table
+from hazemap.compare.results import Results
+from hazemap.compare.trial_settings import Everyone
+from research.compare.leaf_trials import MeasuredLeaves
 from research.compare.parameter_figures import FigurePart, along
+from research.compare.presets import htf_claims
 
 EPSILONS = ("0.1", "0.3", "0.5")
 SCORES = ("mre", "mre_2", "mre_6", "mre_10")
@@ -64,6 +71,7 @@ HTF_4 = Preset(
     SCORES,
     figures=(("htf-4", along("at", "height of the tree", _SIX, "HTF and kd-trees", logarithmic=False)),),
     note=NOTE,
+    verdicts=(htf_claims.HTF_4,),
 )
 
 STOPS = (10, 50, 100)
@@ -83,6 +91,7 @@ HTF_5 = Preset(
     SCORES,
     figures=(("htf-5", along("epsilon", "ε", _FIVE, "HTF and grids")),),
     note=f"{NOTE} Squares are asked of trees that stop at 50 people.",
+    verdicts=(htf_claims.HTF_5,),
 )
 
 HTF_6 = Preset(
@@ -98,6 +107,7 @@ HTF_6 = Preset(
     SCORES,
     figures=(("htf-6", along("at", "height of the tree (cuts in two)", _SIX, "HTF and quadtrees", logarithmic=False)),),
     note=NOTE,
+    verdicts=(htf_claims.HTF_6,),
 )
 
 HTF_7 = Preset(
@@ -110,6 +120,7 @@ HTF_7 = Preset(
     SCORES,
     figures=(("htf-7", ranking("mre", "Every method on sparse and dense maps")),),
     note=NOTE,
+    verdicts=(htf_claims.HTF_7,),
 )
 
 HTF_8 = Preset(
@@ -119,15 +130,24 @@ HTF_8 = Preset(
     (*METHODS, LOW, HIGH),
     ("0.1",),
     5,
-    ("seconds", "cells", "mre"),
-    figures=(("htf-8", ranking("seconds", "How long does a release take?")),),
-    note=f"{NOTE} Seconds are of one core, noise included; 2,000 rectangles are then asked in milliseconds.",
+    ("with_queries", "seconds", "cells", "mre"),
+    (MeasuredLeaves(),),
+    figures=(("htf-8", ranking("with_queries", "How long do a release and 200 rectangles take?")),),
+    note=f"{NOTE} Seconds are of one core, noise included.",
+    verdicts=(htf_claims.HTF_8,),
 )
 
 _BOTH = (HTF, HTF_PLUS)
 
 
-def _one(name: str, what: str, methods: tuple[Method, ...], epsilons: tuple[str, ...], drawing: object) -> Preset:
+def _one(
+    name: str,
+    what: str,
+    methods: tuple[Method, ...],
+    epsilons: tuple[str, ...],
+    drawing: Draw,
+    verdict: Callable[[Results], Table | None],
+) -> Preset:
     """A parameter, varied alone."""
     return Preset(
         f"htf-{name}",
@@ -136,9 +156,11 @@ def _one(name: str, what: str, methods: tuple[Method, ...], epsilons: tuple[str,
         methods,
         epsilons,
         5,
-        ("mre", "mre_2", "l1"),
-        figures=((f"htf-{name}", drawing),),  # type: ignore[arg-type]
+        ("mre", "mre_2", "l1", "negative"),
+        (MeasuredLeaves(),),
+        figures=((f"htf-{name}", drawing),),
         note=NOTE,
+        verdicts=(verdict,),
     )
 
 
@@ -162,14 +184,23 @@ HTF_10A = _one(
     ),
     ("0.1",),
     along("at", "ε′ for the cuts of a level", _RANDOM, "HTF: the budget for cuts"),
+    htf_claims.HTF_10A,
 )
 
-HTF_10B = _one(
-    "10b",
-    "HTF with more or fewer turns of its search",
-    tuple(method.but(turns=turns).placed(turns) for method in _BOTH for turns in range(1, 7)),
-    EPSILONS,
-    along("at", "turns T of the search", _by_epsilon(), "HTF: turns of the search", logarithmic=False),
+HTF_10B = replace(
+    _one(
+        "10b",
+        "HTF with more or fewer turns of its search",
+        (
+            *(method.but(turns=turns).placed(turns) for method in _BOTH for turns in range(1, 7)),
+            replace(HTF.but(turns=None), name="HTF, every line"),
+        ),
+        EPSILONS,
+        along("at", "turns T of the search", _by_epsilon(), "HTF: turns of the search", logarithmic=False),
+        htf_claims.HTF_10B,
+    ),
+    settings=(Everyone(),),
+    scores=("mre", "mre_2", "l1"),
 )
 
 HTF_10C = _one(
@@ -178,14 +209,20 @@ HTF_10C = _one(
     tuple(HTF.but(people_a_cell=_for_height(height)).placed(height) for height in range(4, 19, 2)),
     ("0.1",),
     along("at", "height of the tree", _RANDOM, "HTF: height", logarithmic=False),
+    htf_claims.HTF_10C,
 )
 
 HTF_10D = _one(
     "10d",
     "HTF with other thresholds",
-    tuple(HTF.but(stop_at=stop).placed(stop) for stop in (5, 10, 20, 50, 100, 200, 500, 1000)),
+    (
+        *(HTF.but(stop_at=stop).placed(stop) for stop in (5, 10, 20, 50, 100, 200, 500, 1000)),
+        replace(HTF.but(stop_at=None), name="HTF, equation 31"),
+        replace(HTF.but(negative=Fraction(1, 50)), name="HTF, negative = 0.02"),
+    ),
     ("0.1",),
     along("at", "threshold, people", _RANDOM, "HTF: when a cell is cut no more"),
+    htf_claims.HTF_10D,
 )
 
 HTF_10E = Preset(
@@ -198,6 +235,7 @@ HTF_10E = Preset(
     ("mre", "mre_2", "l1"),
     figures=(("htf-10e", along("people", "people", _RANDOM, "HTF: how many people there are")),),
     note=NOTE,
+    verdicts=(htf_claims.HTF_10E,),
 )
 
 PRESETS = (HTF_4, HTF_5, HTF_6, HTF_7, HTF_8, HTF_10A, HTF_10B, HTF_10C, HTF_10D, HTF_10E)

@@ -28,7 +28,7 @@ def written(preset: Preset, results: Results, folder: Path) -> list[Path]:
 
 
 def page(preset: Preset, results: Results, pictures: Sequence[str] = (), level: int = 1, tables: bool = True) -> str:
-    """Markdown: what was measured, pictures, and a table for each map; the heading is of this level."""
+    """Markdown: what was measured, pictures, verdicts, and with `tables` one for each map; a heading of this level."""
     parts = [f"{'#' * level} {preset.title or preset.name}", _paragraph(_head(preset, results))]
     parts += [_paragraph(preset.note)] if preset.note else []
     origins = [
@@ -36,7 +36,7 @@ def page(preset: Preset, results: Results, pictures: Sequence[str] = (), level: 
     ]
     parts += ["\n".join(origins)] if origins else []
     parts += [f"![{Path(picture).stem}]({picture})" for picture in pictures]
-    shown = [*preset.told(results), *by_map(results, preset.scores, preset.across)] if tables else []
+    shown = [*preset.told(results), *(by_map(results, preset.scores, preset.across) if tables else ())]
     parts += [table.markdown(level + 1) for table in shown]
     return "\n\n".join(parts) + "\n"
 
