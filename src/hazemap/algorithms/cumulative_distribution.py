@@ -41,7 +41,8 @@ class Distribution:
 
 @dataclass(frozen=True)
 class CumulativeTree:
-    """Level-uniform trees (Rameshwar et al. 2024): every level counted with an equal part of the budget.
+    """Level-uniform trees (Rameshwar et al. 2024): every level counted with an equal part of the budget, or with parts
+    as `weights` are, a whole number for each level from the top on (`best_weights`).
 
     A part up to a bin is the sum of few cells of each level. Least squares over the tree make all levels agree, and the
     nearest non-decreasing numbers between 0 and 1 are published. It only asks for counts, so it runs under every trust
@@ -53,25 +54,53 @@ class CumulativeTree:
 
     tree: IntervalTree
     bounding: Bounding = AtMostRows(1)
+    weights: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        weights = self.weights or (1,) * self.tree.depth
+        if len(weights) != self.tree.depth or not all(type(weight) is int and weight >= 1 for weight in weights):
+            raise InputError(f"each of the {self.tree.depth} levels has a weight, a whole number from 1 on: {weights}")
+        object.__setattr__(self, "weights", weights)
 
     def rounds(self, prices: Prices) -> Rounds[Distribution]:  # noqa: ARG002 - one query needs no price
         """One query."""
         levels = grids_up(self.tree, self.tree.depth, self.tree.depth, self.bounding)
-        counted = yield from mapped_together(levels, (1,) * self.tree.depth, self.bounding, Reading.UNBIASED)
+        counted = yield from mapped_together(levels, self.weights[::-1], self.bounding, Reading.UNBIASED)
         upto = np.cumsum(counted.unbiased[counted.places])
         return Distribution(self.tree.edges, monotone(upto / max(upto[-1], self.bounding.unit)))
 
 
-def expected_error(branchings: tuple[int, ...]) -> Fraction:
-    """Mean variance of the count up to a bin before least squares, in units of 1/ε²: h² Σ (b_i − 1).
+def expected_error(branchings: tuple[int, ...], weights: tuple[int, ...] = ()) -> Fraction:
+    """Mean variance of the count up to a bin before least squares, in units of 1/ε²: (Σ w)² Σ (b_i − 1)/w_i².
 
     Up to a bin there are 0 to b_i − 1 cells of level i to be added, (b_i − 1)/2 in the mean; each has noise of variance
-    2h²/ε², for a person is in one cell of each of the h levels.
+    2/ε_i², ε_i = ε w_i/Σ w, for a person is in one cell of each of the h levels. Without weights: h² Σ (b_i − 1).
 
     >>> [int(expected_error(branchings)) for branchings in ((10, 10), (100,), (2,) * 7)]
     [72, 99, 343]
+    >>> float(expected_error((34, 3), (5, 2)))
+    89.18
     """
-    return Fraction(len(branchings) ** 2 * sum(branching - 1 for branching in branchings))
+    weights = weights or (1,) * len(branchings)
+    pairs = zip(branchings, weights, strict=True)
+    return sum(weights) ** 2 * sum((Fraction(branching - 1, weight**2) for branching, weight in pairs), Fraction(0))
+
+
+FINEST_WEIGHT = 64
+"""The largest weight of a level."""
+
+
+def best_weights(branchings: tuple[int, ...]) -> tuple[int, ...]:
+    """How to divide a budget over the levels of a given tree: w_i near ∛(b_i − 1), which has the least expected error.
+
+    (Σ w)² Σ a_i/w_i² does not change if all w grow alike, so Σ w may be 1; then a_i/w_i³ is one number for all i
+    (Lagrange). Rounded to whole numbers up to `FINEST_WEIGHT`; equal branchings have equal weights.
+
+    >>> best_weights((10, 10)), best_weights((34, 3))
+    ((64, 64), (64, 25))
+    """
+    most = max(max(branchings) - 1, 1)
+    return tuple(max(round(FINEST_WEIGHT * ((branching - 1) / most) ** (1 / 3)), 1) for branching in branchings)
 
 
 def best_branchings(bins: int) -> tuple[int, ...]:

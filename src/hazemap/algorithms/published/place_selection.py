@@ -33,6 +33,9 @@ GROUPED = frozenset({ARRAYS, LEVY, QUANTILE})
 LENGTHS = ("median", "k-root-m", "worst-case")
 """The rules for the length m of arrays, or how many samples a person counts for at most; a number is m itself."""
 
+MOST_SAMPLES = 1 << 16
+"""Nobody counts for more samples of a place: sums must fit 64 bits. What that leaves out is in the bias."""
+
 TOO_WIDE = 0.5
 """A place is told if noise reaches no farther than this part of the bounds, both ways together: which is public."""
 
@@ -84,7 +87,7 @@ class PlaceRules:
 
     def length_of(self, samples: SampleCounts, epsilon: float) -> int:
         """The m of a place, from numbers of samples and what it may spend: both are public."""
-        return min(self._rule(samples, epsilon), samples.most)
+        return min(self._rule(samples, epsilon), samples.most, MOST_SAMPLES)
 
     def _rule(self, samples: SampleCounts, epsilon: float) -> int:
         if self.length.isdecimal():
