@@ -18,6 +18,7 @@ from hazemap.aggregator.helper_service import HelperService
 from hazemap.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.aggregator.leader_driver import LeaderDriver, check_endpoint, helper_line
 from hazemap.aggregator.leader_service import LeaderService
+from hazemap.aggregator.opened_shares import OpenedShares
 from hazemap.aggregator.provisioning_route import provisioning_route
 from hazemap.aggregator.report_expiry import expiry_writes
 from hazemap.aggregator.schema import SCHEMA
@@ -124,6 +125,7 @@ class _Running:
 
     def __init__(self, process: AggregatorProcess, store: Store, keys: HpkeKeyStore) -> None:
         self._process, self._store, self._keys = process, store, keys
+        self._opened = OpenedShares()
         self._services: dict[bytes, LeaderService | HelperService] = {}
         self._served: dict[bytes, ServedTask] = {}
         self._numbers: dict[bytes, int] = {}
@@ -161,7 +163,7 @@ class _Running:
         self._numbers |= register_tasks(self._store, (file,), ROLES[self._process.role])
         task, number = aggregator_task(file), self._numbers[file.task.id]
         kind = LeaderService if task.role is Role.LEADER else HelperService
-        service = self._services[file.task.id] = kind(self._store, number, task, os.urandom)
+        service = self._services[file.task.id] = kind(self._store, number, task, os.urandom, self._opened)
         self._served[file.task.id] = ServedTask(service, file.accepted_token or b"")
         self._files.append(file)
         if self._drive is not None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from hazemap.aggregator.change_writes import change_writes, rejection_writes
 from hazemap.aggregator.hpke_key_ring import DecryptionKeyRing
+from hazemap.aggregator.opened_shares import OpenedShares, RememberingKeys
 from hazemap.aggregator.task_records import TaskRecords
 from hazemap.aggregator.work_log import log_work
 from hazemap.protocols.dap.aggregator_changes import Outcome
@@ -21,10 +22,17 @@ RANDOM: Final = 32
 
 
 class HelperService:
-    """One task of a helper. `draw` gives fresh random bytes."""
+    """One task of a helper. `draw` gives fresh random bytes; `opened` are shares that walks open once."""
 
-    def __init__(self, store: Store, number: int, task: AggregatorTask, draw: Callable[[int], bytes]) -> None:
-        self.task = task
+    def __init__(
+        self,
+        store: Store,
+        number: int,
+        task: AggregatorTask,
+        draw: Callable[[int], bytes],
+        opened: OpenedShares | None = None,
+    ) -> None:
+        self.task, self._opened = task, opened or OpenedShares()
         self._store, self._number, self._draw = store, number, draw
         self._records = TaskRecords(store.read, number)
         self._lock = Lock()
@@ -52,7 +60,8 @@ class HelperService:
         return self._written(lambda: self._helper(keys).drop_job(job_id))
 
     def _helper(self, keys: DecryptionKeyRing) -> Helper:
-        return Helper(self.task, keys, self._records)
+        again = self.task.collections > 1
+        return Helper(self.task, RememberingKeys(keys, self._opened) if again else keys, self._records)
 
     def _written(self, handle: Callable[[], Outcome]) -> Outcome:
         with self._lock:

@@ -14,6 +14,7 @@ from typing import Final
 
 from hazemap.aggregator.change_writes import change_writes, rejection_writes
 from hazemap.aggregator.hpke_key_ring import DecryptionKeyRing
+from hazemap.aggregator.opened_shares import OpenedShares, RememberingKeys
 from hazemap.aggregator.task_records import TaskRecords
 from hazemap.aggregator.work_log import log_work
 from hazemap.protocols.dap.aggregator_changes import CollectionJob, Outcome
@@ -62,10 +63,17 @@ class HelperRequest:
 
 
 class LeaderService:
-    """One task of a leader. `draw` gives fresh random bytes."""
+    """One task of a leader. `draw` gives fresh random bytes; `opened` are shares that walks open once."""
 
-    def __init__(self, store: Store, number: int, task: AggregatorTask, draw: Callable[[int], bytes]) -> None:
-        self.task = task
+    def __init__(
+        self,
+        store: Store,
+        number: int,
+        task: AggregatorTask,
+        draw: Callable[[int], bytes],
+        opened: OpenedShares | None = None,
+    ) -> None:
+        self.task, self._opened = task, opened or OpenedShares()
         self._store, self._number, self._draw = store, number, draw
         self._records = TaskRecords(store.read, number)
         self._lock, self._counting = Lock(), Lock()
@@ -152,7 +160,8 @@ class LeaderService:
         return LeaderCollections(self.task, self._records)
 
     def _jobs(self, keys: DecryptionKeyRing) -> LeaderJobs:
-        return LeaderJobs(self.task, keys, self._records)
+        again = self.task.collections > 1
+        return LeaderJobs(self.task, RememberingKeys(keys, self._opened) if again else keys, self._records)
 
     def _asked(self) -> list[CollectionJob]:
         """Collection jobs that wait for their batch."""

@@ -11,7 +11,7 @@ from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.batches import bucket_at
 from hazemap.protocols.dap.collection_messages import AggregateShareAad, CollectionJobReq
 from hazemap.protocols.dap.hpke_configs import HpkeConfig
-from hazemap.protocols.dap.prefix_question import PrefixQuestion
+from hazemap.protocols.dap.prefix_question import read_question
 from hazemap.protocols.dap.problem_types import DapProblem, ProblemType
 from hazemap.protocols.dap.task import Task
 from hazemap.protocols.dap.task_configuration import BatchMode
@@ -100,7 +100,7 @@ class AggregatorTask:
 
     def verified_with(self, agg_param: bytes) -> bytes:
         """What reports are verified with for a collection job's parameter, which was checked."""
-        return agg_param if self.task.walk is None else PrefixQuestion.from_bytes(agg_param).parameter
+        return agg_param if self.task.walk is None else read_question(agg_param).parameter
 
     def read_input_share(self, plain: bytes) -> PlaintextInputShare | PlaintextInputShare09:
         """What was sealed for this aggregator, by the rules of the task's version."""

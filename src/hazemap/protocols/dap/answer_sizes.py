@@ -3,7 +3,7 @@
 from typing import Final
 
 from hazemap.protocols.dap.media_types import LARGEST
-from hazemap.protocols.dap.prefix_question import PrefixQuestion
+from hazemap.protocols.dap.prefix_question import read_question
 from hazemap.protocols.dap.task import Task
 from hazemap.protocols.vdaf.idpf import SIZE_INNER
 from hazemap.protocols.vdaf.vdaf import Vdaf
@@ -27,7 +27,7 @@ def longest_aggregation_answer(request: int) -> int:
 def longest_share(task: Task, vdaf: Vdaf, agg_param: bytes) -> int:
     """Of a helper that gives its share of a batch's sums, sealed."""
     if task.walk is not None:
-        return PrefixQuestion.from_bytes(agg_param).size * SIZE_INNER + WORDS
+        return read_question(agg_param).size * SIZE_INNER + WORDS
     return vdaf.output_length(agg_param) * ((vdaf.modulus(agg_param).bit_length() + 7) // 8) + WORDS
 
 

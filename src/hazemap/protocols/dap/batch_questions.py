@@ -21,7 +21,7 @@ from hazemap.protocols.dap.basic_types import HpkeCiphertext
 from hazemap.protocols.dap.batches import Batch
 from hazemap.protocols.dap.bucket_shards import BatchTotal, batch_total
 from hazemap.protocols.dap.collection_messages import CollectionJobReq
-from hazemap.protocols.dap.prefix_question import LONGEST, MOST_QUESTIONS, PrefixQuestion
+from hazemap.protocols.dap.prefix_question import LONGEST, MOST_QUESTIONS, PrefixQuestion, read_question
 from hazemap.protocols.dap.prefix_share_sums import LevelShares, encoded_shares, question_shares
 from hazemap.protocols.dap.problem_types import ProblemType
 from hazemap.protocols.dap.report_eligibility import parameters_before
@@ -111,7 +111,7 @@ class AskedQuestion:
 def question_of(task: AggregatorTask, agg_param: bytes) -> PrefixQuestion:
     """The question in a collection job of a task of questions; the problem `invalidAggregationParameter` for none."""
     try:
-        question = PrefixQuestion.from_bytes(agg_param)
+        question = read_question(agg_param)
     except CodecError as error:
         raise task.problem(ProblemType.INVALID_AGGREGATION_PARAMETER, f"this is no question: {error}") from None
     task.check_parameter(question.parameter)
@@ -137,7 +137,7 @@ def asked_question(
             )
         task.check_parameter(question.parameter, before)
     _check_depth(task, question, (*before, question.parameter))
-    asked = [PrefixQuestion.from_bytes(each) for each in records.questions(batch)]
+    asked = [read_question(each) for each in records.questions(batch)]
     if len(asked) >= MOST_QUESTIONS or _paid_most(asked, question) > 1:
         raise task.problem(ProblemType.BATCH_OVERLAP, "the budget that these reports were made for does not cover this")
     return AskedQuestion(task, records, batch, request, question, before, len(asked))

@@ -13,7 +13,7 @@ it byte for byte.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import gcd
 from typing import Annotated, Final, Self
 
@@ -174,3 +174,14 @@ class PrefixQuestion(Structure):
         gap = begins[1:] > ends[:-1]
         some = np.ones(1, dtype=bool)
         return begins[np.concatenate([some, gap])], ends[np.concatenate([gap, some])]
+
+
+@lru_cache(maxsize=4)
+def read_question(data: bytes) -> PrefixQuestion:
+    """`PrefixQuestion.from_bytes`, of the same bytes once: servers look at a question many times while they work on it.
+
+    >>> question = PrefixQuestion.of(0, b"level", Fraction(1, 2), (PrefixCells.of(np.zeros(1, dtype=np.uint64), [1]),))
+    >>> read_question(question.to_bytes()) is read_question(question.to_bytes())
+    True
+    """
+    return PrefixQuestion.from_bytes(data)
