@@ -331,6 +331,30 @@ def test_reports_of_a_deep_level_that_do_not_count_above_are_not_summed(two):
     assert [len(two.noise[role]) for role in two.noise] == [1, 1]
 
 
+def test_questions_that_are_asked_together_are_answered_in_one_order_by_both_servers(two):
+    """The helper answered a deep one first, from its level alone; the leader from the one above: no sums came out."""
+    two.upload(*(two.report(path) for path in PATHS))
+    first, second = asked(1, ALL, QUARTERS), asked(3, FINE, part("10", "1010"), share=Fraction(1, 4))
+    jobs = [two.ask(HOUR, 1, question) for question in (first, second)]
+    lost, answered = [], two.at_helper
+
+    def losing(request):
+        if request.kind is RequestKind.AGGREGATE_SHARE and len(lost) < 3:
+            lost.append(request.job_id)
+            raise Crash
+        return answered(request)
+
+    two.at_helper = losing
+    two.run()
+    assert len(lost) == 3 and len(set(lost)) == 1, "one after the other"
+    for place, (job, cells) in enumerate(zip(jobs, (QUARTERS, part("10", "1010")), strict=True)):
+        found = two.result(*job)
+        if place:
+            assert sum(without_noise(two, place, found.sums)) == sum(truth(part("10")))
+        else:
+            assert without_noise(two, place, found.sums) == truth(cells)
+
+
 def test_a_batch_below_the_minimum_answers_no_question(two):
     two.upload(*(two.report(path) for path in PATHS[:2]))
     job, request = two.ask(HOUR, 1, asked(1, ALL, QUARTERS))

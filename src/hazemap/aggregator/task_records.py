@@ -152,6 +152,17 @@ class TaskRecords:
         number: int = rows[0][0]
         return number
 
+    def with_helper(self, batch: Batch) -> int:
+        """How many collection jobs of a batch are closed here, and wait for the helper's share."""
+        rows = self._read(
+            "SELECT count(*) FROM collections WHERE task = ? AND state = 'closed' AND first <= ? AND last >= ?",
+            self._task,
+            batch.last,
+            batch.first,
+        )
+        number: int = rows[0][0]
+        return number
+
     def collection(self, job_id: bytes) -> CollectionJob | None:
         """A collection job."""
         rows = self._read(

@@ -64,6 +64,10 @@ class LeaderRecords(AggregatorRecords, Protocol):
         """How many aggregation jobs with this parameter are under way in a batch."""
         ...
 
+    def with_helper(self, batch: Batch) -> int:
+        """How many collection jobs of a batch are closed here, and wait for the helper's share."""
+        ...
+
     def collection(self, job_id: bytes) -> CollectionJob | None:
         """A collection job."""
         ...
