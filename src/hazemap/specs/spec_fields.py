@@ -235,7 +235,7 @@ class StatisticsOptions(CommonOptions, total=False):
         ),
     ]
     length: Annotated[
-        str | None,
+        str | int | None,
         Field(
             "Of an --estimator: for how many samples a person counts: median, k-root-m, worst-case or a number.",
             *(VALUES, "LENGTH"),

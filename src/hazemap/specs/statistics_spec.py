@@ -196,6 +196,8 @@ class StatisticsSpec(Specification):
             raise InputError("statistics need a value: name its column")
         if isinstance(given.get("cells"), str):
             given["cells"] = cells_of_values(given["cells"])
+        if type(given.get("length")) is int:
+            given["length"] = str(given["length"])
         return given | {"quantiles": tuple(float(rank) for rank in given.get("quantiles", ()))}
 
     def written(self) -> dict[str, Any]:
