@@ -30,6 +30,7 @@ PAGES = {
     "htf_paper": ("htf-4", "htf-5", "htf-6", "htf-7", "htf-8", *(f"htf-10{letter}" for letter in "abcde")),
     "emd_paper": tuple(f"heatmaps-{number}" for number in (1, 2, 4, 5, 6, 7, 8, 10, 11)),
     "federated": ("federated",),
+    "today": ("today",),
     "users": tuple(
         f"users-{name}" for name in ("means", "cells", "samples", "people", "lengths", "chop", "distributions")
     ),
@@ -40,6 +41,11 @@ The experiments of Rameshwar, Tandon et al. (2024) on means, on many cells and o
 A section is what `python -m research.compare` says of the comparison of its name, written from its results; nothing is
 typed by hand. [What the methods are](../how-to/values.md), [how to repeat it](../how-to/compare.md). Our copy of the
 papers' slides has lost their figures, so the published numbers are those that the authors' code gives."""
+TODAY = """# What is published today, and what it tells of people
+
+Counts with a rule for small ones, as many offices publish them, beside maps under differential privacy, of people who
+are made up. Made by `hazemap compare today` and written from its results; nothing is typed by hand.
+[How to repeat it with a map of your own](../how-to/compare.md#beside-what-is-published-today)."""
 HTF_PAPER = """# The paper on trees of even density, measured again
 
 The figures of Shaham et al. (2022, section 7) and what the paper claims of each, held against what is measured here. A
@@ -54,6 +60,7 @@ measured here. A section is what `python -m research.compare` says of the compar
 its results by the rules of `research/compare/presets/heatmaps_claims.py`. The claims are about the published algorithm,
 `pyramid (published)`. [All papers](papers.md)."""
 HEADS = {
+    "today": TODAY,
     "htf_paper": HTF_PAPER,
     "emd_paper": EMD_PAPER,
     "federated": "",
@@ -66,7 +73,7 @@ SHOWN = {"gallery": ("city",)}
 """Of these comparisons only these figures: pictures of the evaluation data may not be passed on."""
 
 TABLED = (
-    *("quick", "federated", "users-means", "users-cells", "users-samples", "users-people", "users-lengths"),
+    *("quick", "today", "federated", "users-means", "users-cells", "users-samples", "users-people", "users-lengths"),
     *("users-chop", "users-distributions"),
 )
 """These comparisons have their tables on the page, the others only their figures."""

@@ -187,7 +187,9 @@ def test_a_map_without_places_or_with_strange_numbers_is_refused(make, tree):
         draw.draw_map(make(tree, tree.root, np.nan))
 
 
-@pytest.mark.parametrize("options", [{"panels": ()}, {"width": 1.0}, {"cell_lines": 1.5}, {"width": float("nan")}])
+@pytest.mark.parametrize(
+    "options", [{"panels": ()}, {"width": 1.0}, {"cell_lines": 1.5}, {"width": float("nan")}, {"box": (1, 2, 3, 4)}]
+)
 def test_options_out_of_range_are_refused(town, options: dict):
     with pytest.raises(InputError):
         draw.draw_map(town, **options)

@@ -7,6 +7,7 @@ import hazemap
 from hazemap import Box, Ledger, TimedRelease
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.random_stream import Stream
+from hazemap.releases.estimates import PeopleOutside
 from hazemap.trust.curator import CentralPrices
 
 BERLIN, WEST, NIGHT = Box(13.2, 52.4, 13.6, 52.6), Box(13.25, 52.42, 13.37, 52.55), "22:00-06:00"
@@ -38,6 +39,7 @@ def test_a_slot_is_a_map_that_answers_like_any_other(made):
     assert made.slots == ("06:00-14:00", "14:00-22:00", NIGHT)
     night = made.during(NIGHT)
     assert abs(night.total().value - made.during(2).total().value) < 1e-9
+    assert str(PeopleOutside.of(night)) == "Rows outside the map were counted in all slots together alone."
     for slots in (NIGHT, [0, 1], "0-1", "2-0", "06:00-14:00,2"):
         some = made.during(slots)
         inside = some.count(WEST)

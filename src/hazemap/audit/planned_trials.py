@@ -47,17 +47,28 @@ DEPTH = 5
 
 METHODS = (
     *("auto", "adaptive", "adaptive-grid", "uniform-grid", "fitted-level", "kd-tree", "kd-tree-uniform", "kd-hybrid"),
-    *("privtree", "htf", "htf+", "prefix", "total", "sketch", "pyramid:64", "pyramid-published:64", "dense-pyramid"),
+    *(
+        "privtree",
+        "htf",
+        "htf-published",
+        "htf+",
+        "prefix",
+        "total",
+        "sketch",
+        "pyramid:64",
+        "pyramid-published:64",
+        "dense-pyramid",
+    ),
     *("flat:5", "hierarchical:4", "geometric:4", "hb:4", "hb-least:4", "privlet:4", "singular:5", "laplace-clip:5"),
     "top:10",
 )
 """Every method of `hazemap release` that needs no districts, with levels that suit the square."""
 
 RULES = ("one row", "rows:3", "cells:3", "one vote", "rows are people")
-SUMS_ONLY = tuple(
-    method for method in METHODS
-    if method.partition(":")[0] not in ("kd-tree", "kd-tree-uniform", "kd-hybrid", "privtree", "htf", "htf+")
-)  # fmt: skip
+CURATORS = ("kd-tree", "kd-tree-uniform", "kd-hybrid", "privtree", "htf", "htf-published", "htf+")
+"""Those of them that ask for more than sums."""
+
+SUMS_ONLY = tuple(method for method in METHODS if method.partition(":")[0] not in CURATORS)
 ANSWERED: dict[str, tuple[str, ...]] = {
     SECURE_SUM: SUMS_ONLY,
     REPORTS: SUMS_ONLY,

@@ -36,6 +36,14 @@ def compare(
             autocompletion=method_texts,
         ),
     ] = None,
+    practices: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--baseline",
+            metavar="PRACTICE",
+            help="Beside what is done today: k-anonymity:5, suppression:10, rounding:10 or grid-blur:500m; repeatable.",
+        ),
+    ] = None,
     epsilons: Annotated[
         list[str] | None, typer.Option("-e", "--epsilon", metavar="ε", help="These prices instead. May be repeated.")
     ] = None,
@@ -63,7 +71,7 @@ def compare(
     from hazemap.parallel_map import processors
 
     own = tuple(_own(text) for text in maps or () if "=" in text)
-    preset = _changed(catalogue.preset(name), maps, methods, epsilons, repetitions, emd)
+    preset = _changed(catalogue.preset(name), maps, methods, practices, epsilons, repetitions, emd)
     atlas, trials = replace(catalogue.datasets, own=own), list(preset.trials())
     try:
         with progress() as tell:
@@ -96,11 +104,13 @@ def _changed(
     preset: "Preset",
     maps: list[str] | None,
     methods: list[str] | None,
+    practices: list[str] | None,
     epsilons: list[str] | None,
     repetitions: int | None,
     emd: bool,
 ) -> "Preset":
     """The comparison with what the options say instead; everything is looked at before anything is measured."""
+    from hazemap.compare.practices import practice_named
     from hazemap.compare.trial_settings import Everyone
     from hazemap.privacy.budget import PureDP
 
@@ -108,6 +118,8 @@ def _changed(
         preset = preset.on(tuple(dict.fromkeys(text.partition("=")[0] for text in maps)))
     if methods:
         preset = replace(preset, methods=tuple(preset.method(text) for text in methods))
+    if practices:
+        preset = preset.beside(tuple(dict.fromkeys(practice_named(text) for text in practices)))
     if epsilons:
         preset = replace(preset, epsilons=tuple(dict.fromkeys(epsilons)))
     for epsilon in preset.epsilons:

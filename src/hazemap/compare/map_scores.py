@@ -130,6 +130,12 @@ _EVERY = (
     MetricLabel("similarity", "similarity (1 is best)", "similarity", logarithmic=False, higher=True),
     MetricLabel("pearson", "Pearson’s correlation (1 is best)", "Pearson", logarithmic=False, higher=True),
     MetricLabel("emd", "earth mover’s distance (L1, side of the map = 1)", "EMD, sides of the map", form=".4f"),
+    MetricLabel(
+        "advantage", "how often an attacker tells apart who is there, beyond chance", "told apart", logarithmic=False
+    ),
+    MetricLabel("bound", "what no attacker exceeds", "at most", form=".2f", logarithmic=False, plain=True),
+    MetricLabel("located", "newcomers found between two maps, %", "newcomers found, %", 100, ".0f", logarithmic=False),
+    MetricLabel("chance", "newcomers found by chance, %", "by chance, %", 100, ".0f", logarithmic=False, plain=True),
     MetricLabel("seconds", "CPU seconds of a release", "CPU s", form=".3g"),
     MetricLabel("cells", "cells", "cells", form=",.0f", plain=True),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf, nan
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -140,7 +141,11 @@ def _cell(mean: ResultMean, measure: MetricLabel, best: float) -> str:
         return ""
     text = f"**{text}**" if mean.mean == best else text
     half = mean.high - mean.mean
-    return f"{text} ± {_two_digits(half * measure.factor)}" if half > 0 and not measure.plain else text
+    return (
+        f"{text} ± {_two_digits(half * measure.factor)}"
+        if half > 1e-12 * abs(mean.mean) and not measure.plain
+        else text
+    )
 
 
 def _two_digits(number: float) -> str:
@@ -155,7 +160,7 @@ def hindsight(results: Results, name: str = "auto") -> Table | None:
         return None
     rows, ratios = [], []
     for place in results.named("map"):
-        for epsilon in sorted(results.named("epsilon")):
+        for epsilon in _priced(results):
             here = results.where(map=place, epsilon=epsilon)
             errors = {rival: here.where(method=rival).mean("mre").mean for rival in rivals}
             ours, best = here.where(method=name), min(errors, key=lambda rival: errors[rival])
@@ -166,3 +171,26 @@ def hindsight(results: Results, name: str = "auto") -> Table | None:
     middle = tuple(f"**{median(column):.2f}**" for column in zip(*ratios, strict=True))
     head = ("map", "ε", "best in hindsight", "MRE ÷ its", "MRE ÷ AG’s", "L1 ÷ AG’s")
     return Table(f"{name} against the best of {', '.join(rivals)}", (head, *rows, ("**median**", "", "", *middle)))
+
+
+def beside_practices(results: Results) -> Table | None:
+    """The errors of private maps and of practices, and what is learnt of people from either."""
+    if "advantage" not in results.frame:
+        return None
+    scores = [MEASURES[name] for name in ("mre", "l1", "advantage", "bound", "located", "chance")]
+    rows = []
+    for place in results.named("map"):
+        here = results.where(map=place)
+        for epsilon in sorted(here.named("epsilon"), reverse=True):
+            at = here.where(epsilon=epsilon)
+            for name in at.named("method"):
+                means = [at.where(method=name).mean(measure.score) for measure in scores]
+                cells = (_cell(mean, measure, nan) for mean, measure in zip(means, scores, strict=True))
+                rows.append((place, name, "none" if epsilon == inf else f"{epsilon:g}", *cells))
+    head = ("map", "published by", "ε", *(each.short for each in scores))
+    return Table("Beside what is published today", (head, *rows))
+
+
+def _priced(results: Results) -> list[float]:
+    """The prices, in ascending order, but for that of practices, which have none."""
+    return [epsilon for epsilon in sorted(results.named("epsilon")) if epsilon != inf]

@@ -72,6 +72,8 @@ class DensitySurface:
         """What a picture shows; a ribbon or a tower is widened, because legends need room."""
         plane = plane_of(self.shapes.tree)
         if box is not None:
+            if not isinstance(box, Box):
+                raise InputError(f"a picture shows a hazemap.Box (or hazemap.PlaneBox) of the map; found {box!r}")
             return Viewport.of(box, plane).shaped()
         return replace(self._framed(frame), plane=plane)
 

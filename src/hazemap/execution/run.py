@@ -18,7 +18,7 @@ from typing import Any
 from hazemap import __version__
 from hazemap.algorithm_session import Result, Session, Unrecorded
 from hazemap.engines.duckdb import EngineTable
-from hazemap.errors import FileError, HazemapError, HazemapWarning, LedgerError
+from hazemap.errors import FileError, HazemapError, HazemapWarning, InputError, LedgerError
 from hazemap.execution.journal import Journal, check
 from hazemap.execution.output_lock import free_place, only_writer
 from hazemap.execution.release_assembly import Publication
@@ -56,6 +56,8 @@ def execute(
 ) -> Release | Statistics:
     """Make what a specification asks for, and put it where it says."""
     say: Progress = progress or (lambda _what, _part: None)
+    if isinstance(ledger, str | Path):
+        raise InputError(f"a ledger is opened before it is given: ledger=hazemap.Ledger({str(ledger)!r})")
     book = ledger or Ledger.default()
     only = PublicLocationSpec.of(spec) if isinstance(spec, StatisticsSpec) and values_only(spec.model) else None
     model: Model = VALUES_ONLY if only else FULL

@@ -138,22 +138,24 @@ class PeopleOutside:
     """How many a release counts outside the map, and outside the part of it that a picture shows.
 
     `nowhere` is None where nobody outside was counted. `beyond` is None where a picture shows all of the map; else it
-    counts who is elsewhere on the map and, where they were counted, who is outside it.
+    counts who is elsewhere on the map and, where they were counted, who is outside it. `unknown` is what else can be
+    said of those outside.
     """
 
     counted: str
     nowhere: Estimate | None
     beyond: Estimate | None = None
+    unknown: str = "were not counted"
 
     @classmethod
     def of(cls, release: "Release", shown: Region | None = None, confidence: float = 0.95) -> "PeopleOutside":
         """From the release's own numbers, so at no price; `shown` is a region, or None for all of the map."""
         beyond = None if shown is None else release.beyond(shown, confidence)
-        return cls(release.counted, release.outside_map(confidence), beyond)
+        return cls(release.counted, release.outside_map(confidence), beyond, release.said_of_outside)
 
     def __str__(self) -> str:
         """One or two sentences."""
-        unknown = f"{self.counted} outside the map were not counted"
+        unknown = f"{self.counted} outside the map {self.unknown}"
         if self.beyond is None:
             return (
                 f"{unknown[:1].upper()}{unknown[1:]}."

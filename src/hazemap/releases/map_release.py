@@ -279,6 +279,11 @@ class Release(BaseRelease, contents=MapContents):
         return finer(self.map) if self._detail is None else self._detail
 
     @cached_property
+    def said_of_outside(self) -> str:
+        """What is told of those outside the map where the map has no number of them."""
+        return "were not counted"
+
+    @cached_property
     def _detail(self) -> CellMap | None:
         """What is known otherwise of where people lie inside cells: of the map of a slot (`TimedRelease.during`)."""
         return None

@@ -62,6 +62,8 @@ class TimedRelease(Release, contents=TimedContents):
         chosen = self.numbered(slots)
         made = Release(self.maps.during(chosen), self.statement, self.algorithm, self.transcript)
         made.__dict__["_detail"] = self.maps.finer(chosen)  # the detail that the slots share
+        if not self.map.places.all():
+            made.__dict__["said_of_outside"] = "were counted in all slots together alone"
         return made
 
     @classmethod
