@@ -201,6 +201,15 @@ def test_one_of_all_lines_is_chosen_at_the_price_of_a_level(curator):
     assert again.cells == result.value.cells and np.array_equal(again.values, result.value.values)
 
 
+def test_where_there_are_too_many_lines_some_at_equal_distances_are_weighed(monkeypatch):
+    monkeypatch.setattr("hazemap.algorithms.published.homogeneous_tree.MOST_CANDIDATES", 1 << 8)
+    method = HTF(FINE, turns=None, height=4)
+    result = ended(method, Curator(TOWN, Stream.fixed(b"lines")), PureDP(1))
+    choices = [exchange.question.scores for exchange in result.transcript if isinstance(exchange.question, Choice)]
+    assert choices[0].lines == 256 and len(choices[0].candidates.lines) == 255
+    assert all(len(scores.candidates.lines) <= 256 for scores in choices)
+
+
 def test_with_much_to_spend_the_best_of_all_lines_is_cut():
     """Where a crowd ends: two thirds of the square are empty."""
     rng, tree = np.random.default_rng(3), Quadtree.around(BOX, 6)

@@ -26,6 +26,9 @@ from hazemap.noisy_queries import Answer, Choice, Measure, Query, Question, Roun
 from hazemap.spatial.rectangle_tree import Cuttable, Rectangles
 from hazemap.tables.contribution_bounding import Bounding
 
+MOST_CANDIDATES = 1 << 22
+"""Lines of all cells among which one question chooses: some 0.3 GB."""
+
 
 @dataclass(frozen=True)
 class BudgetAllotment:
@@ -79,9 +82,10 @@ class TreeGrower:
     points, keep the best of the three and the lines beside it, and so on; 2T + 1 costs that share what the level may
     spend on cuts. With no turn, cells are halved. Where `turns` is None one of all lines is chosen by its cost, with
     all that the level may spend (`EvenSplitScores`; the paper adds noise to every cost, and leaves each a part of the
-    budget). The axis alternates, north and south of the line where the height left
-    is even; a cell one pixel wide is cut along its other axis. A cell of `least_pixels` or fewer is a leaf. What was
-    fixed before it is asked is not asked, and not paid: the count of such a cell, or the cost where there is one line.
+    budget); of some at equal distances where there are more than `MOST_CANDIDATES`. The axis alternates, north and
+    south of the line where the height left is even; a cell one pixel wide is cut along its other axis. A cell of
+    `least_pixels` or fewer is a leaf. What was fixed before it is asked is not asked, and not paid: the count of such a
+    cell, or the cost where there is one line.
 
     (In the paper's listing the quarter points are ⌊(k − l)/2⌋ and ⌊(r − k)/2⌋; they must be l + ⌊(k − l)/2⌋ and
     k + ⌊(r − k)/2⌋. And it cuts all cells down to the last level first, then stops above; cutting only what goes on
@@ -154,7 +158,9 @@ class TreeGrower:
         spent, several = [_at(kind.cutting, level - kind.begins) for kind in active.kinds], low < high
         if self.turns is None:
             for share, who in active.groups(spent, several):
-                choice = Choice(EvenSplitScores(Leaves(tree, active.cells[who]), axis[who], self.bounding), share)
+                most = _most_lines(high[who] - low[who] + 2)
+                even = EvenSplitScores(Leaves(tree, active.cells[who]), axis[who], self.bounding, most)
+                choice = Choice(even, share)
                 transcript.append((choice, (yield choice)))
                 middle[who] = transcript[-1][1].sums
                 active.pay(who, share)
@@ -252,6 +258,18 @@ class _Active:
         """The halves of the cells, which follow each other."""
         twice = np.repeat(np.arange(len(self.cells)), 2)
         return replace(self, cells=cells, kind=self.kind[twice], paid=self.paid[twice], people=self.people[twice] / 2)
+
+
+def _most_lines(width: Ints) -> int:
+    """The most parts of a cell between which it may be cut, so that there are at most `MOST_CANDIDATES` lines in all.
+
+    >>> _most_lines(np.array([1024, 7])), _most_lines(np.full(1 << 12, 1 << 12))
+    (65536, 1024)
+    """
+    most = 1 << 16
+    while most > 2 and np.minimum(width, most).sum() > MOST_CANDIDATES:
+        most //= 2
+    return most
 
 
 def learned_of_lines(turns: int | None) -> tuple[Learned, ...]:
