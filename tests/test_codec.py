@@ -99,6 +99,15 @@ ONLY_VALUES = KnownCountValues(
 BEFORE = {
     "deciding": (Fraction(2, 100), Fraction(5, 100), Fraction(10, 100)),
     "coarser": ((2, Fraction(8, 100)), (4, Fraction(2, 100))),
+    "first_cells": 256,
+    "fullness": (20, 6, 6),
+    "smooth": None,
+    "sizing": None,
+}
+WITH_ITS_TOTAL = {
+    **BEFORE,
+    "deciding": tuple(Fraction(k, 100) for k in (2, 5, 11)),
+    "coarser": ((4, Fraction(1, 100)), (64, Fraction(95, 1000))),
 }
 """The shares of the adaptive method that files of earlier versions hold: they are read and replayed as they were."""
 
@@ -134,7 +143,8 @@ THINGS = {
     "growth": Growth(TREE, AtMostRows(2), Fraction(1, 2), threshold=3),
     "budgets": (PureDP("0.1"), ZCDP("0.5"), ApproxDP(1, "1e-6")),
     "adaptive": Adaptive(TREE, OneVote(), prior=Leaves(TREE, TREE.children(TREE.root)), **BEFORE),
-    "adaptive-with-its-total": Adaptive(TREE, OneVote(), deciding=tuple(Fraction(k, 100) for k in (2, 5, 11))),
+    "adaptive-with-its-total": Adaptive(TREE, OneVote(), **WITH_ITS_TOTAL),
+    "adaptive-that-skips-a-round": Adaptive(TREE, OneVote()),
     "query-of-a-sketch": Query(
         Concatenation((COUNTS, CountMinSketch(TREE, 5, width=100, rows=3, bounding=OneVote(), key=7)), (1, 1)),
         Fraction(1, 2),

@@ -152,8 +152,21 @@ def test_the_cells_above_tile_as_the_cells_do():
 def test_the_cells_are_asked_first_and_then_coarser_ones():
     trust = town()
     result = run(Adaptive(TREE), trust, PureDP(1), Unrecorded())
-    sizes = [question.encoder.size for question in trust.asked]
-    assert sizes[3] == result.value.cells.size > sizes[4] >= sizes[5] == 1
+    *_, cells, everything = (question.encoder.size for question in trust.asked)
+    assert cells == result.value.cells.size > everything == 1
+
+
+def test_every_run_spends_all_of_the_budget_with_or_without_the_last_deciding_round():
+    """On even ground the cells get the share of the last deciding round; on a street they do not."""
+    even = np.random.default_rng(3).uniform(0, 1, (200_000, 2))
+    street = even * np.array([1.0, 0.003])
+    asked = {}
+    for name, spots in (("even", even), ("street", street)):
+        trust = Seeded(2 * spots[:, 0], 2 * spots[:, 1])
+        run(Adaptive(Quadtree.around(Box(0, 0, 2, 2), 9)), trust, PureDP(1), Unrecorded())
+        assert sum(question.share for question in trust.asked) == 1
+        asked[name] = len(trust.asked)
+    assert asked == {"even": 5, "street": 6}
 
 
 def test_a_prior_replaces_the_first_grid():

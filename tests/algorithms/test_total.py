@@ -58,6 +58,7 @@ def test_without_a_share_of_its_own_the_total_is_not_known_so_well():
     """The twin that must fail: the shares that the method had before."""
     before = Adaptive(
         TREE,
+        first_cells=256,
         deciding=tuple(Fraction(k, 100) for k in (2, 5, 10)),
         coarser=((2, Fraction(8, 100)), (4, Fraction(2, 100))),
     )

@@ -82,7 +82,7 @@ def test_a_release_begins_the_next_one_and_both_say_so(tmp_path):
         assert second.algorithm.prior.same_cells(wanted)
         assert "the first cells: those of last.parquet, a release, which had its own price" in second.statement.public
         assert loads(dumps(second.algorithm), METHODS) == second.algorithm
-    assert len(first.transcript) == 6 and len(second.transcript) <= 4
+    assert len(first.transcript) in (5, 6) and len(second.transcript) <= 4
     spec = ReleaseSpec.of("t.csv", epsilon=1, box=BOX, prior=tmp_path / "last.parquet")
     assert spec.algorithm.deciding == () and ReleaseSpec.from_toml(spec.to_toml()).algorithm == spec.algorithm
     told = ReleaseSpec.of(

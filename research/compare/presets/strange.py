@@ -4,6 +4,8 @@
 constant that is chosen by it would make its page worthless.
 """
 
+from fractions import Fraction
+
 from hazemap.compare.compared_methods import (
     AG,
     AUTO,
@@ -19,6 +21,7 @@ from hazemap.compare.compared_methods import (
     QUADTREE_UNIFORM,
     SINGULAR,
     UG,
+    Method,
 )
 from hazemap.compare.figures import ranking
 from hazemap.compare.presets import Preset
@@ -36,9 +39,23 @@ DEVELOPMENT = (
 )
 """Ten other families, made up, and four public maps; constants may be chosen by these and by the maps of `quick`."""
 
+BEFORE = Method(
+    "auto before",
+    "auto",
+    changes=(
+        ("first_cells", 256),
+        ("deciding", (Fraction(15, 1000), Fraction(4, 100), Fraction(10, 100))),
+        ("fullness", (20, 6, 6)),
+        ("coarser", ((4, Fraction(1, 100)), (64, Fraction(95, 1000)))),
+        ("smooth", None),
+        ("sizing", None),
+    ),
+)
+"""The default as it was before these maps were made."""
+
 METHODS = (
     *(UG, AG, QUADTREE, QUADTREE_UNIFORM, KD_GEOMETRIC, KD_UNIFORM, KD_HYBRID, PRIVLET, HB, HTF, PRIVTREE),
-    *(SINGULAR, ONE_COUNT, AUTO),
+    *(SINGULAR, ONE_COUNT, AUTO, BEFORE),
 )
 EPSILONS = ("0.1", "0.3", "0.5")
 

@@ -92,7 +92,7 @@ class AdaptiveSlots:
 
         The deciding rounds have the shares that they have in a map without slots; all others divide what is left.
         """
-        day, share = Adaptive(self.tree, self.bounding), self.least
+        day, share = Adaptive.for_slots(self.tree, self.bounding), self.least
         rounds = day.rounds(_OverSlots(prices, timed))
         counting = 1 - sum(day.deciding, Fraction(0))
         try:

@@ -37,14 +37,18 @@ class Adaptive:
     map: where neighbours tell little about each other, smaller cells show more (`contrast`; `estimate.roughness`).
 
     Counting: ask the cells, then coarser cells made of them (`coarser`: how many levels up, with which share), which
-    are known better together than one by one. The last of them is everything, with 9.5 % of the budget: so the total of
-    one row a person is known to ± 15 people at ε = 1, however many cells there are. The cells are fixed by then, so
+    are known better together than one by one. Usually that is everything alone, with 9.5 % of the budget: so the total
+    of one row a person is known to ± 15 people at ε = 1, however many cells there are. The cells are fixed by then, so
     these answers give unbiased numbers and intervals for every union of cells, by exact least squares
     (`estimate.postprocess`); the picture may use all rounds. The parameters were chosen on public maps
     (docs/concepts/adaptive.md).
 
-    The first grid is the coarsest level with `first_cells` cells; `prior` replaces it by any disjoint cells: last
-    year's map, or one of the buildings.
+    The first grid is the coarsest level with `first_cells` cells, or with fewer (`FEWEST` at least) where few people
+    are: `sizing` is the share that counts them for that. `prior` replaces it by any disjoint cells: last year's map, or
+    one of the buildings.
+
+    A map whose roughness is below `smooth` needs no last deciding round: the cells get its share. `None` leaves no
+    round out, whatever the map is like.
 
     `most_numbers` limits how many numbers are asked for in all rounds together: what each device sends. Then a round
     asks at most about a third of what the next one may, and cells are fuller where they must be.
@@ -55,20 +59,22 @@ class Adaptive:
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> tree = Quadtree.world(depth=10)
     >>> Adaptive(tree).share, Adaptive.for_devices(tree, most_numbers=1_300).share
-    (Fraction(37, 50), Fraction(67, 100))
+    (Fraction(137, 200), Fraction(67, 100))
     """
 
     tree: Tree
     bounding: Bounding = AtMostRows(1)
     first_cells: int = 256
-    deciding: tuple[Fraction, ...] = (Fraction(15, 1000), Fraction(4, 100), Fraction(10, 100))
-    fullness: tuple[int, ...] = (20, 6, 6)
-    coarser: tuple[tuple[int, Fraction], ...] = ((4, Fraction(1, 100)), (TO_THE_TOP, Fraction(95, 1000)))
+    deciding: tuple[Fraction, ...] = (Fraction(15, 1000), Fraction(4, 100), Fraction(16, 100))
+    fullness: tuple[int, ...] = (20, 6, 16)
+    coarser: tuple[tuple[int, Fraction], ...] = ((TO_THE_TOP, Fraction(95, 1000)),)
     prior: Leaves | None = None
     reading: Reading = Reading.LIKELY
     most_numbers: int | None = None
     contrast: Fraction | None = Fraction(3, 2)
     descent: int | None = None
+    smooth: Fraction | None = Fraction(3, 10)
+    sizing: Fraction | None = Fraction(5, 1000)
 
     FROM_MAP: ClassVar[dict[str, Any]] = {"deciding": (), "fullness": ()}
     FROM_LIST: ClassVar[dict[str, Any]] = {"deciding": (Fraction(20, 100),), "fullness": (6,)}
@@ -88,7 +94,16 @@ class Adaptive:
         is spent on deciding is not lost: every round sees other people, so its numbers improve the picture.
         """
         shares, coarser = (Fraction(4, 100), Fraction(8, 100), Fraction(16, 100)), ((2, Fraction(5, 100)),)
-        return cls(tree, bounding, 64, shares, (4, 4, 4), coarser, prior, Reading.SHRUNK, most_numbers, None)
+        return cls(
+            tree, bounding, 64, shares, (4, 4, 4), coarser, prior, Reading.SHRUNK, most_numbers, None, None, None, None
+        )
+
+    @classmethod
+    def for_slots(cls, tree: Tree, bounding: Bounding = AtMostRows(1)) -> "Adaptive":
+        """Parameters for a map of all slots together, whose cells slots are shown in: always as many rounds."""
+        shares = (Fraction(15, 1000), Fraction(4, 100), Fraction(10, 100))
+        coarser = ((4, Fraction(1, 100)), (TO_THE_TOP, Fraction(95, 1000)))
+        return cls(tree, bounding, 256, shares, (20, 6, 6), coarser, smooth=None, sizing=None)
 
     @classmethod
     def for_one_report(
@@ -110,6 +125,10 @@ class Adaptive:
             )
         if self.contrast is not None and self.contrast <= 0:
             raise InputError("`contrast` must be positive, or None")
+        if self.sizing is not None and self.sizing <= 0:
+            raise InputError("`sizing` is a share above 0, or None")
+        if self.smooth is not None and self.smooth < 0:
+            raise InputError("`smooth` is a roughness, 0 or more, or None")
         if self.descent is not None and self.descent < 1:
             raise InputError("a `descent` goes down 1 level a round or more, or is None")
         if self.prior and (self.prior.tree != self.tree or self.prior.nested):
@@ -118,7 +137,8 @@ class Adaptive:
     @property
     def share(self) -> Fraction:
         """What is left for the cells themselves."""
-        return 1 - sum(self.deciding, Fraction(0)) - sum((share for _, share in self.coarser), Fraction(0))
+        sizing = self.sizing if self.sizing is not None and self.prior is None else Fraction(0)
+        return 1 - sizing - sum(self.deciding, Fraction(0)) - sum((share for _, share in self.coarser), Fraction(0))
 
     @property
     def disclosure(self) -> Disclosure:
@@ -128,22 +148,33 @@ class Adaptive:
 
     def rounds(self, prices: Prices) -> Rounds[CellMap]:
         """One query for each deciding share, one for the cells, one for each coarser level."""
-        cells = with_nowhere(self.prior or coarsest(self.tree, self.first_cells), self.bounding)
-        left = self._checked(cells)
         transcript: list[tuple[Question, Answer]] = []
-        older = np.zeros(0, dtype=np.uint64)
-        for turn, (share, full) in enumerate(zip(self.deciding, self.fullness, strict=True)):
-            query = Query(Counts(cells, self.bounding), share)
+        first = self.prior
+        if first is None:
+            wanted = self.first_cells
+            if self.sizing is not None:
+                query = Query(Counts(WholeDomain(self.tree), self.bounding), self.sizing)
+                transcript.append((query, (yield query)))
+                wanted = self._as_many(float(transcript[0][1].sums[0]) / self.bounding.unit, prices)
+            first = coarsest(self.tree, wanted)
+        cells = with_nowhere(first, self.bounding)
+        left = self._checked(cells) - len(transcript)
+        older, shares = np.zeros(0, dtype=np.uint64), [*self.deciding, self.share]
+        while len(shares) > 1:
+            query = Query(Counts(cells, self.bounding), shares.pop(0))
             transcript.append((query, (yield query)))
             left -= cells.size
-            noise = prices.stddev(query.encoder, (*self.deciding, self.share)[turn + 1]) / self.bounding.unit
-            asked, later = measurements(transcript, cells), len(self.deciding) - 1 - turn
-            fullness = full if later else self._last(full, asked, cells, noise)
+            asked = measurements(transcript, cells)
+            if len(shares) == 2 and len(self.deciding) > 1 and self._is_smooth(asked, cells, prices):
+                shares = [sum(shares, Fraction(0))]
+            noise = prices.stddev(query.encoder, shares[0]) / self.bounding.unit
+            later = len(shares) - 1
+            fullness = self.fullness[-1 - later] if later else self._last(asked, cells, noise)
             # Where noise is next to nothing, one person need not be cut.
             limit = None if self.descent is None else np.where(np.isin(cells.cells, older), 0, self.descent)
             older = cells.cells
             cells = self._cut(consistent(asked, cells), max(fullness * noise, 1.0), left, later, limit)
-        for levels, share in ((0, self.share), *self.coarser):
+        for levels, share in ((0, shares[0]), *self.coarser):
             query = Query(Counts(self._above(cells, levels), self.bounding), share)
             transcript.append((query, (yield query)))
         return read(transcript, cells, self.reading)
@@ -152,16 +183,34 @@ class Adaptive:
         """The cells this many levels up: above several roots there is everything."""
         return WholeDomain(self.tree) if levels > self.tree.depth and len(self.tree.root) > 1 else cells.above(levels)
 
-    def _last(self, fullness: float, asked: list[Measurement], cells: Leaves, noise: float) -> float:
+    def _as_many(self, people: float, prices: Prices) -> int:
+        """Cells of the first grid for so many people: fewer where the last answers could not tell its cells apart."""
+        noise = prices.stddev(Counts(WholeDomain(self.tree), self.bounding), self.share) / self.bounding.unit
+        return round(min(max(people / (EACH * max(noise, 1e-9)), min(FEWEST, self.first_cells)), self.first_cells))
+
+    def _is_smooth(self, asked: list[Measurement], cells: Leaves, prices: Prices) -> bool:
+        """Whether the map looks smooth in all answers so far, for cells as small as all that is left could count.
+
+        Then the last deciding round would show little, and the cells can use its share.
+        """
+        if self.smooth is None:
+            return False
+        rest = self.deciding[-1] + self.share
+        noise = prices.stddev(Counts(cells, self.bounding), rest) / self.bounding.unit
+        return roughness(asked, cells, CLEAR[0] * noise, CLEAR[1] * noise) < self.smooth
+
+    def _last(self, asked: list[Measurement], cells: Leaves, noise: float) -> float:
         """How full the last cells are, in standard errors: `contrast` by the roughness of cells well above the noise.
 
         A part that differs from its neighbours by τ of its number shows where it is more than some noise/τ; so the
-        rougher a map, the smaller the cells that show something. At most `fullness`, at least `contrast` itself.
+        rougher a map, the smaller the cells that show something. Where parts differ little, a rectangle that cuts a
+        cell errs little too, and larger cells bring it less noise: so τ counts a little more where `smooth` is known.
+        At most the last `fullness`, at least `contrast` itself.
         """
         if self.contrast is None:
-            return fullness
-        rough = roughness(asked, cells, CLEAR[0] * noise, CLEAR[1] * noise)
-        return min(fullness, float(self.contrast) / max(min(rough, 1.0), 1e-9))
+            return self.fullness[-1]
+        rough = min(roughness(asked, cells, CLEAR[0] * noise, CLEAR[1] * noise), 1.0)
+        return min(self.fullness[-1], float(self.contrast) / max(rough, 1e-9) ** (1 if self.smooth is None else STEEP))
 
     def _checked(self, first: Leaves) -> float:
         """How many numbers may be asked for; `InputError` if the first cells alone, never cut, would be more."""
@@ -205,6 +254,14 @@ class Adaptive:
 
 CLEAR = (4, 64)
 """Standard errors that a cell holds whose roughness is looked at: those below do not show it, those above are cut."""
+
+
+FEWEST, EACH = 16, 6
+"""The first grid has so many cells at least, unless it was to have fewer, and people enough for `EACH` standard errors
+in each cell of the level above."""
+
+STEEP = 1.4
+"""Fullness falls with this power of roughness, as fitted on maps to learn from (docs/results/strange-maps.md)."""
 
 
 def coarsest(tree: Tree, cells: int) -> Leaves:

@@ -87,10 +87,10 @@ BUILT_IN: dict[str, NamedMethod] = {
             "auto",
             Adaptive,
             cells=EVERYWHERE,
-            what="small cells where many people are: decides with 15.5 % of the budget and counts with the rest",
+            what="small cells where many people are: decides with 6 or 22 % of the budget and counts with the rest",
             paper="ours; after " + BAGDASARYAN,
             settings=(
-                Setting("first", "first_cells", "cells of the first grid, at least", 1, 1 << 16),
+                Setting("first", "first_cells", "cells of the first grid, if people are many", 1, 1 << 16),
                 Setting(
                     *("shares", "deciding", "part of the budget of each round that decides"),
                     *(SMALL, Fraction(9, 10)),
@@ -101,6 +101,18 @@ BUILT_IN: dict[str, NamedMethod] = {
                 Setting(
                     *("contrast", "contrast", "how much smaller the last cells are on rough maps"),
                     *(SMALL, 10**6),
+                    part=True,
+                    none="none",
+                ),
+                Setting(
+                    *("smooth", "smooth", "roughness below which a map needs no last round that decides"),
+                    *(SMALL, 10**6),
+                    part=True,
+                    none="none",
+                ),
+                Setting(
+                    *("sizing", "sizing", "part of the budget that counts people for the first grid"),
+                    *(SMALL, Fraction(9, 10)),
                     part=True,
                     none="none",
                 ),

@@ -157,10 +157,12 @@ class _Reader:
                 raise CodecError(f"{fields!r:.40} is no {name}")
             return known[fields]
         kinds = {key: (RENAMED.get(key, key), kind) for key, kind in kinds_of(class_).items()}
+        absent = set[str]()
         if isinstance(fields, dict):
             for key in YOUNGER.get(name, ()):
                 if key not in fields:
                     del kinds[key]
+                    absent.add(key)
                 elif fields[key] is None:
                     raise CodecError(f"{name}.{key} is left out where it is None: a thing has one text")
         if not isinstance(fields, dict) or fields.keys() != {key for key, _ in kinds.values()}:
@@ -172,7 +174,7 @@ class _Reader:
             self.work += cost(found)
             if self.work > self.limits.work:
                 raise CodecError(f"{name} would take more than {self.limits.work:,} bytes: this text asks for too much")
-        thing = class_(**found)
+        thing = class_(**found, **dict.fromkeys(absent))  # None, whatever a newer default is
         if any(_rewritten(value, getattr(thing, own, value)) for own, value in found.items()):
             raise CodecError(f"{name} keeps its numbers in another form than this text: a thing has one text")
         if getattr(thing, "travels_once", False):
