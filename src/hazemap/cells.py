@@ -73,6 +73,14 @@ class Tree(Protocol):
 
 
 @runtime_checkable
+class NamedByDigits(Protocol):
+    """A tree whose names are digits, so that many are read without making a text of each."""
+
+    def named_in(self, lengths: NDArray[np.int64], letters: NDArray[np.uint8]) -> Cells | None:
+        """The cells with these names: their lengths, and all letters one after another. None where one is no name."""
+
+
+@runtime_checkable
 class Redrawn(Protocol):
     """A tree drawn over the base cells of another: once those are counted, rows need not be read again.
 
@@ -134,9 +142,18 @@ def distinct(cells: Cells) -> Cells:
     >>> distinct(np.array([5, 4, 5], dtype=np.uint64))
     array([4, 5], dtype=uint64)
     """
-    ordered: Cells = np.sort(cells)
+    ordered: Cells = cells if (cells[1:] >= cells[:-1]).all() else np.sort(cells)
     first: NDArray[np.bool_] = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)]
     return ordered[first]
+
+
+def _ascending(cells: Cells) -> bool:
+    """Whether each cell is more than the one before it, `NOWHERE` left out, which may be there once."""
+    if (cells[1:] > cells[:-1]).all():
+        return True
+    nowhere = np.flatnonzero(cells == NOWHERE)
+    real = np.delete(cells, nowhere)
+    return len(nowhere) < 2 and bool((real[1:] > real[:-1]).all())
 
 
 HASHED = 1 << 18
@@ -168,7 +185,7 @@ class Leaves(EqualByFields):
         given = self.cells
         ours = isinstance(given, np.ndarray) and given.dtype == np.uint64 and given.base is None
         cells = given if ours and not given.flags.writeable else np.array(given, dtype=np.uint64)
-        if cells.ndim != 1 or not ((cells[1:] > cells[:-1]).all() or len(distinct(cells)) == len(cells)):
+        if cells.ndim != 1 or not (_ascending(cells) or len(distinct(cells)) == len(cells)):
             raise InputError("the cells of a partition must be a one-dimensional array of distinct cells")
         cells.setflags(write=False)
         object.__setattr__(self, "cells", cells)
@@ -243,6 +260,17 @@ class Leaves(EqualByFields):
         return bool((last[:-1] < first[1:]).all())
 
     @cached_property
+    def places_in_order(self) -> bool:
+        """Whether that is so of all cells but `NOWHERE`, which begins and ends before any other."""
+        if self.in_order:
+            return True
+        real = self.cells != NOWHERE
+        if real.all():
+            return False
+        first, last = (ends[real] for ends in self.spans)
+        return bool((last[:-1] < first[1:]).all() and (first[:1] > 0).all())
+
+    @cached_property
     def stretches(self) -> tuple[Cells, Cells]:
         """First and last number of each stretch that these cells cover without a gap: one, if they tile the domain."""
         first, last = self.spans
@@ -257,6 +285,8 @@ class Leaves(EqualByFields):
         """Positions by the start of the span, outer cells before the cells in them."""
         if self.in_order:
             return np.arange(self.size)
+        if self.places_in_order:
+            return np.concatenate([np.flatnonzero(self.cells == NOWHERE), np.flatnonzero(self.cells != NOWHERE)])
         first, last = self.spans
         return np.lexsort((self.levels, ~last, first))  # the level tells a cell from an only child
 
@@ -268,7 +298,7 @@ class Leaves(EqualByFields):
     @cached_property
     def holder(self) -> NDArray[np.int64]:
         """The position of the smallest other cell that contains each cell; -1 for none."""
-        if self.in_order:
+        if self.places_in_order:
             return np.full(self.size, -1)
         first, last = (ends[self.order] for ends in self.spans)
         # Spans are nested or disjoint. `before[i]` is an earlier cell such that none between them holds i;
@@ -285,11 +315,11 @@ class Leaves(EqualByFields):
     @property
     def nested(self) -> bool:
         """Whether some cell lies inside another."""
-        return not self.in_order and bool((self.holder >= 0).any())
+        return not self.places_in_order and bool((self.holder >= 0).any())
 
     def own(self, whole: NDArray[Any]) -> NDArray[Any]:
         """What each cell owns, given an additive quantity of each whole cell (an area, a sum)."""
-        if self.in_order:
+        if self.places_in_order:
             return whole.copy()
         inside = self.holder >= 0
         owned = whole.copy()

@@ -28,7 +28,12 @@ def compiled(function: F) -> F:
 
 def worth_compiling(size: int) -> bool:
     """Whether a loop over so many numbers had better be compiled: not over a few, unless numba is loaded anyway."""
-    return size > FEW or "numba" in sys.modules
+    return size > FEW or compiler_is_loaded()
+
+
+def compiler_is_loaded() -> bool:
+    """Whether numba is there already, so that compiled loops cost no more than their time."""
+    return "numba" in sys.modules
 
 
 def fitting(function: Any, size: int) -> Any:

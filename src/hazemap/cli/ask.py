@@ -69,30 +69,29 @@ def ask(
     given = [name for name, value in asked.items() if value]
     if len(given) > 1:
         raise InputError(f"one question at a time: {' and '.join(given)} were given")
-    from hazemap.releases import MarkedRelease, Statistics, open_release
-    from hazemap.releases.study_answers import StudyAnswers
+    from hazemap.releases import is_kind, open_release
     from hazemap.spatial.bounding_box import Box
     from hazemap.spatial.plane import PlaneBox, plane_of
 
-    release = open_release(file)
-    if isinstance(release, StudyAnswers):
+    release: Any = open_release(file)
+    if is_kind(release, "StudyAnswers"):
         _answers(release, given or [slot] * (slot is not None) or histogram, confidence, as_json)
         return
     kind = PlaneBox if plane_of(getattr(getattr(release, "cells", None), "tree", None)) else Box
     region = kind.parse(box) if box else _geojson(polygon) if polygon else None
     point = None if at is None else _point(at)
-    if isinstance(release, Statistics):
+    if is_kind(release, "Statistics"):
         for option, given_ in (("--top", top is not None), ("--mark", mark)):
             if given_:
                 raise InputError(f"{file} holds statistics of a value: {option} is for maps")
         _of_statistics(release, cell, point or region, slot, histogram, confidence, as_json)
         return
     shown = _in_slots(release, file, slot, histogram)
-    if mark and not isinstance(release, MarkedRelease):
+    if mark and not is_kind(release, "MarkedRelease"):
         raise InputError(f"{file} counts no marks: --mark is for maps that `hazemap release --mark` made")
     if top is not None:
         _top(shown, top, by, confidence, as_json)
-    elif isinstance(release, MarkedRelease):
+    elif is_kind(release, "MarkedRelease"):
         where = cell or (region if point is None else release.named_at(*point))
         shares = release.share(where, mark, confidence)
         deliver(shares.to_json(), as_json, str(shares))
@@ -138,11 +137,13 @@ def _of_map(
 
 def _in_slots(release: "Release", file: Path, slot: str | None, histogram: bool) -> "Release":
     """The map, or of one with time that of the slots that are named."""
-    from hazemap.releases import TimedRelease
+    from hazemap.releases import is_kind
 
-    if histogram or (slot is not None and not isinstance(release, TimedRelease)):
+    timed: Any = release if is_kind(release, "TimedRelease") else None
+    if histogram or (slot is not None and timed is None):
         raise InputError(f"{file} is a map, which has no slots and no bins: leave --slot and --histogram out")
-    return release.during(slot) if isinstance(release, TimedRelease) and slot is not None else release
+    during: Release = timed.during(slot) if timed is not None and slot is not None else release
+    return during
 
 
 def _answers(made: "StudyAnswers", narrowed: object, confidence: float, as_json: bool) -> None:

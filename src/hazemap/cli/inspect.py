@@ -24,10 +24,10 @@ def inspect(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the privacy statement of a release and a summary of its transcript."""
+    """Show the privacy statement of a release and a summary of its transcript. Every byte of the file is checked."""
     from rich.table import Table
 
-    from hazemap.releases import Release, TimedRelease, open_release
+    from hazemap.releases import Release, TimedRelease, check_whole, open_release
     from hazemap.releases.estimates import PeopleOutside
     from hazemap.releases.study_answers import StudyAnswers
 
@@ -36,6 +36,8 @@ def inspect(
         if isinstance(release, StudyAnswers):
             _answers(release, file, replay, as_json)
             return
+        tell("checking the file", None)
+        check_whole(file)
         if replay:
             tell("replaying", None)
             _replayed(release)

@@ -2,7 +2,7 @@
 
 import re
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from fractions import Fraction
 from itertools import chain
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hazemap.codec.allowed_types import CLOSED_LIST, RENAMED, UNIONS, YOUNGER, written_name
 from hazemap.codec.json_parser import FILE, Limits, counted
+from hazemap.codec.serialize import ASIDE
 from hazemap.errors import CodecError, HazemapError, PlugInError
 from hazemap.field_types import ANYTHING, AdmittedTypes, kind_of, kinds_of
 from hazemap.tables.contribution_bounding import Outside
@@ -35,10 +36,14 @@ def loads(
     wanted: Any = Any,
     limits: Limits = FILE,
     plug_ins: PlugIns | None = None,
+    beside: Sequence[NDArray[Any]] | None = None,
 ) -> Any:
-    """What `dumps` wrote: see `from_json`. The text is within the `limits`, or not parsed."""
+    """What `dumps` wrote: see `from_json`. The text is within the `limits`, or not parsed.
+
+    `beside` are the long arrays of a text that `pieces` wrote with them: each has one place in it, in their order.
+    """
     data, literals = counted(text, limits)
-    return _Reader(known, limits, literals, plug_ins).whole(data, wanted)
+    return _Reader(known, limits, literals, plug_ins, beside).whole(data, wanted)
 
 
 def from_json(
@@ -73,8 +78,14 @@ class _Reader:
     """One text being read. `literals` is how many true, false and null it holds, if that is known."""
 
     def __init__(
-        self, known: Iterable[type], limits: Limits, literals: int | None, plug_ins: PlugIns | None = None
+        self,
+        known: Iterable[type],
+        limits: Limits,
+        literals: int | None,
+        plug_ins: PlugIns | None = None,
+        beside: Sequence[NDArray[Any]] | None = None,
     ) -> None:
+        self.beside, self.taken = beside, 0
         self.known, self.plug_ins, self.plugged = tuple(known), plug_ins, set[type]()
         self.names = {written_name(each): each for each in (*CLOSED_LIST, *self.known)}
         self.limits, self.literals, self.met, self.work = limits, literals, 0, 0
@@ -90,6 +101,8 @@ class _Reader:
             raise CodecError(f"this JSON describes something impossible: {error!s:.500}") from error
         except Exception as error:  # whatever a class says of fields that it was not made for
             raise CodecError(f"this JSON is not one of hazemap's: {type(error).__name__}") from error
+        if self.beside is not None and self.taken != len(self.beside):
+            raise CodecError("beside this JSON stand arrays that are no part of it")
         if self.literals not in (None, self.met):
             raise CodecError("an array in this JSON holds something other than numbers")
         return found
@@ -198,6 +211,8 @@ class _Reader:
         return found
 
     def _array(self, fields: Any, kind: AdmittedTypes, where: str) -> NDArray[Any]:
+        if isinstance(fields, list) and len(fields) == 2 and type(fields[1]) is int and self.beside is not None:
+            return self._array_beside(fields[0], fields[1], kind, where)
         if not isinstance(fields, list) or len(fields) != 2 or not isinstance(fields[1], list):
             raise CodecError("an array must be a type and its numbers")
         name, values = fields
@@ -221,6 +236,18 @@ class _Reader:
         found = np.frombuffer(numbers, dtype=name).reshape(shape).copy()
         if name == "float64" and not np.isfinite(found).all():
             raise CodecError("an array holds a number that is not finite")
+        return found
+
+    def _array_beside(self, name: Any, number: int, kind: AdmittedTypes, where: str) -> NDArray[Any]:
+        """An array that stands beside the text: every one once, in order, so that a thing has one text."""
+        found = self.beside[number] if self.beside and number == self.taken < len(self.beside) else None
+        if found is None or name not in _CODES or found.dtype.name != name or found.ndim != 1 or len(found) < ASIDE:
+            raise CodecError(f"{where} names an array that is not beside this JSON")
+        if not kind.anything and name != kind.array:
+            raise CodecError(f"{where} is to be {kind}, not an array of {name}")
+        if name == "float64" and not np.isfinite(found).all():
+            raise CodecError("an array holds a number that is not finite")
+        self.taken += 1
         return found
 
     def _admits(self, class_: type, kind: AdmittedTypes) -> bool:

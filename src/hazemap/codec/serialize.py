@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hazemap.codec.allowed_types import RENAMED, YOUNGER, written_name
 from hazemap.errors import CodecError
@@ -25,8 +26,12 @@ def to_json(thing: Any) -> Any:
     return _write(thing, {})
 
 
-def _write(thing: Any, once: dict[Any, int]) -> Any:  # noqa: PLR0911 - one answer a kind
-    """`to_json`; `once` are the numbers of what need not be written again."""
+ASIDE = 64
+"""Arrays of so many numbers and more are written beside a text, where there is a place for them."""
+
+
+def _write(thing: Any, once: dict[Any, int], beside: list[NDArray[Any]] | None = None) -> Any:  # noqa: PLR0911 - one answer a kind
+    """`to_json`; `once` are the numbers of what need not be written again, `beside` takes long arrays."""
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         large = getattr(thing, "travels_once", False)
         if large and thing in once:
@@ -34,12 +39,15 @@ def _write(thing: Any, once: dict[Any, int]) -> Any:  # noqa: PLR0911 - one answ
         own = written_name(type(thing))
         left_out = {name for name in YOUNGER.get(own, ()) if getattr(thing, name) is None}
         names = sorted({f.name for f in dataclasses.fields(thing)} - left_out)  # the order of the text, and of reading
-        fields = {RENAMED.get(name, name): _write(getattr(thing, name), once) for name in names}
+        fields = {RENAMED.get(name, name): _write(getattr(thing, name), once, beside) for name in names}
         written = {own: fields}
         if large:
             once[thing] = len(once)
         return written
     if isinstance(thing, np.ndarray):
+        if beside is not None and thing.ndim == 1 and len(thing) >= ASIDE:
+            beside.append(thing)
+            return {"array": [str(thing.dtype), len(beside) - 1]}
         return {"array": [str(thing.dtype), thing.tolist()]}
     if isinstance(thing, Outside):
         return thing.written
@@ -48,7 +56,7 @@ def _write(thing: Any, once: dict[Any, int]) -> Any:  # noqa: PLR0911 - one answ
     if isinstance(thing, Fraction):
         return {"fraction": str(thing)}
     if isinstance(thing, tuple):
-        return [_write(item, once) for item in thing]
+        return [_write(item, once, beside) for item in thing]
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing
     raise CodecError(f"a {type(thing).__name__} is not on the closed list of what may travel")
@@ -59,12 +67,16 @@ def dumps(thing: Any) -> str:
     return json.dumps(to_json(thing), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def pieces(things: Iterable[Any]) -> Iterator[str]:
-    """`dumps` of a tuple, a piece at a time: what is large is never whole in memory."""
+def pieces(things: Iterable[Any], beside: list[NDArray[Any]] | None = None) -> Iterator[str]:
+    """`dumps` of a tuple, a piece at a time: what is large is never whole in memory.
+
+    Where a list `beside` is given, long arrays are added to it, and the text has their places in it instead: it is
+    then read by `loads` together with them.
+    """
     once: dict[Any, int] = {}
     yield "["
     for number, thing in enumerate(things):
-        text = json.dumps(_write(thing, once), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(_write(thing, once, beside), sort_keys=True, separators=(",", ":"), allow_nan=False)
         yield f",{text}" if number else text
     yield "]"
 

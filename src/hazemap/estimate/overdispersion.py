@@ -8,10 +8,11 @@ above the cells of a map tell D: noise adds a known amount to the squares, which
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from hazemap.arrays import Floats
+from hazemap.arrays import Bools, Floats, Ints
 from hazemap.cellmap import CellMap
 from hazemap.estimate.tree_levels import TreeLevels
 
@@ -25,6 +26,10 @@ FEWEST = 5
 DEEPER = 2.0
 """How many times as much people may clump inside cells as in the families above them: on the maps that were measured,
 0.6 to 1.9 times, the more the finer the place."""
+
+
+AT_ONCE = 1 << 15
+"""Cells whose families are looked at together: few enough for a processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,20 +84,55 @@ def _families(cellmap: CellMap) -> tuple[Floats, Floats, Floats]:
     found = list[Floats]()
     numbers = np.stack([cellmap.unbiased, np.maximum(cellmap.values, 0), cellmap.stddev**2])
     below: Floats = np.empty((3, 0))
-    for here in reversed(TreeLevels(cellmap.cells).levels):
+    generations = TreeLevels(cellmap.cells).levels
+    coarsest = next((level for level, here in enumerate(generations) if (here.leaf >= 0).any()), 0)
+    for here in reversed(generations[coarsest:]):  # above them no family has a cell of the map
         own = here.leaf >= 0
-        ours = np.empty((3, len(here.cells)))
-        ours[:, own], ours[:, ~own] = numbers[:, here.leaf[own]], below
-        parent, size = here.parent, int(here.parent.max(initial=-1)) + 1
-        unbiased, _, variance = ours
-        whole = np.stack([np.bincount(parent, each, size).astype(np.float64) for each in ours])
-        area = np.bincount(parent, here.area, size)
-        share = np.divide(here.area, area[parent], out=np.zeros(len(parent)), where=area[parent] > 0)
-        noise = (1 - 2 * share) * variance + share**2 * whole[2][parent]
-        beyond = np.bincount(parent, (unbiased - share * whole[0][parent]) ** 2 - noise, size)
-        even = (whole[0] ** 2 - whole[2]) * np.bincount(parent, share * (1 - share), size)
-        telling = (np.bincount(parent, minlength=size) > 1) & (np.bincount(parent, own, size) > 0)
-        found.append(np.stack([beyond, even, whole[1]])[:, telling])
-        below = np.ascontiguousarray(whole[:, np.bincount(parent, minlength=size) > 0])
+        if own.all():
+            ours = numbers[:, _run(here.leaf)]
+        else:
+            ours = np.empty((3, len(here.cells)))
+            ours[:, own], ours[:, ~own] = numbers[:, here.leaf[own]], below
+        wholes = list[Floats]()
+        for some in _blocks(here.parent):
+            telling, whole = _of_families(here.parent[some], here.area[some], own[some], ours[:, some])
+            found.append(telling)
+            wholes.append(whole)
+        below = np.concatenate(wholes, axis=1) if wholes else np.empty((3, 0))
     beyond, even, people = np.concatenate(found, axis=1)
     return beyond, even, people
+
+
+def _run(positions: Ints) -> Ints | slice:
+    """Positions, as a slice where they are one after another: then nothing is copied."""
+    if len(positions) and (positions[1:] - positions[:-1] == 1).all():
+        return slice(int(positions[0]), int(positions[-1]) + 1)
+    return positions
+
+
+def _blocks(parent: Ints) -> list[slice]:
+    """Cells of one level in blocks of whole families, which a processor's cache holds; all, if they are not sorted."""
+    if not len(parent) or not (parent[1:] >= parent[:-1]).all():
+        return [slice(0, len(parent))]
+    families = parent[::AT_ONCE] if len(parent) > AT_ONCE else parent[:1]
+    cuts = np.unique(np.append(np.searchsorted(parent, families), len(parent))).tolist()
+    return [slice(start, end) for start, end in pairwise(cuts)]
+
+
+def _of_families(parent: Ints, areas: Floats, own: Bools, ours: Floats) -> tuple[Floats, Floats]:
+    """The three numbers of some families with cells of the map, float64[3, some]; and the sums of all, float64[3, all].
+
+    `ours` are the unbiased number, the best guess and the variance of each cell.
+    """
+    parent = parent - parent.min(initial=0 if not len(parent) else int(parent[0]))
+    size = int(parent.max(initial=-1)) + 1
+    unbiased, _, variance = ours
+    whole = np.stack([np.bincount(parent, each, size).astype(np.float64) for each in ours])
+    area = np.bincount(parent, areas, size)
+    share = np.divide(areas, area[parent], out=np.zeros(len(parent)), where=area[parent] > 0)
+    noise = (1 - 2 * share) * variance + share**2 * whole[2][parent]
+    beyond = np.bincount(parent, (unbiased - share * whole[0][parent]) ** 2 - noise, size)
+    even = (whole[0] ** 2 - whole[2]) * np.bincount(parent, share * (1 - share), size)
+    members = np.bincount(parent, minlength=size)
+    telling = (members > 1) & (np.bincount(parent, own, size) > 0)
+    return np.stack([beyond, even, whole[1]])[:, telling], whole[:, members > 0]

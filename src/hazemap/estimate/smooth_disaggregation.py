@@ -102,7 +102,11 @@ def finer(cellmap: CellMap) -> CellMap:
     What is unbiased in a cell, and its standard error, are spread evenly over its parts, so that every union of them
     has the numbers and intervals that it had before.
     """
-    found = inside(cellmap.cells, np.maximum(cellmap.values, 0), cellmap.stddev)
+    cells, values = cellmap.cells, np.maximum(cellmap.values, 0)
+    coarse = (cells.levels < cells.tree.depth) & (cells.levels >= 0)
+    if not (coarse & (values > SHOWS * cellmap.stddev)).any():
+        return cellmap  # nothing can be cut
+    found = inside(cells, values, cellmap.stddev)
     if found.cells.size == cellmap.cells.size:
         return cellmap
     areas = found.cells.areas

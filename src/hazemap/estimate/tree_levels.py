@@ -46,15 +46,23 @@ class TreeLevels:
         for level in range(int(leaves.levels.max(initial=-1)), -1, -1):
             here = np.flatnonzero(leaves.levels == level)
             cells = np.concatenate([leaves.cells[here], inner])
-            order = np.argsort(cells, kind="stable")
-            found.append((cells[order], np.concatenate([here, np.full(len(inner), -1)])[order]))
+            leaf = np.concatenate([here, np.full(len(inner), -1)])
+            if not (cells[1:] > cells[:-1]).all():
+                order = np.argsort(cells, kind="stable")
+                cells, leaf = cells[order], leaf[order]
+            found.append((cells, leaf))
             inner = distinct(tree.parent(cells)) if level else inner
         generations = list[TreeLevel]()
         areas: Floats = np.empty(0)
         for (cells, leaf), upper in zip_longest(found, [above for above, _ in found[1:]]):
             parent = np.zeros(len(cells), dtype=np.int64)
             if upper is not None:
-                parent = np.searchsorted(upper, tree.parent(cells))
+                above = tree.parent(cells)
+                apart = above[1:] != above[:-1]
+                if (above[1:] >= above[:-1]).all() and np.array_equal(above[np.append(True, apart)], upper):
+                    parent[1:] = np.cumsum(apart)
+                else:
+                    parent = np.searchsorted(upper, above)
             area = leaves.areas[leaf]
             area[leaf < 0] = areas
             generations.append(TreeLevel(cells, parent, leaf, area))

@@ -1,15 +1,21 @@
 """Published files: numbers, error bars, statement and transcript, and the questions they answer."""
 
-from typing import cast
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from hazemap.releases.base_release import AnyPath, BaseRelease
-from hazemap.releases.estimates import Estimate
-from hazemap.releases.k_median_centres import Centres
-from hazemap.releases.map_release import Release
-from hazemap.releases.marked_release import MarkedRelease
-from hazemap.releases.statistics_release import Statistics
-from hazemap.releases.study_answers import StudyAnswers, holds_answers
-from hazemap.releases.timed_release import TimedRelease
+from hazemap.releases.geoparquet import HoldsAnswers
+
+if TYPE_CHECKING:
+    from hazemap.releases.estimates import Estimate
+    from hazemap.releases.k_median_centres import Centres
+    from hazemap.releases.map_release import Release
+    from hazemap.releases.marked_release import MarkedRelease
+    from hazemap.releases.statistics_release import Statistics
+    from hazemap.releases.study_answers import StudyAnswers
+    from hazemap.releases.timed_release import TimedRelease
 
 __all__ = [
     "Centres",
@@ -19,15 +25,56 @@ __all__ = [
     "Statistics",
     "StudyAnswers",
     "TimedRelease",
+    "check_whole",
+    "is_kind",
     "open_release",
 ]
 
+_HOME = {
+    "Centres": "k_median_centres",
+    "Estimate": "estimates",
+    "MarkedRelease": "marked_release",
+    "Release": "map_release",
+    "Statistics": "statistics_release",
+    "StudyAnswers": "study_answers",
+    "TimedRelease": "timed_release",
+}
 
-def open_release(path: AnyPath) -> Release | Statistics | StudyAnswers:
+
+def __getattr__(name: str) -> Any:
+    """A kind of release, from the module it lives in: who asks a map a question need not load the others."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def is_kind(release: object, name: str) -> bool:
+    """Whether a release is of a kind, by its public name: of one whose module nobody loaded there is none."""
+    home = sys.modules.get(f"{__name__}.{_HOME[name]}")
+    return home is not None and isinstance(release, getattr(home, name))
+
+
+def open_release(path: AnyPath) -> "Release | Statistics | StudyAnswers":
     """The map, the statistics or the answers of a study in a file; `FileError` for a foreign, damaged or newer file."""
-    return StudyAnswers.open(path) if holds_answers(path) else open_cells(path)
+    try:
+        return open_cells(path)
+    except HoldsAnswers:
+        from hazemap.releases.study_answers import StudyAnswers
+
+        return StudyAnswers.open(path)
 
 
-def open_cells(path: AnyPath) -> Release | Statistics:
+def open_cells(path: AnyPath) -> "Release | Statistics":
     """The map or the statistics in a file; `FileError` for any other."""
-    return cast(Release | Statistics, BaseRelease.open(path))
+    return cast("Release | Statistics", BaseRelease.open(path))
+
+
+def check_whole(path: AnyPath) -> None:
+    """Read every byte of a file, also what no question needs; `FileError` unless it is what was published."""
+    from hazemap.releases import geoparquet
+
+    open_release(path)
+    if geoparquet.is_parquet(Path(path)):
+        geoparquet.check(Path(path))

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
@@ -19,6 +20,7 @@ from hazemap.noisy_queries import Algorithm, Prices
 from hazemap.privacy.statement import Statement
 from hazemap.releases.cell_geometry import CellGeometry
 from hazemap.releases.file_metadata import (
+    Later,
     MapContents,
     MarkedContents,
     StatisticsContents,
@@ -33,6 +35,14 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 AnyPath = str | os.PathLike[str]
+_HOMES: dict[type, str] = {
+    MapContents: "map_release",
+    MarkedContents: "marked_release",
+    StatisticsContents: "statistics_release",
+    TimedContents: "timed_release",
+}
+"""Which module makes a release of what a file holds."""
+
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
@@ -77,13 +87,29 @@ class BaseRelease(ABC):
     def open(cls, path: AnyPath) -> Self:
         """What `save` wrote; `FileError` for a foreign, damaged or newer file, and for another kind of release."""
         contents = _read(Path(path))
+        import_module(f"hazemap.releases.{_HOMES[type(contents)]}")
         kind = BaseRelease._KINDS[type(contents)]
         if not issubclass(kind, cls):
             raise FileError(
                 f"{path} holds {kind.HOLDS}, not {cls.HOLDS}: open it with hazemap.{kind.__name__}.open,"
                 " or with hazemap.open, which opens both"
             )
-        return kind(*contents)
+        made = kind(*contents)
+        later = {name: part for name, part in vars(made).items() if isinstance(part, Later)}
+        for name in later:
+            del made.__dict__[name]
+        made.__dict__["_later"] = later
+        return made
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """A part of the file that has not been read yet."""
+            part = self.__dict__.get("_later", {}).get(name)
+            if part is None:
+                raise AttributeError(f"a {type(self).__name__} has no {name!r}")
+            self.__dict__[name] = part.value
+            return part.value
 
     def save(self, path: AnyPath) -> None:
         """Write everything to one file: GeoParquet (`.parquet`), or for a map of equal squares a COG (`.tif`)."""

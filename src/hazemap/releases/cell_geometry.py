@@ -55,6 +55,24 @@ class Pieces(NamedTuple):
     owner: NDArray[np.int64]
 
 
+class NearPieces(NamedTuple):
+    """Some pieces, the positions of the leaves that own them, and their bounds in the equal-area plane, float64[4, n].
+
+    `pieces` are their places among all pieces.
+    """
+
+    pieces: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    bounds: Floats
+
+
+FEW = 1 << 10
+"""Cells that are looked at for which of them meet a rectangle, before their leaves are."""
+
+MARGIN = 1e-9
+"""Of the size of the world: rounding of bounds does not hide a cell from a rectangle that it meets."""
+
+
 @dataclass(frozen=True, eq=False)
 class CellGeometry:
     """The cells of a map on the ground. Positions are positions in `leaves`; `NOWHERE` owns nothing.
@@ -118,11 +136,64 @@ class CellGeometry:
 
         tree = self.leaves.tree
         if isinstance(tree, RECTANGULAR):
-            west, south, east, north = tree.bounds(self.pieces.cells)
-            corners = ([west, south], [east, north])
-            return np.vstack([self.flat(np.column_stack(corner)).T for corner in corners])
+            return self._bounds_of(self.pieces.cells)
         bounds: Floats = np.ascontiguousarray(shapely.bounds(self._flat).T)
         return bounds
+
+    def near(self, low: Floats, high: Floats) -> NearPieces:
+        """The pieces whose bounds meet a rectangle of the equal-area plane, in the order of pieces.
+
+        In a quadtree the bounds of no other pieces are computed, unless those of all are known.
+        """
+        some = None if "bounds" in self.__dict__ else self._leaves_near(low, high)
+        bounds = self.bounds if some is None else self._bounds_of(self.leaves.cells[some])
+        west, south, east, north = bounds
+        met = np.flatnonzero((west < high[0]) & (east > low[0]) & (south < high[1]) & (north > low[1]))
+        if some is None:
+            return NearPieces(met, self.pieces.owner[met], bounds[:, met])
+        owner = some[met]
+        return NearPieces(owner - np.searchsorted(self._nowhere, owner), owner, bounds[:, met])
+
+    @cached_property
+    def _nowhere(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self.leaves.cells == NOWHERE)
+
+    def _leaves_near(self, low: Floats, high: Floats) -> NDArray[np.int64] | None:
+        """Positions of leaves among which are all that meet a rectangle; None where that is not found out sooner."""
+        leaves, tree = self.leaves, self.leaves.tree
+        if not isinstance(tree, Quadtree) or not leaves.places_in_order:
+            return None
+        width = MARGIN * np.ptp(self._bounds_of(tree.root).reshape(2, 2), axis=0)
+        low, high, cells = low - width, high + width, tree.root
+        for _ in range(tree.depth):
+            if len(cells) > FEW:
+                break
+            cells = tree.children(cells)
+            west, south, east, north = self._bounds_of(cells)
+            cells = cells[(west < high[0]) & (east > low[0]) & (south < high[1]) & (north > low[1])]
+        starts, ends = tree.span(cells)
+        first, last = (each[leaves.order] for each in leaves.spans) if len(self._nowhere) else leaves.spans
+        begin, end = np.searchsorted(last, starts, "left"), np.searchsorted(first, ends, "right")
+        end = np.maximum(end, begin)
+        begin[1:] = np.maximum(begin[1:], end[:-1])  # a large leaf may hold several of the cells
+        sizes = np.maximum(end - begin, 0)
+        steps = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        found = np.repeat(begin, sizes) + steps
+        return found if not len(self._nowhere) else np.sort(leaves.order[found])
+
+    def _bounds_of(self, cells: Cells) -> Floats:
+        """Bounds of rectangular cells in the equal-area plane; float64[4, cells]."""
+        west, south, east, north = self.leaves.tree.bounds(cells)  # type: ignore[attr-defined]
+        corners = ([west, south], [east, north])
+        return np.vstack([self.flat(np.column_stack(corner)).T for corner in corners])
+
+    def owned_by(self, cells: NDArray[np.int64]) -> Floats:
+        """Square metres of all pieces of some cells."""
+        if "bounds" in self.__dict__ or self.leaves.nested or not self.rectangles:
+            return self.owned[cells]
+        west, south, east, north = self._bounds_of(self.leaves.cells[cells])
+        owned: Floats = (east - west) * (north - south)
+        return owned
 
     @cached_property
     def areas(self) -> Floats:
@@ -133,16 +204,24 @@ class CellGeometry:
         areas: Floats = (east - west) * (north - south) if self.rectangles else shapely.area(self._flat)
         return areas
 
+    def areas_of(self, near: NearPieces) -> Floats:
+        """Square metres of some pieces."""
+        if not self.rectangles:
+            return self.areas[near.pieces]
+        west, south, east, north = near.bounds
+        areas: Floats = (east - west) * (north - south)
+        return areas
+
     @cached_property
     def owned(self) -> Floats:
         """Square metres of all pieces of each cell in the equal-area plane."""
         return np.bincount(self.pieces.owner, self.areas, self.leaves.size).astype(float)
 
-    def shapes(self, pieces: NDArray[np.int64]) -> NDArray[Any]:
+    def shapes(self, near: NearPieces) -> NDArray[Any]:
         """The outlines of some pieces in the equal-area plane."""
         import shapely
 
-        shapes: NDArray[Any] = shapely.box(*self.bounds[:, pieces]) if self.rectangles else self._flat[pieces]
+        shapes: NDArray[Any] = shapely.box(*near.bounds) if self.rectangles else self._flat[near.pieces]
         return shapes
 
     @cached_property

@@ -8,7 +8,7 @@ import base64
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,23 +16,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hazemap import codec
 from hazemap.algorithm_session import Exchange, Transcript
 from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap, Noise, Reading, Spread
 from hazemap.cells import NOWHERE, Cells, Leaves, Tree
-from hazemap.encoders import KnownCountValues, Values
 from hazemap.errors import CodecError, FileError, HazemapError, PlugInError, TranscriptMismatch
-from hazemap.estimate.marked_counts import MarkedCounts
-from hazemap.estimate.published_values import PublishedValues
-from hazemap.estimate.slot_maps import SlotMaps, read_slots
-from hazemap.estimate.value_estimates import KnownPeople, Measurements
-from hazemap.noisy_queries import Choice, Measure, Query
 from hazemap.privacy.statement import Statement
-from hazemap.values.marks import Marks
 
 if TYPE_CHECKING:
+    from hazemap.estimate.marked_counts import MarkedCounts
+    from hazemap.estimate.published_values import PublishedValues
+    from hazemap.estimate.slot_maps import SlotMaps
+    from hazemap.estimate.value_estimates import KnownPeople, Measurements
     from hazemap.releases.base_release import BaseRelease
 
 
@@ -43,19 +41,32 @@ class UnknownMethod:
     data: Any
 
 
+@dataclass(frozen=True, eq=False)
+class Later:
+    """What is in a file, and is read when it is asked for; `make(*of)` makes it."""
+
+    make: Callable[..., Any]
+    of: tuple[Any, ...]
+
+    @cached_property
+    def value(self) -> Any:
+        """What it is."""
+        return self.make(*self.of)
+
+
 class MapContents(NamedTuple):
-    """What a file of a map holds: the fields of a `Release`."""
+    """What a file of a map holds: the fields of a `Release`, of which some are read when they are asked for."""
 
     map: CellMap
     statement: Statement
     algorithm: object
-    transcript: Transcript
+    transcript: Transcript | Later
 
 
 class StatisticsContents(NamedTuple):
     """What a file of statistics holds: the fields of `Statistics`."""
 
-    measurements: Measurements | KnownPeople | PublishedValues
+    measurements: "Measurements | KnownPeople | PublishedValues"
     value: str
     ranks: tuple[float, ...]
     statement: Statement
@@ -70,7 +81,7 @@ class MarkedContents(NamedTuple):
     statement: Statement
     algorithm: object
     transcript: Transcript
-    counts: MarkedCounts
+    counts: "MarkedCounts"
 
 
 class TimedContents(NamedTuple):
@@ -80,11 +91,14 @@ class TimedContents(NamedTuple):
     statement: Statement
     algorithm: object
     transcript: Transcript
-    maps: SlotMaps
+    maps: "SlotMaps"
 
 
 FORMAT, NEWEST = 1, 2
-"""The formats in which this version writes maps, and statistics of values; it reads none that are newer."""
+"""The formats in which this version writes maps (as .tif), and statistics of values; it reads none that are newer."""
+
+BY_COLUMN = 5
+"""The format in which this version writes maps as .parquet: each column has a digest of its own."""
 
 OF_VALUES, OF_RECIPES = "values", "answers"
 """The kinds of a file with statistics of a value, and of one with answers of a study; maps have none."""
@@ -118,25 +132,25 @@ def describe(release: "BaseRelease") -> dict[str, Any]:
     }
 
 
-def pack(transcript: Transcript) -> str:
-    """A transcript as text of few bytes."""
+def pack(transcript: Transcript, beside: list[NDArray[Any]] | None = None) -> str:
+    """A transcript as text of few bytes; where a list `beside` is given, without its long arrays, which it takes."""
     length, squeezed = 0, []
     numbers = sum(exchange.answer.sums.size for exchange in transcript)
-    squeeze = zlib.compressobj(1 if numbers > MANY else 6)
-    for piece in codec.pieces(transcript):
+    squeeze = zlib.compressobj(1 if numbers > MANY and beside is None else 6)
+    for piece in codec.pieces(transcript, beside):
         text = piece.encode()
         length += len(text)
         squeezed.append(squeeze.compress(text))
     return f"{length}:" + base64.b64encode(b"".join([*squeezed, squeeze.flush()])).decode()
 
 
-def unpack(packed: str) -> Transcript:
+def unpack(packed: str, beside: Sequence[NDArray[Any]] | None = None) -> Transcript:
     """What `pack` wrote."""
     length, _, content = packed.partition(":")
     if not 0 < int(length) < LARGEST:
         raise ValueError("a transcript of impossible length")
     text = zlib.decompressobj().decompress(base64.b64decode(content), int(length))
-    exchanges = codec.loads(text, plug_ins=plug_in_type)
+    exchanges = codec.loads(text, plug_ins=plug_in_type, beside=beside)
     return tuple(Exchange(question, answer) for question, answer in exchanges)
 
 
@@ -147,32 +161,46 @@ def parse_label(path: Path, text: str | bytes) -> dict[str, Any]:
         raise ValueError("its label does not name a format")
     if label["format"] < 1:
         raise ValueError(f"no format has the number {label['format']}")
-    newest = {None: FORMAT, OF_RECIPES: STUDIES, OF_MARKS: MARKED, OF_SLOTS: SLOTTED}.get(label.get("kind"), NEWEST)
+    kind = label.get("kind")
+    newest = {None: BY_COLUMN, OF_RECIPES: STUDIES, OF_MARKS: MARKED, OF_SLOTS: SLOTTED}.get(kind, NEWEST)
     if label["format"] > newest:
         raise FileError(
             f"{path} has format {label['format']}; this hazemap reads formats up to {newest}:"
             " open it with a newer hazemap"
         )
+    if kind is None and label["format"] not in (FORMAT, BY_COLUMN):
+        raise ValueError(f"no map has the format {label['format']}")
     return label
 
 
-def map_contents(label: dict[str, Any], packed: str, places: Cells, columns: Floats) -> MapContents:
+def map_contents(
+    label: dict[str, Any], transcript: Later, places: Cells, columns: list[Floats], tree: Tree | None = None
+) -> MapContents:
     """A map from the parts of a file whose digest was right; columns are count, unbiased and stddev."""
-    transcript = unpack(packed)
-    tree = tree_of(label)
+    tree = tree_of(label) if tree is None else tree
     if label["nowhere"] is not None:
         at = int(label["nowhere"]["position"])
         places = np.insert(places, at, NOWHERE)
         extra = [float(label["nowhere"][name]) for name in ("count", "unbiased", "stddev")]
-        columns = np.insert(columns, at, extra, axis=1)
+        columns = [np.insert(column, at, number) for column, number in zip(columns, extra, strict=True)]
     values, unbiased, stddev = columns
     leaves = Leaves(tree, places)
     return MapContents(
         CellMap(leaves, values, unbiased, stddev, Remembered(transcript, leaves, stddev), _reading(label)),
         Statement.from_json(label["statement"]),
-        method_of(label["method"]),
+        Later(method_of, (label["method"],)),
         transcript,
     )
+
+
+def read_later(read: Callable[..., Transcript], path: Path, label: dict[str, Any], *of: Any) -> Later:
+    """A transcript, `read(*of)`, when it is asked for; what cannot be read of it is an error that names the file."""
+    return Later(_read, (read, path, label, *of))
+
+
+def _read(read: Callable[..., Transcript], path: Path, label: dict[str, Any], *of: Any) -> Transcript:
+    with reading(path), understood(path, label):
+        return read(*of)
 
 
 def statistics_contents(label: dict[str, Any], packed: str) -> StatisticsContents:
@@ -190,6 +218,9 @@ def statistics_contents(label: dict[str, Any], packed: str) -> StatisticsContent
 
 def marked_contents(label: dict[str, Any], packed: str) -> MarkedContents:
     """A map with marks from the parts of a file whose digest was right: all numbers follow from the last answer."""
+    from hazemap.estimate.marked_counts import MarkedCounts
+    from hazemap.values.marks import Marks
+
     transcript = unpack(packed)
     counts = MarkedCounts.of(*transcript[-1], Marks.of(*label["marks"]))
     stated, method = Statement.from_json(label["statement"]), method_of(label["method"])
@@ -198,6 +229,8 @@ def marked_contents(label: dict[str, Any], packed: str) -> MarkedContents:
 
 def timed_contents(label: dict[str, Any], packed: str) -> TimedContents:
     """A map with time from the parts of a file whose digest was right: all numbers follow from the transcript."""
+    from hazemap.estimate.slot_maps import read_slots
+
     transcript = unpack(packed)
     asked: Any = transcript[int(label["day"])].question
     cells, slots = asked.encoder.cells.cells, asked.encoder.cells.tree.slots
@@ -208,8 +241,13 @@ def timed_contents(label: dict[str, Any], packed: str) -> TimedContents:
     return TimedContents(maps.total, statement, method_of(label["method"]), transcript, maps)
 
 
-def _measured(transcript: Transcript) -> Measurements | KnownPeople | PublishedValues:
+def _measured(transcript: Transcript) -> "Measurements | KnownPeople | PublishedValues":
     """What the last answer says: the question before it names cells, slots and value encoding."""
+    from hazemap.encoders import KnownCountValues, Values
+    from hazemap.estimate.published_values import PublishedValues
+    from hazemap.estimate.value_estimates import KnownPeople, Measurements
+    from hazemap.noisy_queries import Choice, Measure, Query
+
     question, answer = transcript[-1]
     if isinstance(question, Measure | Choice):
         return PublishedValues.of(transcript)
@@ -255,7 +293,7 @@ class Remembered:
     It must give the standard errors that are stored beside it.
     """
 
-    transcript: Transcript
+    transcript: Later
     leaves: Leaves
     stddev: Floats
 
@@ -263,7 +301,7 @@ class Remembered:
     def _noise(self) -> Noise:
         from hazemap.estimate import from_transcript
 
-        found = from_transcript(self.transcript, self.leaves)
+        found = from_transcript(self.transcript.value, self.leaves)
         if np.allclose(found.stddev, self.stddev, rtol=1e-6, atol=0):
             return found.noise
         raise TranscriptMismatch(
@@ -282,11 +320,15 @@ class Digest:
     def __init__(self) -> None:
         self._sum = hashlib.sha256()
 
-    def add(self, *parts: bytes) -> None:
+    def add(self, *parts: bytes | memoryview) -> None:
         """Go on with these parts."""
         for part in parts:
-            self._sum.update(len(part).to_bytes(8, "little"))
+            self._sum.update(memoryview(part).nbytes.to_bytes(8, "little"))
             self._sum.update(part)
+
+    def text(self) -> str:
+        """The digest of all parts so far, in hexadecimal digits."""
+        return self._sum.hexdigest()
 
     def seal(self, label: dict[str, Any]) -> str:
         """The label as text, with the digest of all parts and of itself."""

@@ -2,15 +2,21 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.algorithm_session import Transcript
 from hazemap.atomic_write import whole
+from hazemap.cells import Cells, NamedByDigits, Tree
 from hazemap.errors import FileError
+from hazemap.releases.column_digests import column_digests, numbers_of, parts, texts_of
 from hazemap.releases.file_metadata import (
+    BY_COLUMN,
     OF_MARKS,
     OF_RECIPES,
     OF_SLOTS,
@@ -25,16 +31,20 @@ from hazemap.releases.file_metadata import (
     marked_contents,
     pack,
     parse_label,
+    read_later,
     reading,
     statistics_contents,
     timed_contents,
     tree_of,
     understood,
+    unpack,
 )
+from hazemap.releases.transcript_arrays import packed_arrays, unpacked_arrays
 from hazemap.spatial.plane import plane_of, reference_system
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     from hazemap.releases.base_release import BaseRelease, Rows
 
@@ -51,14 +61,24 @@ FROM_ANSWERS: dict[str, Callable[[dict[str, Any], str], MarkedContents | Statist
 }
 """Kinds of files of which all numbers follow from the stored answers, and how they are read."""
 
-LABEL, TRANSCRIPT = b"hazemap", b"hazemap.transcript."
+LABEL, TRANSCRIPT, ARRAYS = b"hazemap", b"hazemap.transcript.", b"hazemap.arrays."
+
+NUMBERS = ("count", "unbiased", "stddev")
+"""The columns that a map is read from, beside the names of its cells; all others follow from these."""
+
+
+class HoldsAnswers(FileError):
+    """A file holds answers of a study, and no cells."""
 
 
 def write(release: "BaseRelease", path: Path) -> None:
     """One file, whole or not at all; the same release gives the same bytes."""
     import pyarrow.parquet as pq
 
-    digest, edges, kinds = Digest(), list[list[float]](), set[str]()
+    described = describe(release)
+    by_column = "kind" not in described
+    digest, columns = Digest(), dict[str, list[str]]()
+    edges, kinds = list[list[float]](), set[str]()
     blocks = release.rows(ROWS)
     schema = _schema(next(blocks).columns)
     with (
@@ -68,17 +88,81 @@ def write(release: "BaseRelease", path: Path) -> None:
         for rows in blocks:
             table = _table(schema, rows)
             writer.write_table(table, row_group_size=ROWS)
-            digest.add(*parts(table))
+            if by_column:
+                for name, each in column_digests(table).items():
+                    columns.setdefault(name, []).append(each)
+            else:
+                digest.add(*parts(table))
             edges.append(extent(rows.shapes))
-            kinds |= {shape.geom_type for shape in rows.shapes}
-        packed, geo = pack(release.transcript).encode(), geo_metadata(edges, kinds, release.cells.tree)
-        digest.add(geo, packed)
-        label = digest.seal(describe(release)).encode()
-        writer.add_key_value_metadata({b"geo": geo, LABEL: label, **pieces(packed)})
+            kinds |= _kinds(rows.shapes)
+        geo = geo_metadata(edges, kinds, release.cells.tree)
+        beside: list[NDArray[Any]] | None = [] if by_column else None
+        packed = pack(release.transcript, beside).encode()
+        metadata = {b"geo": geo, **pieces(packed)}
+        if beside is not None:
+            arrays = packed_arrays(beside)
+            metadata |= pieces(arrays, ARRAYS)
+            described["format"] = BY_COLUMN
+            described["integrity"] = {"columns": columns, **digests_of(geo, packed, arrays)}
+        else:
+            digest.add(geo, packed)
+        writer.add_key_value_metadata({**metadata, LABEL: digest.seal(described).encode()})
 
 
 def read(path: Path) -> MapContents | MarkedContents | StatisticsContents | TimedContents:
-    """What `write` wrote; `FileError` for any other file, and for a damaged one."""
+    """What `write` wrote; `FileError` for any other file, and for a damaged one.
+
+    Of a map in the newest format the columns that questions need are read and checked, and the transcript when it is
+    asked for; `check` reads everything.
+    """
+    with _opened(path) as (file, metadata, label):
+        if label["format"] == BY_COLUMN and "kind" not in label:
+            return _map(path, file, metadata, label)
+        from_answers = FROM_ANSWERS.get(str(label.get("kind")))
+        if label.get("kind") == OF_RECIPES:
+            raise HoldsAnswers(f"{path} holds answers of a study: open it with hazemap.open, which opens all releases")
+        packed = joined(metadata)
+        digest, names, numbers = Digest(), [], []
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group)
+            digest.add(*parts(table))
+            if from_answers is None:
+                names += table.column(0).to_pylist()
+                numbers.append([numbers_of(table[name]) for name in NUMBERS])
+        digest.add(metadata[b"geo"], packed)
+        digest.check(label)
+        with understood(path, label):
+            if from_answers is not None:
+                return from_answers(label, packed.decode())
+            cells = tree_of(label).named(names)
+            columns = list(np.hstack(numbers) if numbers else np.empty((3, 0)))
+            return map_contents(label, read_later(unpack, path, label, packed.decode()), cells, columns)
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file begins as Parquet does."""
+    with reading(path), path.open("rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def check(path: Path) -> None:
+    """Read all of a file, also what no question needs; `FileError` unless everything fits its digest."""
+    with _opened(path) as (file, metadata, label):
+        if label["format"] != BY_COLUMN or "kind" in label:
+            return  # `read` reads all of such a file
+        said = _sealed(label)
+        columns = dict[str, list[str]]()
+        wanted = {"columns": columns, **digests_of(metadata[b"geo"], joined(metadata), joined(metadata, ARRAYS))}
+        for group in range(file.num_row_groups):
+            for name, each in column_digests(file.read_row_group(group)).items():
+                columns.setdefault(name, []).append(each)
+        if wanted != said:
+            raise ValueError("its content does not match its digest")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple["pq.ParquetFile", dict[bytes, bytes], dict[str, Any]]]:
+    """A file, its metadata and its label; what is wrong with any of them is a `FileError`."""
     import pyarrow.parquet as pq
 
     with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -88,38 +172,82 @@ def read(path: Path) -> MapContents | MarkedContents | StatisticsContents | Time
                 f"{path} is Parquet, but no release of hazemap: its metadata has no key 'hazemap'."
                 " Tools that rewrite a file drop it; open the file that was published"
             )
-        label = parse_label(path, metadata[LABEL])
-        from_answers = FROM_ANSWERS.get(str(label.get("kind")))
-        if label.get("kind") == OF_RECIPES:
-            raise FileError(f"{path} holds answers of a study: open it with hazemap.open, which opens all releases")
-        packed = joined(metadata)
-        digest, names, numbers = Digest(), [], []
-        for group in range(file.num_row_groups):
-            table = file.read_row_group(group)
-            digest.add(*parts(table))
-            if from_answers is None:
-                names += table.column(0).to_pylist()
-                numbers.append([numbers_of(table[name]) for name in ("count", "unbiased", "stddev")])
-        digest.add(metadata[b"geo"], packed)
-        digest.check(label)
-        with understood(path, label):
-            if from_answers is not None:
-                return from_answers(label, packed.decode())
-            cells = tree_of(label).named(names)
-            columns = np.hstack(numbers) if numbers else np.empty((3, 0))
-            return map_contents(label, packed.decode(), cells, columns)
+        yield file, metadata, parse_label(path, metadata[LABEL])
 
 
-def pieces(packed: bytes) -> dict[bytes, bytes]:
-    """A packed transcript as metadata."""
+def _map(path: Path, file: "pq.ParquetFile", metadata: dict[bytes, bytes], label: dict[str, Any]) -> MapContents:
+    """A map: its names and numbers, each checked with the digests of its column."""
+    said = _sealed(label)
+    name = file.schema_arrow.names[0]
+    table = file.read([name, *NUMBERS])
+    if table.column_names != [name, *NUMBERS]:
+        raise ValueError("its columns do not stand in their order")
+    if not len(table):
+        raise ValueError("it holds no cells")
+    at = 0
+    for group in range(file.num_row_groups):
+        size = file.metadata.row_group(group).num_rows
+        for column, found in column_digests(table.slice(at, size)).items():
+            if said["columns"][column][group : group + 1] != [found]:
+                raise ValueError(f"its column {column!r} does not match its digest")
+        at += size
+    if at != len(table) or any(len(said["columns"][column]) != file.num_row_groups for column in table.column_names):
+        raise ValueError("it does not have the rows of its digest")
+    if any(str(table[column].type) != "double" or table[column].null_count for column in NUMBERS):
+        raise ValueError("a column of numbers holds something else")
+    columns = [numbers_of(table[column]) for column in NUMBERS]
+    if not all(np.isfinite(each).all() for each in columns):
+        raise ValueError("a column holds a number that is not finite")
+    with understood(path, label):
+        tree = tree_of(label)
+        cells = cells_named(tree, table[name])
+        packed, arrays = joined(metadata), joined(metadata, ARRAYS)
+        later = read_later(_transcript, path, label, packed, arrays, said)
+        return map_contents(label, later, cells, columns, tree)
+
+
+def _transcript(packed: bytes, arrays: bytes, said: dict[str, Any]) -> Transcript:
+    """A transcript with its long arrays, once they fit their digests."""
+    for name, text in (("transcript", packed), ("arrays", arrays)):
+        if said[name] != sha256(text).hexdigest():
+            raise ValueError(f"its {name} does not match its digest")
+    return unpack(packed.decode(), unpacked_arrays(arrays))
+
+
+def _sealed(label: dict[str, Any]) -> dict[str, Any]:
+    """The digests of all parts that a label names, once it fits its own."""
+    Digest().check(label)
+    said: dict[str, Any] = label["integrity"]
+    if said.keys() != {"columns", *digests_of(b"", b"", b"")} or not isinstance(said["columns"], dict):
+        raise ValueError("its label lacks digests")
+    return said
+
+
+def digests_of(geo: bytes, packed: bytes, arrays: bytes) -> dict[str, Any]:
+    """SHA-256 of the metadata of a map."""
+    parts_of = {"geo": geo, "transcript": packed, "arrays": arrays}
+    return {name: sha256(content).hexdigest() for name, content in parts_of.items()}
+
+
+def cells_named(tree: Tree, column: "pa.ChunkedArray") -> Cells:
+    """The cells with the names in a column."""
+    if isinstance(tree, NamedByDigits):
+        found = tree.named_in(*texts_of(column))
+        if found is not None:
+            return found
+    return tree.named(column.to_pylist())
+
+
+def pieces(packed: bytes, key: bytes = TRANSCRIPT) -> dict[bytes, bytes]:
+    """A packed transcript, or its arrays, as metadata."""
     starts = range(0, len(packed), PIECE)
-    return {TRANSCRIPT + b"%d" % number: packed[start : start + PIECE] for number, start in enumerate(starts)}
+    return {key + b"%d" % number: packed[start : start + PIECE] for number, start in enumerate(starts)}
 
 
-def joined(metadata: dict[bytes, bytes]) -> bytes:
+def joined(metadata: dict[bytes, bytes], key: bytes = TRANSCRIPT) -> bytes:
     """What `pieces` took apart."""
-    number = sum(key.startswith(TRANSCRIPT) for key in metadata)
-    return b"".join(metadata[TRANSCRIPT + b"%d" % each] for each in range(number))
+    number = sum(each.startswith(key) for each in metadata)
+    return b"".join(metadata[key + b"%d" % each] for each in range(number))
 
 
 def _schema(columns: dict[str, NDArray[Any]]) -> "pa.Schema":
@@ -144,33 +272,12 @@ def _table(schema: "pa.Schema", rows: "Rows") -> "pa.Table":
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def parts(table: "pa.Table") -> Iterator[bytes]:
-    """Every name, type and value of a table as bytes, however its file was laid out."""
-    import pyarrow as pa
+def _kinds(shapes: NDArray[Any]) -> set[str]:
+    """Which types of geometry there are."""
+    import shapely
 
-    flat = table.flatten()
-    for name, column in zip(flat.column_names, flat.columns, strict=True):
-        yield f"{name} {column.type} {column.null_count} {len(column)}".encode()
-        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
-            texts = [each.encode() if isinstance(each, str) else each for each in column.to_pylist()]
-            yield np.array([len(each) for each in texts], "<i8").tobytes()
-            yield b"".join(texts)
-        else:
-            values = numbers_of(column)
-            yield values.astype(values.dtype.newbyteorder("<")).tobytes()
-
-
-def numbers_of(column: "pa.ChunkedArray") -> NDArray[Any]:
-    """The numbers of a column; where none is missing from their memory, which does not load pandas."""
-    import pyarrow as pa
-
-    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    if column.null_count or not number:
-        values: NDArray[Any] = column.to_numpy()
-        return values
-    kind = column.type.to_pandas_dtype()
-    parts_of = [np.frombuffer(c.buffers()[1], kind)[c.offset : c.offset + len(c)] for c in column.chunks if len(c)]
-    return np.concatenate([np.empty(0, kind), *parts_of])
+    _, first = np.unique(shapely.get_type_id(shapes), return_index=True)
+    return {shape.geom_type for shape in shapes[first]}
 
 
 def extent(shapes: NDArray[Any]) -> list[float]:

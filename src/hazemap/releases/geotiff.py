@@ -24,8 +24,10 @@ from hazemap.releases.file_metadata import (
     map_contents,
     pack,
     parse_label,
+    read_later,
     reading,
     understood,
+    unpack,
 )
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.mercator_and_morton import spread
@@ -145,7 +147,8 @@ def read(path: Path) -> MapContents:
         known = ~np.isnan(numbers[2])
         order = np.argsort(cells[known])
         with understood(path, label):
-            return map_contents(label, packed, cells[known][order], numbers[:, known][:, order])
+            transcript = read_later(unpack, path, label, packed)
+            return map_contents(label, transcript, cells[known][order], list(numbers[:, known][:, order]))
 
 
 def _pixels(release: "Release") -> tuple[Quadtree, Window, NDArray[np.float64]]:

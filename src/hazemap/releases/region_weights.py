@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hazemap.arrays import Floats
 from hazemap.cells import Cells, Leaves
 from hazemap.errors import InputError
-from hazemap.releases.cell_geometry import CellGeometry, equal_area
+from hazemap.releases.cell_geometry import CellGeometry, NearPieces, equal_area
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.plane import plane_of
 
@@ -67,21 +67,15 @@ def weights(ground: CellGeometry, region: Region) -> Floats:
     return shares
 
 
-def _shares(ground: CellGeometry, pieces: NDArray[np.int64], inside: Floats, region: float) -> Floats:
+def _shares(ground: CellGeometry, near: NearPieces, inside: Floats, region: float) -> Floats:
     """From the area of some pieces inside a region, and of all of it, to the share of what each cell owns."""
     shares = np.zeros(ground.leaves.size)
-    real = inside > SLIVER * np.minimum(ground.areas[pieces], region)
-    np.add.at(shares, ground.pieces.owner[pieces[real]], inside[real])
+    real = inside > SLIVER * np.minimum(ground.areas_of(near), region)
+    np.add.at(shares, near.owner[real], inside[real])
     cells = np.flatnonzero(shares)
-    shares[cells] /= ground.owned[cells]
+    shares[cells] /= ground.owned_by(cells)
     shares[shares > 1 - SLIVER] = 1
     return shares
-
-
-def _near(ground: CellGeometry, low: Floats, high: Floats) -> NDArray[np.int64]:
-    """The pieces whose bounds meet a rectangle of the equal-area plane."""
-    west, south, east, north = ground.bounds
-    return np.flatnonzero((west < high[0]) & (east > low[0]) & (south < high[1]) & (north > low[1]))
 
 
 def _in_box(ground: CellGeometry, box: Box) -> Floats:
@@ -90,8 +84,8 @@ def _in_box(ground: CellGeometry, box: Box) -> Floats:
     low, high = ground.flat(np.array([[box.west, box.south], [box.east, box.north]]))
     if not ground.rectangles:
         return _in_flat(ground, shapely.box(*low, *high))
-    near = _near(ground, low, high)
-    west, south, east, north = ground.bounds[:, near]
+    near = ground.near(low, high)
+    west, south, east, north = near.bounds
     sides = (
         np.minimum(east, high[0]) - np.maximum(west, low[0]),
         np.minimum(north, high[1]) - np.maximum(south, low[1]),
@@ -127,11 +121,11 @@ def _in_flat(ground: CellGeometry, region: Any) -> Floats:
     import shapely
 
     corners = np.array(region.bounds)
-    near = _near(ground, corners[:2], corners[2:])
-    shapes, inside = ground.shapes(near), ground.areas[near]
+    near = ground.near(corners[:2], corners[2:])
+    shapes, inside = ground.shapes(near), ground.areas_of(near).copy()
     shapely.prepare(region)
     cut = ~shapely.covers(region, shapes)
-    inside[cut] = _shared(region, shapes[cut], ground.bounds.T[near[cut]])
+    inside[cut] = _shared(region, shapes[cut], near.bounds.T[cut])
     return _shares(ground, near, inside, region.area)
 
 

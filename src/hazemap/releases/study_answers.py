@@ -265,7 +265,8 @@ def _write(made: StudyAnswers, path: Path) -> None:
     """One file, whole or not at all; the same answers give the same bytes."""
     import pyarrow.parquet as pq
 
-    from hazemap.releases.geoparquet import LABEL, ROWS, parts, pieces
+    from hazemap.releases.column_digests import parts
+    from hazemap.releases.geoparquet import LABEL, ROWS, pieces
 
     table, packed, digest = _table(made), _packed(made.rounds).encode(), Digest()
     digest.add(*parts(table), packed)
@@ -284,7 +285,8 @@ def _read(path: Path) -> StudyContents:
     """What `_write` wrote; `FileError` for any other file, and for a damaged one."""
     import pyarrow.parquet as pq
 
-    from hazemap.releases.geoparquet import LABEL, joined, parts
+    from hazemap.releases.column_digests import parts
+    from hazemap.releases.geoparquet import LABEL, joined
 
     with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         metadata = file.metadata.metadata or {}

@@ -20,6 +20,8 @@ DEEPEST = 24
 FINEST_SIDE = 2.0**-44  # a few micrometres: smaller squares have edges that doubles cannot tell apart
 GRAIN = 2**32  # `around` rounds outwards to this grid (1 cm), so that its numbers are short
 LARGEST_GRID = 12
+AT_ONCE = 1 << 15
+"""Names that are read at a time: few enough for a processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,13 @@ class Quadtree:
 
     def level(self, cells: Cells) -> NDArray[np.int64]:
         """How often the root was cut: the first cell of level l is 4^l, the last 2 · 4^l − 1; −1 for other numbers."""
+        numbers = _numbers(cells)
+        least, most = (int(numbers.min()), int(numbers.max())) if numbers.size else (0, 0)
+        level = (least.bit_length() - 1) // 2
+        if least and 4**level <= least <= most < 2 * 4**level:  # a grid
+            return np.full(numbers.shape, level)
         # The exponent of a float: exact for cells, which have at most 50 bits; what has more is too deep anyway.
-        exponents: NDArray[np.int64] = (_numbers(cells).astype(np.float64).view(np.int64) >> 52) - 1023
+        exponents: NDArray[np.int64] = (numbers.astype(np.float64).view(np.int64) >> 52) - 1023
         levels = np.maximum(exponents, -1)
         return np.where(levels & 1, -1, levels >> 1)
 
@@ -220,6 +227,29 @@ class Quadtree:
             cells[i] = int("1" + digits, 4)
         return cells
 
+    def named_in(self, lengths: NDArray[np.int64], letters: NDArray[np.uint8]) -> Cells | None:
+        """The same of names that stand one after another; None where one is no name, or names the root."""
+        lead = np.frombuffer(self._prefix.encode(), np.uint8)
+        shortest, longest = int(lengths.min(initial=1 << 32)), int(lengths.max(initial=0))
+        if not len(lead) < shortest <= longest <= len(lead) + self.depth:
+            return np.empty(0, np.uint64) if not len(lengths) else None
+        if shortest == longest:
+            rows, cells = letters.reshape(-1, longest), np.empty(len(lengths), dtype=np.uint64)
+            for start in range(0, len(rows), AT_ONCE):
+                found = _digits(rows[start : start + AT_ONCE], lead)
+                if found is None:
+                    return None
+                cells[start : start + AT_ONCE] = found
+            return cells
+        cells, starts = np.empty(len(lengths), dtype=np.uint64), np.cumsum(lengths) - lengths
+        for length in np.flatnonzero(np.bincount(lengths)).tolist():
+            own = np.flatnonzero(lengths == length)
+            found = _digits(letters[starts[own][:, None] + np.arange(length)], lead)
+            if found is None:
+                return None
+            cells[own] = found
+        return cells
+
     @property
     def _prefix(self) -> str:
         """What tells the digits of another square from a quadkey."""
@@ -236,3 +266,18 @@ class Quadtree:
 
 def _numbers(cells: Cells) -> Cells:
     return np.asarray(cells, dtype=np.uint64)
+
+
+def _digits(rows: NDArray[np.uint8], lead: NDArray[np.uint8]) -> Cells | None:
+    """The cells with these names of one length, uint8[cells, letters]: after `lead` come digits from 0 to 3."""
+    digits = rows[:, len(lead) :] - np.uint8(ord("0"))
+    if (rows[:, : len(lead)] != lead).any() or digits.max(initial=0) > 3:
+        return None
+    length = digits.shape[1]
+    fours = np.zeros((len(rows), (length + 3) // 4 * 4), dtype=np.uint8)
+    fours[:, fours.shape[1] - length :] = digits
+    four = fours.view(">u4").astype(np.uint32)  # four digits in a number, one in the low bits of each byte
+    packed = np.zeros((len(rows), 8), dtype=np.uint8)
+    packed[:, 8 - four.shape[1] :] = four >> 18 | four >> 12 | four >> 6 | four
+    cells: Cells = packed.view(">u8").ravel().astype(np.uint64)
+    return cells | np.uint64(1 << 2 * length)

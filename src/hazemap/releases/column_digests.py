@@ -1,0 +1,75 @@
+"""Digests of the columns of a table, block of rows by block, so that a part of a file can be checked alone."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.releases.file_metadata import Digest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def column_digests(table: "pa.Table") -> dict[str, str]:
+    """SHA-256 of each column, the parts of `bbox` apart, by its name."""
+    return {name: _digest(name, column) for name, column in _flat(table)}
+
+
+def parts(table: "pa.Table") -> Iterator[bytes]:
+    """Every name, type and value of a table as bytes, however its file was laid out."""
+    for name, column in _flat(table):
+        yield from _parts(name, column)
+
+
+def _flat(table: "pa.Table") -> Iterator[tuple[str, "pa.ChunkedArray"]]:
+    flat = table.flatten()
+    return zip(flat.column_names, flat.columns, strict=True)
+
+
+def _digest(name: str, column: "pa.ChunkedArray") -> str:
+    digest = Digest()
+    digest.add(*_parts(name, column))
+    return digest.text()
+
+
+def _parts(name: str, column: "pa.ChunkedArray") -> Iterator[Any]:
+    import pyarrow as pa
+
+    yield f"{name} {column.type} {column.null_count} {len(column)}".encode()
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        lengths, letters = texts_of(column)
+        yield lengths.astype("<i8", copy=False).data
+        yield letters.data
+    else:
+        values = numbers_of(column)
+        yield np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data
+
+
+def texts_of(column: "pa.ChunkedArray") -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """The length in bytes of each text of a column, and all of their bytes; a missing text is an error."""
+    if column.null_count:
+        raise ValueError("a text is missing")
+    lengths, letters = [np.empty(0, np.int64)], [np.empty(0, np.uint8)]
+    for chunk in (each for each in column.chunks if len(each)):
+        _, ends, content = chunk.buffers()
+        at = np.frombuffer(ends, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].astype(np.int64)
+        lengths.append(np.diff(at))
+        letters.append(np.frombuffer(content or b"", np.uint8)[at[0] : at[-1]])
+    if len(lengths) == 2:
+        return lengths[1], letters[1]
+    return np.concatenate(lengths), np.concatenate(letters)
+
+
+def numbers_of(column: "pa.ChunkedArray") -> NDArray[Any]:
+    """The numbers of a column; where none is missing from their memory, which does not load pandas."""
+    import pyarrow as pa
+
+    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if column.null_count or not number:
+        values: NDArray[Any] = column.to_numpy()
+        return values
+    kind = column.type.to_pandas_dtype()
+    parts_of = [np.frombuffer(c.buffers()[1], kind)[c.offset : c.offset + len(c)] for c in column.chunks if len(c)]
+    return parts_of[0] if len(parts_of) == 1 else np.concatenate([np.empty(0, kind), *parts_of])

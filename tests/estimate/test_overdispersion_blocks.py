@@ -1,0 +1,35 @@
+"""Families that are looked at block by block tell what they tell together, to the last bit."""
+
+import numpy as np
+import pytest
+
+from hazemap.cellmap import CellMap
+from hazemap.cells import NOWHERE, Leaves
+from hazemap.estimate import overdispersion
+from hazemap.estimate.overdispersion import Overdispersion
+from hazemap.spatial.quadtree import Quadtree
+
+
+def cellmap(levels: tuple[int, ...], seed: int) -> CellMap:
+    """Some quarters cut more often than others, and people outside."""
+    tree, rng = Quadtree.world(8), np.random.default_rng(seed)
+    quarters = tree.children(tree.children(tree.root))
+    cells = list[int]()
+    for quarter, level in zip(quarters, np.resize(levels, 16), strict=True):
+        part = np.array([quarter])
+        for _ in range(level):
+            part = tree.children(part)
+        cells += part.tolist()
+    leaves = Leaves(tree, np.append(np.array(cells, dtype=np.uint64), NOWHERE))
+    return CellMap.independent(leaves, rng.normal(20, 30, leaves.size), rng.uniform(1, 2, leaves.size), 3.0)
+
+
+@pytest.mark.parametrize("levels", [(3,), (0, 1, 2, 3), (4, 0), (0,)])
+def test_blocks_of_families_tell_what_all_do(levels, monkeypatch):
+    made = cellmap(levels, 3)
+    whole = Overdispersion.of(made)
+    for size in (1, 7, 64):
+        monkeypatch.setattr(overdispersion, "AT_ONCE", size)
+        some = Overdispersion.of(made)
+        assert some.error == whole.error
+        assert np.array_equal(some.parts, whole.parts)

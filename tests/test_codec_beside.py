@@ -1,0 +1,67 @@
+"""Long arrays beside a text: each has one place in it, and everything else is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hazemap import codec
+from hazemap.cells import Leaves
+from hazemap.errors import CodecError
+from hazemap.noisy_queries import Answer
+from hazemap.spatial.quadtree import Quadtree
+
+THINGS = (
+    Leaves.at_level(Quadtree.world(4), 4),
+    Answer(np.arange(256), np.array([1.5])),
+    Answer(np.arange(3), np.linspace(1, 2, 100)),
+)
+
+
+def written() -> tuple[str, list]:
+    beside: list = []
+    return "".join(codec.pieces(THINGS, beside)), beside
+
+
+def test_a_text_and_the_arrays_beside_it_are_what_the_text_alone_is():
+    text, beside = written()
+    assert len(beside) == 3
+    assert codec.loads(text, beside=beside) == codec.loads(codec.dumps(THINGS)) == THINGS
+    assert codec.loads("".join(codec.pieces(THINGS))) == THINGS
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda beside: beside[:-1],
+        lambda beside: [*beside, beside[-1]],
+        lambda beside: beside[::-1],
+        lambda _: [],
+        lambda _: None,
+        lambda beside: [each[:63] for each in beside],
+        lambda beside: [each.astype(np.int32) for each in beside],
+        lambda beside: [*beside[:-1], np.full(100, np.nan)],
+        lambda beside: [*beside[:-1], np.ones((100, 1))],
+    ],
+)
+def test_other_arrays_beside_a_text_are_refused(change):
+    text, beside = written()
+    with pytest.raises(CodecError):
+        codec.loads(text, beside=change(beside))
+
+
+@pytest.mark.parametrize("place", [1, 2, -1, 3, True, 0.0, "0", None, {}, [[0]]])
+def test_a_place_that_is_not_the_next_is_refused(place):
+    text, beside = written()
+    data = json.loads(text)
+    data[0]["Leaves"]["cells"]["array"][1] = place
+    with pytest.raises(CodecError):
+        codec.loads(json.dumps(data), beside=beside)
+
+
+def test_an_array_has_one_place():
+    text, beside = written()
+    with pytest.raises(CodecError):
+        codec.loads(text.replace('"int64",1]', '"int64",[1,2]]'), beside=beside)
+    with pytest.raises(CodecError):
+        codec.loads(text, beside=[*beside[:1], beside[1].astype(float), beside[2]])
