@@ -21,7 +21,7 @@ DEEPEST_TILES = 14
 MOST_TILES = 1 << 14
 """Of the finest zoom, about: a country whose finest cells are 300 m wide would need millions."""
 
-NO_EMPTY = ("FlatGeobuf", "PMTiles")
+NO_EMPTY = ("FlatGeobuf",)
 """Formats that cannot hold a cell without ground, of which nothing can be seen."""
 
 
@@ -70,19 +70,29 @@ def _flatgeobuf(release: "BaseRelease", path: Path) -> None:
 
 
 def _tiles(release: "BaseRelease", path: Path) -> None:
-    """Vector tiles down to the zoom where the finest cell is 8 pixels wide. Coarser zooms may leave out cells."""
-    import pyogrio
+    """Vector tiles down to the zoom where the finest cell is 8 pixels wide. Coarser zooms leave out what is tiny."""
+    import shapely
 
-    if "w" not in pyogrio.list_drivers().get("PMTiles", ""):
-        raise FileError("the GDAL of this machine cannot write .pmtiles: install the wheel of pyogrio, or use .gpkg")
+    from hazemap.releases.pmtiles_archive import archive
+    from hazemap.releases.vector_tiles import tiles
+
     west, _, east, _ = release.ground.bounds
     around = 2 * np.pi * 6356752  # metres
     finest = float(np.log2(around / np.nanmin(east - west)))  # the level of a world quadtree with such cells
     affordable = np.log2(MOST_TILES * around**2 / max(np.nansum(release.ground.areas), 1.0)) / 2
     zoom = int(np.clip(min(np.ceil(finest) - 5, np.floor(affordable)), 0, DEEPEST_TILES))
-    statement = release.statement
-    options = {"NAME": statement.dataset, "DESCRIPTION": statement.line(), "MAXZOOM": str(zoom), "MINZOOM": "0"}
-    _vectors(release, path, "PMTiles", **options)
+    shapes, columns, statement = release.outlines(), release.columns(), release.statement
+    seen = ~shapely.is_empty(shapes)
+    columns = {name: column[seen] for name, column in columns.items()}
+    kinds = {"O": "String", "b": "Boolean"}
+    fields = {name: kinds.get(column.dtype.kind, "Number") for name, column in columns.items()}
+    metadata = {
+        "name": statement.dataset,
+        "description": statement.line(),
+        "vector_layers": [{"id": LAYER, "fields": fields, "minzoom": 0, "maxzoom": zoom, "description": ""}],
+    }
+    made = tiles(LAYER, shapes[seen], columns, zoom)
+    write_whole(path, archive(made, metadata, (0, zoom), release.ground.extent))
 
 
 def _vectors(release: "BaseRelease", path: Path, driver: str, **options: Any) -> None:
