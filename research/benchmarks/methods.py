@@ -147,6 +147,34 @@ def main(wanted: list[str]) -> None:
     print(text)
 
 
+FILES = HERE / "results" / "files.json"
+
+
+def of_files() -> list[str]:
+    """The section about published files, from what files.py measured."""
+    if not FILES.exists():
+        return []
+    figures = json.loads(FILES.read_text())
+    lines = [
+        "",
+        "## What a published file takes",
+        "",
+        "CPU seconds (user and system) and peak gigabytes of whole processes, imports included, of a map of 1,048,576",
+        "cells; the same command of the version before files were read by column, in turn, on a machine of two cores that",
+        "did much else, so that both are slower than alone. The answers are the same to the last bit. Tippecanoe, which",
+        "people use for vector tiles, cannot be installed here; before, GDAL wrote them.",
+        "",
+        "| command | before | now |",
+        "|---|---|---|",
+    ]
+    for task, found in figures.items():
+        cells = [
+            f"{found[f'{name}_cpu_seconds']:.2f} s ({found[f'{name}_peak_gb']:.2f} GB)" for name in ("before", "after")
+        ]
+        lines.append(f"| {task} | {cells[0]} | {cells[1]} |")
+    return [*lines, "", "`research/benchmarks/files.py` measures them."]
+
+
 def page(results: dict) -> str:
     """The table of the documentation."""
     yard = np.median([found["yardstick"] for sides in results.values() for found in sides.values()])
@@ -165,7 +193,7 @@ def page(results: dict) -> str:
         cells = (sides.get(str(side)) for side in SIDES)
         numbers = [f"{found['seconds']:.3f} ({found['megabytes']:,.0f})" if found else "" for found in cells]
         lines.append(f"| {name} | " + " | ".join(numbers) + f" | {PUBLIC_CODE.get(name, '')} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *of_files()]) + "\n"
 
 
 if __name__ == "__main__":
