@@ -39,7 +39,8 @@ def number_of(zoom: int, column: int, row: int) -> int:
     >>> [number_of(*tile) for tile in ((0, 0, 0), (1, 0, 0), (1, 0, 1), (1, 1, 1), (1, 1, 0), (2, 0, 0))]
     [0, 1, 2, 3, 4, 5]
     """
-    number, side = (4**zoom - 1) // 3, 1 << zoom >> 1
+    number: int = ((1 << 2 * zoom) - 1) // 3
+    side = 1 << zoom >> 1
     while side:
         right, below = bool(column & side), bool(row & side)
         number += side * side * ((3 * right) ^ below)
