@@ -274,4 +274,4 @@ class TwoServers:
 
 
 def _known_task(task):
-    return [Write("INSERT INTO tasks VALUES (1, ?, ?)", (task.id, b""))]
+    return [Write("INSERT INTO tasks VALUES (1, ?, ?)", (task.id, b"terms"))]

@@ -319,7 +319,7 @@ def test_the_code_of_a_method_does_not_hang_on_others():
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_comparison_asks_for_maps_and_methods_that_there_are(name):
     preset, square = PRESETS[name], Quadtree.world(10)
-    assert {place.partition("@")[0] for place in preset.places} <= set(MADE_UP)
+    assert {place.partition("@")[0].partition("/")[0] for place in preset.places} <= set(MADE_UP)
     assert set(preset.scores) <= set(MEASURES) and preset.figures and preset.what
     for method, setting, epsilon in {(each.method, each.setting, each.epsilon) for each in preset.trials()}:
-        assert method.algorithm(square, setting.rule, epsilon).tree == square
+        assert method in preset.practices or method.algorithm(square, setting.rule, epsilon).tree == square

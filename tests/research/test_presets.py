@@ -15,7 +15,7 @@ def test_every_comparison_asks_for_maps_and_methods_that_there_are(name):
     assert {place.partition("@")[0].partition("/")[0] for place in preset.places} <= known
     assert set(preset.scores) <= set(MEASURES) and preset.figures and preset.what
     for method, setting, epsilon in {(each.method, each.setting, each.epsilon) for each in preset.trials()}:
-        assert method.algorithm(square, setting.rule, epsilon).tree == square
+        assert method in preset.practices or method.algorithm(square, setting.rule, epsilon).tree == square
 
 
 def test_every_comparison_is_known_by_its_name():

@@ -39,7 +39,7 @@ def test_a_comparison_of_means_is_run_like_any_other(here, compare, tmp_path):
     ("wrong", "words"),
     [
         (("quick",), "--data FOLDER"),
-        (("slow",), "there is no comparison 'slow'; there are quick, htf-4"),
+        (("slow",), "there is no comparison 'slow'; there are quick, today, htf-4"),
         (("users-means",), "surat-cell is made of the evaluation data: say where that is with --data FOLDER"),
         (("users-chop", "--data", "."), "austin_bus_2015.parquet is not in the folder"),
         (("users-distributions", "--map", "gaussian-20"), "gaussian-20 holds nothing that chosen could be compared on"),

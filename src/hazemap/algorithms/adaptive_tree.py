@@ -51,7 +51,8 @@ class Adaptive:
     round out, whatever the map is like.
 
     `most_numbers` limits how many numbers are asked for in all rounds together: what each device sends. Then a round
-    asks at most about a third of what the next one may, and cells are fuller where they must be.
+    asks at most about a third of what the next one may, and cells are fuller where they must be. Nobody is counted
+    first.
 
     With a `descent`, a round cuts by at most so many levels, and only cells that the round before made: a walk down
     the tree, as two servers can do it with one report of each person (`for_one_report`).
@@ -137,8 +138,17 @@ class Adaptive:
     @property
     def share(self) -> Fraction:
         """What is left for the cells themselves."""
-        sizing = self.sizing if self.sizing is not None and self.prior is None else Fraction(0)
-        return 1 - sizing - sum(self.deciding, Fraction(0)) - sum((share for _, share in self.coarser), Fraction(0))
+        return (
+            1
+            - (self._sizing or Fraction(0))
+            - sum(self.deciding, Fraction(0))
+            - sum((share for _, share in self.coarser), Fraction(0))
+        )
+
+    @property
+    def _sizing(self) -> Fraction | None:
+        """What counts the people first: nobody who has named the first cells, or how many numbers there may be."""
+        return self.sizing if self.prior is None and self.most_numbers is None else None
 
     @property
     def disclosure(self) -> Disclosure:
@@ -152,8 +162,8 @@ class Adaptive:
         first = self.prior
         if first is None:
             wanted = self.first_cells
-            if self.sizing is not None:
-                query = Query(Counts(WholeDomain(self.tree), self.bounding), self.sizing)
+            if self._sizing is not None:
+                query = Query(Counts(WholeDomain(self.tree), self.bounding), self._sizing)
                 transcript.append((query, (yield query)))
                 wanted = self._as_many(float(transcript[0][1].sums[0]) / self.bounding.unit, prices)
             first = coarsest(self.tree, wanted)

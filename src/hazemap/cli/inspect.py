@@ -24,7 +24,7 @@ def inspect(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the privacy statement of a release and a summary of its transcript. Every byte of the file is checked."""
+    """Show the privacy statement of a release and a summary of its transcript, after checking every byte."""
     from rich.table import Table
 
     from hazemap.releases import Release, TimedRelease, check_whole, open_release

@@ -47,7 +47,7 @@ COMMANDS = {
     "methods": "List methods of maps; describe one with its parameters, defaults and paper.",
     "compare": "Compare methods on maps whose truth is known: errors, times, figures and a page.",
     "audit": "Measure what releases give away of one person, and compare it with the stated ε.",
-    "inspect": "Show the privacy statement of a release and a summary of its transcript.",
+    "inspect": "Show the privacy statement of a release and a summary of its transcript, after checking every byte.",
     "export": "Write the numbers of a release, a map or statistics, for other tools. The statement goes with them.",
     "server": "Serve devices and campaigns; say who may enrol, order and look.",
     "campaign": "Order a map from people's devices, watch it being made, fetch it.",

@@ -120,6 +120,7 @@ TODAY = Preset(
     repetitions=5,
     scores=(),
     settings=(Attacked(),),
+    figures=(("today-rectangles", ranking("mre", "How wrong are counts in rectangles?")),),
     verdicts=(beside_practices,),
     practices=(KAnonymity(5), Suppression(10), Rounding(10), GridBlur(500)),
     note="""

@@ -176,7 +176,7 @@ class PrefixQuestion(Structure):
         return begins[np.concatenate([some, gap])], ends[np.concatenate([gap, some])]
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=4, typed=True)
 def read_question(data: bytes) -> PrefixQuestion:
     """`PrefixQuestion.from_bytes`, of the same bytes once: servers look at a question many times while they work on it.
 
