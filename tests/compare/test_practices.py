@@ -82,6 +82,7 @@ def test_true_counts_tell_everybody_apart_and_find_newcomers():
     assert attacked(Rounding(10))["advantage"] == changed
 
 
+@pytest.mark.slow
 def test_an_attack_on_a_private_map_stays_below_its_bound():
     """With 300 people looked for, 5 standard errors are 0.4 at most."""
     for method, epsilon in ((Method("flat", "flat:4"), "0.2"), (Method("auto", "auto"), "1")):

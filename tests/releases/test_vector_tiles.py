@@ -77,6 +77,7 @@ def test_the_same_cells_give_the_same_bytes():
     assert made[0] == made[1]
 
 
+@pytest.mark.slow
 def test_many_tiles_have_leaf_directories_that_gdal_follows(tmp_path):
     shapes = [shapely.box(x, y, x + 0.9, y + 0.9) for x in range(-170, 170, 2) for y in range(-60, 60, 2)]
     frame = read(tmp_path / "map.pmtiles", shapes, 9)
