@@ -63,7 +63,7 @@ def test_questions_about_one_report_are_answered_and_paid_as_on_sqlite(on_postgr
         assert without_noise(two, place, found.sums) == truth(cells)
     above, deep = (PrefixQuestion.from_bytes(asked(*level, QUARTERS)).parameter for level in ((1, ALL), (3, FINE)))
     batch = Batch.of(Interval(HOUR, 1))
-    forgotten = "UPDATE claims SET counted = 0 WHERE level = 1 AND report IN (SELECT report FROM claims LIMIT 1)"
+    forgotten = "UPDATE claims SET counted = 0 WHERE level = 2 AND report IN (SELECT report FROM claims LIMIT 1)"
     for server in (two.leader, two.helper):
         records = TaskRecords(server.store.read, 1)
         assert records.strays(batch, deep, above) == records.strays(batch, above, deep) == 0

@@ -54,6 +54,8 @@ METHOD = Adaptive(
     deciding=(Fraction(1, 10), Fraction(1, 5)),
     fullness=(1, 1),
     coarser=((1, Fraction(1, 10)),),
+    smooth=None,
+    sizing=None,
 )
 ROUNDS = 4
 QUARTER = Cohort(PEOPLE, SHARD, dropout=Fraction(1, 4), sampling=Sampling.ONE, mode=Mode.SEMI_HONEST)

@@ -35,6 +35,8 @@ METHOD = Adaptive(
     deciding=(Fraction(1, 10), Fraction(1, 5)),
     fullness=(1, 1),
     coarser=((1, Fraction(1, 10)),),
+    smooth=None,
+    sizing=None,
 )
 ROUNDS = 4
 EXACT = PureDP(10_000)
