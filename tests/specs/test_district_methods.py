@@ -89,6 +89,15 @@ def test_what_districts_cannot_be_is_refused(folder):
         among_devices(method_from_name("national", cells(FILES), None, RULE), 1000)
 
 
+def test_a_border_of_districts_cuts_cells_of_few_people(folder):
+    """The noise is fixed: drawn anew, one run of sixty has a cell of more people."""
+    drawn = {"ledger": Ledger(folder / "ledger.sqlite"), "stream": Stream.fixed(b"s1")}
+    made = release(folder / "people.parquet", person="user", epsilon=2, cells=FILES, method="national", **drawn)
+    for name, truth in (("West", 3000), ("East", 0)):
+        found = made.count(name)
+        assert found.value == pytest.approx(truth, abs=60 + found.cut) and found.cut < 1000
+
+
 @pytest.mark.parametrize("method", ["national", "national:2000", "flat:1"])
 def test_a_map_of_districts_is_one_command(folder, method):
     command = ["release", "people.parquet", "-o", "map.parquet", "--person", "user", "-e", "2", "--cells", FILES]
@@ -100,9 +109,7 @@ def test_a_map_of_districts_is_one_command(folder, method):
     assert west.value + east.value == pytest.approx(opened.total().value, abs=1e-6)
     for found, truth in ((west, 3000), (east, 0)):  # an answer says how many people are in cells that a border cuts
         assert found.value == pytest.approx(truth, abs=60 + found.cut)
-        assert (
-            found.cut <= opened.total().value + 1e-6 if method == "national" else found.cut == 0
-        )  # cells may be large
+        assert found.cut == 0 or method == "national"
     assert "districts of states.geojson, counties.geojson" in opened.statement.method
     assert not any("box" in thing for thing in (*opened.statement.charged, *opened.statement.public))
     frame = opened.to_geodataframe()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from pathlib import Path
 
-from hazemap.errors import FileError, InputError
+from hazemap.errors import InputError
 from hazemap.privacy.ledger import Ledger
 from hazemap.protocols.secure_aggregation.enrolment_proof import origin
 from hazemap.server.attestation import attestation
@@ -23,7 +23,7 @@ from hazemap.server.polling_interval import Pace
 from hazemap.server.studies import RecipeJudge
 from hazemap.service.access_tokens import token_file
 from hazemap.service.http_limits import HttpLimits, limited
-from hazemap.service.served_address import loopback
+from hazemap.service.served_address import ServedAddress, loopback
 
 log = logging.getLogger("hazemap.server")
 
@@ -66,13 +66,7 @@ class ServerProcess:
     peers: PeerServers = NO_PEERS
 
     def __post_init__(self) -> None:
-        if (self.certificate is None) != (self.key is None):
-            raise InputError("TLS needs both --certificate and --key")
-        if self.certificate is None and not self.behind_proxy and not loopback(self.host):
-            raise InputError(
-                f"on {self.host} tickets would travel unprotected: give --certificate and --key, or say --behind-proxy "
-                "if a proxy on a trusted network speaks TLS, or serve 127.0.0.1 alone"
-            )
+        self._address.check("tickets")
         if not self.urls and not self.alone:
             raise InputError(
                 "devices sign the name of the server that they enrol at: give --url with the address that they use, "
@@ -89,15 +83,15 @@ class ServerProcess:
             raise InputError("--trusted-proxy names what stands before a server that is --behind-proxy: say both")
         for proxy in self.trusted_proxies:
             _network(proxy)
-        for file in (self.certificate, self.key):
-            if file is not None and not file.is_file():
-                raise FileError(f"there is no file {file}: TLS needs a certificate and its key, in PEM")
 
     @property
     def url(self) -> str:
         """Where devices find it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
+        return self._address.url
+
+    @property
+    def _address(self) -> ServedAddress:
+        return ServedAddress(self.host, self.port, self.certificate, self.key, self.behind_proxy)
 
     @property
     def alone(self) -> bool:
