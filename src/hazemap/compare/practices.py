@@ -3,6 +3,7 @@
 Each is as its users would have it: nothing is drawn, and the same people always give the same map. Their ε is infinite.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,7 +24,7 @@ EQUATOR = 40_075_016.686
 
 
 @dataclass(frozen=True)
-class Practice:
+class Practice(ABC):
     """A rule with its number, which `name` writes behind it: `k-anonymity:5`.
 
     `published` makes a map of another: people in each pixel, float64[side, side], those of a larger square spread
@@ -54,9 +55,9 @@ class Practice:
         """Nothing but its number, which its name holds."""
         return {}
 
+    @abstractmethod
     def published(self, place: GroundTruthMap) -> Floats:
         """The map that this rule makes of another."""
-        raise NotImplementedError
 
 
 class KAnonymity(Practice):

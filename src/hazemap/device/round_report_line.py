@@ -4,36 +4,21 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hazemap.device.consent_policy import Policy
-from hazemap.device.report_lines import ReportLines
-from hazemap.device.two_server_line import TwoServerLine, one_hot
+from hazemap.device.two_server_line import ComputedTasksLine, one_hot
 from hazemap.engines.memory import MemoryTable
-from hazemap.errors import HazemapError
 from hazemap.privacy.random_stream import Stream
-from hazemap.trust.carried_tasks import CarriedTask
+from hazemap.protocols.dap.task import Task
 from hazemap.trust.checked_contribution import contribution
 from hazemap.trust.one_hot_reports import vectors
 from hazemap.trust.two_server_tasks import round_noise, round_tasks
 
 
-class RoundReportLine:
-    """The `CarrierLine` of one round. Its tasks are computed here, from the announcement alone."""
+class RoundReportLine(ComputedTasksLine):
+    """The `CarrierLine` of one round."""
 
-    def __init__(self, carried: CarriedTask, policy: Policy, lines: ReportLines) -> None:
-        self._carried, self._policy, self._lines = carried, policy, lines
-        self._line: TwoServerLine | None = None
-
-    def refusal(self) -> str | None:
-        """Why no report of a single 1 answers this question."""
-        try:
-            self._known()
-        except HazemapError as error:
-            return str(error)
-        return None
-
-    async def ready(self) -> None:
-        """Fetch both servers' keys."""
-        await self._known().ready()
+    def tasks(self) -> Sequence[Task]:
+        """One for each vector."""
+        return round_tasks(self._carried)
 
     def parcel(self, rows: Callable[[], MemoryTable], seconds: int, stream: Stream) -> tuple[bytes, str, str | None]:
         """A report for each vector."""
@@ -47,16 +32,3 @@ class RoundReportLine:
             f"{carrier.minimum:,} reports or more"
         )
         return self.sealed(measured, seconds, stream), said, trouble
-
-    def sealed(self, measured: Sequence[Sequence[bool]], seconds: int, stream: Stream) -> bytes:
-        """The bytes to send of what is reported to each task."""
-        return self._known().parcel(measured, seconds, stream)
-
-    async def sent(self, parcel: bytes) -> None:
-        """Upload it to the leader."""
-        await self._known().sent(parcel)
-
-    def _known(self) -> TwoServerLine:
-        if self._line is None:
-            self._line = TwoServerLine(self._carried, round_tasks(self._carried), self._policy, self._lines)
-        return self._line

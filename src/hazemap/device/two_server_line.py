@@ -1,5 +1,6 @@
 """How a report reaches two servers: sealed in halves for both, and uploaded to the leader until it has it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
@@ -11,7 +12,7 @@ from hazemap.device.carried_policy import pins
 from hazemap.device.consent_policy import Policy
 from hazemap.device.dap_report_upload import OutdatedKeys, ReportUpload
 from hazemap.device.report_lines import ReportLines
-from hazemap.errors import CodecError, Refused
+from hazemap.errors import CodecError, HazemapError, Refused
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.dap.client import Client
 from hazemap.protocols.dap.hpke_configs import HpkeConfig
@@ -66,6 +67,43 @@ class TwoServerLine:
                 await ReportUpload(task, vdaf, leader, helper, _paid, attempts=1).sent(report)
             except OutdatedKeys as error:
                 raise Refused(f"{error}; a new report would be charged again, so none is made") from None
+
+
+class ComputedTasksLine(ABC):
+    """A `CarrierLine` to two servers whose tasks are computed here, from the announcement alone."""
+
+    def __init__(self, carried: CarriedTask, policy: Policy, lines: ReportLines) -> None:
+        self._carried, self._policy, self._lines = carried, policy, lines
+        self._line: TwoServerLine | None = None
+
+    @abstractmethod
+    def tasks(self) -> Sequence[DapTask]:
+        """The tasks that a report is made for; `HazemapError` where no report can be made."""
+
+    def refusal(self) -> str | None:
+        """Why no report answers this question."""
+        try:
+            self._known()
+        except HazemapError as error:
+            return str(error)
+        return None
+
+    async def ready(self) -> None:
+        """Fetch both servers' keys."""
+        await self._known().ready()
+
+    def sealed(self, measured: Sequence[object], seconds: int, stream: Stream) -> bytes:
+        """The bytes to send of what is reported to each task."""
+        return self._known().parcel(measured, seconds, stream)
+
+    async def sent(self, parcel: bytes) -> None:
+        """Upload it to the leader."""
+        await self._known().sent(parcel)
+
+    def _known(self) -> TwoServerLine:
+        if self._line is None:
+            self._line = TwoServerLine(self._carried, self.tasks(), self._policy, self._lines)
+        return self._line
 
 
 def one_hot(sums: Ints, sizes: Sequence[int]) -> list[list[bool]]:

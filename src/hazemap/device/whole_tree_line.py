@@ -1,40 +1,25 @@
 """A person's one report for two servers that walk down a tree: the path to their cell, or that they are nowhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from hazemap.cells import NOWHERE, Tree
-from hazemap.device.consent_policy import Policy
-from hazemap.device.report_lines import ReportLines
-from hazemap.device.two_server_line import TwoServerLine
+from hazemap.device.two_server_line import ComputedTasksLine
 from hazemap.engines.memory import MemoryTable
-from hazemap.errors import HazemapError
 from hazemap.privacy.random_stream import Stream
+from hazemap.protocols.dap.task import Task
 from hazemap.tables.contribution_bounding import Bounding
-from hazemap.trust.carried_tasks import CarriedTask
 from hazemap.trust.cell_strings import CellStrings
 from hazemap.trust.two_server_tasks import walk_task, walked
 
 
-class WholeTreeLine:
-    """The `CarrierLine` of a campaign to which people report once. Its task is computed here."""
+class WholeTreeLine(ComputedTasksLine):
+    """The `CarrierLine` of a campaign to which people report once."""
 
-    def __init__(self, carried: CarriedTask, policy: Policy, lines: ReportLines) -> None:
-        self._carried, self._policy, self._lines = carried, policy, lines
-        self._line: TwoServerLine | None = None
-
-    def refusal(self) -> str | None:
-        """Why no report of a path answers this."""
-        try:
-            self._known()
-        except HazemapError as error:
-            return str(error)
-        return None
-
-    async def ready(self) -> None:
-        """Fetch both servers' keys."""
-        await self._known().ready()
+    def tasks(self) -> Sequence[Task]:
+        """One for all questions."""
+        return (walk_task(self._carried),)
 
     def parcel(self, rows: Callable[[], MemoryTable], seconds: int, stream: Stream) -> tuple[bytes, str, str | None]:
         """The report of one path."""
@@ -44,16 +29,7 @@ class WholeTreeLine:
             "a path to one cell of the tree, in two halves, each unreadable alone; the servers ask about it level by "
             "level, add noise to every answer, and spend no more than this campaign's price"
         )
-        return self._known().parcel([path], seconds, stream), said, trouble
-
-    async def sent(self, parcel: bytes) -> None:
-        """Upload it to the leader."""
-        await self._known().sent(parcel)
-
-    def _known(self) -> TwoServerLine:
-        if self._line is None:
-            self._line = TwoServerLine(self._carried, (walk_task(self._carried),), self._policy, self._lines)
-        return self._line
+        return self.sealed([path], seconds, stream), said, trouble
 
 
 def path_of(tree: Tree, bounding: Bounding, rows: Callable[[], MemoryTable]) -> tuple[int, str | None]:
