@@ -134,19 +134,16 @@ def _moments_of_pair(log_p: Floats, log_q: Floats, error: float, grid: Floats) -
     """Ln Σ P^α Q^(1 − α) at every α − 1 of the grid, of laws that are known up to a factor of 1 ± error: rounded up."""
     loss, mass = log_p - log_q, np.exp(log_q)
     wide = np.where(loss > -2 * error, loss + 2 * error, loss - 2 * error)  # f grows away from 1
+    exponents = np.outer(1 + grid, wide)
+    small = exponents.max(axis=1) < 1
     found = np.empty(len(grid))
-    for index, order in enumerate(grid):
-        alpha = 1 + order
-        exponents = alpha * wide
-        if float(exponents.max()) < 1:
-            near, far = np.expm1(exponents), alpha * np.expm1(wide)
-            rounding = math.fsum((mass * (np.abs(near) + np.abs(far))).tolist()) * 20 * UNIT
-            found[index] = math.log1p((math.fsum((mass * (near - far)).tolist()) + rounding) * (1 + 2 * error))
-        else:
-            terms = log_q + exponents
-            peak = float(terms.max())
-            rounding = (len(terms) + 2000 + abs(peak)) * 4 * UNIT
-            found[index] = peak + math.log(float(np.exp(terms - peak).sum())) + rounding + 2 * error
+    near, far = np.expm1(exponents[small]), np.outer(1 + grid[small], np.expm1(wide))
+    rounding = (mass * (np.abs(near) + np.abs(far))).sum(axis=1) * (20 + 2 * len(mass)) * UNIT
+    found[small] = np.log1p(((mass * (near - far)).sum(axis=1) + rounding) * (1 + 2 * error))
+    terms = log_q + exponents[~small]
+    peak = terms.max(axis=1, initial=-math.inf)
+    rounding = (len(mass) + 2000 + np.abs(peak)) * 4 * UNIT
+    found[~small] = peak + np.log(np.exp(terms - peak[:, np.newaxis]).sum(axis=1)) + rounding + 2 * error
     return np.maximum(found, 0.0) * (1 + 8 * UNIT)
 
 
