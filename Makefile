@@ -5,9 +5,11 @@ BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/python.txt
 export PYTHONHASHSEED := 0
 
+PAGE := src/hazemap/releases/page/page.html
+
 .PHONY: demo demo-federated demo-recipes demo-two-servers compare-quick compare-docs results test test-slow lint docs reference bench mutants constraints clean system studio
 
-demo: .venv/base  ## Make a city, release it, draw it, ask it three questions (into ./demo)
+demo: .venv/base $(PAGE)  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
 
 demo-federated: .venv/server  ## A coordinator and 2,000 devices on this machine, until there is a map (in ./demo-federated)
@@ -52,10 +54,15 @@ test-slow: .venv/test system studio  ## Laws on more examples, statistics, proce
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m "not slow" -n 2 tests/laws
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m slow -n 2 --dist worksteal tests
 
-studio:  ## The device in TypeScript, and another's client of DAP; without npm, or where it can install nothing, their tests skip
+studio: $(PAGE)  ## The page of a release, the device in TypeScript, another's client of DAP; without npm their tests skip
 	@if command -v npm >/dev/null; then (cd studio/device && npm ci --silent --no-audit --no-fund && npm run --silent build) && \
 	cd studio/dap-client && npm ci --silent --no-audit --no-fund; \
 	else echo "npm is not installed"; fi || echo "the clients in JavaScript could not be built"
+
+$(PAGE): $(shell find studio/page -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
+	@if command -v npm >/dev/null; then cd studio/page && npm ci --silent --no-audit --no-fund && npm run --silent build && \
+	cp dist/page/page.html dist/page/licences.txt ../../src/hazemap/releases/page/; else echo "npm is not installed"; fi || \
+	echo "the page could not be built, so there are none of releases"
 
 lint: .venv/test  ## Style, types, spelling, import floors
 	$(BIN)/ruff check .
@@ -84,7 +91,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf studio/*/node_modules studio/device/dist .venv .mutants demo demo-federated demo-recipes demo-two-servers comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf studio/*/node_modules studio/*/dist $(PAGE) .venv .mutants demo demo-federated demo-recipes demo-two-servers comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }

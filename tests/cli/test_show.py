@@ -28,6 +28,16 @@ def test_a_picture_is_what_was_asked_for(release, hazemap, tmp_path):
     assert "Differentially private per person" in text
 
 
+def test_a_page_is_written_whole_and_takes_no_options_of_pictures(release, hazemap, tmp_path, monkeypatch):
+    from hazemap.releases.page import page_file
+
+    monkeypatch.setattr(page_file, "template", lambda: "<!--title-->, <!--summary-->, <!--release-->")
+    assert hazemap("show", "map.parquet", "-o", "map.html", "--title", "a < b", "--json").json == {"page": "map.html"}
+    assert (tmp_path / "map.html").read_text().startswith("a &lt; b, ")
+    refused = hazemap("show", "map.parquet", "-o", "map.html", "--box=13.3,52.4,13.4,52.5", "--blur", "30")
+    assert (refused.code, "leave --box, --blur out" in refused.err) == (2, True)
+
+
 def test_a_picture_crops_nobody_in_silence(release, hazemap):
     """Fault 9: 9 to 46 % of the people lay outside the picture, and nobody said so."""
     whole = hazemap("show", "map.parquet", "--no-uncertainty", "--json").json

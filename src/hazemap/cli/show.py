@@ -29,7 +29,8 @@ def show(
         typer.Option(
             "-o",
             "--output",
-            help="The picture: .png, .svg or .pdf; of a blur also .tif, of slots .gif or .apng. By default a PNG.",
+            help="The picture: .png, .svg or .pdf; of a blur also .tif, of slots .gif or .apng; or .html, a page for a "
+            "browser. By default a PNG.",
         ),
     ] = None,
     outlines: Annotated[
@@ -83,6 +84,8 @@ def show(
     It shows all of the map, or the part that you ask for; and it says, in the picture and here, how many people lie
     outside.
 
+    A page (.html) holds all of the map in one file, for any browser and without a network: move, zoom, ask.
+
     A heatmap (--blur) shows the density as the eye sees it from afar; a .tif of it is a GeoTIFF with its error.
 
     A map with marks shows the share of each mark, and beside it how wide its interval is.
@@ -104,6 +107,11 @@ def show(
     release = open_release(file)
     if isinstance(release, StudyAnswers):
         raise InputError(f"{file} holds {release.HOLDS}, which are no map: `hazemap ask {file}` lists them")
+    if output is not None and output.suffix.lower() == ".html":
+        chosen = {"--outlines": outlines, "--box": box, "--blur": blur, "--cell": cell, "--slot": slot}
+        chosen |= {"--statistic": statistic, "--beside": beside, "--frame": frame if frame != "map" else None}
+        _page(release, output, title, as_json, [name for name, value in chosen.items() if value is not None])
+        return
     if beside is not None and (blur or not isinstance(release, MarkedRelease)):
         why = "a heatmap shows people and no shares" if blur else f"{file} counts no marks"
         raise InputError(f"{why}: --beside is for maps that `hazemap release --mark` made, without --blur")
@@ -140,6 +148,20 @@ def show(
         tell("writing the picture", None)
         save(figure, goal)
     deliver({"picture": str(goal), **said}, as_json, str(goal), *([said["said"]] if said else []))
+
+
+def _page(
+    release: "Release | Statistics", output: Path, title: str | None, as_json: bool, of_pictures: list[str]
+) -> None:
+    """Write a page for a browser; `InputError` for options of pictures."""
+    from hazemap.atomic_write import write_whole
+
+    if of_pictures:
+        raise InputError(f"a page shows all of the map, to be moved and zoomed: leave {', '.join(of_pictures)} out")
+    with progress() as tell:
+        tell("writing the page", None)
+        write_whole(output, release.to_html(title).encode())
+    deliver({"page": str(output)}, as_json, str(output))
 
 
 def _of_values(

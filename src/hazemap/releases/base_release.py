@@ -136,6 +136,15 @@ class BaseRelease(ABC):
 
         export(self, Path(path), pixel, column)
 
+    def to_html(self, title: str | None = None) -> str:
+        """The release as one page for a browser: a whole HTML file that asks no other machine for anything.
+
+        `title` is its heading, by default the name of the data set. `InputError` where hazemap's page was not built.
+        """
+        from hazemap.releases.page.page_file import page_of
+
+        return page_of(self, title)
+
     def replay(self, prices: Prices) -> Self:
         """The same release, made again from its stored answers: `TranscriptMismatch` if they do not fit.
 

@@ -1,0 +1,60 @@
+"""The page of a release: one HTML file with its script, its style and its data inside."""
+
+import html
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from hazemap.errors import InputError
+
+if TYPE_CHECKING:
+    from hazemap.releases.base_release import BaseRelease
+
+TEMPLATE = "page.html"
+"""What `studio/page` is built into; a wheel carries it, a clone builds it."""
+
+
+def page_of(release: "BaseRelease", title: str | None = None) -> str:
+    """The page; `InputError` for a kind of release that has none yet, and where the page was never built."""
+    from hazemap.releases.map_release import Release
+    from hazemap.releases.page.map_payload import map_payload
+
+    if type(release) is not Release:
+        raise InputError(
+            f"there is no page of {release.HOLDS} yet: draw a picture with `hazemap show`, or export its numbers"
+        )
+    return filled(template(), map_payload(release, title))
+
+
+def template() -> str:
+    """The built page, without a release in it; `InputError` where there is none."""
+    built = files(__package__).joinpath(TEMPLATE)
+    if not built.is_file():
+        raise InputError(
+            "the page for browsers was not built: with npm (Node 20) run `make studio` in the folder of hazemap's"
+            " sources, or install a wheel, which carries it"
+        )
+    return built.read_text(encoding="utf-8")
+
+
+def filled(page: str, payload: dict[str, Any]) -> str:
+    """A built page with a release in it. Whatever the release holds stays data: nothing of it becomes markup."""
+    summary = f"{payload['title']}. {payload['line']} This page needs JavaScript to show the map."
+    for mark, text in (
+        ("<!--title-->", html.escape(payload["title"])),
+        ("<!--summary-->", html.escape(summary)),
+        ("<!--release-->", script_text(payload)),
+    ):
+        before, found, after = page.partition(mark)
+        if not found:
+            raise InputError(f"the built page has no place for {mark[4:-3]}: build it anew with `make studio`")
+        page = before + text + after
+    return page
+
+
+def script_text(payload: dict[str, Any]) -> str:
+    """JSON that stands inside a script: no letter of it can end the script, or begin a comment."""
+    text = json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text

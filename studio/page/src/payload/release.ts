@@ -1,0 +1,106 @@
+/** What the page is given of a release: JSON that `hazemap.releases.page.payload` writes. */
+
+import type { PackedArray } from "./arrays.js";
+
+/** The version of the data that this page reads. */
+export const VERSION = 1;
+
+/** Where cells are. Squares and boxes are on a sheet of side 1: Web Mercator, or the plane. */
+export type Places =
+  | { readonly shape: "squares"; readonly level: PackedArray<"uint8">;
+      readonly column: PackedArray<"uint32">; readonly row: PackedArray<"uint32">;
+      readonly left: number; readonly top: number; readonly side: number }
+  | { readonly shape: "hexagons"; readonly h3: PackedArray<"uint64"> }
+  | { readonly shape: "boxes"; readonly west: PackedArray<"float64">; readonly south: PackedArray<"float64">;
+      readonly east: PackedArray<"float64">; readonly north: PackedArray<"float64"> }
+  | { readonly shape: "rings"; readonly points: PackedArray<"float64">;
+      readonly ring: PackedArray<"int32">; readonly cell: PackedArray<"int32"> };
+
+/** A plane that is not the ground: its unit and where its square lies. */
+export interface Plane {
+  readonly unit: string;
+  readonly crs: string;
+  readonly down: boolean;
+  readonly x: number;
+  readonly y: number;
+  readonly size: number;
+}
+
+/** Colour at asinh(d / low) / asinh(high / low). */
+export interface Scale {
+  readonly low: number;
+  readonly high: number;
+  readonly densest: number;
+}
+
+/** Numbers of cells, in the order of their places. */
+export interface Cells {
+  readonly places: Places;
+  readonly names: readonly string[] | null;
+  readonly count: PackedArray<"float32">;
+  readonly unbiased: PackedArray<"float32">;
+  readonly stddev: PackedArray<"float32">;
+  readonly low: PackedArray<"float32">;
+  readonly high: PackedArray<"float32">;
+  /** In the ground unit. */
+  readonly area: PackedArray<"float32">;
+  /** The map cut finer, as pictures show it; `cell` is the position of the cell that each part is of. */
+  readonly fine: { readonly places: Places; readonly cell: PackedArray<"int32">;
+    readonly count: PackedArray<"float32">; readonly area: PackedArray<"float32"> } | null;
+}
+
+/** Lines, areas and names beneath the map, in degrees. */
+export interface Base {
+  readonly land?: readonly (readonly (readonly [number, number])[])[];
+  readonly lakes?: readonly (readonly (readonly [number, number])[])[];
+  readonly rivers?: readonly (readonly (readonly [number, number])[])[];
+  readonly borders?: readonly (readonly (readonly [number, number])[])[];
+  readonly places?: readonly (readonly [number, number, string, number])[];
+  readonly source?: string;
+}
+
+/** One interval: what an estimate says. */
+export interface Interval {
+  readonly value: number;
+  readonly stddev: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** A release of kind `map`. */
+export interface PagePayload {
+  readonly page: number;
+  readonly kind: string;
+  readonly title: string;
+  readonly counted: string;
+  readonly line: string;
+  readonly text: string;
+  readonly statement: { readonly [field: string]: unknown };
+  readonly method: string;
+  readonly unit: string;
+  readonly plane: Plane | null;
+  readonly total: Interval;
+  readonly nowhere: Interval | null;
+  readonly said: string;
+  readonly colours: { readonly density: readonly string[]; readonly error: readonly string[];
+    readonly breaks: readonly number[]; readonly unknown: string };
+  readonly scales: { readonly density: Scale; readonly count: Scale };
+  readonly cells: Cells;
+  readonly base: Base | null;
+  readonly asking: unknown;
+}
+
+/** The data in the document; throws, in words, where there is none or of another version. */
+export function readPayload(text: string): PagePayload {
+  let data: unknown;
+  try {
+    data = JSON.parse(text);
+  } catch {
+    throw new Error("this page holds no release: hazemap show map.parquet -o map.html makes one that does");
+  }
+  const payload = data as PagePayload;
+  if (payload === null || typeof payload !== "object" || payload.page !== VERSION) {
+    throw new Error("the data in this page is of another version: make the page anew with hazemap show");
+  }
+  return payload;
+}

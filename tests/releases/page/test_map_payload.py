@@ -1,0 +1,112 @@
+"""What a page is told of a map, and how it is written into the page."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import hazemap
+from hazemap.errors import InputError
+from hazemap.releases import Release
+from hazemap.releases.page import map_payload as module
+from hazemap.releases.page import page_file
+from hazemap.releases.page.cell_places import painted
+from hazemap.releases.page.map_payload import map_payload
+from hazemap.releases.page.packed_arrays import unpack
+from hazemap.releases.page.page_file import filled
+from hazemap.spatial.h3_hexagons import Hexagons
+
+EMPTY = (
+    "<html><title><!--title--></title><noscript><!--summary--></noscript>"
+    '<script type="application/json" id="release"><!--release--></script></html>'
+)
+EVIL = "</script><script>alert(1)</script><!--release--><!-- \u2028 & \" ' <b>"
+
+
+class Elements(HTMLParser):
+    """The tags of a page and the text in them."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.text = [], {}
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        self.text[self.tags[-1]] = self.text.get(self.tags[-1], "") + data
+
+
+def test_a_page_is_told_what_the_release_says_of_each_cell(any_release):
+    payload = map_payload(any_release)
+    positions = painted(any_release.cells)
+    columns = any_release.columns(positions)
+    for name in ("count", "unbiased", "stddev", "low", "high"):
+        assert unpack(payload["cells"][name]) == pytest.approx(columns[name], rel=1e-6)
+    assert unpack(payload["cells"]["area"]) == pytest.approx(columns["area_km2"], rel=1e-6)
+    assert payload["total"]["value"] == any_release.total().value
+    assert (payload["nowhere"] is None) == (any_release.nowhere is None)
+    assert payload["statement"] == any_release.statement.to_json()
+    json.dumps(payload, allow_nan=False)
+
+
+def test_squares_are_where_the_tree_has_them(release, nested_release):
+    for made in (release, nested_release):
+        positions = painted(made.cells)
+        found = map_payload(made)["cells"]["places"]
+        level, column, row = (unpack(found[name]).astype(float) for name in ("level", "column", "row"))
+        side = found["side"] * 0.5**level
+        x, y, width = made.cells.tree.square(made.cells.cells[positions])
+        assert found["left"] + column * side == pytest.approx(x, abs=1e-12)
+        assert found["top"] + row * side == pytest.approx(y, abs=1e-12)
+        assert side == pytest.approx(width)
+        assert (np.diff(level) >= 0).all()
+
+
+def test_hexagons_are_named_by_their_index(hexagon_release):
+    made = hexagon_release
+    assert isinstance(made.cells.tree, Hexagons)
+    found = unpack(map_payload(made)["cells"]["places"]["h3"])
+    assert np.array_equal(found, made.cells.cells[painted(made.cells)])
+
+
+def test_parts_of_a_finer_map_know_their_cell(release):
+    likely = replace(release.map, reading=hazemap.Reading.LIKELY, values=release.map.values**3)
+    made = Release(likely, release.statement, release.algorithm, release.transcript)
+    assert made.shown is not made.map
+    cells = map_payload(made)["cells"]
+    fine = cells["fine"]
+    cell, count, area = (unpack(fine[name]) for name in ("cell", "count", "area"))
+    assert (np.unique(cell) == np.arange(cells["count"]["length"])).all()
+    assert np.bincount(cell, count) == pytest.approx(unpack(cells["count"]), rel=1e-4)
+    assert np.bincount(cell, area) == pytest.approx(unpack(cells["area"]), rel=1e-4)
+
+
+def test_whatever_a_release_holds_stays_data(release):
+    statement = replace(release.statement, dataset=EVIL, assumptions=(EVIL,))
+    made = Release(release.map, statement, release.algorithm, release.transcript)
+    page = filled(EMPTY, map_payload(made))
+    found = Elements()
+    found.feed(page)
+    assert found.tags == ["html", "title", "noscript", "script"]
+    assert json.loads(found.text["script"])["title"] == EVIL
+    assert "<!--" not in found.text["script"]
+    assert json.loads(found.text["script"])["statement"]["assumptions"] == [EVIL]
+    assert "<b>" not in re.sub("<script.*", "", page)
+
+
+def test_a_page_that_was_never_built_is_refused_with_what_to_do(release, monkeypatch):
+    monkeypatch.setattr(page_file, "TEMPLATE", "none.html")
+    with pytest.raises(InputError, match="make studio"):
+        release.to_html()
+    with pytest.raises(InputError, match="no place for release"):
+        filled("<!--title--><!--summary-->", {"title": "", "line": ""})
+
+
+def test_a_map_of_more_cells_than_a_browser_can_show_is_refused(release, monkeypatch):
+    monkeypatch.setattr(module, "MOST_CELLS", 255)
+    with pytest.raises(InputError, match=r"at most 255 cells, and this map has 256"):
+        map_payload(release)
