@@ -141,9 +141,14 @@ class BaseRelease(ABC):
 
         `title` is its heading, by default the name of the data set. `InputError` where hazemap's page was not built.
         """
-        from hazemap.releases.page.page_file import page_of
+        from hazemap.releases.page.page_file import filled, template
 
-        return page_of(self, title)
+        return filled(template(), self.page_data(title))
+
+    def page_data(self, title: str | None = None) -> dict[str, Any]:
+        """What a page is told, as JSON; `InputError` for a kind of release that has no page."""
+        called = "" if title is None else f" that could be called {title!r:.40}"
+        raise InputError(f"there is no page{called} of {self.HOLDS} yet: draw a picture with `hazemap show`")
 
     def replay(self, prices: Prices) -> Self:
         """The same release, made again from its stored answers: `TranscriptMismatch` if they do not fit.

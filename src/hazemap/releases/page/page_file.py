@@ -3,27 +3,12 @@
 import html
 import json
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hazemap.errors import InputError
 
-if TYPE_CHECKING:
-    from hazemap.releases.base_release import BaseRelease
-
 TEMPLATE = "page.html"
 """What `studio/page` is built into; a wheel carries it, a clone builds it."""
-
-
-def page_of(release: "BaseRelease", title: str | None = None) -> str:
-    """The page; `InputError` for a kind of release that has none yet, and where the page was never built."""
-    from hazemap.releases.map_release import Release
-    from hazemap.releases.page.map_payload import map_payload
-
-    if type(release) is not Release:
-        raise InputError(
-            f"there is no page of {release.HOLDS} yet: draw a picture with `hazemap show`, or export its numbers"
-        )
-    return filled(template(), map_payload(release, title))
 
 
 def template() -> str:
