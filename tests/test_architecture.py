@@ -17,7 +17,7 @@ FLOORS = [
     "cells",
     "cellmap",
     "spatial | temporal",
-    "values",
+    "base_map | values",
     "tables",
     "engines",
     "readers",

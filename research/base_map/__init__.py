@@ -1,0 +1,1 @@
+"""Makes the base map that the package carries."""
