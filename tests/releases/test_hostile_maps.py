@@ -1,6 +1,8 @@
 """Files of maps that somebody made on purpose: refused in words, or answered as their rows say."""
 
+import base64
 import json
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from hazemap.errors import FileError, HazemapError
-from hazemap.releases import Release
+from hazemap.releases import Release, check_whole
 from hazemap.releases.column_digests import column_digests, parts
-from hazemap.releases.file_metadata import Digest, pack
+from hazemap.releases.file_metadata import Digest, pack, unpack
 from hazemap.releases.geoparquet import digests_of, pieces
 from hazemap.releases.transcript_arrays import packed_arrays, unpacked_arrays
 from hazemap.spatial.bounding_box import Box
@@ -205,3 +207,51 @@ def test_a_map_of_one_cell_comes_back(path):
     one.save(path)
     assert same(Release.open(path), one)
     assert Release.open(path).count(BOX) == one.count(BOX)
+
+
+def test_whoever_checks_a_file_finds_every_changed_byte(release, path, tmp_path):
+    """Statistics, by which other tools skip rows, names of types, indexes of pages: none is a number of the map."""
+    release.save(path)
+    check_whole(path)
+    content, other = path.read_bytes(), tmp_path / "other.parquet"
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    rng = np.random.default_rng(1)
+    places = np.concatenate([rng.integers(0, footer, 20), rng.integers(footer, len(content), 100)])
+    for at in places.tolist():
+        changed = bytearray(content)
+        changed[at] ^= 1 << int(rng.integers(8))
+        other.write_bytes(changed)
+        with pytest.raises(FileError):
+            check_whole(other)
+
+
+def test_statistics_that_lie_are_found_by_who_checks_the_file(release, path):
+    release.save(path)
+    most = pq.read_metadata(path).row_group(0).column(2).statistics.max
+    content, said = path.read_bytes(), np.float64(most).tobytes()
+    path.write_bytes(content.replace(said, np.float64(most * 2).tobytes()).replace(said, said))
+    assert pq.read_metadata(path).row_group(0).column(2).statistics.max == 2 * most
+    with pytest.raises(FileError, match="damaged"):
+        check_whole(path)
+
+
+@pytest.mark.parametrize("times", [(1 << 27) + 1, 1 << 40])
+def test_a_small_file_does_not_become_gigabytes_of_arrays(times):
+    squeezed = pa.Codec("zstd").compress(bytes(1 << 20), asbytes=True)
+    text = json.dumps([["int64", times, len(squeezed)]]).encode() + b"\n" + base64.b64encode(squeezed)
+    with pytest.raises(ValueError, match="impossible length"):
+        unpacked_arrays(text)
+
+
+def test_a_small_file_does_not_become_gigabytes_of_text():
+    squeeze = zlib.compressobj(1)
+    text = b"".join(squeeze.compress(b"[],") for _ in range(1_000)) + squeeze.flush()
+    with pytest.raises(ValueError, match="impossible length"):
+        unpack(f"{1 << 31}:" + base64.b64encode(text).decode())
+
+
+def test_few_bytes_that_say_many_rows_are_not_read(release, path, monkeypatch):
+    release.save(path)
+    monkeypatch.setattr("hazemap.releases.geoparquet.ROWS", release.cells.size - 1)
+    with pytest.raises(FileError, match="row group holds more"):
+        Release.open(path)

@@ -115,6 +115,10 @@ OF_SLOTS, SLOTTED = "slots", 4
 LARGEST = 1 << 33
 """No transcript is longer than this many bytes; a damaged length must not fill the memory."""
 
+FREE, MOST_TIMES = 1 << 27, 100
+"""Beyond so many bytes, a transcript is at most so many times as long as what it was compressed to: noise is not. Zeros
+would be 1,000 times as long, and a small file made on purpose would fill the memory."""
+
 
 MANY = 1 << 22
 """Transcripts of more numbers are compressed in a hurry: a fifth of the time for a fifth more bytes."""
@@ -147,9 +151,10 @@ def pack(transcript: Transcript, beside: list[NDArray[Any]] | None = None) -> st
 def unpack(packed: str, beside: Sequence[NDArray[Any]] | None = None) -> Transcript:
     """What `pack` wrote."""
     length, _, content = packed.partition(":")
-    if not 0 < int(length) < LARGEST:
+    squeezed = base64.b64decode(content)
+    if not 0 < int(length) < min(max(FREE, MOST_TIMES * len(squeezed)), LARGEST):
         raise ValueError("a transcript of impossible length")
-    text = zlib.decompressobj().decompress(base64.b64decode(content), int(length))
+    text = zlib.decompressobj().decompress(squeezed, int(length))
     exchanges = codec.loads(text, plug_ins=plug_in_type, beside=beside)
     return tuple(Exchange(question, answer) for question, answer in exchanges)
 

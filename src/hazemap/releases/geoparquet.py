@@ -14,6 +14,7 @@ from hazemap.algorithm_session import Transcript
 from hazemap.atomic_write import whole
 from hazemap.cells import Cells, NamedByDigits, Tree
 from hazemap.errors import FileError
+from hazemap.releases import byte_digest
 from hazemap.releases.column_digests import column_digests, numbers_of, parts, texts_of
 from hazemap.releases.file_metadata import (
     BY_COLUMN,
@@ -73,18 +74,13 @@ class HoldsAnswers(FileError):
 
 def write(release: "BaseRelease", path: Path) -> None:
     """One file, whole or not at all; the same release gives the same bytes."""
-    import pyarrow.parquet as pq
-
     described = describe(release)
     by_column = "kind" not in described
     digest, columns = Digest(), dict[str, list[str]]()
     edges, kinds = list[list[float]](), set[str]()
     blocks = release.rows(ROWS)
     schema = _schema(next(blocks).columns)
-    with (
-        whole(path) as part,
-        pq.ParquetWriter(part, schema, compression="zstd", write_page_checksum=True, store_schema=False) as writer,
-    ):
+    with whole(path) as part, _writer(part, schema) as writer:
         for rows in blocks:
             table = _table(schema, rows)
             writer.write_table(table, row_group_size=ROWS)
@@ -107,6 +103,17 @@ def write(release: "BaseRelease", path: Path) -> None:
         else:
             digest.add(geo, packed)
         writer.add_key_value_metadata({**metadata, LABEL: digest.seal(described).encode()})
+
+
+@contextmanager
+def _writer(path: Path, schema: "pa.Schema") -> Iterator["pq.ParquetWriter"]:
+    """Writes a table, and in the end the digest of all bytes of the file."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True, store_schema=False) as writer:
+        yield writer
+        writer.add_key_value_metadata({byte_digest.KEY: byte_digest.UNKNOWN})
+    byte_digest.fill(path)
 
 
 def read(path: Path) -> MapContents | MarkedContents | StatisticsContents | TimedContents:
@@ -148,8 +155,12 @@ def is_parquet(path: Path) -> bool:
 def check(path: Path) -> None:
     """Read all of a file, also what no question needs; `FileError` unless everything fits its digest."""
     with _opened(path) as (file, metadata, label):
-        if label["format"] != BY_COLUMN or "kind" in label:
-            return  # `read` reads all of such a file
+        by_column = label["format"] == BY_COLUMN and "kind" not in label
+        digest = metadata.get(byte_digest.KEY, b"" if by_column else None)
+        if digest is not None and not byte_digest.fits(path, digest):
+            raise ValueError("its bytes do not match their digest")
+        if not by_column:
+            return  # `read` reads all of such a file; older ones have no digest of all bytes
         said = _sealed(label)
         columns = dict[str, list[str]]()
         wanted = {"columns": columns, **digests_of(metadata[b"geo"], joined(metadata), joined(metadata, ARRAYS))}
@@ -179,6 +190,8 @@ def _map(path: Path, file: "pq.ParquetFile", metadata: dict[bytes, bytes], label
     """A map: its names and numbers, each checked with the digests of its column."""
     said = _sealed(label)
     name = file.schema_arrow.names[0]
+    if any(file.metadata.row_group(group).num_rows > ROWS for group in range(file.num_row_groups)):
+        raise ValueError(f"a row group holds more than {ROWS:,} rows")  # a few bytes can say many rows that are alike
     table = file.read([name, *NUMBERS])
     if table.column_names != [name, *NUMBERS]:
         raise ValueError("its columns do not stand in their order")

@@ -19,6 +19,10 @@ KINDS = {"uint64": 8, "int64": 8, "float64": 8, "int8": 1}
 MOST_BYTES = 1 << 33
 """No file's arrays hold more: a damaged length must not fill the memory."""
 
+FREE_BYTES, MOST_TIMES = 1 << 30, 256
+"""Beyond so many bytes, arrays are at most so many times as long as what they were compressed to: noise is not. Zeros
+would be 25,000 times as long, and a small file made on purpose would fill the memory."""
+
 LEVEL = 3
 """How hard zstd tries."""
 
@@ -49,7 +53,8 @@ def unpacked_arrays(text: bytes) -> list[NDArray[Any]]:
     heads, content = json.loads(head), memoryview(base64.b64decode(body, validate=True))
     if any(kind not in KINDS or type(n) is not int or type(size) is not int for kind, n, size in heads):
         raise ValueError("arrays of unknown types or lengths")
-    if min((min(n, size) for _, n, size in heads), default=0) < 0 or 8 * sum(n for _, n, _ in heads) > MOST_BYTES:
+    most = min(max(FREE_BYTES, MOST_TIMES * len(content)), MOST_BYTES)
+    if min((min(n, size) for _, n, size in heads), default=0) < 0 or 8 * sum(n for _, n, _ in heads) > most:
         raise ValueError("arrays of impossible length")
     if sum(size for *_, size in heads) != len(content):
         raise ValueError("arrays of other lengths than was said")
