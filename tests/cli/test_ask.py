@@ -56,6 +56,8 @@ def test_the_fullest_cells_come_first(release, hazemap):
         (("map.parquet", "--top", "0"), "at least 1"),
         (("map.parquet", "--top", "1", "--by", "beauty"), "count or density; found 'beauty'"),
         (("map.parquet", "--confidence", "2"), "between 0 and 1"),
+        (("map.parquet", "--confidence", "0.9999999999999999"), "found 0.99999999999999989"),
+        (("map.parquet", "--by", "density"), "say --top K too"),
         (("map.parquet", "--top", "1", "--at=13.3,52.5"), "one question at a time: --at and --top were given"),
         (("map.parquet", "--polygon", "none.geojson"), "none.geojson cannot be read"),
         (("map.parquet", "--polygon", "visits.parquet"), "visits.parquet"),

@@ -79,7 +79,7 @@ def test_the_quantile_that_was_taken_before_holds_too_seldom():
     assert 1 - np.exp(-float(reach(0.8, 3.0)) * 2**0.5) == pytest.approx(0.8, abs=1e-4)
 
 
-@pytest.mark.parametrize("sure", [0.0, 1.0, -1.0, 95.0, float("nan")])
+@pytest.mark.parametrize("sure", [0.0, 1.0, -1.0, 95.0, float("nan"), 1 - 2.0**-53])
 def test_what_is_no_confidence_is_refused(sure):
     with pytest.raises(InputError, match="between 0 and 1"):
         reach(sure, 3.0)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hazemap
-from hazemap.errors import InputError
+from hazemap.errors import FileError, InputError
 from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.readers.csv_dialect import CsvDialect
 from hazemap.spatial.bounding_box import Box
@@ -266,6 +266,23 @@ def test_a_specification_that_cannot_be_is_refused_when_it_is_made(wrong, words)
     asked = {"table": TABLE, "budget": PureDP(1), "box": PARIS} | wrong
     with pytest.raises(InputError, match=words):
         ReleaseSpec(**asked)
+
+
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        ({"outside": []}, "people, drop or count"),
+        ({"outside": {}}, "people, drop or count"),
+        ({"bounding": []}, "found a list"),
+        ({"bounding": 3}, "found a int"),
+        ({"plane": "1000,800", "box": b"x"}, "cannot be a bytes"),
+        ({"plane": "1000,800", "box": (0, 0, 1, 1)}, "cannot be a tuple"),
+        ({"prior": "x" * 5_000}, "to take a prior from"),
+    ],
+)
+def test_options_of_odd_types_are_refused_in_words(odd, words):
+    with pytest.raises((InputError, FileError), match=words):
+        ReleaseSpec.of("a.csv", **{"epsilon": 1, "box": PARIS, **odd})
 
 
 @pytest.mark.parametrize(

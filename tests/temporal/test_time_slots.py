@@ -114,3 +114,17 @@ def test_parts_of_a_day_are_those_of_each_moment_alone(moments):
     shown = iter([local("Europe/Berlin", np.array([moment]))[0] % 86400 for moment in finite])
     expected = [int(not 5 * HOUR <= next(shown) < 17 * HOUR + 1800) if np.isfinite(m) else -1 for m in moments]
     assert slots.at(every).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("slots", "last"),
+    [
+        (Spans.between("UTC", ("2026-01-01T10:00:00", "2026-01-01T10:00:20", "2026-01-01T10:01")), "10:00:20+00:00"),
+        (Spans.between("UTC", ("2026-01-01T10:00", "2026-01-01T10:01", "2026-01-01T10:02")), "T10:01+00:00"),
+        (Clock("UTC", (36_000, 36_020)), "10:00:20-10:00:00"),
+        (Clock("UTC", (36_000, 36_060)), "10:01-10:00"),
+    ],
+)
+def test_no_two_slots_have_one_name(slots, last):
+    """Or a question about one of them would be answered with another."""
+    assert len(set(slots.names)) == len(slots.names) and slots.names[-1].endswith(last)

@@ -69,6 +69,8 @@ def ask(
     given = [name for name, value in asked.items() if value]
     if len(given) > 1:
         raise InputError(f"one question at a time: {' and '.join(given)} were given")
+    if top is None and by != "count":
+        raise InputError("--by says by what --top cells are the fullest: say --top K too")
     from hazemap.releases import is_kind, open_release
     from hazemap.spatial.bounding_box import Box
     from hazemap.spatial.plane import PlaneBox, plane_of

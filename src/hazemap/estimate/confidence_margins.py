@@ -26,9 +26,9 @@ FAR = np.concatenate([np.arange(0, 6, 0.05), np.arange(6, 30, 0.25)])
 
 
 def checked_confidence(confidence: float) -> None:
-    """`InputError` for one that is no probability between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise InputError(f"a confidence level must be between 0 and 1, such as 0.95; found {confidence:g}")
+    """`InputError` for one that is no probability between 0 and 1, or is 1 but for the last digits of floats."""
+    if not 0 < confidence < 1 or (1 + confidence) / 2 == 1:
+        raise InputError(f"a confidence level must be between 0 and 1, such as 0.95; found {confidence:.17g}")
 
 
 def reach(confidence: float, kurtosis: Floats | float, *, at_most: bool = False) -> Floats:

@@ -138,7 +138,7 @@ def outside(text: str) -> Outside:
     >>> outside("people")
     <Outside.PEOPLE: 'people'>
     """
-    found = {each.value: each for each in Outside}.get(text)
+    found = next((each for each in Outside if each.value == text), None)
     if found is None:
         raise InputError(
             "outside the map there are people (counted where none of their rows is inside), or rows to drop or to "

@@ -56,8 +56,12 @@ def begun_from(method: MethodOfBox | PrivateBoundingBox, file: Path, public: boo
 
 def prior_cells(file: Path, tree: Tree, public: bool) -> PriorCells:
     """The cells of a release, or of a list that was declared `public`: of names of the tree's cells, or of quadkeys."""
-    if not file.is_file():
-        raise FileError(f"there is no file {file} to take a prior from; look at its name and folder")
+    try:
+        there = file.is_file()
+    except OSError:  # a name that is too long
+        there = False
+    if not there:
+        raise FileError(f"there is no file {str(file)[:200]} to take a prior from; look at its name and folder")
     try:
         release = Release.open(file)
     except FileError:

@@ -29,7 +29,7 @@ from hazemap.specs.spec_fields import RELEASE
 from hazemap.specs.specification import ASSUMPTIONS, Specification
 from hazemap.specs.table_spec import TableSpec
 from hazemap.statement_builder import Promise, stated
-from hazemap.tables.contribution_bounding import AtMostRows, Bounding, OneVote, Outside, RowIsPerson
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Bounding, OneVote, Outside, RowIsPerson
 from hazemap.temporal.time_slots import Slots
 from hazemap.values.marks import Marks
 
@@ -135,6 +135,8 @@ class ReleaseSpec(Specification):
         if self.plane is None:
             return
         box = self.box or Plane.parse(self.plane).box
+        if not isinstance(box, Box | PlaneBox | None):
+            raise InputError(f"box of a specification cannot be a {type(box).__name__}")
         if box is None:
             raise InputError(f"say which part of {self.plane} is mapped: --box=x,y,x,y in its own unit")
         table = replace(self.table, lon=self.table.lon or "x", lat=self.table.lat or "y")
@@ -154,6 +156,8 @@ class ReleaseSpec(Specification):
             if not isinstance(given["prior"], str | os.PathLike):
                 raise InputError(f"prior is the path of a file; found a {type(given['prior']).__name__}")
             given["prior"] = os.fspath(given["prior"])
+        if not isinstance(rule, str | AtMostRows | AtMostCells | OneVote | RowIsPerson):
+            raise InputError(f"bounding is a rule, such as 'one row' or 'rows:3'; found a {type(rule).__name__}")
         given["bounding"] = parsed_bounding(rule, where) if isinstance(rule, str) else replace(rule, outside=where)
         if isinstance(given.get("cells"), str):
             given["cells"] = parsed_cells(given["cells"])

@@ -71,8 +71,10 @@ class Clock:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Where each begins; from where to where, unless they are hours."""
+        """Where each begins; from where to where, unless they are hours. With seconds, where some begin in a minute."""
         begin = [f"{edge // HOUR:02}:{edge % HOUR // 60:02}" for edge in self.edges]
+        if any(edge % 60 for edge in self.edges):
+            begin = [f"{minutes}:{edge % 60:02}" for minutes, edge in zip(begin, self.edges, strict=True)]
         if self.edges == tuple(range(0, DAY, HOUR)):
             return tuple(begin)
         return tuple(f"{a}-{b}" for a, b in zip(begin, begin[1:] + begin[:1], strict=True))
@@ -169,8 +171,11 @@ class Spans:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Where each begins."""
-        return tuple(shown(self.zone, edge) for edge in self.edges[:-1])
+        """Where each begins; to the second, where some begin in the same minute."""
+        begin = tuple(shown(self.zone, edge) for edge in self.edges[:-1])
+        if len(set(begin)) == len(begin):
+            return begin
+        return tuple(shown(self.zone, edge, "seconds") for edge in self.edges[:-1])
 
     def at(self, moments: Floats) -> Ints:
         """The slot of each moment; −1 for NaN and for moments in none."""
@@ -236,13 +241,13 @@ def moment(name: str, text: str) -> datetime:
     return (found if found.tzinfo else found.replace(tzinfo=clocks(name))).astimezone(UTC)
 
 
-def shown(name: str, seconds: int) -> str:
+def shown(name: str, seconds: int, to: str = "minutes") -> str:
     """A moment as clocks of the zone show it, with their offset.
 
     >>> shown("Europe/Berlin", 1445731200), shown("Europe/Berlin", 1445734800)
     ('2015-10-25T02:00+02:00', '2015-10-25T02:00+01:00')
     """
-    return datetime.fromtimestamp(seconds, clocks(name)).isoformat(timespec="minutes")
+    return datetime.fromtimestamp(seconds, clocks(name)).isoformat(timespec=to)
 
 
 @cache
