@@ -6,10 +6,11 @@
 Paths of 46 bits, five levels of at most 4,096 prefixes, each below a prefix of the level before; all people are below
 some of them. It is measured in both ways in which a batch is asked several times: collected with five aggregation
 parameters, of which the last is that of the leaves, where numbers have 255 bits; and by five questions, whose paths
-have a bit more at each end: the first says whether one is nowhere, and the last is never asked. Reports are made before the clock starts, and uploaded by
-four connections, twenty at a time. The CPU of each server is that of its process, from the first upload to the last
-result; what it took to start, and to load compiled code, is not in it. Results go to results/one_report.json beside
-this script, with the load that other work put on the machine. It judges nothing.
+have a bit more at each end: the first says whether one is nowhere, and the last is never asked.
+
+Reports are made before the clock starts, and uploaded by four connections, twenty at a time. The CPU of each server is
+that of its process, from the first upload to the last result, with what it took to load compiled code. Results go to
+results/one_report.json beside this script, with the load that other work put on the machine. It judges nothing.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import subprocess
 import time
 from fractions import Fraction
 from importlib.metadata import version
+from itertools import pairwise
 from multiprocessing import Pool
 from pathlib import Path
 from statistics import mean
@@ -137,7 +139,7 @@ def measured(devices: int, by_questions: bool, folder: Path) -> dict[str, object
                 if found.count != devices:
                     raise SystemExit("not everybody was counted")
                 checked(np.array(found.sums), paths, parameter)
-        of_each = {role: [after - before for before, after in zip(all_, all_[1:])] for role, all_ in spent.items()}
+        of_each = {role: [after - before for before, after in pairwise(all_)] for role, all_ in spent.items()}
         return {
             "cpu_seconds": {role: round(sum(each), 2) for role, each in of_each.items()},
             "of_each_part": {

@@ -3,9 +3,12 @@
 import json
 import random
 
+import numpy as np
 import pytest
 
 from hazemap.errors import InputError
+from hazemap.protocols.vdaf import aes128_instructions, idpf_kernels
+from hazemap.protocols.vdaf.aes128_fixed_key import GROUP
 from hazemap.protocols.vdaf.idpf import RAND_SIZE, IdpfBBCGGI21
 from hazemap.protocols.vdaf.xof_fixed_key_aes128 import XofFixedKeyAes128, fixed_key
 
@@ -73,3 +76,25 @@ def test_what_is_no_point_function_is_refused():
     for bits, wire in ((0, 18), (65, 18), (4, 17)):
         with pytest.raises(InputError):
             IdpfBBCGGI21(bits, wire=wire)
+
+
+@pytest.mark.parametrize("draws", [False, True])
+@pytest.mark.parametrize("count", [1, GROUP, 2 * GROUP + 5])
+def test_a_step_by_aes_instructions_is_that_of_one_thing_after_another(count, draws):
+    if not aes128_instructions.AVAILABLE:
+        pytest.skip("a processor without AES instructions")
+    draw = np.random.default_rng(count)
+    words = lambda *shape: draw.integers(0, 2**64, shape, dtype=np.uint64)  # noqa: E731 - short
+    extend, convert, parents = words(11, 2), words(11, 2), words(40, idpf_kernels.NODE)
+    parents[:, 2:] = -draw.integers(0, 2, (40, 1)).astype(np.uint64)
+    correction = np.concatenate([words(2), draw.integers(0, 2, 2).astype(np.uint64)])
+    steps = np.concatenate([np.zeros(3, dtype=np.int64), draw.integers(0, 80, count), np.zeros(GROUP, dtype=np.int64)])
+    found = []
+    for step in (idpf_kernels.step_nodes, idpf_kernels.step_in_turn.py_func):
+        children = np.zeros((count + GROUP, idpf_kernels.NODE), dtype=np.uint64)
+        before, drawn = np.zeros((2, count + GROUP if draws else 0, 2), dtype=np.uint64)
+        with np.errstate(over="ignore"):
+            step(extend, convert, correction, steps, 3, count, parents, children, before, drawn)
+        found.append([each[:count].tolist() for each in (children, before, drawn)])
+    assert found[0] == found[1]
+    assert not draws or np.any(found[0][2])

@@ -419,7 +419,8 @@ def test_a_processor_without_aes_instructions_walks_the_same_tree(monkeypatch):
     parameter = parameter_of(17, [draw.getrandbits(18) for _ in range(300)])
     expected = poplar1.verify_init_all(KEY, CTX, 1, parameter, reports)
     monkeypatch.setattr(idpf_kernels, "hash_blocks", aes128_bitsliced.hash_blocks)
-    for name in ("descend", "redraw", "walk"):  # each is compiled around those before
+    monkeypatch.setattr(idpf_kernels, "step_nodes", compiled(idpf_kernels.step_in_turn.py_func))
+    for name in ("redraw", "walk"):  # each is compiled around those before
         monkeypatch.setattr(idpf_kernels, name, compiled(getattr(idpf_kernels, name).py_func))
     found = poplar1.verify_init_all(KEY, CTX, 1, parameter, reports)
     assert idpf_kernels.walk.signatures

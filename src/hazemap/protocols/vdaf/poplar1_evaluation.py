@@ -105,7 +105,7 @@ class Poplar1Evaluator:
 
         size, count = parameter.prefixes.size, some.stop - some.start
         drawn = np.empty((count, size, 2), dtype=np.uint64)
-        seeds, controls = self._walk(reports, nodes, tree, some, drawn)
+        seeds, controls = self._walk(reports, nodes, tree, some, drawn, kept.seeds.size > 0)
         random = np.empty((count, size), dtype=np.uint64)
         turboshake128_kernels.elements64(self._verify_messages(parameter.level, reports.nonces[some]), 0, random)
         poplar1_sketch.finish64(
@@ -133,7 +133,9 @@ class Poplar1Evaluator:
         from hazemap.protocols.vdaf import idpf_leaf_kernels, poplar1_sketch, turboshake128_kernels
 
         size, count = parameter.prefixes.size, some.stop - some.start
-        seeds, controls = self._walk(reports, nodes, tree.without_last(), some, np.empty((count, 0, 2), np.uint64))
+        seeds, controls = self._walk(
+            reports, nodes, tree.without_last(), some, np.empty((count, 0, 2), np.uint64), True
+        )
         values = np.empty((count, 2, size, 4), dtype=np.uint64)
         heads = [length_and(idpf_tag(usage, self.ctx), 2) + bytes([16]) for usage in (EXTEND, CONVERT)]
         messages = np.stack(
@@ -155,9 +157,9 @@ class Poplar1Evaluator:
         poplar1_sketch.finish255(values, self.agg_id == 1, random, shares.data[some], shares.sketches[some])
 
     def _walk(
-        self, reports: DecodedReports, nodes: TreeNodes, tree: PrefixTree, some: slice, drawn: Words
+        self, reports: DecodedReports, nodes: TreeNodes, tree: PrefixTree, some: slice, drawn: Words, kept: bool
     ) -> tuple[Words, Bytes]:
-        """Some reports' seeds and control bits at the end of a tree of inner levels."""
+        """Some reports' seeds, if they are `kept`, and control bits at the end of a tree of inner levels."""
         from hazemap.protocols.vdaf import idpf_kernels, turboshake128_kernels
 
         keys = np.empty((some.stop - some.start, 2, 2), dtype=np.uint64)
@@ -167,7 +169,7 @@ class Poplar1Evaluator:
                 turboshake128_kernels.padded([head, reports.nonces[some]], 2), keys[:, usage]
             )
         last = tree.of_level(tree.offsets.size - 2).size if tree.offsets.size > 1 else tree.start.size
-        seeds = np.empty((len(keys), last, 2), dtype=np.uint64)
+        seeds = np.empty((len(keys), last if kept else 0, 2), dtype=np.uint64)
         controls = np.empty((len(keys), last), dtype=np.uint8)
         idpf_kernels.walk(
             keys,
