@@ -39,7 +39,7 @@ FLOORS = [
     "aggregator | shuffler",
     "device | server",
     "study",
-    "audit",
+    "audit | studio",
     "cli",
 ]
 RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor.split(" | ")}
@@ -53,6 +53,7 @@ NEVER = {
     "device": {"algorithms", "estimate", "releases"},
     "server": ROWS | {"privacy.samplers"},
     "aggregator": ROWS | {"algorithms", "estimate", "releases", "trust"},
+    "studio": {"privacy.samplers", "privacy.random_stream", "trust"},
     "shuffler": ROWS | {"algorithms", "estimate", "releases", "trust", "privacy.samplers"},
 }
 NO_CHANCE = {"algorithms", "estimate", "releases", "draw"}

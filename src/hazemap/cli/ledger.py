@@ -1,6 +1,6 @@
 """`hazemap ledger`: what data sets have paid, and may pay, and whose privacy it is."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,8 +9,7 @@ from hazemap.cli.shared_options import AsJson, LedgerFile, ledger_at
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
-    from hazemap.privacy.budget import Budget
-    from hazemap.privacy.ledger_records import LedgerBalance, LedgerChange, LedgerCharge, ProtectedUnit
+    from hazemap.privacy.ledger_records import LedgerBalance, ProtectedUnit
 
 app = typer.Typer(
     name="ledger",
@@ -31,13 +30,15 @@ def list_(ledger: LedgerFile = None, as_json: AsJson = False) -> None:
     """List every page of every data set: whom it protects, its cap, what it has spent, what is left."""
     from rich.table import Table
 
+    from hazemap.privacy.ledger_facts import balance_facts
+
     book = ledger_at(ledger)
     pages = book.datasets()
     table = Table("data set", "model", "protects", "cap", "spent", "left", "charges", box=None)
     for status in pages:
         table.add_row(status.name, status.model, _whom(status), *_shown(status), str(status.charges))
     empty = f"no data set has paid anything yet ({book.path})"
-    facts = {"ledger": str(book.path), "datasets": [_facts(status) for status in pages]}
+    facts = {"ledger": str(book.path), "datasets": [balance_facts(status) for status in pages]}
     deliver(facts, as_json, table if pages else empty)
 
 
@@ -58,6 +59,7 @@ def cap(
     as_json: AsJson = False,
 ) -> None:
     """Set all that a data set may ever spend, what it has spent already included, and perhaps whom it protects."""
+    from hazemap.privacy.ledger_facts import balance_facts
     from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model
     from hazemap.specs.parsing import budget
 
@@ -66,7 +68,7 @@ def cap(
     status = book.cap(dataset, limit, model=model, protects=_protected(person, rows, devices), why=why)
     shown, spent, left = _shown(status)
     page = f"{status.name} (values only)" if values_only else status.name
-    deliver(_facts(status), as_json, f"{page}: cap {shown}; spent {spent}; left {left}")
+    deliver(balance_facts(status), as_json, f"{page}: cap {shown}; spent {spent}; left {left}")
 
 
 @app.command(epilog="Example: [bold]hazemap ledger unit nyc --person user[/bold]")
@@ -98,6 +100,7 @@ def history(
     from rich.table import Table
 
     from hazemap.execution.crash_recovery import recoverable
+    from hazemap.privacy.ledger_facts import change_facts, charge_facts
 
     book = ledger_at(ledger)
     records, changes = book.history(dataset), book.changes(dataset)
@@ -116,8 +119,8 @@ def history(
     empty = f"nothing has been charged yet ({book.path})"
     facts = {
         "ledger": str(book.path),
-        "charges": [_charge(record, running) for record in records],
-        "changes": [_change(change) for change in changes],
+        "charges": [charge_facts(record, running) for record in records],
+        "changes": [change_facts(change) for change in changes],
     }
     deliver(facts, as_json, table if records else empty, *([kept] if changes else []))
 
@@ -144,62 +147,8 @@ def _shown(status: "LedgerBalance") -> tuple[str, str, str]:
     return cap, str(status.spent), left
 
 
-def _facts(status: "LedgerBalance") -> dict[str, Any]:
-    from hazemap.privacy.statement import budget_to_json
-
-    left = status.remaining
-    return {
-        "dataset": status.name,
-        "model": status.model,
-        "protects": status.protects and status.protects.to_json(),
-        "cap": status.cap and budget_to_json(status.cap),
-        "spent": {"measure": status.spent.measure, "value": float(status.spent.value)},
-        "remaining": left and {"measure": left.measure, "value": float(left.value)},
-        "charges": status.charges,
-        "created": status.created,
-    }
-
-
 def _not_there(charge: int, running: dict[int, bool]) -> str:
     """What is to be said of a charge without a file."""
     if charge not in running:
         return "none, and nothing of it is kept"
     return "none yet: still running" if running[charge] else f"none yet: hazemap recover {charge}"
-
-
-def _charge(record: "LedgerCharge", running: dict[int, bool]) -> dict[str, Any]:
-    from hazemap.privacy.statement import budget_to_json
-
-    charge = record.charge
-    return {
-        "charge": charge.id,
-        "dataset": charge.dataset,
-        "model": charge.model,
-        "unit": charge.unit and charge.unit.to_json(),
-        "price": budget_to_json(charge.price),
-        "what": charge.what,
-        "time": charge.time,
-        "released": record.released,
-        "file": record.file,
-        "recoverable": running.get(charge.id) is False,
-    }
-
-
-def _change(change: "LedgerChange") -> dict[str, Any]:
-    return {
-        "dataset": change.dataset,
-        "changed": "protects" if change.model is None else "cap",
-        "model": change.model,
-        "old": None if change.old is None else _plain(change.old),
-        "new": _plain(change.new),
-        "time": change.time,
-        "who": change.who,
-        "why": change.why,
-    }
-
-
-def _plain(changed: "Budget | ProtectedUnit") -> dict[str, str]:
-    from hazemap.privacy.ledger_records import ProtectedUnit
-    from hazemap.privacy.statement import budget_to_json
-
-    return changed.to_json() if isinstance(changed, ProtectedUnit) else budget_to_json(changed)

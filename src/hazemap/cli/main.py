@@ -58,6 +58,7 @@ COMMANDS = {
     "device": "Keep a person's rows, and answer campaigns without showing one.",
     "study": "Ask people's devices recipes, one after the other, within the budget of their analysis.",
     "recipe": "Write what devices are asked of their events, and check it before anybody is asked.",
+    "studio": "Release maps in a browser: look at a table, plan, see what it costs and leaves, release, look, compare.",
     "ledger": "Show and set what data sets have paid, and may pay.",
 }
 """Every command, with the first sentences of its help. Its module is loaded when it is used."""

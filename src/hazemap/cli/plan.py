@@ -15,7 +15,7 @@ from hazemap.specs.spec_fields import RELEASE
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hazemap.planning.release_plan import Expected, Plan
+    from hazemap.planning.release_plan import Plan
     from hazemap.planning.statistics_plan import StatsPlan
     from hazemap.specs.release_spec import ReleaseSpec
     from hazemap.specs.statistics_spec import StatisticsSpec
@@ -47,6 +47,7 @@ def plan(
 
     Error bars are exact. What depends on where people are was tried on a made-up city with as many people.
     """
+    from hazemap.planning.plan_in_words import advice, facts, heading
     from hazemap.planning.release_plan import planned
     from hazemap.specs.release_spec import ReleaseSpec
 
@@ -66,20 +67,8 @@ def plan(
     made = planned(order, people)
     if picture:
         _draw(made, picture)
-    facts = {
-        "box": str(made.box),
-        "people": people,
-        "budget": str(made.budget),
-        "bounding": str(made.bounding),
-        "cells": str(made.cells),
-        "levels": [asdict(level) for level in made.levels],
-        "recommended": {"flat": made.flat.name, "uniform": made.uniform.name},
-        "adaptive": asdict(made.adaptive),
-        "method": made.method and {"name": order.method, **asdict(made.method)},
-        "picture": picture and str(picture),
-    }
     deliver(
-        facts,
+        {**facts(made, order.method), "picture": picture and str(picture)},
         as_json,
         heading(made),
         _table(made),
@@ -108,16 +97,10 @@ def show_constants(as_json: bool, spec: "ReleaseSpec", people: int, files: list[
     deliver({"tried": rows, "method": chosen}, as_json, table, "", said, f"Take --method {chosen}")
 
 
-def heading(made: "Plan") -> str:
-    """What the plan is for."""
-    return (
-        f"{made.people:,} people in {made.box}, {made.budget}, {made.bounding}: "
-        "expectations for a typical city (made up; no data was touched)"
-    )
-
-
 def _table(made: "Plan") -> "Table":
     from rich.table import Table
+
+    from hazemap.planning.plan_in_words import metres, percent
 
     table = Table(
         "flat map", "cell side", "cells", "± a cell", "average cell", "typical cell", "misplaced", "", box=None
@@ -136,50 +119,17 @@ def _table(made: "Plan") -> "Table":
     return table
 
 
-def advice(made: "Plan", method: str | None = None) -> list[str]:
-    """What the numbers come to, in sentences."""
-    level, counted = made.flat, made.bounding.counted
-    number = f"{level.level}" if level.name.startswith("level") else level.name.split()[1]
-    return [
-        f"A cell with {level.least:,.0f} {counted} or more is known to ± 20 % (95 % interval), at any level.",
-        f"Best flat map: {level.name}, cells of {metres(level.metres)} (--method flat:{number}). "
-        f"The method fitted-level would take {made.uniform.name}.",
-        _expectation("Adaptive (the default)", made, made.adaptive),
-        *([_expectation(str(method), made, made.method)] if made.method else []),
-        "Typical: the cell that half the people are in, or a fuller one. "
-        "Misplaced: people that the map shows in a wrong place, of all.",
-    ]
-
-
-def _expectation(name: str, made: "Plan", expected: "Expected") -> str:
-    return (
-        f"{name}: about {expected.cells:,} cells, the finest {metres(expected.finest)}, a typical "
-        f"person's {metres(expected.typical)}; it misplaces {percent(expected.misplaced)} "
-        f"of all people, the best flat map {percent(made.flat.misplaced)}. Its total is known to "
-        f"± {expected.total:,.0f} {made.bounding.counted} (standard error)."
-    )
-
-
 def _draw(made: "Plan", path: Path) -> None:
     import numpy as np
 
     from hazemap.draw import ErrorCurve, draw_plan, save
+    from hazemap.planning.plan_in_words import heading
 
     sides = np.array([level.metres for level in made.levels])
     average, typical = (np.array([getattr(level, name) for level in made.levels]) for name in ("average", "typical"))
     curves = [ErrorCurve("a typical person's cell", sides, typical), ErrorCurve("an average cell", sides, average)]
     title = f"How sure could cells be? {made.people:,} people, {made.budget}"
     save(draw_plan(curves, chosen=made.flat.metres, title=title, caption=heading(made)), path)
-
-
-def metres(length: float) -> str:
-    """A length as people say it."""
-    return f"{length / 1000:.3g} km" if length >= 1000 else f"{length:.3g} m"
-
-
-def percent(part: float) -> str:
-    """A part of 1 as people say it."""
-    return f"{100 * part:.2g} %" if part < 1 else f"{100 * part:,.0f} %"
 
 
 def show_plan_of_statistics(as_json: bool, spec: "StatisticsSpec") -> None:

@@ -1,6 +1,7 @@
 """Draws cell maps and plans. Nothing here sees a row."""
 
 from hazemap.draw.cell_densities import shown_part
+from hazemap.draw.density_grids import draw_grids
 from hazemap.draw.error_by_cell_size import ErrorCurve, draw_plan
 from hazemap.draw.figure_layout import encode, save
 from hazemap.draw.heatmaps import draw_heatmap
@@ -14,6 +15,7 @@ __all__ = [
     "ErrorCurve",
     "MapExtent",
     "MapPanel",
+    "draw_grids",
     "draw_heatmap",
     "draw_map",
     "draw_plan",

@@ -6,7 +6,8 @@ expectation for a typical city, and says so.
 """
 
 from dataclasses import dataclass, replace
-from typing import Unpack
+from functools import lru_cache
+from typing import Unpack, cast
 
 import numpy as np
 
@@ -115,27 +116,38 @@ def planned(spec: ReleaseSpec, people: int) -> Plan:
 
     A method other than auto is tried too, if it asks for nothing but sums over people.
     """
-    frame, kind, money = spec.box, spec.cells, spec.budget
-    if not FEWEST <= people <= MOST:
-        raise InputError(f"a plan needs {FEWEST:,} to {MOST:,} people; found {people:,}")
-    if spec.plane is not None:
-        raise InputError("a plan is made for a city on the ground: leave the plane out")
-    if isinstance(kind, DistrictFiles):
-        raise InputError("a plan needs squares or hexagons: nobody chooses how large districts are")
-    if frame is None:
-        raise InputError("a plan needs a box: declare one, west,south,east,north (--box, box)")
+    trial, money = trial_for(spec, people), spec.budget
     rule = replace(spec.bounding, outside=Outside.DROP)
-    trial = SyntheticTable.of(domain(kind, frame), frame, people)
     trust = Curator(trial, Stream.fixed(b"the noise of a plan"))
     noise = noise_for(money, rule.sensitivity)
     levels = tuple(_level(trial, layer, noise, rule, people, trust.stream) for layer in trial.layers())
     adaptive = _expected(trial, Adaptive(trial.tree, rule), trust, money)
-    named = None if spec.method == "auto" else _expected(trial, _named(spec, trial, rule), trust, money)
+    named = None if spec.method == "auto" else _expected(trial, method_for_trial(spec, trial, rule), trust, money)
     uniform = _uniform(FittedLevel(trial.tree, rule), trust.prices(money), people)
-    return Plan(frame, people, money, rule, kind, levels, levels[uniform], adaptive, named)
+    cells = cast(QuadtreeCells | HexagonCells, spec.cells)  # `trial_for` has refused others
+    return Plan(trial.box, people, money, rule, cells, levels, levels[uniform], adaptive, named)
 
 
-def _named(spec: ReleaseSpec, trial: SyntheticTable, rule: Bounding) -> MethodOfBox:
+def trial_for(spec: ReleaseSpec, people: int) -> SyntheticTable:
+    """The made-up city on which a specification is tried; `InputError` for one that cannot be planned."""
+    if not FEWEST <= people <= MOST:
+        raise InputError(f"a plan needs {FEWEST:,} to {MOST:,} people; found {people:,}")
+    if spec.plane is not None:
+        raise InputError("a plan is made for a city on the ground: leave the plane out")
+    if isinstance(spec.cells, DistrictFiles):
+        raise InputError("a plan needs squares or hexagons: nobody chooses how large districts are")
+    if spec.box is None:
+        raise InputError("a plan needs a box: declare one, west,south,east,north (--box, box)")
+    return _table(spec.cells, spec.box, people)
+
+
+@lru_cache(maxsize=1)
+def _table(cells: QuadtreeCells | HexagonCells, box: Box, people: int) -> SyntheticTable:
+    """The last one is kept: whoever tries prices one after another means the same city."""
+    return SyntheticTable.of(domain(cells, box), box, people)
+
+
+def method_for_trial(spec: ReleaseSpec, trial: SyntheticTable, rule: Bounding) -> MethodOfBox:
     """The method that is asked for, over the cells of the made-up city."""
     tree = trial.tree
     cells = QuadtreeCells(tree.depth) if isinstance(tree, Quadtree) else HexagonCells(tree.coarsest, tree.finest)

@@ -1,0 +1,65 @@
+"""`hazemap studio`: release maps in a browser."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hazemap.cli.console_output import note
+from hazemap.cli.shared_options import LedgerFile
+from hazemap.errors import InputError
+
+EXAMPLE = "Example: [bold]hazemap studio data[/bold]"
+REACHED = "How it is reached"
+
+
+def studio(
+    folder: Annotated[
+        Path | None, typer.Argument(help="The folder of tables and maps; nothing outside of it is read or written.")
+    ] = None,
+    ledger: LedgerFile = None,
+    users: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Several users, in TOML: for each a table with folder, ledger and file of a token."
+        ),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
+    host: Annotated[str, typer.Option(rich_help_panel=REACHED, help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, rich_help_panel=REACHED, help="The port.")] = 8475,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", rich_help_panel=REACHED, help="What else browsers call it; again for others."),
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="PEM", rich_help_panel=REACHED, help="TLS: the certificate (chain).")
+    ] = None,
+    key: Annotated[Path | None, typer.Option(metavar="PEM", rich_help_panel=REACHED, help="TLS: its key.")] = None,
+) -> None:
+    """Release maps in a browser: look at a table, plan, see what it costs and leaves, release, look, compare.
+
+    It listens on this machine alone, and prints a link that lets one browser in. Another address needs TLS and --users.
+
+    It keeps nothing: the ledger and the folder do. Everything it does it shows as a command and as Python, too.
+    """
+    import logging
+
+    from hazemap.service.served_address import ServedAddress
+    from hazemap.studio.stewards import Stewards
+    from hazemap.studio.studio_process import Studio
+
+    if (folder is None) == (users is None):
+        raise InputError(
+            "name the folder of your tables and maps, or with --users a file that names those of each user"
+        )
+    if users is not None and ledger is not None:
+        raise InputError("users have a ledger each, which their file names: leave --ledger out")
+    address = ServedAddress(host, port, certificate, key)
+    stewards = Stewards.alone(folder, ledger) if folder is not None else Stewards.of_file(users or Path())
+    serving = Studio(stewards, address, tuple(name or ()))
+    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.WARNING)
+    for steward in stewards.by_name.values():
+        token = f"; the token is in {steward.token}" if steward.token else ""
+        note(f"{steward.name} works in {steward.root.path} with the ledger {steward.ledger.path}{token}")
+    note("Ctrl-C ends it; what was paid for and is not there then, `hazemap recover` makes")
+    serving.run(browser)

@@ -1,0 +1,63 @@
+"""A plan of a map in words and for machines: the same in a terminal and in a browser."""
+
+from dataclasses import asdict
+from typing import Any
+
+from hazemap.planning.release_plan import Expected, Plan
+
+
+def heading(made: Plan) -> str:
+    """What the plan is for."""
+    return (
+        f"{made.people:,} people in {made.box}, {made.budget}, {made.bounding}: "
+        "expectations for a typical city (made up; no data was touched)"
+    )
+
+
+def facts(made: Plan, method: str) -> dict[str, Any]:
+    """A plan for machines; `method` is the name of the one that was asked for."""
+    return {
+        "box": str(made.box),
+        "people": made.people,
+        "budget": str(made.budget),
+        "bounding": str(made.bounding),
+        "cells": str(made.cells),
+        "levels": [asdict(level) for level in made.levels],
+        "recommended": {"flat": made.flat.name, "uniform": made.uniform.name},
+        "adaptive": asdict(made.adaptive),
+        "method": made.method and {"name": method, **asdict(made.method)},
+    }
+
+
+def advice(made: Plan, method: str | None = None) -> list[str]:
+    """What the numbers come to, in sentences."""
+    level, counted = made.flat, made.bounding.counted
+    number = f"{level.level}" if level.name.startswith("level") else level.name.split()[1]
+    return [
+        f"A cell with {level.least:,.0f} {counted} or more is known to ± 20 % (95 % interval), at any level.",
+        f"Best flat map: {level.name}, cells of {metres(level.metres)} (--method flat:{number}). "
+        f"The method fitted-level would take {made.uniform.name}.",
+        _expectation("Adaptive (the default)", made, made.adaptive),
+        *([_expectation(str(method), made, made.method)] if made.method else []),
+        "Typical: the cell that half the people are in, or a fuller one. "
+        "Misplaced: people that the map shows in a wrong place, of all.",
+    ]
+
+
+def _expectation(name: str, made: Plan, expected: Expected) -> str:
+    return (
+        f"{name}: about {expected.cells:,} cells, the finest {metres(expected.finest)}, a typical "
+        f"person's {metres(expected.typical)}; it misplaces {percent(expected.misplaced)} "
+        f"of all people, the best flat map {percent(made.flat.misplaced)}. Its total is known to "
+        f"± {expected.total:,.0f} {made.bounding.counted} (standard error)."
+    )
+
+
+def metres(length: float) -> str:
+    """A length as people say it."""
+    return f"{length / 1000:.3g} km" if length >= 1000 else f"{length:.3g} m"
+
+
+def percent(part: float) -> str:
+    """A part of 1 as people say it."""
+    return f"{100 * part:.2g} %" if part < 1 else f"{100 * part:,.0f} %"

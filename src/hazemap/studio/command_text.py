@@ -1,0 +1,135 @@
+"""The command line and the Python that do what somebody does in the studio."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hazemap.privacy.ledger import Ledger
+from hazemap.specs.spec_fields import RELEASE, Value
+
+
+@dataclass(frozen=True)
+class SameAs:
+    """What else does the same: a command for a terminal and a few lines of Python, both in the folder of the files."""
+
+    command: str
+    python: str
+
+    def to_json(self) -> dict[str, str]:
+        """For the browser."""
+        return {"command": self.command, "python": self.python}
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Commands of a steward who works in a folder; `ledger` is named where it is not the default one.
+
+    >>> words = Commands(Path("/data"), None).release({"source": "a b.csv", "epsilon": "1", "box": "-1,2,3,4"})
+    >>> print(words.command)
+    cd /data
+    hazemap release 'a b.csv' --epsilon 1 --box=-1,2,3,4
+    >>> print(words.python)
+    import os, hazemap
+    <BLANKLINE>
+    os.chdir('/data')
+    hazemap.release('a b.csv', epsilon='1', box='-1,2,3,4')
+    """
+
+    folder: Path
+    ledger: Ledger | None
+
+    def release(self, order: Mapping[str, Value]) -> SameAs:
+        """Release a map."""
+        rest = {name: value for name, value in order.items() if name != "source"}
+        words = ["release", str(order["source"]), *_options(rest), *self._ledger]
+        return self._same(words, f"hazemap.release({_arguments([order['source']], rest, self._keyword)})")
+
+    def plan(self, order: Mapping[str, Value], people: int) -> SameAs:
+        """Plan one."""
+        rest = {name: value for name, value in order.items() if name != "box"}
+        words = ["plan", *_options({"box": order["box"]}), "--people", str(people), *_options(rest)]
+        return self._same(words, f"hazemap.plan({_arguments([order['box']], {'people': people, **rest})})")
+
+    def show(self, file: str) -> SameAs:
+        """Draw a release."""
+        picture = str(Path(file).with_suffix(".png"))
+        python = f"hazemap.open({file!r}).plot().savefig({picture!r})"
+        return self._same(["show", file, "-o", picture], python)
+
+    def export(self, file: str, goal: str) -> SameAs:
+        """Write its numbers for other tools."""
+        return self._same(["export", file, "-o", goal], f"hazemap.open({file!r}).export({goal!r})")
+
+    def compare(self, files: Sequence[str]) -> SameAs:
+        """Draw two releases in one scale; the command line draws one at a time."""
+        opened = ", ".join(f"({file!r}, hazemap.open({file!r}).map)" for file in files)
+        python = f"from hazemap.draw import draw_side_by_side, save\n\nsave(draw_side_by_side([{opened}]), 'two.png')"
+        command = " && ".join(_line(["show", file]) for file in files)
+        return SameAs(f"{self._cd}\n{command}", f"{self._python_cd}\n{python}")
+
+    def history(self, dataset: str | None) -> SameAs:
+        """Look at the ledger."""
+        words = ["ledger", "history", *([] if dataset is None else [dataset]), *self._ledger]
+        book = "hazemap.Ledger.default()" if self.ledger is None else f"hazemap.{self._keyword['ledger'].text}"
+        asked = "" if dataset is None else repr(dataset)
+        return SameAs(_line(words), f"import hazemap\n\n{book}.history({asked})")
+
+    def recover(self, charge: int) -> SameAs:
+        """Make the file of a charge."""
+        words = ["recover", str(charge), *self._ledger]
+        return self._same(words, f"hazemap.recover({_arguments([charge], {}, self._keyword)})")
+
+    @property
+    def _ledger(self) -> list[str]:
+        return [] if self.ledger is None else ["--ledger", str(self.ledger.path)]
+
+    @property
+    def _keyword(self) -> dict[str, "_Code"]:
+        return {} if self.ledger is None else {"ledger": _Code(f"hazemap.Ledger({str(self.ledger.path)!r})")}
+
+    @property
+    def _cd(self) -> str:
+        return f"cd {shlex.quote(str(self.folder))}"
+
+    @property
+    def _python_cd(self) -> str:
+        return f"import os, hazemap\n\nos.chdir({str(self.folder)!r})"
+
+    def _same(self, words: Sequence[str], python: str) -> SameAs:
+        return SameAs(f"{self._cd}\n{_line(words)}", f"{self._python_cd}\n{python}")
+
+
+@dataclass(frozen=True)
+class _Code:
+    """Python that stands for itself."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _line(words: Sequence[str]) -> str:
+    return shlex.join(["hazemap", *words])
+
+
+def _options(order: Mapping[str, Value]) -> list[str]:
+    """Names of a specification as options, in the order of a file."""
+    words: list[str] = []
+    for name, field in RELEASE.items():
+        if name not in order:
+            continue
+        flag, value = max(field.flags, key=len, default=f"--{name.replace('_', '-')}"), order[name]
+        if value is True:
+            words.append(flag)
+        elif not isinstance(value, bool):
+            for each in value if isinstance(value, list) else [value]:
+                words += [f"{flag}={each}"] if str(each).startswith("-") else [flag, str(each)]
+    return words
+
+
+def _arguments(first: Sequence[Any], named: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> str:
+    rest = {**named, **(more or {})}
+    return ", ".join([*map(repr, first), *(f"{name}={value!r}" for name, value in rest.items())])

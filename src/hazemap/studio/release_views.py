@@ -1,0 +1,102 @@
+"""What there is to see of a published file: its facts, pictures, and the file itself for other tools.
+
+All of it is post-processing: whoever has the file could make the same.
+"""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from hazemap.errors import InputError
+from hazemap.releases import Release, Statistics, TimedRelease, open_release
+from hazemap.releases.estimates import PeopleOutside
+from hazemap.releases.study_answers import StudyAnswers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EXPORTS = (".geojson", ".gpkg", ".fgb", ".pmtiles", ".csv", ".tif")
+LARGEST = 256 << 20
+"""Bytes of the largest file that a browser is given; larger ones are for the command line."""
+
+_drawing = threading.Lock()
+"""One picture at a time: matplotlib shares fonts and texts between threads."""
+
+
+def opened(path: Path) -> "Release | Statistics":
+    """The map or the statistics in a file."""
+    found = open_release(path)
+    if isinstance(found, StudyAnswers):
+        raise InputError(f"{path.name} holds {found.HOLDS}, which are no map: `hazemap ask` lists them")
+    return found
+
+
+def facts(path: Path) -> dict[str, Any]:
+    """What is said of a release beside its picture."""
+    release = opened(path)
+    statement = release.statement
+    about: dict[str, Any] = {
+        "kind": type(release).__name__,
+        "dataset": statement.dataset,
+        "price": str(statement.budget),
+        "method": statement.method,
+        "line": statement.line(),
+        "statement": statement.text(),
+        "cells": release.ground.places.size,
+        "slots": list(release.slots) if isinstance(release, TimedRelease) else [],
+        "total": None,
+        "outside": None,
+    }
+    if isinstance(release, Release):
+        total = release.total()
+        about |= {
+            "total": {"value": total.value, "low": total.low, "high": total.high, "said": str(total)},
+            "outside": str(PeopleOutside.of(release)),
+        }
+    return about
+
+
+def picture(path: Path, width: float = 9.0) -> bytes:
+    """A release as a PNG, `width` inches wide."""
+    return _drawn(lambda: opened(path).plot(width=width))
+
+
+def side_by_side(paths: tuple[Path, Path], width: float = 11.0) -> bytes:
+    """Two maps as a PNG, in one scale and one view."""
+    from hazemap.draw import draw_side_by_side
+
+    maps = [(path.name, opened(path)) for path in paths]
+    for name, release in maps:
+        if not isinstance(release, Release):
+            raise InputError(f"{name} holds statistics of a value: two maps can be compared")
+    shown = [(name, release.map) for name, release in maps if isinstance(release, Release)]
+    caption = " · ".join(f"{name}: {release.statement.line()}" for name, release in maps)
+    return _drawn(lambda: draw_side_by_side(shown, caption=caption, width=width))
+
+
+def exported(path: Path, ending: str) -> bytes:
+    """The numbers of a release as another kind of file; or, with its own ending, the file as it was published."""
+    if ending == path.suffix.lower():
+        opened(path)
+        return _content(path)
+    if ending not in EXPORTS:
+        raise InputError(f"a release is exported as {', '.join(EXPORTS)}; found {ending!r:.20}")
+    with TemporaryDirectory(prefix="hazemap-") as folder:
+        goal = Path(folder) / f"{path.stem}{ending}"
+        opened(path).export(goal)
+        return _content(goal)
+
+
+def _content(path: Path) -> bytes:
+    if path.stat().st_size > LARGEST:
+        raise InputError(f"{path.name} is larger than {LARGEST >> 20} MB: export it with the command")
+    return path.read_bytes()
+
+
+def _drawn(draw: "Callable[[], Figure]") -> bytes:
+    from hazemap.draw import encode
+
+    with _drawing:
+        return encode(draw())

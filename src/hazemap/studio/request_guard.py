@@ -1,0 +1,264 @@
+"""Before each route: that the browser means this server, that its own page asks, who asks, and how much they send.
+
+* Host: a name that resolves to this machine for a moment (DNS rebinding) is not one of ours.
+* Origin and Sec-Fetch-Site: another site, or another port of this machine, asks for nothing here.
+* Cookie and key: see `hazemap.studio.sessions`.
+* Headers of every answer: no script but the studio's own files, no frame around it, nothing kept by the browser.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Final
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from hazemap.codec import Limits, parsed
+from hazemap.errors import BudgetError, CodecError, ConversationError, HazemapError, InputError, LedgerError
+from hazemap.service.http_limits import HttpLimits
+from hazemap.service.rate_limit import RateLimit, place_of
+from hazemap.studio.running_releases import Busy, UnknownRun
+from hazemap.studio.sessions import Session, Sessions
+from hazemap.studio.stewards import Steward, Stewards
+
+log = logging.getLogger("hazemap.studio")
+
+FORM: Final = 64 << 10
+"""Bytes of the longest form."""
+FIELDS = Limits(length=FORM, items=1_024, work=0, depth=4)
+KEY_HEADER = "x-hazemap-key"
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+    "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+FRAMED = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' blob:; style-src 'unsafe-inline'; "
+    "img-src data: blob:; worker-src blob:; child-src blob:; connect-src blob: data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'self'"
+)
+"""Of the page of a release, which is one file with its script in it: it runs apart, and reaches nothing."""
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "geolocation=(), camera=(), microphone=(), payment=(), usb=()",
+}
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+Endpoint = Callable[[Request], Awaitable[Response]]
+StewardEndpoint = Callable[[Request, Steward], Awaitable[Response]]
+
+
+class NotSignedIn(HazemapError):
+    """A request without a session."""
+
+
+class Foreign(HazemapError):
+    """A request that another site has made, or that names another server."""
+
+
+class TooLong(HazemapError):
+    """A body that is longer than any form."""
+
+
+class NoJson(HazemapError):
+    """A body that is not said to be JSON."""
+
+
+class TooOften(HazemapError):
+    """Wrong links or tokens, too often from one address."""
+
+
+_CODES: tuple[tuple[type[HazemapError], int], ...] = (
+    (NotSignedIn, 401),
+    (Foreign, 403),
+    (TooLong, 413),
+    (NoJson, 415),
+    (TooOften, 429),
+    (UnknownRun, 404),
+    (Busy, 409),
+    (BudgetError, 402),
+    (LedgerError, 503),
+    (CodecError, 422),
+    (ConversationError, 422),
+    (InputError, 422),
+)
+
+
+@dataclass(frozen=True)
+class Origins:
+    """The names by which browsers may reach the studio: `host:port` each, and how they speak to it."""
+
+    hosts: frozenset[str]
+    secure: bool
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """As an Origin header says it."""
+        return frozenset(f"{'https' if self.secure else 'http'}://{host}" for host in self.hosts)
+
+    @classmethod
+    def of(cls, host: str, port: int, secure: bool, names: tuple[str, ...] = ()) -> "Origins":
+        """Those of an address; of this machine all its own names.
+
+        >>> sorted(Origins.of("127.0.0.1", 8475, False).hosts)
+        ['127.0.0.1:8475', '[::1]:8475', 'localhost:8475']
+        """
+        from hazemap.service.served_address import loopback
+
+        own = ("127.0.0.1", "localhost", "::1") if loopback(host) else (host,)
+        every = [f"[{name}]" if ":" in name else name.lower() for name in (*own, *names)]
+        usual = 443 if secure else 80
+        hosts = {f"{name}:{port}" for name in every} | ({*every} if port == usual else set())
+        return cls(frozenset(hosts), secure)
+
+
+class OwnHostOnly:
+    """An application that answers to its own names alone, with the studio's headers on every answer."""
+
+    def __init__(self, inner: Application, origins: Origins) -> None:
+        self._inner, self._origins = inner, origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                there = {name for name, _ in message["headers"]}
+                more = [(n.encode(), v.encode()) for n, v in HEADERS.items() if n.encode() not in there]
+                if self._origins.secure:
+                    more.append((b"strict-transport-security", b"max-age=31536000"))
+                message["headers"] = [*message["headers"], *more]
+            await send(message)
+
+        hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) != 1 or hosts[0] not in self._origins.hosts:
+            words = "this studio is not called so: open it by the address that it printed"
+            await _problem(421, "Foreign", words)(scope, receive, guarded)
+            return
+        await self._inner(scope, receive, guarded)
+
+
+class Guard:
+    """Stands before the routes of a studio."""
+
+    def __init__(
+        self, stewards: Stewards, sessions: Sessions, origins: Origins, cookie: str, limits: HttpLimits
+    ) -> None:
+        self.stewards, self.sessions, self.cookie = stewards, sessions, cookie
+        self._origins, self._guesses = origins, RateLimit(limits.guesses)
+
+    def anybody(self, endpoint: Endpoint) -> Endpoint:
+        """A route for the studio's own page, signed in or not."""
+
+        async def checked(request: Request) -> Response:
+            self._own_page(request)
+            return await endpoint(request)
+
+        return told(wraps(endpoint)(checked))
+
+    def steward(self, endpoint: StewardEndpoint) -> Endpoint:
+        """A route for somebody who is signed in, asked for by the studio's own page."""
+
+        async def checked(request: Request) -> Response:
+            self._own_page(request)
+            cookie = request.cookies.get(self.cookie, "")
+            session = self.sessions.of(cookie, request.headers.get(KEY_HEADER, ""))
+            return await endpoint(request, self.who(session))
+
+        return told(wraps(endpoint)(checked))
+
+    def ticket(self, endpoint: StewardEndpoint) -> Endpoint:
+        """A route that a browser opens by itself, for whoever's cookie it shows."""
+
+        async def checked(request: Request) -> Response:
+            self._own_page(request)
+            session = self.sessions.of_cookie(request.cookies.get(self.cookie, ""))
+            return await endpoint(request, self.who(session))
+
+        return told(wraps(endpoint)(checked))
+
+    def who(self, session: Session | None) -> Steward:
+        """The steward of a session, as long as their token is what it was."""
+        steward = None if session is None else self.stewards.by_name.get(session.name)
+        if steward is None or session is None or self.stewards.fingerprint(steward.name) != session.token:
+            raise NotSignedIn("you are not signed in, or no longer: ask for a new link, or show your token")
+        return steward
+
+    def patient(self, request: Request) -> None:
+        """Raise `TooOften` where somebody has guessed too often."""
+        if self._guesses.wait(_place(request)) is not None:
+            raise TooOften("too many wrong links or tokens came from this address: wait a minute")
+
+    def wrong(self, request: Request) -> None:
+        """Count a wrong guess."""
+        self._guesses.taken(_place(request))
+
+    def _own_page(self, request: Request) -> None:
+        site = request.headers.get("sec-fetch-site")
+        if site not in (None, "same-origin"):
+            raise Foreign("another site asked for this; the studio answers its own page alone")
+        origin = request.headers.get("origin")
+        changes = request.method not in ("GET", "HEAD")
+        if (origin is not None or changes) and origin not in self._origins.origins:
+            raise Foreign("another site asked for this; the studio answers its own page alone")
+
+
+def told(endpoint: Endpoint) -> Endpoint:
+    """An endpoint whose errors are JSON, with a code that says whose fault it is."""
+
+    @wraps(endpoint)
+    async def answered(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except HazemapError as error:
+            code = next((code for kind, code in _CODES if isinstance(error, kind)), 500)
+            return _problem(code, type(error).__name__, str(error))
+        except OSError as error:
+            return _problem(500, "SystemError", f"the system refused ({error.strerror or type(error).__name__})")
+        except Exception:
+            log.exception("a request that the studio cannot deal with: %s", ascii(request.url.path)[:200])
+            return _problem(500, "Bug", "the studio could not deal with this request; its terminal says why")
+
+    return answered
+
+
+async def form(request: Request) -> dict[str, Any]:
+    """The object that a request sends as JSON, of at most `FORM` bytes."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise NoJson("forms are sent as application/json")
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > FORM:
+            raise TooLong(f"a form has at most {FORM:,} bytes")
+        parts.append(part)
+    data = parsed(b"".join(parts), FIELDS)
+    if not isinstance(data, dict):
+        raise CodecError("a form is a JSON object")
+    return data
+
+
+def _place(request: Request) -> str:
+    return place_of(request.client.host if request.client else None)
+
+
+def _problem(status: int, kind: str, words: str) -> Response:
+    return JSONResponse({"error": {"type": kind, "message": words}}, status)

@@ -1,0 +1,138 @@
+"""The folder that a steward works in: whatever a browser names is inside it, or is refused."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from hazemap.errors import FileError, InputError
+from hazemap.readers.file_formats import ENDINGS, files_of
+
+LONGEST = 1_000
+"""Characters of a name."""
+MOST_ENTRIES = 2_000
+"""Of a folder so many names are shown."""
+
+READABLE = tuple(ending for endings in ENDINGS.values() for ending in endings)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A name in a folder: a `folder`, a `table` that can be read, a `release`, or another `picture` or page."""
+
+    name: str
+    kind: str
+    size: int
+
+
+@dataclass(frozen=True)
+class RootFolder:
+    """A folder out of which no name leads, neither by `..` nor by a link.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     root = RootFolder.at(Path(folder))
+    ...     root.inside("a/../../etc/passwd")
+    Traceback (most recent call last):
+    hazemap.errors.FileError: 'a/../../etc/passwd' leads out of the studio's folder
+    """
+
+    path: Path
+
+    @classmethod
+    def at(cls, path: Path) -> "RootFolder":
+        """A folder that is there, by its real path."""
+        real = Path(os.path.realpath(path.expanduser()))
+        if not real.is_dir():
+            raise InputError(f"there is no folder {path} for the studio to work in: make it, or name another")
+        return cls(real)
+
+    def inside(self, name: str) -> Path:
+        """The path of a name, whether it is there or not; `FileError` where it leads out of the folder."""
+        _refuse_odd(name)
+        asked = Path(name)
+        if asked.is_absolute() or ".." in asked.parts or not self.holds(self.path / asked):
+            raise FileError(f"{name!r} leads out of the studio's folder")
+        return self.path / asked
+
+    def holds(self, path: Path | str) -> bool:
+        """Whether a path, with all links followed, is in the folder."""
+        real = Path(os.path.realpath(path))
+        return real == self.path or self.path in real.parents
+
+    def name_of(self, path: Path | str) -> str | None:
+        """How a path is called here; None for one that lies elsewhere."""
+        real = Path(os.path.realpath(path))
+        return str(real.relative_to(self.path)) if self.holds(real) else None
+
+    def table(self, name: str) -> Path:
+        """A file or a folder of files that is there, none of which lies elsewhere; `FileError` for any other."""
+        path = self.inside(name)
+        if not (path.is_file() or path.is_dir()):
+            raise FileError(f"there is no file or folder {name!r} in the studio's folder")
+        for file in files_of(str(path)):
+            if not self.holds(file):
+                raise FileError(f"{name!r} holds a link to a file outside of the studio's folder")
+        return path
+
+    def file(self, name: str) -> Path:
+        """A file that is there."""
+        path = self.inside(name)
+        if not path.is_file():
+            raise FileError(f"there is no file {name!r} in the studio's folder")
+        return path
+
+    def entries(self, name: str) -> list[Entry]:
+        """What a folder holds that a steward may want, folders first; hidden names and links that lead out are not."""
+        folder = self.inside(name)
+        if not folder.is_dir():
+            raise FileError(f"there is no folder {name!r} in the studio's folder")
+        found = []
+        try:
+            names = sorted(each.name for each in os.scandir(folder) if not each.name.startswith("."))
+        except OSError as error:
+            raise FileError(f"the folder {name!r} cannot be read ({error.strerror})") from error
+        for each in names[:MOST_ENTRIES]:
+            path = folder / each
+            kind = self._kind(path) if each.isprintable() and self.holds(path) else None
+            if kind is not None:
+                found.append(Entry(each, kind, path.stat().st_size if path.is_file() else 0))
+        return sorted(found, key=lambda entry: (entry.kind != "folder", entry.name.casefold()))
+
+    def _kind(self, path: Path) -> str | None:
+        if path.is_dir():
+            return "folder"
+        if not path.is_file():
+            return None
+        if is_release(path):
+            return "release"
+        return "table" if path.name.lower().endswith(READABLE) else None
+
+
+def is_release(path: Path) -> bool:
+    """Whether a file says that hazemap published it; what is in it is read when it is opened."""
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".parquet":
+            from pyarrow import parquet
+
+            return b"hazemap" in (parquet.read_metadata(path).metadata or {})
+        if suffix == ".tif":
+            import rasterio
+
+            with rasterio.open(path) as opened:
+                return "HAZEMAP" in {name.upper() for name in opened.tags()}
+    except Exception:
+        return False
+    return False
+
+
+def _refuse_odd(name: str) -> None:
+    """Raise `FileError` for what no file is called."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise FileError("the name of a file is valid text") from None
+    if not 0 <= len(name) <= LONGEST or not name.isprintable():
+        raise FileError(f"the name of a file has at most {LONGEST:,} printable characters")
+    if set(name) & set("*?[]"):
+        raise FileError("a name with *, ? or [ could be taken for a pattern: rename the file, or choose its folder")

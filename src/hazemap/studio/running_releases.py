@@ -1,0 +1,160 @@
+"""Releases that are being made: one at a time of a data set, each once, however often it is asked for.
+
+A run is a thread of this process: if the process ends, so do its runs, and what they paid for can be recovered.
+"""
+
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from hazemap.errors import HazemapError, HazemapWarning, InputError
+from hazemap.execution.run import Progress
+from hazemap.service.access_tokens import fresh
+
+KEPT = 200
+"""Runs that are remembered; the oldest that is over goes."""
+TOGETHER = 2
+"""So many runs at one time: each takes a processor and memory."""
+
+_warned: ContextVar[list[str] | None] = ContextVar("warned", default=None)
+
+
+@dataclass(eq=False)
+class Run:
+    """One run. `part` is what is done of what it is `doing` now, 0 to 1, where that is known.
+
+    `state` is running, done or failed; then it has `facts`, or an `error` (its kind and its words).
+    """
+
+    name: str
+    owner: str
+    what: str
+    state: str = "running"
+    doing: str = "starting"
+    part: float | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    error: tuple[str, str] | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """For the browser."""
+        kind, words = self.error or (None, None)
+        return {
+            "run": self.name,
+            "what": self.what,
+            "state": self.state,
+            "doing": self.doing,
+            "part": self.part,
+            "error": words and {"type": kind, "message": words},
+            "warnings": list(self.warnings),
+            **self.facts,
+        }
+
+
+class RunningReleases:
+    """The runs of all stewards of a studio."""
+
+    def __init__(self, spawn: Callable[[Callable[[], None]], None] | None = None) -> None:
+        self._lock = threading.Lock()
+        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._by_key: dict[str, Run] = {}
+        self._busy: dict[str, Run] = {}
+        self._spawn = spawn or _in_thread
+
+    def begin(self, owner: str, key: str, page: str, what: str, work: Callable[[Progress], dict[str, Any]]) -> Run:
+        """The run of a key, begun unless it was before; `InputError` while another one charges the same `page`.
+
+        A key whose run failed may be tried again: whoever makes keys sees to it that they change with every charge.
+        """
+        with self._lock:
+            known = self._by_key.get(key)
+            if known is not None and known.owner == owner and known.state != "failed":
+                return known
+            busy = self._busy.get(page)
+            if busy is not None and busy.state == "running":
+                raise Busy(f"{busy.what} is under way, of the same data set: wait for it, then look again")
+            if sum(run.state == "running" for run in self._runs.values()) >= TOGETHER:
+                raise Busy(f"{TOGETHER} releases are under way: wait for one of them")
+            run = Run(fresh(), owner, what)
+            self._runs[run.name] = self._by_key[key] = self._busy[page] = run
+            self._forget()
+        self._spawn(lambda: self._worked(run, work))
+        return run
+
+    def of_key(self, owner: str, key: str) -> Run | None:
+        """The run that a key has begun already, unless it failed."""
+        with self._lock:
+            run = self._by_key.get(key)
+        return run if run is not None and run.owner == owner and run.state != "failed" else None
+
+    def find(self, owner: str, name: str) -> Run:
+        """A run of a steward's own."""
+        with self._lock:
+            run = self._runs.get(name)
+        if run is None or run.owner != owner:
+            raise UnknownRun("there is no such run: the studio was started again since; the ledger knows what was paid")
+        return run
+
+    def of(self, owner: str) -> list[Run]:
+        """A steward's runs, the newest first."""
+        with self._lock:
+            return [run for run in reversed(self._runs.values()) if run.owner == owner]
+
+    def _worked(self, run: Run, work: Callable[[Progress], dict[str, Any]]) -> None:
+        def tell(what: str, part: float | None) -> None:
+            run.doing, run.part = what, part
+
+        _warned.set(run.warnings)
+        try:
+            run.facts = work(tell)
+            run.state = "done"
+        except HazemapError as error:
+            run.error, run.state = (type(error).__name__, str(error)), "failed"
+        except BaseException as error:
+            notes = " ".join(getattr(error, "__notes__", ()))
+            words = f"this is a bug in hazemap, or the system refused ({type(error).__name__}). {notes}"
+            run.error, run.state = (type(error).__name__, words), "failed"
+            raise
+
+    def _forget(self) -> None:
+        over = [name for name, run in self._runs.items() if run.state != "running"]
+        for name in over[: max(0, len(self._runs) - KEPT)]:
+            gone = self._runs.pop(name)
+            for known in (self._by_key, self._busy):
+                for key in [key for key, run in known.items() if run is gone]:
+                    del known[key]
+
+
+class Busy(InputError):
+    """Something else is under way."""
+
+
+class UnknownRun(InputError):
+    """No run of this steward's."""
+
+
+def _in_thread(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, name="hazemap release", daemon=True).start()
+
+
+@contextmanager
+def warnings_to_runs() -> Iterator[None]:
+    """Have what hazemap warns of while a run goes on kept with that run; all else is shown as it would be."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+        kept = _warned.get()
+        if kept is not None and issubclass(category, HazemapWarning):
+            kept.append(str(message))
+        else:
+            usual(message, category, *rest)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", HazemapWarning)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield

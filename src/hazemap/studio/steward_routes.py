@@ -1,0 +1,234 @@
+"""What a steward's browser asks for, as routes."""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from hazemap import publish
+from hazemap.errors import InputError
+from hazemap.execution import crash_recovery
+from hazemap.execution.run import Progress
+from hazemap.privacy.privacy_unit import FULL
+from hazemap.readers.csv_dialect import CsvDialect
+from hazemap.specs.table_spec import DIALECT
+from hazemap.studio import release_views
+from hazemap.studio.command_text import Commands
+from hazemap.studio.ledger_view import ledger_view, to_recover
+from hazemap.studio.order_form import TABLE, Order, order_of, plan_of
+from hazemap.studio.release_review import ReleaseReview, SpendingKeys
+from hazemap.studio.request_guard import Guard, form
+from hazemap.studio.running_releases import RunningReleases
+from hazemap.studio.sessions import Fetched
+from hazemap.studio.stewards import Steward
+from hazemap.studio.table_preview import previewed
+
+
+class StewardRoutes:
+    """The routes of stewards. `rows` says whether the first rows of tables may be shown: on this machine alone."""
+
+    def __init__(self, guard: Guard, runs: RunningReleases, rows: bool) -> None:
+        self._guard, self._runs, self._rows = guard, runs, rows
+        self._keys = SpendingKeys()
+
+    def routes(self) -> list[Route]:
+        """All of them."""
+        steward = self._guard.steward
+        told = [
+            ("/v1/files", self.files, "POST"),
+            ("/v1/table", self.table, "POST"),
+            ("/v1/plan", self.plan, "POST"),
+            ("/v1/plan/picture", self.plan_picture, "POST"),
+            ("/v1/review", self.review, "POST"),
+            ("/v1/releases", self.release, "POST"),
+            ("/v1/runs", self.every_run, "GET"),
+            ("/v1/runs/{run}", self.run, "GET"),
+            ("/v1/ledger", self.ledger, "POST"),
+            ("/v1/recover", self.recover, "POST"),
+            ("/v1/map", self.map, "POST"),
+            ("/v1/map/picture", self.map_picture, "POST"),
+            ("/v1/map/export", self.map_export, "POST"),
+            ("/v1/compare", self.compare, "POST"),
+        ]
+        return [Route(path, steward(endpoint), methods=[method]) for path, endpoint, method in told]
+
+    async def files(self, request: Request, who: Steward) -> Response:
+        """What is in a folder."""
+        name = _text(await form(request), "folder", "")
+        entries = await asyncio.to_thread(who.root.entries, name)
+        shown = [{"name": each.name, "kind": each.kind, "size": each.size} for each in entries]
+        return JSONResponse({"root": str(who.root.path), "folder": name, "entries": shown})
+
+    async def table(self, request: Request, who: Steward) -> Response:
+        """The columns of a table, and its first rows."""
+        order = order_of(await form(request), frozenset(TABLE))
+        path = await asyncio.to_thread(who.root.table, str(order.get("source", "")))
+        found = await asyncio.to_thread(previewed, path, _dialect(order), self._rows)
+        facts = {
+            "columns": [{"name": name, "kind": kind} for name, kind in found.columns],
+            "more": found.more,
+            "rows_in_all": found.rows_in_all,
+            "geometry": found.geometry,
+            "guessed": found.guessed,
+            "rows": [list(row) for row in found.rows],
+            "rows_shown": self._rows,
+        }
+        return JSONResponse(facts)
+
+    async def plan(self, request: Request, who: Steward) -> Response:
+        """What to expect of a map, in figures; no table is opened."""
+        from hazemap.planning.plan_in_words import advice, facts, heading
+        from hazemap.planning.release_plan import planned
+
+        order, people, spec = plan_of(await form(request))
+        made = await asyncio.to_thread(planned, spec, people)
+        words = {"heading": heading(made), "advice": advice(made, spec.method)}
+        same = self._commands(who).plan(order, people).to_json()
+        return JSONResponse({**facts(made, spec.method), **words, "same_as": same})
+
+    async def plan_picture(self, request: Request, __: Steward) -> Response:
+        """What a map would look like, of a city that does not exist; no table is opened."""
+        _, people, spec = plan_of(await form(request))
+
+        def drawn() -> dict[str, Any]:
+            from hazemap.draw import draw_grids
+            from hazemap.planning.simulated_map import simulated
+
+            made = simulated(spec, people)
+            truth, shown = draw_grids([made.truth, made.shown], *made.scale)
+            return {"truth": _image(truth), "shown": _image(shown), "cells": made.cells, "price": str(spec.budget)}
+
+        return JSONResponse(await asyncio.to_thread(drawn))
+
+    async def review(self, request: Request, who: Steward) -> Response:
+        """What a release would cost and leave; the key to say yes with."""
+        order = order_of(await form(request))
+        review = await asyncio.to_thread(self._keys.reviewed, who, order)
+        same = self._commands(who).release(order).to_json()
+        return JSONResponse({**review.to_json(), "same_as": same})
+
+    async def release(self, request: Request, who: Steward) -> Response:
+        """Carry an order out, once for each key: this spends."""
+        data = await form(request)
+        key, order = _text(data, "key"), order_of(data.get("order"))
+        known = self._runs.of_key(who.name, key)
+        if known is not None:
+            return JSONResponse(known.to_json(), 200)
+        review = await asyncio.to_thread(self._keys.reviewed, who, order)
+        if review.key != key:
+            raise InputError(
+                "the ledger or the order has changed since you looked: nothing was spent; look again at what it costs"
+            )
+        run = self._runs.begin(
+            who.name,
+            key,
+            f"{who.name}\n{review.dataset}",
+            f"the release {Path(str(order['output'])).name}",
+            lambda tell: self._released(who, review, tell),
+        )
+        return JSONResponse(run.to_json(), 201)
+
+    def _released(self, who: Steward, review: ReleaseReview, tell: Progress) -> dict[str, Any]:
+        made = publish.run_release(review.spec, ledger=who.ledger, progress=tell)
+        return self._made(who, review.spec.output, review.dataset, made.statement.line())
+
+    def _made(self, who: Steward, output: str | None, dataset: str, line: str) -> dict[str, Any]:
+        """What is said of a run that is done."""
+        status = who.ledger.status(dataset, FULL)
+        left = None if status is None else status.remaining
+        return {"file": output and who.root.name_of(output), "line": line, "left": left and str(left)}
+
+    async def every_run(self, _: Request, who: Steward) -> Response:
+        """The steward's runs, the newest first."""
+        return JSONResponse({"runs": [run.to_json() for run in self._runs.of(who.name)]})
+
+    async def run(self, request: Request, who: Steward) -> Response:
+        """How far one is."""
+        return JSONResponse(self._runs.find(who.name, request.path_params["run"]).to_json())
+
+    async def ledger(self, request: Request, who: Steward) -> Response:
+        """Every page, every charge, and what can be recovered; or those of one data set."""
+        dataset = _text(await form(request), "dataset", "") or None
+        return JSONResponse(await asyncio.to_thread(ledger_view, who, dataset, self._commands(who)))
+
+    async def recover(self, request: Request, who: Steward) -> Response:
+        """Make the file of a charge that was paid for."""
+        charge = (await form(request)).get("charge")
+        if type(charge) is not int:
+            raise InputError("say which charge is to be recovered, by its number")
+        each = await asyncio.to_thread(to_recover, who, charge)
+
+        def work(tell: Progress) -> dict[str, Any]:
+            made = crash_recovery.recover(charge, ledger=who.ledger, progress=tell)
+            return self._made(who, each.output, each.record.charge.dataset, made.statement.line())
+
+        page = f"{who.name}\n{each.record.charge.dataset}"
+        key = f"recover {charge}"
+        run = self._runs.begin(
+            who.name, f"{who.name}\n{key}", page, f"the release {Path(each.output or '').name}", work
+        )
+        return JSONResponse(run.to_json(), 201)
+
+    async def map(self, request: Request, who: Steward) -> Response:
+        """What is said of a release."""
+        name, path = await self._file(request, who)
+        facts = await asyncio.to_thread(release_views.facts, path)
+        return JSONResponse({"file": name, **facts, "same_as": self._commands(who).show(name).to_json()})
+
+    async def map_picture(self, request: Request, who: Steward) -> Response:
+        """A release as a PNG."""
+        _, path = await self._file(request, who)
+        return Response(await asyncio.to_thread(release_views.picture, path), media_type="image/png")
+
+    async def map_export(self, request: Request, who: Steward) -> Response:
+        """A ticket for the numbers of a release, as a file for other tools."""
+        data = await form(request)
+        name, ending = _text(data, "file"), _text(data, "ending")
+        path = who.root.file(name)
+        content = await asyncio.to_thread(release_views.exported, path, ending)
+        goal = f"{path.stem}{ending}"
+        ticket = self._guard.sessions.ticket(who.name, Fetched(content, "application/octet-stream", goal))
+        same = self._commands(who).export(name, str(Path(name).with_suffix(ending))).to_json()
+        return JSONResponse({"url": f"/v1/tickets/{ticket}", "name": goal, "same_as": same})
+
+    async def compare(self, request: Request, who: Steward) -> Response:
+        """Two releases side by side, and what is said of each."""
+        data = await form(request)
+        names = [_text(data, name) for name in ("first", "second")]
+        one, two = (who.root.file(name) for name in names)
+
+        def compared() -> dict[str, Any]:
+            facts = [release_views.facts(path) for path in (one, two)]
+            return {"maps": facts, "picture": _image(release_views.side_by_side((one, two)))}
+
+        same = self._commands(who).compare(names).to_json()
+        return JSONResponse({**await asyncio.to_thread(compared), "files": names, "same_as": same})
+
+    async def _file(self, request: Request, who: Steward) -> tuple[str, Path]:
+        name = _text(await form(request), "file")
+        return name, who.root.file(name)
+
+    def _commands(self, who: Steward) -> Commands:
+        return Commands(who.root.path, who.ledger if self._guard.stewards.named_ledger else None)
+
+
+def _text(data: Mapping[str, Any], name: str, usual: str | None = None) -> str:
+    value = data.get(name, usual)
+    if not isinstance(value, str):
+        raise InputError(f"{name} is a text")
+    return value
+
+
+def _dialect(order: Order) -> CsvDialect:
+    """How the form says that CSV files are written."""
+    given: dict[str, Any] = {name: order[name] for name in DIALECT if name in order}
+    return CsvDialect(**given)
+
+
+def _image(content: bytes) -> str:
+    return f"data:image/png;base64,{b64encode(content).decode()}"

@@ -1,0 +1,112 @@
+"""The stewards of a studio: each works in a folder and with a ledger of their own."""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hazemap.errors import FileError, InputError
+from hazemap.privacy.ledger import Ledger
+from hazemap.service.access_tokens import kept, known_token, same, token_file
+from hazemap.studio.root_folder import RootFolder
+
+ALONE = "steward"
+"""The one who is let in by a link."""
+LONGEST_FILE = 1 << 20
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_FIELDS = {"folder", "ledger", "token"}
+
+
+@dataclass(frozen=True)
+class Steward:
+    """Somebody who releases maps. `token` is the file of their secret; without one they come by a link alone."""
+
+    name: str
+    root: RootFolder
+    ledger: Ledger
+    token: Path | None = None
+
+
+@dataclass(frozen=True)
+class Stewards:
+    """Everybody who may sign in, by name. Their folders and ledgers have nothing in common."""
+
+    by_name: Mapping[str, Steward]
+    named_ledger: bool = field(default=True)
+    """Whether commands have to name the ledger: it is not the default one."""
+
+    @classmethod
+    def alone(cls, folder: Path, ledger: Path | None) -> "Stewards":
+        """One steward, whom the studio's link lets in."""
+        book = Ledger(ledger) if ledger else Ledger.default()
+        return cls({ALONE: Steward(ALONE, RootFolder.at(folder), book)}, named_ledger=ledger is not None)
+
+    @classmethod
+    def of_file(cls, path: Path) -> "Stewards":
+        """Those of a TOML file; relative paths in it begin at its folder, and tokens that are missing are made.
+
+        `InputError` where two share a folder or a ledger: each sees their own data sets only.
+        """
+        found = {name: _steward(name, table, path.parent) for name, table in _tables(path).items()}
+        for name, one in found.items():
+            for other in found.values():
+                if other.name <= name:
+                    continue
+                if one.root.holds(other.root.path) or other.root.holds(one.root.path):
+                    raise InputError(f"{one.name} and {other.name} would see each other's files: give each a folder")
+                if os.path.realpath(one.ledger.path) == os.path.realpath(other.ledger.path):
+                    raise InputError(f"{one.name} and {other.name} would share a ledger: give each one of their own")
+                if one.token and other.token and os.path.realpath(one.token) == os.path.realpath(other.token):
+                    raise InputError(f"{one.name} and {other.name} would share a token: give each one of their own")
+        return cls(found)
+
+    def holder(self, token: str) -> Steward | None:
+        """Whose token this is. A token ends with its file; every one is compared, whichever fits."""
+        found = None
+        for steward in self.by_name.values():
+            secret = None if steward.token is None else known_token(steward.token)
+            if secret is not None and same(token, secret):
+                found = steward
+        return found
+
+    def fingerprint(self, name: str) -> bytes:
+        """Changes with a steward's token: a session ends when the token does."""
+        steward = self.by_name.get(name)
+        if steward is None or steward.token is None:
+            return b""
+        return kept(known_token(steward.token) or "")
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    try:
+        content = path.read_bytes()
+        if len(content) > LONGEST_FILE:
+            raise InputError(f"the users in {path} are too many: a studio is for a team")
+        tables = tomllib.loads(content.decode())
+    except OSError as error:
+        raise FileError(f"the users in {path} cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise InputError(f"the users in {path} are not TOML: {error}") from error
+    if not tables:
+        raise InputError(f"{path} names nobody: write a table for each user, such as [ann] with folder and ledger")
+    return tables
+
+
+def _steward(name: str, table: Any, folder: Path) -> Steward:
+    if not _NAME.fullmatch(name):
+        raise InputError(f"a user's name has up to 40 letters, digits, '.', '_' and '-'; found {name!r:.60}")
+    if not isinstance(table, dict) or not {"folder", "ledger"} <= table.keys() <= _FIELDS:
+        raise InputError(f"say of the user {name} a folder and a ledger, perhaps the file of a token, and nothing else")
+    if not all(isinstance(value, str) and value for value in table.values()):
+        raise InputError(f"folder, ledger and token of the user {name} are texts")
+    root, book = RootFolder.at(folder / table["folder"]), Ledger(folder / table["ledger"])
+    if root.holds(book.path):
+        raise InputError(f"the ledger of {name} would be among their files: put it elsewhere")
+    token = folder / table.get("token", f"{name}.token")
+    if root.holds(token):
+        raise InputError(f"the token of {name} would be among their files: put it elsewhere")
+    token_file(token)
+    return Steward(name, root, book, token)
