@@ -46,6 +46,7 @@ def facts(path: Path) -> dict[str, Any]:
         "statement": statement.text(),
         "cells": release.ground.places.size,
         "slots": list(release.slots) if isinstance(release, TimedRelease) else [],
+        "exports": _exports(release, path),
         "total": None,
         "outside": None,
     }
@@ -61,6 +62,11 @@ def facts(path: Path) -> dict[str, Any]:
 def picture(path: Path, width: float = 9.0) -> bytes:
     """A release as a PNG, `width` inches wide."""
     return _drawn(lambda: opened(path).plot(width=width))
+
+
+def page(path: Path) -> bytes:
+    """A release as one page for a browser, which reaches nothing else."""
+    return opened(path).to_html(path.name).encode()
 
 
 def side_by_side(paths: tuple[Path, Path], width: float = 11.0) -> bytes:
@@ -87,6 +93,13 @@ def exported(path: Path, ending: str) -> bytes:
         goal = Path(folder) / f"{path.stem}{ending}"
         opened(path).export(goal)
         return _content(goal)
+
+
+def _exports(release: "Release | Statistics", path: Path) -> list[str]:
+    """The endings that it can be saved with."""
+    of_ground = release.crs is None
+    fitting = [ending for ending in EXPORTS if not (of_ground and ending in (".pmtiles", ".tif"))]
+    return [path.suffix.lower(), *(ending for ending in fitting if ending != path.suffix.lower())]
 
 
 def _content(path: Path) -> bytes:

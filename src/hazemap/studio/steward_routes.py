@@ -2,11 +2,11 @@
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -28,6 +28,8 @@ from hazemap.studio.sessions import Fetched
 from hazemap.studio.stewards import Steward
 from hazemap.studio.table_preview import previewed
 
+Made = TypeVar("Made")
+
 
 class StewardRoutes:
     """The routes of stewards. `rows` says whether the first rows of tables may be shown: on this machine alone."""
@@ -35,6 +37,7 @@ class StewardRoutes:
     def __init__(self, guard: Guard, runs: RunningReleases, rows: bool) -> None:
         self._guard, self._runs, self._rows = guard, runs, rows
         self._keys = SpendingKeys()
+        self._planning = asyncio.Semaphore(1)
 
     def routes(self) -> list[Route]:
         """All of them."""
@@ -52,6 +55,7 @@ class StewardRoutes:
             ("/v1/recover", self.recover, "POST"),
             ("/v1/map", self.map, "POST"),
             ("/v1/map/picture", self.map_picture, "POST"),
+            ("/v1/map/page", self.map_page, "POST"),
             ("/v1/map/export", self.map_export, "POST"),
             ("/v1/compare", self.compare, "POST"),
         ]
@@ -86,7 +90,7 @@ class StewardRoutes:
         from hazemap.planning.release_plan import planned
 
         order, people, spec = plan_of(await form(request))
-        made = await asyncio.to_thread(planned, spec, people)
+        made = await self._planned(request, planned, spec, people)
         words = {"heading": heading(made), "advice": advice(made, spec.method)}
         same = self._commands(who).plan(order, people).to_json()
         return JSONResponse({**facts(made, spec.method), **words, "same_as": same})
@@ -103,7 +107,14 @@ class StewardRoutes:
             truth, shown = draw_grids([made.truth, made.shown], *made.scale)
             return {"truth": _image(truth), "shown": _image(shown), "cells": made.cells, "price": str(spec.budget)}
 
-        return JSONResponse(await asyncio.to_thread(drawn))
+        return JSONResponse(await self._planned(request, drawn))
+
+    async def _planned(self, request: Request, make: Callable[..., Made], *of: Any) -> Made:
+        """One plan at a time; none for a browser that has moved on, as it does while its slider moves."""
+        async with self._planning:
+            if await request.is_disconnected():
+                raise ClientDisconnect
+            return await asyncio.to_thread(make, *of)
 
     async def review(self, request: Request, who: Steward) -> Response:
         """What a release would cost and leave; the key to say yes with."""
@@ -184,6 +195,13 @@ class StewardRoutes:
         """A release as a PNG."""
         _, path = await self._file(request, who)
         return Response(await asyncio.to_thread(release_views.picture, path), media_type="image/png")
+
+    async def map_page(self, request: Request, who: Steward) -> Response:
+        """A ticket for the page of a release, to be framed."""
+        _, path = await self._file(request, who)
+        content = await asyncio.to_thread(release_views.page, path)
+        ticket = self._guard.sessions.ticket(who.name, Fetched(content, "text/html; charset=utf-8"))
+        return JSONResponse({"url": f"/v1/tickets/{ticket}"})
 
     async def map_export(self, request: Request, who: Steward) -> Response:
         """A ticket for the numbers of a release, as a file for other tools."""

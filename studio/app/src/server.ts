@@ -1,0 +1,124 @@
+import { say } from "./catalogue/languages.ts";
+
+/** What the studio's server is asked and answers. The key goes with every request; the cookie no script can read. */
+const KEY = "hazemap key";
+
+export interface SameAs { command: string; python: string }
+export interface Entry { name: string; kind: "folder" | "table" | "release"; size: number }
+export interface Folder { root: string; folder: string; entries: Entry[] }
+export interface Preview {
+  columns: { name: string; kind: string }[];
+  more: number;
+  rows_in_all: number | null;
+  geometry: string | null;
+  guessed: Record<string, string>;
+  rows: string[][];
+  rows_shown: boolean;
+}
+export interface PlanPicture { truth: string; shown: string; cells: number; price: string }
+export interface Plan {
+  levels: { name: string; metres: number; cells: number; stddev: number; typical: number; misplaced: number }[];
+  recommended: { flat: string; uniform: string };
+  heading: string;
+  advice: string[];
+  same_as: SameAs;
+}
+export interface Said { cap: string | null; spent: string | null; left: string | null; protects: string | null }
+export interface Review {
+  dataset: string; price: string; said: Said | null; left_then: string | null; caution: string | null;
+  key: string; same_as: SameAs;
+}
+export interface Run {
+  run: string; what: string; state: "running" | "done" | "failed"; doing: string; part: number | null;
+  error: { type: string; message: string } | null; warnings: string[]; file?: string | null; line?: string;
+  left?: string | null;
+}
+export interface Page { dataset: string; model: string; charges: number; said: Said }
+export interface Ledger {
+  ledger: string;
+  pages: Page[];
+  charges: {
+    charge: number; dataset: string; what: string; time: string; said: string; file: string | null; here: boolean;
+    released: boolean;
+  }[];
+  changes: {
+    dataset: string; changed: string; time: string; who: string; why: string | null;
+    old: Record<string, string> | null; new: Record<string, string>;
+  }[];
+  recoverable: {
+    charge: number; dataset: string; what: string; price: string; state: string; running: boolean; free: boolean;
+    possible: boolean; same_as: SameAs;
+  }[];
+  same_as: SameAs;
+}
+export interface Facts {
+  file?: string; kind: string; dataset: string; price: string; method: string; line: string; statement: string;
+  cells: number; slots: string[]; total: { value: number; low: number; high: number; said: string } | null;
+  outside: string | null; exports: string[]; same_as?: SameAs;
+}
+export interface Comparison { maps: Facts[]; picture: string; files: string[]; same_as: SameAs }
+export type Order = Record<string, string | boolean>;
+
+/** What went wrong, in the server's words. */
+export class Problem extends Error {
+  constructor(message: string, readonly status: number, readonly kind: string) {
+    super(message);
+  }
+}
+
+async function ask(method: string, path: string, data?: unknown, signal?: AbortSignal): Promise<Response> {
+  const headers: Record<string, string> = { "X-Hazemap-Key": localStorage.getItem(KEY) ?? "" };
+  const body = data === undefined ? null : JSON.stringify(data);
+  if (body !== null) headers["Content-Type"] = "application/json";
+  let found: Response;
+  try {
+    found = await fetch(path, { method, headers, body, signal: signal ?? null, credentials: "same-origin" });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Problem(say("lost"), 0, "Lost");
+  }
+  if (found.ok) return found;
+  const told = await found.json().catch(() => null) as { error?: { type: string; message: string } } | null;
+  throw new Problem(told?.error?.message ?? say("lost"), found.status, told?.error?.type ?? "Lost");
+}
+
+async function post<T>(path: string, data: unknown = {}, signal?: AbortSignal): Promise<T> {
+  return await (await ask("POST", path, data, signal)).json() as T;
+}
+
+async function get<T>(path: string): Promise<T> {
+  return await (await ask("GET", path)).json() as T;
+}
+
+export interface Who { name: string; root: string; version: string }
+
+export const server = {
+  async signIn(secret: { link: string } | { token: string }): Promise<void> {
+    const { key } = await post<{ key: string }>("/v1/session", secret);
+    localStorage.setItem(KEY, key);
+  },
+  async signOut(): Promise<void> {
+    await ask("DELETE", "/v1/session").catch(() => undefined);
+    localStorage.removeItem(KEY);
+  },
+  async newLink(): Promise<void> {
+    await ask("POST", "/v1/link", {});
+  },
+  who: () => get<Who>("/v1/session"),
+  files: (folder: string) => post<Folder>("/v1/files", { folder }),
+  table: (source: string) => post<Preview>("/v1/table", { source }),
+  plan: (form: object, signal?: AbortSignal) => post<Plan>("/v1/plan", form, signal),
+  planPicture: (form: object, signal?: AbortSignal) => post<PlanPicture>("/v1/plan/picture", form, signal),
+  review: (order: Order) => post<Review>("/v1/review", order),
+  release: (order: Order, key: string) => post<Run>("/v1/releases", { order, key }),
+  run: (name: string) => get<Run>(`/v1/runs/${encodeURIComponent(name)}`),
+  runs: async () => (await get<{ runs: Run[] }>("/v1/runs")).runs,
+  ledger: (dataset = "") => post<Ledger>("/v1/ledger", { dataset }),
+  recover: (charge: number) => post<Run>("/v1/recover", { charge }),
+  map: (file: string) => post<Facts>("/v1/map", { file }),
+  picture: async (file: string) => (await ask("POST", "/v1/map/picture", { file })).blob(),
+  page: async (file: string) => (await post<{ url: string }>("/v1/map/page", { file })).url,
+  save: (file: string, ending: string) =>
+    post<{ url: string; name: string; same_as: SameAs }>("/v1/map/export", { file, ending }),
+  compare: (first: string, second: string) => post<Comparison>("/v1/compare", { first, second }),
+};

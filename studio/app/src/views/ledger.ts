@@ -1,0 +1,70 @@
+import { say } from "../catalogue/languages.ts";
+import { h, replace, tableOf, type Child } from "../elements.ts";
+import { server, type Ledger } from "../server.ts";
+import { problem } from "./problem.ts";
+import { follow } from "./run.ts";
+import { sameAs } from "./same_as.ts";
+
+/** Every page of the ledger, every charge, and what can be recovered. */
+export function ledger(): HTMLElement {
+  const body = h("div", {}, h("p", {}, say("loading")));
+  server.ledger().then((found) => replace(body, ...shown(found)), (error: unknown) => replace(body, problem(error)));
+  return h("div", {}, h("h1", { tabindex: -1 }, say("ledger")), body);
+}
+
+function shown(found: Ledger): Child[] {
+  const pages = found.pages.map((page) => [
+    h("strong", {}, page.dataset), page.model, page.said.protects ?? say("none"), page.said.cap ?? say("noCap"),
+    page.said.spent ?? "", page.said.left ?? "", page.charges,
+  ]);
+  const charges = [...found.charges].reverse().map((charge) => [
+    charge.charge, charge.time, charge.dataset, charge.said, charge.what,
+    charge.file === null ? say("none") : charge.here
+      ? h("a", { href: `#/maps/${encodeURIComponent(charge.file)}` }, charge.file) : charge.file,
+  ]);
+  const changes = [...found.changes].reverse().map((change) => [
+    change.time, change.dataset, change.changed, plain(change.old), plain(change.new), change.who, change.why ?? "",
+  ]);
+  return [
+    h("p", {}, h("code", {}, found.ledger)),
+    ...waiting(found),
+    pages.length === 0 ? h("p", {}, say("noPages")) : tableOf(say("pages"), [
+      say("dataset"), say("model"), say("protectsWhom"), say("cap"), say("spent"), say("left"), say("charges"),
+    ], pages),
+    charges.length === 0 ? null : tableOf(say("charges"), [
+      "#", say("when"), say("dataset"), say("paid"), say("what"), say("file"),
+    ], charges),
+    changes.length === 0 ? null : tableOf(say("changes"), [
+      say("when"), say("dataset"), say("what"), say("from"), say("to"), say("by"), say("why"),
+    ], changes),
+    sameAs(found.same_as),
+  ];
+}
+
+function plain(value: Record<string, string> | null): string {
+  return value === null ? say("none") : Object.values(value).join(" ");
+}
+
+function waiting(found: Ledger): HTMLElement[] {
+  if (found.recoverable.length === 0) return [];
+  const cards = found.recoverable.map((each) => {
+    const place = h("div", {});
+    const button = each.possible ? h("button", {
+      type: "button", onclick: () => {
+        server.recover(each.charge).then(
+          (run) => replace(place, follow(run)), (error: unknown) => replace(place, problem(error)),
+        );
+      },
+    }, say("recover", { charge: each.charge })) : null;
+    const price = say(each.possible ? each.free ? "recoverFree" : "recoverPerhaps" : "recoverElsewhere");
+    put(place, button);
+    return h("li", {}, h("p", { lang: "en" }, `${each.dataset}: ${each.what}, ${each.price}; ${each.state}`),
+      h("p", {}, price), place, sameAs(each.same_as));
+  });
+  return [h("section", { class: "card", "aria-labelledby": "recoverable" },
+    h("h2", { id: "recoverable" }, say("recoverable")), h("p", {}, say("recoverableWhy")), h("ul", {}, ...cards))];
+}
+
+function put(place: Element, button: HTMLElement | null): void {
+  if (button !== null) place.append(button);
+}
