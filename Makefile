@@ -6,8 +6,9 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 export PYTHONHASHSEED := 0
 
 PAGE := src/hazemap/releases/page/page.html
+APP := src/hazemap/studio/app/index.html
 
-.PHONY: demo demo-federated demo-recipes demo-two-servers compare-quick compare-docs results test test-slow lint docs reference bench mutants constraints clean system studio
+.PHONY: demo demo-federated demo-recipes demo-two-servers demo-studio compare-quick compare-docs results test test-slow lint docs reference bench mutants constraints clean system studio
 
 demo: .venv/base $(PAGE)  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
@@ -23,6 +24,11 @@ demo-recipes: .venv/server  ## A server and 1,500 devices with chat: frequent wo
 demo-two-servers: .venv/server  ## Leader, helper, coordinator and 2,000 devices, until there is a map (in ./demo-two-servers)
 	rm -rf demo-two-servers
 	$(BIN)/hazemap demo-two-servers --folder demo-two-servers
+
+demo-studio: .venv/server $(PAGE) $(APP)  ## The studio in a browser, on a city of people who do not exist (in ./demo-studio)
+	$(BIN)/hazemap demo --folder demo-studio
+	$(BIN)/hazemap ledger cap demo 3 --ledger demo-studio/ledger.sqlite
+	$(BIN)/hazemap studio demo-studio --ledger demo-studio/ledger.sqlite
 
 EVALUATION := $(wildcard ../shared/data)
 COMPARE := $(BIN)/$(if $(EVALUATION),python -m research.compare quick --data $(EVALUATION),hazemap compare quick)
@@ -54,7 +60,7 @@ test-slow: .venv/test system studio  ## Laws on more examples, statistics, proce
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m "not slow" -n 2 tests/laws
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m slow -n 2 --dist worksteal tests
 
-studio: $(PAGE)  ## The page of a release, the device in TypeScript, another's client of DAP; without npm their tests skip
+studio: $(PAGE) $(APP)  ## The page of a release, the studio, the device in TypeScript, another's client of DAP; without npm their tests skip
 	@if command -v npm >/dev/null; then (cd studio/device && npm ci --silent --no-audit --no-fund && npm run --silent build) && \
 	cd studio/dap-client && npm ci --silent --no-audit --no-fund; \
 	else echo "npm is not installed"; fi || echo "the clients in JavaScript could not be built"
@@ -63,6 +69,11 @@ $(PAGE): $(shell find studio/page -type f -not -path "*/node_modules/*" -not -pa
 	@if command -v npm >/dev/null; then cd studio/page && npm ci --silent --no-audit --no-fund && npm run --silent build && \
 	cp dist/page/page.html dist/page/licences.txt ../../src/hazemap/releases/page/; else echo "npm is not installed"; fi || \
 	echo "the page could not be built, so there are none of releases"
+
+$(APP): $(shell find studio/app -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
+	@if command -v npm >/dev/null; then cd studio/app && npm ci --silent --no-audit --no-fund && npm run --silent build && \
+	rm -rf ../../src/hazemap/studio/app && cp -r dist ../../src/hazemap/studio/app; else echo "npm is not installed"; fi || \
+	echo "the studio's page could not be built, so there is no studio"
 
 lint: .venv/test  ## Style, types, spelling, import floors
 	$(BIN)/ruff check .
@@ -91,7 +102,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf studio/*/node_modules studio/*/dist $(PAGE) .venv .mutants demo demo-federated demo-recipes demo-two-servers comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf studio/*/node_modules studio/*/dist $(PAGE) src/hazemap/studio/app .venv .mutants demo demo-federated demo-recipes demo-two-servers demo-studio comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }

@@ -26,7 +26,7 @@ BOX = "13.2,52.4,13.6,52.6"
 def write_table(path, people=300, header=("user", "lon", "lat")):
     """Rows of people around one place, the same every time."""
     rng = np.random.default_rng(5)
-    spots = rng.normal(0, 0.02, (people, 2)) + (13.4, 52.5)
+    spots = rng.normal((13.4, 52.5), 0.02, (people, 2))
     with Path(path).open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(header)

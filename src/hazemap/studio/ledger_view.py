@@ -6,7 +6,7 @@ from hazemap.errors import InputError
 from hazemap.execution.crash_recovery import Recoverable, recoverable
 from hazemap.privacy.ledger import data_set_name
 from hazemap.privacy.ledger_facts import balance_facts, change_facts, charge_facts
-from hazemap.privacy.ledger_records import LedgerBalance
+from hazemap.privacy.ledger_records import LedgerBalance, LedgerChange
 from hazemap.studio.command_text import Commands
 from hazemap.studio.stewards import Steward
 
@@ -31,7 +31,7 @@ def ledger_view(who: Steward, dataset: str | None, commands: Commands) -> dict[s
         "ledger": str(book.path),
         "pages": [{**balance_facts(page), "said": said(page)} for page in pages],
         "charges": charges,
-        "changes": [change_facts(change) for change in (book.changes(name) if known else [])],
+        "changes": [_changed(change) for change in (book.changes(name) if known else [])],
         "recoverable": [
             _waiting(who, each, commands) for each in waiting if name in (None, each.record.charge.dataset)
         ],
@@ -61,6 +61,11 @@ def said(page: LedgerBalance) -> dict[str, str | None]:
     """A page in words: what it may spend, has spent and has left, and whom it protects."""
     amounts = {"cap": page.cap, "spent": page.spent, "left": page.remaining, "protects": page.protects}
     return {name: None if value is None else str(value) for name, value in amounts.items()}
+
+
+def _changed(change: LedgerChange) -> dict[str, Any]:
+    words = {"old": None if change.old is None else str(change.old), "new": str(change.new)}
+    return {**change_facts(change), "said": words}
 
 
 def _waiting(who: Steward, each: Recoverable, commands: Commands) -> dict[str, Any]:

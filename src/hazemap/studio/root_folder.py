@@ -12,6 +12,9 @@ LONGEST = 1_000
 MOST_ENTRIES = 2_000
 """Of a folder so many names are shown."""
 
+JOURNALS = ".sqlite.runs"
+"""How the folder of a ledger's journals ends: nobody looks for a table there."""
+
 READABLE = tuple(ending for endings in ENDINGS.values() for ending in endings)
 
 
@@ -100,7 +103,7 @@ class RootFolder:
 
     def _kind(self, path: Path) -> str | None:
         if path.is_dir():
-            return "folder"
+            return None if path.name.endswith(JOURNALS) else "folder"
         if not path.is_file():
             return None
         if is_release(path):

@@ -43,7 +43,7 @@ export interface Ledger {
   }[];
   changes: {
     dataset: string; changed: string; time: string; who: string; why: string | null;
-    old: Record<string, string> | null; new: Record<string, string>;
+    said: { old: string | null; new: string };
   }[];
   recoverable: {
     charge: number; dataset: string; what: string; price: string; state: string; running: boolean; free: boolean;

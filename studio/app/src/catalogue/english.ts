@@ -70,6 +70,7 @@ export const english = {
 
   price: "The price",
   epsilon: "ε",
+  slider: "Move ε",
   epsilonHelp: "The smaller, the better people are protected, and the coarser the map.",
   people: "About how many people (public knowledge)",
   plan: "What to expect",
@@ -137,6 +138,8 @@ export const english = {
   back: "Back",
 
   pages: "Data sets",
+  ofDataset: "Data set",
+  changed: "Changed",
   noPages: "No data set has paid anything yet.",
   model: "Model",
   left: "Left",

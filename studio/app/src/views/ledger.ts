@@ -23,26 +23,22 @@ function shown(found: Ledger): Child[] {
       ? h("a", { href: `#/maps/${encodeURIComponent(charge.file)}` }, charge.file) : charge.file,
   ]);
   const changes = [...found.changes].reverse().map((change) => [
-    change.time, change.dataset, change.changed, plain(change.old), plain(change.new), change.who, change.why ?? "",
+    change.time, change.dataset, change.changed, change.said.old ?? say("none"), change.said.new, change.who, change.why ?? "",
   ]);
   return [
     h("p", {}, h("code", {}, found.ledger)),
     ...waiting(found),
     pages.length === 0 ? h("p", {}, say("noPages")) : tableOf(say("pages"), [
-      say("dataset"), say("model"), say("protectsWhom"), say("cap"), say("spent"), say("left"), say("charges"),
+      say("ofDataset"), say("model"), say("protectsWhom"), say("cap"), say("spent"), say("left"), say("charges"),
     ], pages),
     charges.length === 0 ? null : tableOf(say("charges"), [
-      "#", say("when"), say("dataset"), say("paid"), say("what"), say("file"),
+      "#", say("when"), say("ofDataset"), say("paid"), say("what"), say("file"),
     ], charges),
     changes.length === 0 ? null : tableOf(say("changes"), [
-      say("when"), say("dataset"), say("what"), say("from"), say("to"), say("by"), say("why"),
+      say("when"), say("ofDataset"), say("changed"), say("from"), say("to"), say("by"), say("why"),
     ], changes),
     sameAs(found.same_as),
   ];
-}
-
-function plain(value: Record<string, string> | null): string {
-  return value === null ? say("none") : Object.values(value).join(" ");
 }
 
 function waiting(found: Ledger): HTMLElement[] {
@@ -57,14 +53,10 @@ function waiting(found: Ledger): HTMLElement[] {
       },
     }, say("recover", { charge: each.charge })) : null;
     const price = say(each.possible ? each.free ? "recoverFree" : "recoverPerhaps" : "recoverElsewhere");
-    put(place, button);
+    replace(place, button);
     return h("li", {}, h("p", { lang: "en" }, `${each.dataset}: ${each.what}, ${each.price}; ${each.state}`),
       h("p", {}, price), place, sameAs(each.same_as));
   });
   return [h("section", { class: "card", "aria-labelledby": "recoverable" },
     h("h2", { id: "recoverable" }, say("recoverable")), h("p", {}, say("recoverableWhy")), h("ul", {}, ...cards))];
-}
-
-function put(place: Element, button: HTMLElement | null): void {
-  if (button !== null) place.append(button);
 }

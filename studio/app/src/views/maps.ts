@@ -14,7 +14,7 @@ export function maps(folder = ""): HTMLElement {
       const opens = entry.kind === "folder";
       return h("li", {}, h("a", {
         class: "entry", href: `#/${opens ? "folder" : "maps"}/${encodeURIComponent(path)}`,
-        "aria-label": say(opens ? "openFolder" : "openMap", { name: entry.name }),
+        title: say(opens ? "openFolder" : "openMap", { name: entry.name }),
       }, opens ? `▸ ${entry.name}/` : entry.name));
     }));
     const above = folder.includes("/") ? folder.slice(0, folder.lastIndexOf("/")) : "";

@@ -15,7 +15,7 @@ export class OrderForm {
   private readonly box = SIDES.map((name) => h("input", {
     type: "number", name, step: "any", inputmode: "decimal", autocomplete: "off",
   }));
-  private readonly cells = select("cells", [["quadtree", say("squares")], ["h3", say("hexagons")]]);
+  private readonly cells = select("cells", [["quadtree", say("squares")], ["h3", say("hexagons")]], "quadtree");
   private readonly coarsest = select("coarsest", levels(0, 15), "7");
   private readonly finest = select("finest", [["", say("asSensible")], ...levels(1, 20)]);
   private readonly bounding = select("bounding", [
@@ -68,7 +68,7 @@ export class OrderForm {
       card(
         4, say("price"),
         h("div", { class: "fields price" }, field(say("epsilon"), this.epsilon, say("epsilonHelp")),
-          field(`${say("epsilon")} ↔`, this.slider), field(say("people"), this.people)),
+          field(say("slider"), this.slider), field(say("people"), this.people)),
       ),
       card(
         5, say("save"),

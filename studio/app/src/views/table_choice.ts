@@ -41,7 +41,7 @@ export class TableChoice {
     const opens = entry.kind === "folder";
     return h(
       "button", {
-        type: "button", class: "entry", "aria-label": say(opens ? "openFolder" : "chooseFile", { name: entry.name }),
+        type: "button", class: "entry", title: say(opens ? "openFolder" : "chooseFile", { name: entry.name }),
         onclick: () => void (opens ? this.open(path) : this.choose(path)),
       },
       opens ? "▸ " : "", entry.name, opens ? "/" : h("small", {}, ` ${number(entry.size / 1024, 1)} KB`),
