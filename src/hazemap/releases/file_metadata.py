@@ -303,7 +303,8 @@ class Remembered:
     stddev: Floats
 
     @cached_property
-    def _noise(self) -> Noise:
+    def found(self) -> Noise:
+        """The noise itself."""
         from hazemap.estimate import from_transcript
 
         found = from_transcript(self.transcript.value, self.leaves)
@@ -316,7 +317,7 @@ class Remembered:
 
     def of(self, weights: Floats) -> Spread:
         """The noise of Σ weights · unbiased."""
-        return self._noise.of(weights)
+        return self.found.of(weights)
 
 
 class Digest:

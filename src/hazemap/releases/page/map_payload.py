@@ -12,6 +12,7 @@ from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.colour_scales import DENSITY_COLOURS, ERROR_BREAKS, ERROR_COLOURS, UNKNOWN, DensityScale
 from hazemap.errors import InputError
 from hazemap.releases.estimates import Estimate, PeopleOutside
+from hazemap.releases.page.asking_payload import asking_of
 from hazemap.releases.page.cell_places import names, painted, places
 from hazemap.releases.page.packed_arrays import pack
 from hazemap.spatial.plane import PlaneQuadtree, ground_unit, plane_of
@@ -63,7 +64,7 @@ def map_payload(release: "Release", title: str | None = None) -> dict[str, Any]:
         },
         "cells": _cells(release),
         "base": None,
-        "asking": None,
+        "asking": asking_of(release),
     }
 
 

@@ -1,0 +1,180 @@
+"""What a page needs to count people in regions as `Release.count` does: numbers, ground and noise of cells, as JSON.
+
+Whatever does not depend on a region is worked out here, once; the rest is `studio/page/src/asking`. The format is
+described in docs/reference/page-questions.md.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazemap.arrays import Floats, Ints
+from hazemap.cellmap import Independent, Noise
+from hazemap.estimate.regular_tree_least_squares import RegularTreeEstimate
+from hazemap.estimate.slot_maps import SlotNoise
+from hazemap.estimate.smooth_disaggregation import EvenDisaggregation
+from hazemap.estimate.tree_least_squares import ConsistentEstimate
+from hazemap.estimate.wavelet_reconstruction import WaveletNoise
+from hazemap.releases.cell_geometry import CellGeometry
+from hazemap.releases.file_metadata import Remembered
+from hazemap.releases.page.packed_arrays import pack
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.plane import plane_of
+
+if TYPE_CHECKING:
+    from hazemap.releases.map_release import Release
+
+GRAIN = 1e10
+"""Corners of polygons are whole numbers of 1/GRAIN degrees, where they are: then they take fewer bytes."""
+
+
+def asking_of(release: "Release") -> dict[str, Any] | None:
+    """Everything that questions about regions of a map need; None where its noise is of a kind that no page knows."""
+    cellmap, fine, noise = release.map, release._finer, _noise(release.map.noise)
+    if noise is None:
+        return None
+    laws = {exchange.answer.chances for exchange in release.transcript}
+    return {
+        "version": 1,
+        "counted": release.counted,
+        "plane": plane_of(release.cells.tree) is not None,
+        "extent": list(release.ground.extent),
+        "values": packed_floats(cellmap.values),
+        "unbiased": packed_floats(cellmap.unbiased),
+        "stddev": packed_floats(cellmap.stddev),
+        "ground": _ground(release.ground),
+        "finer": _finer(fine.noise, fine.values, release._finer_ground, fine is release.shown)
+        if isinstance(fine.noise, EvenDisaggregation)
+        else None,
+        "clumping": {"error": release.clumping.error, "parts": release.clumping.parts.tolist()},
+        "chances": sorted([list(law) for law in laws if law is not None]),
+        "noise": noise,
+    }
+
+
+def packed_floats(numbers: NDArray[Any]) -> dict[str, Any]:
+    """Float64 numbers, as whole ones where they are: those take fewer bytes."""
+    whole = np.rint(np.clip(numbers, -(2.0**31), 2.0**31 - 1))
+    return pack(whole.astype(np.int32) if (whole == numbers).all() else np.asarray(numbers, dtype=np.float64))
+
+
+def _steps(numbers: Ints) -> dict[str, Any]:
+    """Whole numbers as differences, of which deflate makes few bytes."""
+    return pack(np.diff(numbers, prepend=0).astype(np.int32))
+
+
+def _finer(noise: EvenDisaggregation, values: Floats, ground: CellGeometry, shown: bool) -> dict[str, Any]:
+    """How the best guess is spread inside cells, and whether it is what pictures show."""
+    return {
+        "shown": shown,
+        "values": packed_floats(np.maximum(values, 0)),
+        "holder": _steps(noise.holder),
+        "ground": _ground(ground),
+    }
+
+
+def _ground(ground: CellGeometry) -> dict[str, Any]:
+    """The pieces that cells own: rectangles of the equal-area plane, hexagons of H3, or rings of points."""
+    cells, owner = ground.pieces
+    same = {"owner": _steps(owner)}
+    if ground.rectangles:
+        (west, east), (south, north) = ground.bounds[::2], ground.bounds[1::2]
+        x, column = np.unique(np.concatenate([west, east]), return_inverse=True)
+        y, row = np.unique(np.concatenate([south, north]), return_inverse=True)
+        n = len(cells)
+        return {
+            "kind": "rectangles",
+            **same,
+            "x": pack(x),
+            "y": pack(y),
+            "west": _steps(column[:n]),
+            "wide": pack((column[n:] - column[:n]).astype(np.int32)),
+            "south": _steps(row[:n]),
+            "high": pack((row[n:] - row[:n]).astype(np.int32)),
+        }
+    outlines = ground.leaves.tree.outlines(cells)
+    if isinstance(ground.leaves.tree, Hexagons) and not _is_cut(outlines):
+        return {"kind": "hexagons", **same, "cells": pack(np.diff(cells, prepend=np.uint64(0)))}
+    return {"kind": "rings", **same, **_rings(outlines)}
+
+
+def _is_cut(outlines: NDArray[Any]) -> bool:
+    """Whether some hexagons cross the antimeridian or hold a pole, so that they are not what H3 says."""
+    import shapely
+
+    west, _, east, _ = shapely.bounds(outlines).T
+    return bool(
+        (shapely.get_type_id(outlines) != 3).any() or (east - west > 90).any() or (np.abs([west, east]) == 180).any()
+    )
+
+
+def _rings(outlines: NDArray[Any]) -> dict[str, Any]:
+    """Corners of all rings in degrees; how many each has, below 0 for a hole; and of which piece it is."""
+    import shapely
+
+    parts, of_part = shapely.get_parts(outlines, return_index=True)
+    rings, of_ring = shapely.get_rings(parts, return_index=True)
+    outer = np.diff(of_ring, prepend=-1) > 0
+    some = ~shapely.is_empty(rings)
+    rings, of_ring, outer = rings[some], of_ring[some], outer[some]
+    corners = shapely.get_coordinates(rings)
+    found = {
+        "corners": pack((shapely.get_num_coordinates(rings) * np.where(outer, 1, -1)).astype(np.int32)),
+        "piece": _steps(of_part[of_ring]),
+    }
+    grains = np.rint(corners * GRAIN)
+    if (grains / GRAIN == corners).all():
+        steps = np.diff(grains.astype(np.int64), axis=0, prepend=np.zeros((1, 2), dtype=np.int64))
+        return {**found, "steps": pack(_zigzag(steps.ravel()))}
+    return {**found, "degrees": pack(corners.ravel())}
+
+
+def _zigzag(numbers: Ints) -> NDArray[np.uint64]:
+    """Small numbers of either sign as small ones: 0, −1, 1, −2 … are 0, 1, 2, 3 …"""
+    return ((numbers << 1) ^ (numbers >> 63)).astype(np.uint64)
+
+
+def _noise(noise: Noise) -> dict[str, Any] | None:
+    """How the errors of cells hang together: see `Noise.of` of each class. None for a class that is not ours."""
+    if isinstance(noise, Remembered):
+        return _noise(noise.found)
+    if isinstance(noise, Independent):
+        return {"kind": "independent", "kurtosis": noise.kurtosis}
+    if isinstance(noise, WaveletNoise):
+        wavelet = {"side": noise.wavelet.side, "places": _steps(noise.wavelet.places.ravel())}
+        return {"kind": "wavelet", **wavelet, "stddev": noise.stddev, "kurtosis": noise.kurtosis}
+    if isinstance(noise, SlotNoise):
+        both = {"total": _forest(noise.total), "slot": _forest(noise.slot)}
+        return {"kind": "slots", **both, "chosen": noise.chosen, "slots": noise.slots}
+    if isinstance(noise, RegularTreeEstimate):
+        levels = [
+            {"size": len(level.numbers), "variance": _or_none(level.measured), "kurtosis": level.kurtosis}
+            for level in noise.levels
+        ]
+        return {"kind": "levels", "levels": levels}
+    return _forest(noise) if isinstance(noise, ConsistentEstimate) else None
+
+
+def _forest(noise: ConsistentEstimate) -> dict[str, Any]:
+    """Regions, parents first: how far before each its parent stands (0 for none), whether some of it is in none of its
+    children, which of the measurements it has, and where the cells are among them.
+    """
+    regions = noise.regions
+    parent, missing, _ = regions.forest
+    laws = np.stack([regions.measured, regions.kurtosis[regions.turn]])
+    different, law = np.unique(laws, axis=1, return_inverse=True)
+    at = np.arange(len(parent))
+    return {
+        "kind": "forest",
+        "above": pack(np.where(parent >= 0, at - parent, 0).astype(np.int32)),
+        "missing": pack(missing.astype(np.uint8)),
+        "law": pack(law.ravel().astype(np.uint8 if different.shape[1] < 256 else np.int32)),
+        "laws": [[_or_none(variance), kurtosis] for variance, kurtosis in different.T.tolist()],
+        "cells": _steps(regions.at),
+    }
+
+
+def _or_none(variance: float) -> float | None:
+    """JSON has no infinity."""
+    return float(variance) if np.isfinite(variance) else None

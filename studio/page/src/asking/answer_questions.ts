@@ -1,0 +1,41 @@
+/**
+ * Answers questions outside of a page, for tests: from standard input the data of a map and questions, as JSON, and to
+ * standard output their answers, or why there is none, and the milliseconds that they took.
+ */
+
+import { readFileSync } from "node:fs";
+
+import { Asking, RegionError, sentence, type AskingData, type Estimate, type Region } from "./asking.js";
+
+interface Asked {
+  readonly asking: AskingData;
+  readonly questions: readonly { readonly region: Region; readonly confidence: number }[];
+}
+
+const { asking, questions } = JSON.parse(readFileSync(0, "utf8")) as Asked;
+const begin = process.cpuUsage();
+const map = await Asking.of(asking);
+const opened = cpu(begin);
+
+/** Milliseconds of work since then: others may have the processor meanwhile. */
+function cpu(start: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / 1000;
+}
+
+function answer(region: Region, confidence: number): Estimate | { readonly reason: string; readonly message: string } {
+  try {
+    return map.count(region, confidence);
+  } catch (error) {
+    if (error instanceof RegionError) return { reason: error.reason, message: error.message };
+    throw error;
+  }
+}
+
+const answers = questions.map(({ region, confidence }) => {
+  const start = process.cpuUsage();
+  const found = answer(region, confidence);
+  const said = "value" in found ? sentence(found) : found.message;
+  return { found, said, milliseconds: cpu(start) };
+});
+process.stdout.write(JSON.stringify({ opened, answers }));

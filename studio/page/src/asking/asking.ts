@@ -1,0 +1,206 @@
+/** Questions about regions of a map, answered in the page as `hazemap ask` answers them. */
+
+import type { PackedArray } from "../payload/arrays.js";
+import { asymmetryMargin, reach } from "./confidence_margins.js";
+import { clumpedAt, held, placed, type Clumping, type CutCell } from "./cut_cells.js";
+import { noiseOf, type Noise, type NoiseData } from "./noise.js";
+import { floats, positions } from "./packed_positions.js";
+import { FlatRegion, Pieces, type GroundData } from "./pieces.js";
+import { densified, equalArea, turned, type Ring } from "./projection.js";
+import { checkedBox, checkedPolygons, inSixDigits, RegionError, type Region } from "./regions.js";
+
+export { RegionError, type Reason, type Region } from "./regions.js";
+
+/** The part `asking` of the page's data: what `hazemap.releases.page.asking_payload` writes. */
+export interface AskingData {
+  readonly version: 1;
+  readonly counted: string;
+  readonly plane: boolean;
+  readonly extent: readonly [number, number, number, number];
+  readonly values: PackedArray<"int32" | "float64">;
+  readonly unbiased: PackedArray<"int32" | "float64">;
+  readonly stddev: PackedArray<"int32" | "float64">;
+  readonly ground: GroundData;
+  readonly finer: FinerData | null;
+  readonly clumping: Clumping;
+  readonly chances: readonly (readonly [number, number])[];
+  readonly noise: NoiseData;
+}
+
+/** How the best guess is spread inside cells; `shown` where pictures show it. */
+interface FinerData {
+  readonly shown: boolean;
+  readonly values: PackedArray<"int32" | "float64">;
+  readonly holder: PackedArray<"int32">;
+  readonly ground: GroundData;
+}
+
+/** A number that noise was added to, and how far it may be from the truth: Python's `Estimate`, field by field. */
+export interface Estimate {
+  readonly value: number;
+  readonly stddev: number;
+  readonly low: number;
+  readonly high: number;
+  readonly confidence: number;
+  readonly best: number;
+  readonly cut: number;
+  readonly counted: string;
+  readonly placement_stddev: number;
+  readonly noise_stddev: number;
+}
+
+interface Finer {
+  readonly shown: boolean;
+  readonly values: Float64Array;
+  readonly holder: Int32Array;
+  readonly pieces: Pieces;
+}
+
+interface Numbers {
+  readonly values: Float64Array;
+  readonly unbiased: Float64Array;
+  readonly stddev: Float64Array;
+}
+
+const BY_AREA = 0.1; // the part of a guess of where people are inside a cell that does not look around
+
+/** A map that can be asked how many are in a region. */
+export class Asking {
+  private constructor(
+    private readonly data: AskingData, private readonly numbers: Numbers, private readonly noise: Noise,
+    private readonly pieces: Pieces, private readonly finer: Finer | undefined,
+  ) {}
+
+  /** From the page's data: some tenths of a second for 100,000 squares. */
+  static async of(data: AskingData): Promise<Asking> {
+    if (data.version !== 1) throw new Error("the data for questions is of another version: make the page anew");
+    const [values, unbiased, stddev] = await Promise.all([floats(data.values), floats(data.unbiased), floats(data.stddev)]);
+    const [noise, pieces, finer] = await Promise.all([
+      noiseOf(data.noise, stddev), Pieces.of(data.ground, values.length, data.plane),
+      data.finer ? finerOf(data.finer, data.plane) : undefined,
+    ]);
+    return new Asking(data, { values, unbiased, stddev }, noise, pieces, finer);
+  }
+
+  /** How many are in a region; `RegionError` for what is no region, or lies outside the map. */
+  count(region: Region, confidence = 0.95): Estimate {
+    const sharesOf = reading(region, this.data.plane);
+    const shares = sharesOf(this.pieces);
+    if (!shares.some((share) => share !== 0)) {
+      const [west, south, east, north] = this.data.extent.map(inSixDigits);
+      const axes = this.data.plane ? "x,y,x,y" : "west,south,east,north in degrees";
+      throw new RegionError("outside",
+        `this region lies outside the map, which covers ${west},${south},${east},${north} (${axes})`);
+    }
+    const isCut = shares.some((share) => share > 0 && share < 1);
+    return isCut ? this.cut(shares, sharesOf, confidence) : this.whole(shares, confidence);
+  }
+
+  /** All cells whole. */
+  private whole(weights: Float64Array, confidence: number): Estimate {
+    const spread = this.noise(weights);
+    const value = dot(weights, this.numbers.unbiased);
+    const one = weights.reduce((most, weight) => Math.max(most, weight), 0) || 1;
+    const far = (reach(confidence, spread.kurtosis) * spread.stddev) / one + this.asymmetry(confidence);
+    const margin = Math.ceil(far) * one;
+    const best = dot(weights, this.numbers.values);
+    return this.estimate(value, spread.stddev, value - margin, value + margin, confidence, best, 0, 0);
+  }
+
+  /** Some cells cut: of those the best guess says how many people are inside. */
+  private cut(shares: Float64Array, sharesOf: (pieces: Pieces) => Float64Array, confidence: number): Estimate {
+    const { values, unbiased, stddev } = this.numbers;
+    let best = dot(shares, values);
+    let parts = shares;
+    if (this.finer) {
+      const fine = sharesOf(this.finer.pieces);
+      const inside = new Float64Array(values.length);
+      let sum = 0;
+      fine.forEach((share, at) => {
+        const people = share * this.finer!.values[at]!;
+        sum += people;
+        inside[this.finer!.holder[at]!]! += people;
+      });
+      if (this.finer.shown) best = sum;
+      parts = shares.map((share, at) => {
+        if (!(share > 0 && share < 1)) return share;
+        const guess = values[at]! > 0 ? Math.min(Math.max(inside[at]! / values[at]!, 0), 1) : share;
+        return BY_AREA * share + (1 - BY_AREA) * guess;
+      });
+    }
+    const noise = this.noise(parts);
+    const value = dot(parts, unbiased);
+    const cells: CutCell[] = [];
+    let [within, outside, people] = [0, 0, 0];
+    parts.forEach((part, at) => {
+      const likely = Math.max(values[at]!, 0);
+      if (part >= 1) within += likely;
+      else if (part <= 0) outside += likely;
+      else {
+        people += likely;
+        const many = held(likely, unbiased[at]!, stddev[at]!);
+        cells.push({ part, people: many, clumped: clumpedAt(this.data.clumping, many), stddev: stddev[at]! });
+      }
+    });
+    const doubt = placed(cells, noise, confidence, within, outside);
+    const asymmetry = this.asymmetry(confidence);
+    const low = Math.floor(value + doubt.low - asymmetry);
+    const high = Math.ceil(value + doubt.high + asymmetry) + 0; // 0, never −0
+    return this.estimate(
+      value, Math.hypot(noise.stddev, doubt.stddev), low, high, confidence, best, people, doubt.stddev,
+    );
+  }
+
+  private asymmetry(confidence: number): number {
+    return Math.max(0, ...this.data.chances.map((law) => asymmetryMargin(law, confidence)));
+  }
+
+  private estimate(
+    value: number, stddev: number, low: number, high: number, confidence: number, best: number, cut: number,
+    placement: number,
+  ): Estimate {
+    const noise = Math.sqrt(Math.max(stddev ** 2 - placement ** 2, 0));
+    const { counted } = this.data;
+    return {
+      value, stddev, low, high, confidence, best, cut, counted, placement_stddev: placement, noise_stddev: noise,
+    };
+  }
+}
+
+/** What an estimate says, in English: `2,858 ± 31 people (95 % interval 2,796 … 2,919)`. */
+export function sentence(found: Estimate): string {
+  const digits = found.stddev > 0 && found.stddev < Infinity ? Math.max(0, 1 - Math.floor(Math.log10(found.stddev))) : 0;
+  // As Python rounds: halves to even.
+  const format = new Intl.NumberFormat("en-US",
+    { minimumFractionDigits: digits, maximumFractionDigits: digits, roundingMode: "halfEven" } as Intl.NumberFormatOptions);
+  const text = (number: number) => format.format(number);
+  const sure = inSixDigits(100 * found.confidence);
+  return `${text(found.value)} ± ${text(found.stddev)} ${found.counted}` +
+    ` (${sure} % interval ${text(found.low)} … ${text(found.high)})`;
+}
+
+async function finerOf(data: FinerData, plane: boolean): Promise<Finer> {
+  const [values, holder] = await Promise.all([floats(data.values), positions(data.holder)]);
+  return { shown: data.shown, values, holder, pieces: await Pieces.of(data.ground, values.length, plane) };
+}
+
+/** How to work out the share of each cell of some pieces that lies in a region. */
+function reading(region: Region, plane: boolean): (pieces: Pieces) => Float64Array {
+  if ("box" in region) {
+    const [west, south, east, north] = checkedBox(region.box, plane);
+    const [low, high] = plane ? [[west, south] as const, [east, north] as const]
+      : [equalArea([west, south]), equalArea([east, north])];
+    return (pieces) => pieces.inBox(low[0], low[1], high[0], high[1]);
+  }
+  const flatten = (ring: Ring) => (plane ? ring : densified(ring).map(equalArea));
+  const rings = checkedPolygons(region.polygon, plane)
+    .flatMap((polygon) => polygon.map((ring, at) => turned(flatten(ring), at === 0)));
+  const flat = new FlatRegion(rings);
+  return (pieces) => pieces.inRegion(flat);
+}
+
+function dot(a: Float64Array, b: Float64Array): number {
+  let sum = 0;
+  for (let at = 0; at < a.length; at++) sum += a[at]! * b[at]!;
+  return sum;
+}

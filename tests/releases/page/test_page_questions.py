@@ -1,0 +1,185 @@
+"""The page answers questions about regions as `Release.count` does: the same numbers, the same words."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import geopandas
+import numpy as np
+import pytest
+import shapely
+from tests.releases import conftest as made
+from tests.releases.test_every_method import METHODS, town
+
+from hazemap.algorithm_session import Unrecorded, run
+from hazemap.cells import Leaves
+from hazemap.errors import InputError
+from hazemap.noisy_queries import Answer
+from hazemap.privacy.budget import PureDP
+from hazemap.releases import Release
+from hazemap.releases.estimates import Estimate
+from hazemap.releases.page.asking_payload import asking_of
+from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.districts import Districts
+from hazemap.spatial.h3_hexagons import Hexagons
+from hazemap.spatial.plane import Plane, PlaneBox, PlaneQuadtree
+from hazemap.spatial.quadtree import Quadtree
+from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
+from hazemap.trust.curator import Curator
+
+from .questions import Asked, answers, odd_regions, random_regions
+
+NUMBERS = ("value", "stddev", "low", "high", "best", "cut", "placement_stddev")
+
+
+def answer(release: Release, asked: Asked) -> Estimate | str:
+    """What Python says, or why there is no answer."""
+    try:
+        return release.count(*asked)
+    except InputError as error:
+        return str(error)
+
+
+def agree(release: Release, questions: list[Asked]) -> int:
+    """How many questions had the same answer: numbers to 1e-9 relative (or 1e-9 people), and words."""
+    same = 0
+    for asked, page in zip(questions, answers(release, questions)["answers"], strict=True):
+        found = answer(release, asked)
+        if isinstance(found, str):
+            assert page["said"] == found, asked
+            continue
+        wanted = found.to_json()
+        for name in NUMBERS:
+            assert page["found"][name] == pytest.approx(wanted[name], rel=1e-9, abs=1e-9), (name, asked)
+        assert page["found"]["noise_stddev"] == pytest.approx(found.noise_stddev, abs=1e-7 * found.stddev)
+        assert page["said"] == str(found)
+        same += 1
+    return same
+
+
+def districts() -> Districts:
+    """States with curved borders, one of two parts with a hole that another one fills."""
+    lake = shapely.Point(0.5, 0.5).buffer(0.2)
+    west = shapely.union(shapely.box(0, 0, 1, 1) - lake, shapely.box(3, 0, 3.4, 0.6))
+    east = shapely.Polygon([(1, 0), (2.5, -0.2), (2.9, 1.1), (1, 1)])
+    shapes = [west, lake, east, shapely.Point(4, 1).buffer(0.5, quad_segs=60)]
+    names = ["West", "Lake", "East", "Far"]
+    return Districts.of(geopandas.GeoDataFrame({"name": names}, geometry=shapes, crs="EPSG:4326"))
+
+
+def district_squares() -> Leaves:
+    tree = DistrictQuadtree(districts(), Quadtree.around(Box(0, -0.5, 4.5, 1.5), 6))
+    cells = tree.root
+    for _ in range(tree.districts.depth + 4):
+        cells = tree.children(cells)
+    return Leaves(tree, cells)
+
+
+def reports() -> Release:
+    """Reports of devices, whose noise is skewed."""
+    release = made.released(made.flat(5))
+    (exchange,) = release.transcript
+    answer = Answer(exchange.answer.sums, exchange.answer.stddev, 3.0, chances=(0.5, 0.0025))
+    return replace(release, transcript=(exchange._replace(answer=answer),))
+
+
+SCREEN = PlaneBox(0, 0, 1000, 800)
+MADE: dict[str, Callable[[], Leaves]] = {
+    "nested squares": made.nested,
+    "squares and nowhere": made.with_nowhere,
+    "nested hexagons": made.hexagons,
+    "hexagons on the antimeridian": lambda: Leaves(tree := Hexagons(Box(170, 60, 180, 80), 1, 3), tree.root),
+    "districts": lambda: Leaves.at_level(districts(), 1),
+    "squares cut by districts": district_squares,
+    "plane": lambda: Leaves.at_level(PlaneQuadtree.over(Plane.parse("1000,800"), SCREEN, 6), 5),
+}
+BY_METHOD = (
+    *("adaptive", "adaptive hexagons", "hierarchical", "hierarchical hexagons", "privlet", "kd-hybrid"),
+    *("adaptive grid", "published pyramid"),
+)
+RELEASES = (*MADE, *BY_METHOD, "reports")
+
+
+def release_of(name: str, points: dict[str, np.ndarray]) -> Release:
+    if name not in BY_METHOD:
+        return reports() if name == "reports" else made.released(MADE[name]())
+    method, budget = METHODS[name], PureDP(5)
+    result = run(method, Curator(town(points)), budget, Unrecorded())
+    statement = replace(made.STATEMENT, budget=budget, bounding=method.bounding)
+    return Release(result.value, statement, method, result.transcript)
+
+
+EACH = -(-1_000 // len(RELEASES))
+
+
+@pytest.mark.parametrize("kind", ["nested", "nowhere"])
+def test_the_page_answers_as_the_library_does(kind):
+    release = made.released(made.KINDS[kind]())
+    questions = random_regions(release, np.random.default_rng(1), 12) + odd_regions(release)[:6]
+    assert agree(release, questions) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_thousand_random_regions_and_odd_ones_have_the_same_answer_in_the_page(name, points):
+    release = release_of(name, points)
+    questions = random_regions(release, np.random.default_rng(len(name)), EACH)
+    assert agree(release, questions + odd_regions(release)) > EACH / 2 + 10
+
+
+BROKEN = {
+    "a bow": [[(13.3, 52.45), (13.4, 52.55), (13.4, 52.45), (13.3, 52.55)]],
+    "a spike": [[(13.3, 52.45), (13.4, 52.45), (13.5, 52.45), (13.4, 52.45), (13.4, 52.5)]],
+    "a ring that touches itself": [
+        [(13.3, 52.4), (13.5, 52.4), (13.4, 52.45), (13.5, 52.5), (13.3, 52.5), (13.4, 52.45)]
+    ],
+    "a hole outside": [
+        [(13.3, 52.45), (13.4, 52.45), (13.4, 52.5), (13.3, 52.5)],
+        [(13.5, 52.45), (13.55, 52.45), (13.55, 52.5)],
+    ],
+    "a hole that cuts it apart": [
+        [(13.3, 52.45), (13.4, 52.45), (13.4, 52.5), (13.3, 52.5)],
+        [(13.35, 52.45), (13.36, 52.47), (13.35, 52.5), (13.34, 52.47)],
+    ],
+    "a hole along its border": [
+        [(13.3, 52.45), (13.4, 52.45), (13.4, 52.5), (13.3, 52.5)],
+        [(13.32, 52.45), (13.38, 52.45), (13.35, 52.48)],
+    ],
+    "nested holes": [
+        [(13.3, 52.45), (13.4, 52.45), (13.4, 52.5), (13.3, 52.5)],
+        [(13.32, 52.46), (13.38, 52.46), (13.38, 52.49), (13.32, 52.49)],
+        [(13.33, 52.47), (13.37, 52.47), (13.37, 52.48), (13.33, 52.48)],
+    ],
+    "far": [[(-3.0, 5.0), (-2.0, 5.0), (-2.0, 6.0)]],
+    "metres": [[(390000.0, 5800000.0), (391000.0, 5800000.0), (391000.0, 5801000.0)]],
+}
+SOUND = {
+    "a hole that touches it": [
+        [(13.3, 52.45), (13.4, 52.45), (13.4, 52.5), (13.3, 52.5)],
+        [(13.35, 52.45), (13.36, 52.47), (13.34, 52.47)],
+    ],
+    "against the clock, a point twice": [[(13.3, 52.45), (13.3, 52.5), (13.4, 52.5), (13.4, 52.5), (13.4, 52.45)]],
+}
+
+
+def polygon(rings: list[list[tuple[float, float]]]) -> dict[str, object]:
+    return {"type": "Polygon", "coordinates": [[list(point) for point in [*ring, ring[0]]] for ring in rings]}
+
+
+def test_what_python_refuses_the_page_refuses_in_the_same_words():
+    release = made.released(made.flat(3))
+    asked = [Asked(polygon(rings), 0.95) for rings in (*BROKEN.values(), *SOUND.values())]
+    several = [polygon(BROKEN["far"])["coordinates"], polygon(BROKEN["far"])["coordinates"]]
+    asked += [
+        Asked({"type": "MultiPolygon", "coordinates": several}, 0.95),
+        Asked({"type": "MultiPolygon", "coordinates": []}, 0.95),
+        Asked(Box(-3, 5, -2, 6), 0.95),
+    ]
+    assert agree(release, asked) == len(SOUND)
+
+
+def test_a_page_without_questions_is_made_of_a_map_whose_noise_is_not_ours(release):
+    class Own:
+        of = release.map.noise.of
+
+    assert asking_of(release) is not None
+    assert asking_of(replace(release, map=replace(release.map, noise=Own()))) is None
