@@ -1,13 +1,20 @@
 """Maps with time as files, tables and answers."""
 
+import json
+
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import hazemap
 from hazemap import Box, Ledger, TimedRelease
+from hazemap.cli.main import main
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.random_stream import Stream
+from hazemap.releases.column_digests import parts
 from hazemap.releases.estimates import PeopleOutside
+from hazemap.releases.file_metadata import Digest
+from hazemap.releases.geoparquet import joined
 from hazemap.trust.curator import CentralPrices
 
 BERLIN, WEST, NIGHT = Box(13.2, 52.4, 13.6, 52.6), Box(13.25, 52.42, 13.37, 52.55), "22:00-06:00"
@@ -86,6 +93,45 @@ def test_a_file_holds_all_of_it(made, tmp_path):
         hazemap.open(path)
     with pytest.raises(FileError, match=r"\.parquet"):
         made.save(tmp_path / "hours.tif")
+
+
+def relabelled(path, **changes) -> None:
+    """A file with another label and an honest digest: what somebody can do who knows how."""
+    file = pq.ParquetFile(path)
+    said = {key: text for key, text in file.metadata.metadata.items() if key != b"hazemap.bytes"}
+    groups = [file.read_row_group(each).replace_schema_metadata(None) for each in range(file.num_row_groups)]
+    label = {**json.loads(said[b"hazemap"]), **changes}
+    label.pop("digest")
+    digest = Digest()
+    for each in groups:
+        digest.add(*parts(each))
+    digest.add(said[b"geo"], joined(said))
+    with pq.ParquetWriter(path, groups[0].schema, store_schema=False) as writer:
+        for each in groups:
+            writer.write_table(each)
+        writer.add_key_value_metadata({**said, b"hazemap": digest.seal(label).encode()})
+
+
+@pytest.mark.parametrize("changes", [{"day": each} for each in (-1, 10**30, "0", 1.5, True, None, [0])])
+def test_a_label_that_names_no_question_is_refused(made, tmp_path, changes):
+    path = tmp_path / "hours.parquet"
+    made.save(path)
+    relabelled(path, **changes)
+    with pytest.raises(FileError, match="damaged"):
+        hazemap.open(path)
+
+
+def test_a_label_that_names_other_slots_or_another_question_is_found(made, tmp_path, capsys):
+    path = tmp_path / "hours.parquet"
+    made.save(path)
+    relabelled(path)
+    assert main(["inspect", str(path), "--replay"]) == 0
+    relabelled(path, day=0)
+    capsys.readouterr()
+    assert main(["inspect", str(path), "--replay"]) != 0 and "other numbers" in capsys.readouterr().err
+    relabelled(path, slots=["<b>morning</b>", "noon", "night"])
+    with pytest.raises(FileError, match="other slots"):
+        hazemap.open(path)
 
 
 def test_the_table_has_the_total_and_every_slot(made, tmp_path):

@@ -236,11 +236,15 @@ def timed_contents(label: dict[str, Any], packed: str) -> TimedContents:
     """A map with time from the parts of a file whose digest was right: all numbers follow from the transcript."""
     from hazemap.estimate.slot_maps import read_slots
 
-    transcript = unpack(packed)
-    asked: Any = transcript[int(label["day"])].question
+    transcript, day = unpack(packed), label["day"]
+    if type(day) is not int or not 0 <= day < len(transcript):
+        raise ValueError("no question has the number of the one that names its cells")
+    asked: Any = transcript[day].question
     cells, slots = asked.encoder.cells.cells, asked.encoder.cells.tree.slots
     if not isinstance(cells, Leaves):
         raise FileError("the question that names the cells of this file is not about cells")
+    if label["slots"] != list(slots.names):
+        raise ValueError("its label names other slots than its questions")
     maps = read_slots(transcript, cells, slots)
     statement = Statement.from_json(label["statement"])
     return TimedContents(maps.total, statement, method_of(label["method"]), transcript, maps)
