@@ -83,12 +83,21 @@ def test_no_box_is_needed_and_numbers_of_people_are_exact(ledger):
     assert (few.low[few.too_few].tolist(), few.high[few.too_few].tolist()) == ([0.0], [65.0])
 
 
+def test_whether_a_value_is_missing_shows_in_the_numbers_of_people_as_the_statement_says(ledger):
+    table = rides()
+    user, speed = table["user"].to_numpy(), table["speed"].to_numpy()
+    other = table.set_column(3, "speed", [np.where(user == 7, np.nan, speed)])
+    counts = [sorted(made(each, ledger).measurements.people.tolist()) for each in (table, other)]
+    assert counts == [[3, 400, 400], [3, 399, 399]]
+
+
 def test_the_statement_names_the_model_and_what_is_not_protected(ledger):
     statement = made(rides(), ledger).statement
     text = statement.text()
     assert "the values of one person differ; how many samples each person gives, and in which cells, is public" in text
     assert "NOT protected: whereabouts and numbers" in text
     assert "which cells are occupied" in text and "the route" not in statement.method
+    assert "how many records that have a value" in text
     assert "that 2 of 3 occupied places are told" in text
     assert "chosen from whereabouts and the budget (route " in text
     assert statement.line().startswith("A test that protects nobody"), "its stream is fixed"

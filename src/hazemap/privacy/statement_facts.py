@@ -19,8 +19,8 @@ It protects what was measured, not that somebody was there, or how often.
 """
 
 NOT_PROTECTED = (
-    "NOT protected: whereabouts and numbers; who was in which cell and slot with how many records is taken to be "
-    "public, and numbers of people are exact"
+    "NOT protected: whereabouts and numbers; who was in which cell and slot with how many records that have a value is "
+    "taken to be public, and numbers of people are exact"
 )
 """What a statement says beside it."""
 
