@@ -14,6 +14,8 @@ from shapely.geometry import mapping
 
 from hazemap.releases import Release
 from hazemap.releases.page.asking_payload import asking_of
+from hazemap.releases.page.asking_slots_payload import asking_slots_of
+from hazemap.releases.timed_release import TimedRelease
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.plane import PlaneBox, plane_of
 
@@ -26,14 +28,16 @@ class Asked(NamedTuple):
 
     region: Any
     confidence: float
+    slots: Sequence[int] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As the page takes it."""
+        more = {"confidence": self.confidence, **({} if self.slots is None else {"slots": list(self.slots)})}
         if isinstance(self.region, Box):
             box = [self.region.west, self.region.south, self.region.east, self.region.north]
-            return {"region": {"box": box}, "confidence": self.confidence}
+            return {"region": {"box": box}, **more}
         shape = self.region if isinstance(self.region, dict) else mapping(self.region)
-        return {"region": {"polygon": shape}, "confidence": self.confidence}
+        return {"region": {"polygon": shape}, **more}
 
 
 def program() -> Path:
@@ -53,7 +57,8 @@ def program() -> Path:
 
 def answers(release: Release, questions: Sequence[Asked]) -> dict[str, Any]:
     """What the page says: `opened`, and for each question `found`, `said` and `milliseconds`."""
-    text = json.dumps({"asking": asking_of(release), "questions": [each.to_json() for each in questions]})
+    asking = asking_slots_of(release) if isinstance(release, TimedRelease) else asking_of(release)
+    text = json.dumps({"asking": asking, "questions": [each.to_json() for each in questions]})
     done = subprocess.run(
         ["node", str(program())], input=text, capture_output=True, text=True, timeout=600, check=False
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 import geopandas
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import shapely
 from tests.releases import conftest as made
 from tests.releases.test_every_method import METHODS, town
+from tests.releases.test_timed_release import released as released_with_time
 
 from hazemap.algorithm_session import Unrecorded, run
 from hazemap.cells import Leaves
@@ -18,6 +20,7 @@ from hazemap.privacy.budget import PureDP
 from hazemap.releases import Release
 from hazemap.releases.estimates import Estimate
 from hazemap.releases.page.asking_payload import asking_of
+from hazemap.releases.timed_release import TimedRelease
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.districts import Districts
 from hazemap.spatial.h3_hexagons import Hexagons
@@ -34,7 +37,8 @@ NUMBERS = ("value", "stddev", "low", "high", "best", "cut", "placement_stddev")
 def answer(release: Release, asked: Asked) -> Estimate | str:
     """What Python says, or why there is no answer."""
     try:
-        return release.count(*asked)
+        timed = release if asked.slots is None else cast(TimedRelease, release).during(asked.slots)
+        return timed.count(asked.region, asked.confidence)
     except InputError as error:
         return str(error)
 
@@ -124,6 +128,27 @@ def test_a_thousand_random_regions_and_odd_ones_have_the_same_answer_in_the_page
     release = release_of(name, points)
     questions = random_regions(release, np.random.default_rng(len(name)), EACH)
     assert agree(release, questions + odd_regions(release)) > EACH / 2 + 10
+
+
+SLOTS = ([0], [1], [2], [0, 1], [2, 0], [0, 1, 2], None)
+
+
+@pytest.mark.slow
+def test_regions_in_slots_have_the_same_answer_in_the_page(tmp_path):
+    release = released_with_time(tmp_path)
+    asked = random_regions(release, np.random.default_rng(4), 70) + odd_regions(release)
+    asked = [each._replace(slots=SLOTS[at % len(SLOTS)]) for at, each in enumerate(asked)]
+    assert agree(release, asked) > 70
+
+
+@pytest.mark.slow
+def test_whole_slots_sum_to_the_whole_day_in_the_page(tmp_path):
+    release = released_with_time(tmp_path)
+    whole = Box(*release.ground.extent)
+    asked = [Asked(whole, 0.95, slots) for slots in ([0], [1], [2], [0, 1, 2], None)]
+    *slots, together, day = (each["found"]["value"] for each in answers(release, asked)["answers"])
+    assert sum(slots) == pytest.approx(together, rel=1e-9)
+    assert together == pytest.approx(day, rel=1e-9)
 
 
 BROKEN = {

@@ -31,7 +31,7 @@ GRAIN = 1e10
 
 def asking_of(release: "Release") -> dict[str, Any] | None:
     """Everything that questions about regions of a map need; None where its noise is of a kind that no page knows."""
-    cellmap, fine, noise = release.map, release._finer, _noise(release.map.noise)
+    cellmap, fine, noise = release.map, release._finer, packed_noise(release.map.noise)
     if noise is None:
         return None
     laws = {exchange.answer.chances for exchange in release.transcript}
@@ -43,7 +43,7 @@ def asking_of(release: "Release") -> dict[str, Any] | None:
         "values": packed_floats(cellmap.values),
         "unbiased": packed_floats(cellmap.unbiased),
         "stddev": packed_floats(cellmap.stddev),
-        "ground": _ground(release.ground),
+        "ground": packed_ground(release.ground),
         "finer": _finer(fine.noise, fine.values, release._finer_ground, fine is release.shown)
         if isinstance(fine.noise, EvenDisaggregation)
         else None,
@@ -59,7 +59,7 @@ def packed_floats(numbers: NDArray[Any]) -> dict[str, Any]:
     return pack(whole.astype(np.int32) if (whole == numbers).all() else np.asarray(numbers, dtype=np.float64))
 
 
-def _steps(numbers: Ints) -> dict[str, Any]:
+def packed_steps(numbers: Ints) -> dict[str, Any]:
     """Whole numbers as differences, of which deflate makes few bytes."""
     return pack(np.diff(numbers, prepend=0).astype(np.int32))
 
@@ -69,15 +69,15 @@ def _finer(noise: EvenDisaggregation, values: Floats, ground: CellGeometry, show
     return {
         "shown": shown,
         "values": packed_floats(np.maximum(values, 0)),
-        "holder": _steps(noise.holder),
-        "ground": _ground(ground),
+        "holder": packed_steps(noise.holder),
+        "ground": packed_ground(ground),
     }
 
 
-def _ground(ground: CellGeometry) -> dict[str, Any]:
+def packed_ground(ground: CellGeometry) -> dict[str, Any]:
     """The pieces that cells own: rectangles of the equal-area plane, hexagons of H3, or rings of points."""
     cells, owner = ground.pieces
-    same = {"owner": _steps(owner)}
+    same = {"owner": packed_steps(owner)}
     if ground.rectangles:
         (west, east), (south, north) = ground.bounds[::2], ground.bounds[1::2]
         x, column = np.unique(np.concatenate([west, east]), return_inverse=True)
@@ -88,9 +88,9 @@ def _ground(ground: CellGeometry) -> dict[str, Any]:
             **same,
             "x": pack(x),
             "y": pack(y),
-            "west": _steps(column[:n]),
+            "west": packed_steps(column[:n]),
             "wide": pack((column[n:] - column[:n]).astype(np.int32)),
-            "south": _steps(row[:n]),
+            "south": packed_steps(row[:n]),
             "high": pack((row[n:] - row[:n]).astype(np.int32)),
         }
     outlines = ground.leaves.tree.outlines(cells)
@@ -121,7 +121,7 @@ def _rings(outlines: NDArray[Any]) -> dict[str, Any]:
     corners = shapely.get_coordinates(rings)
     found = {
         "corners": pack((shapely.get_num_coordinates(rings) * np.where(outer, 1, -1)).astype(np.int32)),
-        "piece": _steps(of_part[of_ring]),
+        "piece": packed_steps(of_part[of_ring]),
     }
     grains = np.rint(corners * GRAIN)
     if (grains / GRAIN == corners).all():
@@ -135,14 +135,14 @@ def _zigzag(numbers: Ints) -> NDArray[np.uint64]:
     return ((numbers << 1) ^ (numbers >> 63)).astype(np.uint64)
 
 
-def _noise(noise: Noise) -> dict[str, Any] | None:
+def packed_noise(noise: Noise) -> dict[str, Any] | None:
     """How the errors of cells hang together: see `Noise.of` of each class. None for a class that is not ours."""
     if isinstance(noise, Remembered):
-        return _noise(noise.found)
+        return packed_noise(noise.found)
     if isinstance(noise, Independent):
         return {"kind": "independent", "kurtosis": noise.kurtosis}
     if isinstance(noise, WaveletNoise):
-        wavelet = {"side": noise.wavelet.side, "places": _steps(noise.wavelet.places.ravel())}
+        wavelet = {"side": noise.wavelet.side, "places": packed_steps(noise.wavelet.places.ravel())}
         return {"kind": "wavelet", **wavelet, "stddev": noise.stddev, "kurtosis": noise.kurtosis}
     if isinstance(noise, SlotNoise):
         both = {"total": _forest(noise.total), "slot": _forest(noise.slot)}
@@ -171,7 +171,7 @@ def _forest(noise: ConsistentEstimate) -> dict[str, Any]:
         "missing": pack(missing.astype(np.uint8)),
         "law": pack(law.ravel().astype(np.uint8 if different.shape[1] < 256 else np.int32)),
         "laws": [[_or_none(variance), kurtosis] for variance, kurtosis in different.T.tolist()],
-        "cells": _steps(regions.at),
+        "cells": packed_steps(regions.at),
     }
 
 

@@ -6,15 +6,24 @@
 import { readFileSync } from "node:fs";
 
 import { Asking, RegionError, sentence, type AskingData, type Estimate, type Region } from "./asking.js";
+import { AskingSlots } from "./asking_slots.js";
+
+/** About all slots together, or about some. */
+interface Question {
+  readonly region: Region;
+  readonly confidence: number;
+  readonly slots?: readonly number[];
+}
 
 interface Asked {
   readonly asking: AskingData;
-  readonly questions: readonly { readonly region: Region; readonly confidence: number }[];
+  readonly questions: readonly Question[];
 }
 
 const { asking, questions } = JSON.parse(readFileSync(0, "utf8")) as Asked;
 const begin = process.cpuUsage();
 const map = await Asking.of(asking);
+const timed = asking.slots && (await AskingSlots.of(asking));
 const opened = cpu(begin);
 
 /** Milliseconds of work since then: others may have the processor meanwhile. */
@@ -23,18 +32,18 @@ function cpu(start: NodeJS.CpuUsage): number {
   return (user + system) / 1000;
 }
 
-function answer(region: Region, confidence: number): Estimate | { readonly reason: string; readonly message: string } {
+function answer({ region, confidence, slots }: Question): Estimate | { readonly reason: string; readonly message: string } {
   try {
-    return map.count(region, confidence);
+    return (slots && timed ? timed.during(slots) : map).count(region, confidence);
   } catch (error) {
     if (error instanceof RegionError) return { reason: error.reason, message: error.message };
     throw error;
   }
 }
 
-const answers = questions.map(({ region, confidence }) => {
+const answers = questions.map((question) => {
   const start = process.cpuUsage();
-  const found = answer(region, confidence);
+  const found = answer(question);
   const said = "value" in found ? sentence(found) : found.message;
   return { found, said, milliseconds: cpu(start) };
 });

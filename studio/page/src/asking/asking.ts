@@ -1,8 +1,10 @@
 /** Questions about regions of a map, answered in the page as `hazemap ask` answers them. */
 
 import type { PackedArray } from "../payload/arrays.js";
+import type { SlotsData } from "./asking_slots.js";
+import { clumpedAt, type Clumping } from "./clumping.js";
 import { asymmetryMargin, reach } from "./confidence_margins.js";
-import { clumpedAt, held, placed, type Clumping, type CutCell } from "./cut_cells.js";
+import { held, placed, type CutCell } from "./cut_cells.js";
 import { noiseOf, type Noise, type NoiseData } from "./noise.js";
 import { floats, positions } from "./packed_positions.js";
 import { FlatRegion, Pieces, type GroundData } from "./pieces.js";
@@ -25,6 +27,7 @@ export interface AskingData {
   readonly clumping: Clumping;
   readonly chances: readonly (readonly [number, number])[];
   readonly noise: NoiseData;
+  readonly slots?: SlotsData;
 }
 
 /** How the best guess is spread inside cells; `shown` where pictures show it. */
@@ -64,10 +67,13 @@ interface Numbers {
 
 const BY_AREA = 0.1; // the part of a guess of where people are inside a cell that does not look around
 
+/** What is said of a map beside its numbers. */
+type Facts = Pick<AskingData, "counted" | "plane" | "extent" | "clumping" | "chances">;
+
 /** A map that can be asked how many are in a region. */
 export class Asking {
-  private constructor(
-    private readonly data: AskingData, private readonly numbers: Numbers, private readonly noise: Noise,
+  constructor(
+    private readonly data: Facts, private readonly numbers: Numbers, private readonly noise: Noise,
     private readonly pieces: Pieces, private readonly finer: Finer | undefined,
   ) {}
 

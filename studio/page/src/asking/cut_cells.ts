@@ -8,13 +8,6 @@ const STEPS = 1024;
 const MOST = 96;
 const SMALL = 1 / 400;
 const UNSEEN = 0.5;
-const EDGES = [0, 1.5, 3, 6, 12, 25, 50];
-
-/** D of the people in a cell, by how many there are, in kinds of so many `error`s. */
-export interface Clumping {
-  readonly error: number;
-  readonly parts: readonly number[];
-}
 
 /** A cell of which a part is inside: how many people it holds, their D, and the standard error of its number. */
 export interface CutCell {
@@ -35,13 +28,6 @@ export interface RegionUncertainty {
 export function held(people: number, unbiased: number, stddev: number): number {
   const own = Math.max(unbiased, 0) ** 2 - stddev ** 2;
   return Math.sqrt(Math.max(people ** 2 + UNSEEN * stddev ** 2, own));
-}
-
-/** D of cells that hold this many people. */
-export function clumpedAt(clumping: Clumping, people: number): number {
-  const kind = EDGES.findLastIndex((edge) => edge * clumping.error <= people);
-  const part = clumping.parts[Math.max(kind, 0)]!;
-  return part + (1 - part) / Math.max(people, 1);
 }
 
 /** The doubt about cut cells and noise together; `inside` and `outside` are the people of whole cells. */

@@ -48,9 +48,14 @@ export async function noiseOf(data: NoiseData, stddev: Float64Array): Promise<No
     }
     case "slots": {
       const [total, slot] = await Promise.all([noiseOf(data.total, stddev), noiseOf(data.slot, stddev)]);
-      return (weights) => slots(total(weights), slot(weights), data.chosen, data.slots);
+      return slotsOf(total, slot, data.chosen, data.slots);
     }
   }
+}
+
+/** The noise of numbers in `chosen` of `all` slots. */
+export function slotsOf(total: Noise, slot: Noise, chosen: number, all: number): Noise {
+  return (weights) => slots(total(weights), slot(weights), chosen, all);
 }
 
 function spread(variance: number, fourth: number): Spread {
