@@ -11,12 +11,13 @@ from itertools import pairwise, product
 import pytest
 
 from hazemap.aggregator import helper_service, leader_service
+from hazemap.aggregator.leader_service import RequestKind
 from hazemap.privacy.budget import PureDP
 from hazemap.protocols.dap.aggregator_changes import AddAggregateShare, AddQuestion
 from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.leader_jobs import AbandonedJob
 from hazemap.protocols.dap.prefix_question import PrefixQuestion
-from hazemap.protocols.dap.problem_types import DapProblem
+from hazemap.protocols.dap.problem_types import DapProblem, ProblemType
 from hazemap.protocols.dap.walk_terms import Nowhere, WalkTerms
 
 from .test_walk_questions import BITS, HOUR, asked, own_cells, part, walkers
@@ -41,6 +42,15 @@ class Walk:
         for report, _ in made:
             self.send(report)
         self.jobs, self.results, self.level = {}, {}, self.random.randint(0, 2)
+        self.refusing = self.random.choice([0, 0, 0.2])
+        self._answers, self.two.at_helper = self.two.at_helper, self.at_helper
+
+    def at_helper(self, request):
+        """The helper's answer; now and then it refuses a question for good, which it has not answered before."""
+        new = request.kind is RequestKind.AGGREGATE_SHARE and request.body not in self.two.left_helper
+        if new and self.random.random() < self.refusing:
+            raise DapProblem(ProblemType.BATCH_MISMATCH, "other reports")
+        return self._answers(request)
 
     def send(self, report):
         """Upload a report until it is taken, through losses and deaths, and now and then once more."""

@@ -11,10 +11,11 @@ import pytest
 from hazemap.aggregator.leader_service import RequestKind
 from hazemap.aggregator.report_expiry import expiry_writes
 from hazemap.aggregator.schema import SCHEMA, TABLES
-from hazemap.errors import InputError
+from hazemap.errors import InputError, Refused
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.mechanisms import DiscreteLaplace
 from hazemap.privacy.parallel_composition import Steps
+from hazemap.protocols.dap import leader_collections
 from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.collection_messages import AggregateShareReq
 from hazemap.protocols.dap.prefix_question import PrefixCells, PrefixQuestion
@@ -353,6 +354,86 @@ def test_questions_that_are_asked_together_are_answered_in_one_order_by_both_ser
             assert sum(without_noise(two, place, found.sums)) == sum(truth(part("10")))
         else:
             assert without_noise(two, place, found.sums) == truth(cells)
+
+
+def refused_once(two, question):
+    """The problem of a question that the helper refuses for good, after the leader has closed its level."""
+    answers = two.at_helper
+
+    def at_helper(request):
+        if request.kind is RequestKind.AGGREGATE_SHARE:
+            raise DapProblem(ProblemType.BATCH_MISMATCH, "other reports")
+        return answers(request)
+
+    two.at_helper = at_helper
+    job, request = two.ask(HOUR, 1, question)
+    two.run()
+    two.at_helper = answers
+    return refusal(two.result, job, request)
+
+
+def after_a_refusal(two):
+    """Cells of a level that the helper has refused, from a deeper one, without noise."""
+    two.upload(*(two.report(path) for path in PATHS))
+    assert refused_once(two, asked(1, ALL, QUARTERS)) is ProblemType.BATCH_MISMATCH
+    found = two.collect(HOUR, 1, asked(3, FINE, part("10", "1010"), number=1))
+    drawn = int(two.noise[Role.LEADER][1][0]) + int(two.noise[Role.HELPER][0][0])
+    return [value - drawn for value in found.sums]
+
+
+def test_a_question_that_the_helper_refuses_leaves_no_trace_at_the_leader(two):
+    """Both keep one account: what the leader had closed alone, it counted at a level that the helper did not have."""
+    assert after_a_refusal(two) == [0, 3]
+    again = two.collect(HOUR, 1, asked(3, FINE, part("1010"), number=2))
+    assert again.count == len(PATHS), "the refused question was not paid for"
+    for server in (two.leader, two.helper):
+        assert server.store.read("SELECT count(*) FROM questions") == [(2,)]
+        assert server.store.read("SELECT count(*) FROM collected") == [(1,)]
+
+
+def test_a_level_that_one_server_alone_has_closed_ends_in_sums_of_nothing(two, monkeypatch):
+    monkeypatch.setattr(leader_collections, "withdrawn_question", lambda *_: ())
+    with pytest.raises(Refused, match="do not add up"):
+        after_a_refusal(two)
+
+
+def test_a_refused_question_about_a_level_that_was_answered_before_leaves_the_level_closed(two):
+    two.upload(*(two.report(path) for path in PATHS))
+    two.collect(HOUR, 1, asked(1, ALL, QUARTERS, share=Fraction(1, 4)))
+    assert refused_once(two, asked(1, ALL, part("0"), share=Fraction(1, 4))) is ProblemType.BATCH_MISMATCH
+    two.collect(HOUR, 1, asked(3, FINE, part("1010"), share=Fraction(3, 4)))
+    for server in (two.leader, two.helper):
+        assert server.store.read("SELECT count(*) FROM questions") == [(2,)]
+        assert server.store.read("SELECT count(*) FROM collected") == [(2,)]
+
+
+def test_reports_are_kept_until_the_last_level_is_answered_by_both_servers():
+    two = walkers(terms=replace(TERMS, levels=1))
+    two.upload(*(two.report(path) for path in PATHS))
+    assert refused_once(two, asked(1, ALL, QUARTERS)) is ProblemType.BATCH_MISMATCH
+    found = two.collect(HOUR, 1, asked(3, FINE, part("1010"), number=1))
+    assert found.count == len(PATHS)
+    assert two.leader.store.read("SELECT count(*) FROM reports WHERE body IS NOT NULL") == [(0,)]
+    two.close()
+
+
+def test_a_collector_that_forgets_a_question_on_its_way_leaves_one_account_at_both_servers(two):
+    two.upload(*(two.report(path) for path in PATHS))
+    answers = two.at_helper
+
+    def at_helper(request):
+        if request.kind is RequestKind.AGGREGATE_SHARE:
+            two.leader.service.drop_collection(request.job_id)
+        return answers(request)
+
+    two.at_helper = at_helper
+    job, request = two.ask(HOUR, 1, asked(1, ALL, QUARTERS))
+    two.run()
+    assert two.result(job, request).count == len(PATHS)
+    two.leader.service.drop_collection(job)
+    assert refusal(two.leader.service.poll_collection, job) is ProblemType.INVALID_MESSAGE
+    accounts = [server.store.read("SELECT question FROM questions") for server in (two.leader, two.helper)]
+    assert accounts[0] == accounts[1] and len(accounts[0]) == 1
 
 
 def test_a_batch_below_the_minimum_answers_no_question(two):

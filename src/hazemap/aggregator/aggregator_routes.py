@@ -142,6 +142,7 @@ class AggregatorRoutes:
         now = self.now()
         answer, writes = await asyncio.to_thread(leader.upload, body, self._keys.ring(now), now)
         await self._store.write(*writes)
+        leader.listener()
         return _answer(UploadErrors, answer) if answer else Response()
 
     async def _upload_09(self, request: Request) -> Response:
@@ -151,6 +152,7 @@ class AggregatorRoutes:
         body, now = await request.body(), self.now()
         writes = await asyncio.to_thread(leader.upload_09, body, self._keys.ring(now), now)
         await self._store.write(*writes)
+        leader.listener()
         return Response(status_code=201)
 
     async def _init_job(self, request: Request) -> Response:

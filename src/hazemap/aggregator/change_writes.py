@@ -22,6 +22,7 @@ from hazemap.protocols.dap.aggregator_changes import (
     PutCollection,
     ScrubBatch,
     ScrubReports,
+    WithdrawQuestion,
 )
 from hazemap.service.store import Write
 
@@ -48,8 +49,8 @@ def _writes(task: int, change: Change) -> list[Write]:
             return _claims(task, change)
         case AddShards():
             return _shards(task, change)
-        case CloseBatch():
-            return _closed(task, change)
+        case CloseBatch() | WithdrawQuestion():
+            return _closed(task, change) if isinstance(change, CloseBatch) else _withdrawn(task, change)
         case AddQuestion() | AddAggregateShare() | PutCollection():
             return [_collection(task, change)]
         case _:
@@ -128,6 +129,16 @@ def _closed(task: int, change: CloseBatch) -> list[Write]:
     scrub = "UPDATE shards SET share = NULL WHERE task = ? AND parameter = ? AND bucket >= ? AND bucket <= ?"
     closed = Write(sql, values, rows=1)
     return [closed] if change.keep else [closed, Write(scrub, (task, parameter, first, last))]
+
+
+def _withdrawn(task: int, change: WithdrawQuestion) -> list[Write]:
+    batch = (task, change.batch.first, change.batch.last)
+    sql = "DELETE FROM questions WHERE task = ? AND first = ? AND last = ? AND place = ? AND question = ?"
+    asked = Write(sql, (*batch, change.place, change.question), rows=1)
+    if change.agg_param is None:
+        return [asked]
+    sql = "DELETE FROM collected WHERE task = ? AND first = ? AND last = ? AND parameter = ?"
+    return [asked, Write(sql, (*batch, parameter_digest(change.agg_param)), rows=1)]
 
 
 def _collection(task: int, change: AddQuestion | AddAggregateShare | PutCollection) -> Write:

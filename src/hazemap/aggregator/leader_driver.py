@@ -6,6 +6,7 @@ import random
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("hazemap.aggregator")
 
 IDLE: Final = 0.25
-"""Seconds between two looks at a task for which there is nothing to do."""
+"""Seconds until a task for which there is nothing to do is looked at again; longer each time, up to `LONGEST_IDLE`."""
+LONGEST_IDLE: Final = 8.0
+"""Seconds, at most, between two looks at a task that nobody has sent anything for."""
 LONGEST: Final = 300
 """Seconds, at most, until a request that failed is sent again."""
 PATIENCE: Final = 600.0
@@ -58,24 +61,44 @@ class LeaderDriver:
         self._service, self._keys, self._http, self._clock = service, keys, http, clock
         self._headers = {"Authorization": f"Bearer {token}"}
         self._silent_since: float | None = None
+        self._news = asyncio.Event()
         base = service.task.task.helper
         self._base = base if base.endswith("/") else f"{base}/"
 
     async def run(self) -> None:
         """For ever."""
+        loop = asyncio.get_running_loop()
+        self._service.listener = lambda: _told(loop, self._news)
         await asyncio.gather(*(self._work() for _ in range(WORKERS)))
 
     async def _work(self) -> None:
+        idle = IDLE
         while True:
             try:
-                if not await self.turn():
-                    await asyncio.sleep(IDLE)
+                self._news.clear()  # what is new from now on is either found by this turn, or ends the pause after it
+                if sent := await self.turn():
+                    idle = IDLE
+                    if sent == ONCE:  # there may be more, for the other worker
+                        self._news.set()
+                elif await self._woken(idle):
+                    idle = IDLE
+                else:
+                    idle = min(2 * idle, LONGEST_IDLE)
             except HazemapError as error:
                 log.warning("a task waits: %s", error)
                 await asyncio.sleep(LONGEST / 10)
             except Exception:
                 log.exception("a bug in hazemap: this task waits")
                 await asyncio.sleep(LONGEST)
+
+    async def _woken(self, seconds: float) -> bool:
+        """Wait so long, or until somebody has sent something for the task."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def turn(self) -> int:
         """Send what is to be sent, and take what comes; how many requests there were."""
@@ -123,7 +146,8 @@ class LeaderDriver:
     async def _refused(self, request: HelperRequest, reply: "httpx.Response") -> None:
         problem = read_problem(reply.status_code, reply.headers.get("content-type", ""), reply.content)
         later = reply.status_code >= 500 or reply.status_code in _LATER
-        if later or problem.problem is ProblemType.UNRECOGNIZED_TASK:  # it may only not have been given the task yet
+        unknown = problem.problem is None and request.kind is RequestKind.AGGREGATE_SHARE  # not the helper's own words
+        if later or unknown or problem.problem is ProblemType.UNRECOGNIZED_TASK:  # it may not have been given it yet
             await self._later(request, f"the helper does not take it: {problem.in_words()}")
             return
         log.warning("the helper refuses: %s", problem.in_words())
@@ -141,6 +165,11 @@ class LeaderDriver:
     def _peer(reply: "httpx.Response") -> bytes:
         place = reply.headers.get("location", "").partition("?")[0]
         return read_id(place.rpartition("/")[2], JOB_ID)
+
+
+def _told(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
+    with suppress(RuntimeError):  # the loop has ended: nobody waits any more
+        loop.call_soon_threadsafe(news.set)
 
 
 def helper_line(trust_certificate: Path | None) -> "httpx.AsyncClient":

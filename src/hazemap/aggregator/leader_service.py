@@ -79,6 +79,8 @@ class LeaderService:
         self._lock, self._counting = Lock(), Lock()
         self._states: OrderedDict[bytes, object] = OrderedDict()
         self.ages = Histogram(AGES)
+        self.listener: Callable[[], None] = lambda: None
+        """who is told, from any thread, that there may be something to do"""
         # a database belongs to one server at a time: leases that are there were a process's that has ended
         freed = " SET lease = NULL, lease_until = 0 WHERE task = ? AND lease IS NOT NULL"
         store.write_now(*(Write(f"UPDATE {table}{freed}", (number,)) for table in ("jobs", "collections")))
@@ -93,13 +95,20 @@ class LeaderService:
         return self._writes(self._looked_at(uploaded_09(self.task, keys, self._records, body, now), now))
 
     def drop_collection(self, job_id: bytes) -> None:
-        """Forget a collection job; its batch stays closed if it was."""
-        self._store.write_now(Write("DELETE FROM collections WHERE task = ? AND job = ?", (self._number, job_id)))
+        """Forget a collection job; its batch stays closed if it was.
+
+        A question that the helper may have answered is not forgotten before it has: both keep the same account.
+        """
+        kept = " AND state <> 'closed'" if self.task.task.walk is not None else ""
+        sql = f"DELETE FROM collections WHERE task = ? AND job = ?{kept}"  # noqa: S608 - ours
+        self._store.write_now(Write(sql, (self._number, job_id)))
 
     def collect(self, body: bytes) -> Outcome:
         """Answer a `CollectionJobReq`."""
         with self._lock:
-            return self._written(self._collections.asked(body))
+            outcome = self._written(self._collections.asked(body))
+        self.listener()
+        return outcome
 
     def poll_collection(self, job_id: bytes) -> Outcome:
         """How a collection job is."""
@@ -138,7 +147,7 @@ class LeaderService:
         """The helper refuses a request for good."""
         with self._lock:
             if request.kind is RequestKind.AGGREGATE_SHARE:
-                self._written(self._collections.failed(request.job_id, document))
+                self._written(self._collections.refused(request.job_id, document))
             else:
                 self._written(self._jobs(keys).drop_job(request.job_id))
 

@@ -46,8 +46,10 @@ class TlsWriter:
 
     def opaque(self, data: bytes, width: int) -> "TlsWriter":
         """Bytes after their length, which is a number of `width` bytes."""
-        self.number(len(data), width)
-        self._parts.append(data)
+        try:
+            self._parts += (_NUMBERS[width].pack(len(data)), data)
+        except struct.error:
+            raise InputError(f"{len(data)} is not a number of {width} bytes") from None
         return self
 
     def numbered(self, items: Mapping[int, bytes], length: int) -> "TlsWriter":
@@ -98,7 +100,7 @@ class TlsReader:
 
     def opaque(self, width: int) -> bytes:
         """Bytes after their length."""
-        return self.fixed(self.number(width))
+        return self.fixed(int.from_bytes(self.fixed(width), "big"))
 
     def numbered(self, length: int) -> dict[int, bytes]:
         """Items of `length` bytes by their numbers, which must ascend: no number comes twice."""
@@ -141,7 +143,9 @@ class Form(NamedTuple):
 
 def number(width: int) -> Form:
     """A whole number in `width` bytes."""
-    return Form(lambda writer, value: writer.number(value, width), lambda reader: reader.number(width))
+    return Form(
+        lambda writer, value: writer.number(value, width), lambda reader: int.from_bytes(reader.fixed(width), "big")
+    )
 
 
 def fixed(length: int) -> Form:
@@ -158,7 +162,7 @@ def opaque(width: int, least: int = 0) -> Form:
         return writer.opaque(data, width)
 
     def read(reader: TlsReader) -> bytes:
-        data = reader.opaque(width)
+        data = reader.fixed(int.from_bytes(reader.fixed(width), "big"))
         if len(data) < least:
             raise CodecError(f"a field has at least {least} bytes, not {len(data)}")
         return data
@@ -212,7 +216,7 @@ class Structure:
     @classmethod
     def read(cls, reader: TlsReader) -> Self:
         """What `write` wrote."""
-        return cls(*(form.read(reader) for _, form in cls._forms()))
+        return cls(*[form.read(reader) for _, form in cls._forms()])
 
     def to_bytes(self) -> bytes:
         """Its one encoding."""

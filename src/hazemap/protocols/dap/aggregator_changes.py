@@ -125,6 +125,19 @@ class AddQuestion:
 
 
 @dataclass(frozen=True)
+class WithdrawQuestion:
+    """The last question about the batch was never answered by the helper: the leader's account is as it was before.
+
+    `agg_param` is the level that was closed for it, which is open again; None if it was closed before.
+    """
+
+    batch: Batch
+    place: int
+    question: bytes = field(repr=False)
+    agg_param: bytes | None
+
+
+@dataclass(frozen=True)
 class AddAggregateShare:
     """The helper's answer for a batch, sealed with its noise in it."""
 
@@ -183,6 +196,7 @@ Change = (
     | AddShards
     | CloseBatch
     | AddQuestion
+    | WithdrawQuestion
     | AddAggregateShare
     | PutCollection
     | DropJob

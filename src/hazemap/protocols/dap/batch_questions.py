@@ -14,7 +14,7 @@ from hazemap.errors import CodecError, Refused
 from hazemap.privacy.parallel_composition import Steps
 from hazemap.privacy.two_server_noise import TwoServerNoise, residues
 from hazemap.protocols.dap.aggregate_share_sealing import check_least, sealed
-from hazemap.protocols.dap.aggregator_changes import AddQuestion, Change, CloseBatch
+from hazemap.protocols.dap.aggregator_changes import AddQuestion, Change, CloseBatch, WithdrawQuestion
 from hazemap.protocols.dap.aggregator_records import AggregatorRecords
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.basic_types import HpkeCiphertext
@@ -141,6 +141,20 @@ def asked_question(
     if len(asked) >= MOST_QUESTIONS or _paid_most(asked, question) > 1:
         raise task.problem(ProblemType.BATCH_OVERLAP, "the budget that these reports were made for does not cover this")
     return AskedQuestion(task, records, batch, request, question, before, len(asked))
+
+
+def withdrawn_question(records: AggregatorRecords, batch: Batch, agg_param: bytes) -> tuple[Change, ...]:
+    """What takes the last question of the leader's account back, as the helper has not answered it.
+
+    Nobody has seen anything of it: the leader's share leaves with the helper's alone. Were it kept, the servers would
+    count the same cells at different levels from then on, and add up shares that do not belong together.
+    """
+    asked = records.questions(batch)
+    if not asked or asked[-1] != agg_param:
+        return ()
+    parameter = read_question(agg_param).parameter
+    kept = any(read_question(each).parameter == parameter for each in asked[:-1])
+    return (WithdrawQuestion(batch, len(asked) - 1, agg_param, None if kept else parameter),)
 
 
 def parameter_of(task: AggregatorTask, agg_param: bytes) -> Poplar1Parameter:

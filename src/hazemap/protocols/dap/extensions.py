@@ -46,6 +46,8 @@ def check_extensions(extensions: tuple[Extension, ...], known: Collection[int]) 
     >>> check_extensions((Extension(1, b"a"), Extension(4, b"b")), {1, 2, 4})
     {1: b'a', 4: b'b'}
     """
+    if not extensions:
+        return {}
     types = [each.type for each in extensions]
     if any(left >= right for left, right in pairwise(types)):
         raise InvalidExtensions("extensions must ascend strictly by their types, and do not")

@@ -13,7 +13,7 @@ from hazemap.protocols.dap.aggregator_records import LeaderRecords
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.basic_types import HpkeCiphertext
 from hazemap.protocols.dap.batch_collection import batch_collection
-from hazemap.protocols.dap.batch_questions import question_of
+from hazemap.protocols.dap.batch_questions import question_of, withdrawn_question
 from hazemap.protocols.dap.batches import Batch, asked_batch
 from hazemap.protocols.dap.collection_messages import (
     AggregateShare,
@@ -22,6 +22,7 @@ from hazemap.protocols.dap.collection_messages import (
     CollectionJobResp,
 )
 from hazemap.protocols.dap.problem_types import PREFIX, DapProblem, ProblemDocument, ProblemType
+from hazemap.protocols.dap.report_eligibility import parameters_before
 from hazemap.protocols.dap.request_checks import check_no_extensions, parsed
 from hazemap.protocols.dap.resource_ids import resource_id
 
@@ -111,7 +112,7 @@ class LeaderCollections:
             interval=total.interval,
             leader_share=share.to_bytes(),
         )
-        scrub = (ScrubBatch(batch),) if collection.last else ()
+        scrub = (ScrubBatch(batch),) if collection.last and task.task.walk is None else ()
         return Outcome(body, job_id, (*collection.changes, *scrub, PutCollection(new, "asked")))
 
     def _verifying(self, parameter: bytes, batch: Batch, by_time: bool) -> bool:
@@ -135,7 +136,24 @@ class LeaderCollections:
             return self.failed(job_id, problem.document())
         ours = HpkeCiphertext.from_bytes(job.leader_share)
         answer = CollectionJobResp(job.count, job.interval, ours, theirs).to_bytes()
-        return Outcome(answer, job_id, (PutCollection(replace(job, answer=answer, leader_share=None), "closed"),))
+        put = PutCollection(replace(job, answer=answer, leader_share=None), "closed")
+        return Outcome(answer, job_id, (put, *self._walked(job)))
+
+    def refused(self, job_id: bytes, document: ProblemDocument) -> Outcome:
+        """The helper refuses a job that is closed here, and has answered nothing: of a question nothing is kept."""
+        outcome, job = self.failed(job_id, document), self._records.collection(job_id)
+        if job is None or job.state != "closed" or job.batch is None or self._task.task.walk is None:
+            return outcome
+        asked = CollectionJobReq.from_bytes(job.request).agg_param
+        withdrawn = withdrawn_question(self._records, job.batch, asked)
+        return replace(outcome, changes=(*outcome.changes, *withdrawn))
+
+    def _walked(self, job: CollectionJob) -> tuple[ScrubBatch, ...]:
+        """Reports of a walk are not needed any more once both servers have answered about its last level."""
+        if self._task.task.walk is None or job.batch is None:
+            return ()
+        levels = parameters_before(self._records, job.batch).get(job.batch, ())
+        return (ScrubBatch(job.batch),) if len(levels) == self._task.collections else ()
 
     def failed(self, job_id: bytes, document: ProblemDocument) -> Outcome:
         """The job has failed, here or at the helper. A batch that was closed stays closed."""

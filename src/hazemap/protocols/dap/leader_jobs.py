@@ -257,5 +257,6 @@ class LeaderJobs:
         if shares:
             changes.append(CountReports(job.job_id, task.level(job.agg_param), counted))
             changes.append(AddShards(job.job_id, job.agg_param, bucket_shards(task.vdaf, job.agg_param, shares)))
-        gone = tuple(rejected) if task.collections > 1 else (*counted, *rejected)
+        kept = task.collections > 1 or task.task.walk is not None  # until its last level is answered
+        gone = tuple(rejected) if kept else (*counted, *rejected)
         return (*changes, ScrubReports(gone)) if gone else tuple(changes)

@@ -49,7 +49,7 @@ class DapVersion:
 
 
 def _aggregator(role: Role) -> Role:
-    if role not in {Role.LEADER, Role.HELPER}:
+    if role not in (Role.LEADER, Role.HELPER):
         raise InputError(f"shares are the leader's or the helper's, not the {role.name.lower()}'s")
     return role
 

@@ -7,6 +7,7 @@ that is zero but for at most a single one (`poplar1_sketch`).
 At inner levels a client that cheats can have one vote at a level, at places that need not agree from level to level.
 """
 
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +18,7 @@ import numpy as np
 from hazemap.arrays import Words
 from hazemap.errors import CodecError, InputError, Refused
 from hazemap.protocols.vdaf import field255
-from hazemap.protocols.vdaf.idpf import MODULUS_INNER, MOST_BITS, IdpfBBCGGI21, elements
+from hazemap.protocols.vdaf.idpf import MODULUS_INNER, MOST_BITS, SIZE_INNER, IdpfBBCGGI21, elements
 from hazemap.protocols.vdaf.poplar1_evaluation import Poplar1Evaluator, TreeNodes
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
 from hazemap.protocols.vdaf.poplar1_shares import NONCE_SIZE, SEED_SIZE, DecodedReports
@@ -143,10 +144,12 @@ class Poplar1(Vdaf):
         evaluator = Poplar1Evaluator(self.bits, verify_key, ctx, agg_id)
         shares, kept = evaluator.evaluate(parameter, decoded, nodes, keep)
         found: list[Continuation | InvalidReport] = []
+        sketches, masks = _bytes(shares.sketches), _numbers(shares.masks)
+        size = len(sketches) // len(reports)
         for index, fault in enumerate(decoded.faults):
-            a, b = _numbers(shares.masks[index])
+            a, b = masks[2 * index : 2 * index + 2]
             state = SketchState(agg_id, parameter.level, (a, b), shares.data[index])
-            found.append(fault or Continuation(state, _bytes(shares.sketches[index])))
+            found.append(fault or Continuation(state, sketches[size * index : size * (index + 1)]))
         return found, kept
 
     def verifier_shares_to_message(
@@ -286,8 +289,8 @@ class Poplar1(Vdaf):
     def _elements(self, level: int, data: bytes) -> list[int]:
         """The numbers of a message between servers."""
         modulus, size = self._idpf.field(level)
-        numbers = [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
-        if any(x >= modulus for x in numbers):
+        numbers = _read(data, size)
+        if max(numbers) >= modulus:
             raise InvalidReport("a sketch holds a number that is not below the field's modulus", undecodable=True)
         return numbers
 
@@ -313,7 +316,13 @@ def _xof(seed: bytes, usage: Usage, ctx: bytes, binder: bytes) -> TurboShake128:
 
 def _numbers(words: Words) -> list[int]:
     """Elements, one a row of words."""
-    data, size = _bytes(words), 8 * words.shape[-1]
+    return _read(_bytes(words), 8 * words.shape[-1])
+
+
+def _read(data: bytes, size: int) -> list[int]:
+    """Numbers of so many bytes each, little end first."""
+    if size == SIZE_INNER:
+        return list(struct.unpack(f"<{len(data) // size}Q", data))
     return [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
 
 
