@@ -3,7 +3,7 @@
 import type { PackedArray } from "../payload/arrays.js";
 import type { SlotsData } from "./asking_slots.js";
 import { clumpedAt, type Clumping } from "./clumping.js";
-import { asymmetryMargin, reach } from "./confidence_margins.js";
+import { asymmetryMargin, checkConfidence, reach } from "./confidence_margins.js";
 import { held, placed, type CutCell } from "./cut_cells.js";
 import { noiseOf, type Noise, type NoiseData } from "./noise.js";
 import { floats, positions } from "./packed_positions.js";
@@ -88,8 +88,9 @@ export class Asking {
     return new Asking(data, { values, unbiased, stddev }, noise, pieces, finer);
   }
 
-  /** How many are in a region; `RegionError` for what is no region, or lies outside the map. */
+  /** How many are in a region; `RegionError` for what is no region, or lies outside the map; 0 < confidence < 1. */
   count(region: Region, confidence = 0.95): Estimate {
+    checkConfidence(confidence);
     const sharesOf = reading(region, this.data.plane);
     const shares = sharesOf(this.pieces);
     if (!shares.some((share) => share !== 0)) {

@@ -15,26 +15,31 @@ const FAR = 216;
 
 const known = new Map<string, number>();
 
-/** Standard deviations that hold noise of an excess kurtosis with this probability or more. */
-export function reach(confidence: number, kurtosis: number): number {
+/** Throws what Python says of a confidence that is no probability between 0 and 1. */
+export function checkConfidence(confidence: number): void {
   if (!(confidence > 0 && confidence < 1)) {
     throw new RangeError(`a confidence level must be between 0 and 1, such as 0.95; found ${confidence}`);
   }
-  const key = `${confidence} ${kurtosis}`;
-  const found = known.get(key) ?? computed(confidence, kurtosis);
-  known.set(key, found);
-  return found;
 }
 
-function computed(confidence: number, kurtosis: number): number {
+/** Standard deviations that hold noise of an excess kurtosis with this probability or more. */
+export function reach(confidence: number, kurtosis: number): number {
+  checkConfidence(confidence);
   const z = normalQuantile((1 + confidence) / 2);
   const place = Math.sqrt(Math.min(Math.max(kurtosis, 0), LAPLACE) / LAPLACE) * STEPS;
   const below = Math.min(Math.floor(place), STEPS - 1);
-  const knots = [below, below + 1].map((at) => (at === 0 ? z : reachOf(at / STEPS, z)));
-  const [low, high] = knots as [number, number];
+  const [low, high] = [knot(below, z), knot(below + 1, z)];
   const usual = low + (high - low) * (place - below);
   const beyond = (Math.max(kurtosis - LAPLACE, 0) * (z ** 3 - 3 * z)) / 24; // Cornish and Fisher
   return Math.min(Math.max(usual + beyond, 0), 1 / Math.sqrt(1 - confidence));
+}
+
+/** The reach of a tabulated law, worked out once. */
+function knot(at: number, z: number): number {
+  const key = `${at} ${z}`;
+  const found = known.get(key) ?? (at === 0 ? z : reachOf(at / STEPS, z));
+  known.set(key, found);
+  return found;
 }
 
 /** Where a law with a share of Laplace noise is as rare as a Gaussian one beyond z. */

@@ -36,7 +36,7 @@ export function inSixDigits(number: number): string {
 export function checkedBox(box: readonly number[], plane: boolean): [number, number, number, number] {
   const [west, south, east, north] = box as [number, number, number, number];
   const [width, height] = plane ? [LARGEST, LARGEST] : [180, 90];
-  if (box.length === 4 && -width <= west && west < east && east <= width &&
+  if (box.length === 4 && box.every((edge) => typeof edge === "number") && -width <= west && west < east && east <= width &&
       -height <= south && south < north && north <= height) {
     return [west, south, east, north];
   }
@@ -51,6 +51,9 @@ export function checkedPolygons(polygon: PolygonJson, plane: boolean): Ring[][] 
   const kind = (polygon as { readonly type?: unknown } | null)?.type;
   if (kind !== "Polygon" && kind !== "MultiPolygon") {
     throw new RegionError("kind", `a region is a polygon or a multipolygon with an area; found a ${String(kind)}`);
+  }
+  if (!isNested(polygon.coordinates, polygon.type === "Polygon" ? 3 : 4)) {
+    throw new RegionError("kind", "this mapping is not GeoJSON with polygons: its coordinates are no rings of points");
   }
   const polygons = (polygon.type === "Polygon" ? [polygon.coordinates] : [...polygon.coordinates])
     .filter((rings) => rings.length && rings[0]!.length)
@@ -74,12 +77,16 @@ export function checkedPolygons(polygon: PolygonJson, plane: boolean): Ring[][] 
   return polygons;
 }
 
+/** Whether these are lists of lists … so deep, the innermost of two numbers or more. */
+function isNested(data: unknown, depth: number): boolean {
+  if (!Array.isArray(data)) return false;
+  if (depth > 1) return data.every((each) => isNested(each, depth - 1));
+  return data.length > 1 && data.every((each) => typeof each === "number" && Number.isFinite(each));
+}
+
 /** A ring whose last point is like the first, and where no point stands twice in a row. */
 function closed(points: readonly (readonly number[])[]): Ring {
-  const ring = points.map(([x, y]): Point => [Number(x), Number(y)]);
-  if (ring.some(([x, y]) => !Number.isFinite(x) || !Number.isFinite(y))) {
-    throw new RegionError("kind", "the corners of a polygon are pairs of numbers");
-  }
+  const ring = points.map(([x, y]): Point => [x!, y!]);
   const different = ring.filter((point, at) => at === 0 || !same(point, ring[at - 1]!));
   const [begin, end] = [different[0]!, different[different.length - 1]!];
   return same(begin, end) ? different : [...different, begin];
