@@ -134,7 +134,7 @@ def test_no_paper_shows_where_levels_meet(make, hexagons):
     cells = np.concatenate([np.delete(hexagons.root, split), hexagons.children(hexagons.root[split : split + 1])])
     cellmap = make(hexagons, cells, hexagons.area(cells) / 1e6)
     box = Box(10.5, 59.9, 10.9, 60.1)
-    figure = draw.draw_map(cellmap, box=box, cell_lines=0, panels=[draw.MapPanel.DENSITY])
+    figure = draw.draw_map(cellmap, box=box, cell_lines=0, panels=[draw.MapPanel.DENSITY], base=False)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     left, bottom, right, top = (round(v) for v in figure.axes[0].get_window_extent().extents)

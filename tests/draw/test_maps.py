@@ -79,13 +79,14 @@ def test_a_comparison_is_tidy(town, count: int):
 
 
 def assert_tidy(figure: Figure) -> None:
-    """All words lie on the page, none on another or on a panel that it is not part of."""
+    """All words lie on the page, none on another or, but for the names of places, on a panel."""
     figure.draw_without_rendering()
     renderer = FigureCanvasAgg(figure).get_renderer()
     texts = list(figure.texts)
     for axes in figure.axes:
         texts += [*axes.texts, *axes.get_xticklabels(), *axes.get_yticklabels()]
     boxes = [(t.get_text(), t.get_window_extent(renderer)) for t in texts if t.get_text()]
+    places = {t.get_text() for t in texts if t.get_gid() == "place"}
     for i, (text, box) in enumerate(boxes):
         assert box.x0 >= 0, text
         assert box.y0 >= 0, text
@@ -97,7 +98,7 @@ def assert_tidy(figure: Figure) -> None:
         if "legend" not in str(axes.get_label()):
             frame = axes.get_window_extent()
             for text, box in boxes:
-                assert not box.overlaps(frame), (text, axes.get_label())
+                assert text in places or not box.overlaps(frame), (text, axes.get_label())
 
 
 def test_a_given_box_is_the_view(town):

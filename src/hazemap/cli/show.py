@@ -36,6 +36,9 @@ def show(
     outlines: Annotated[
         Path | None, typer.Option(metavar="GEOJSON", help="Lines to draw over it: coasts, districts.")
     ] = None,
+    base: Annotated[
+        bool, typer.Option("--base/--no-base", help="Coasts, rivers, borders and places of Natural Earth.")
+    ] = True,
     uncertainty: Annotated[
         bool, typer.Option("--uncertainty/--no-uncertainty", help="One more panel with the uncertainty of each cell.")
     ] = True,
@@ -109,7 +112,12 @@ def show(
         raise InputError(f"{file} holds {release.HOLDS}, which are no map: `hazemap ask {file}` lists them")
     if output is not None and output.suffix.lower() == ".html":
         chosen = {"--outlines": outlines, "--box": box, "--blur": blur, "--cell": cell, "--slot": slot}
-        chosen |= {"--statistic": statistic, "--beside": beside, "--frame": frame if frame != "map" else None}
+        chosen |= {
+            "--no-base": None if base else True,
+            "--statistic": statistic,
+            "--beside": beside,
+            "--frame": frame if frame != "map" else None,
+        }
         _page(release, output, title, as_json, [name for name, value in chosen.items() if value is not None])
         return
     if beside is not None and (blur or not isinstance(release, MarkedRelease)):
@@ -118,7 +126,7 @@ def show(
     release, slot = _in_slots(release, file, slot, goal := output or file.with_suffix(".png"), cell or statistic)
     _fit(file, isinstance(release, Statistics), blur, cell, slot, statistic)
     if isinstance(release, TimedRelease) and not (blur and _still(goal)):
-        _every_slot(release, goal, title, outlines, width, frame, box, as_json)
+        _every_slot(release, goal, title, {"outlines": outlines, "base": base}, width, frame, box, as_json)
         return
     with progress() as tell:
         tell("drawing", None)
@@ -128,7 +136,7 @@ def show(
         part: dict[str, Any] = {"frame": MapExtent(frame), "box": kind.parse(box) if box else None}
 
         if not isinstance(release, Statistics):
-            look = {"title": title, "width": width, "outlines": outlines, **part}
+            look = {"title": title, "width": width, "outlines": outlines, "base": base, **part}
             heatmap = release.heatmap(blur or None) if _blurred(release, blur) else None
             if output is not None and output.suffix.lower() == ".tif":
                 _geotiff(heatmap, output, as_json, whole=box is None and frame == "map")
@@ -144,7 +152,8 @@ def show(
                 figure = release.plot(panels=panels, **look)
         else:
             look = {"title": title, "width": width}
-            figure, said = _of_values(release, cell, slot, statistic, look, uncertainty, {"outlines": outlines, **part})
+            ground = {"outlines": outlines, "base": base, **part}
+            figure, said = _of_values(release, cell, slot, statistic, look, uncertainty, ground)
         tell("writing the picture", None)
         save(figure, goal)
     deliver({"picture": str(goal), **said}, as_json, str(goal), *([said["said"]] if said else []))
@@ -256,7 +265,7 @@ def _every_slot(
     release: "TimedRelease",
     goal: Path,
     title: str | None,
-    outlines: Path | None,
+    ground: dict[str, Any],
     width: float,
     frame: str,
     box: str | None,
@@ -273,7 +282,7 @@ def _every_slot(
         kind = PlaneBox if plane_of(release.cells.tree) else Box
         part: dict[str, Any] = {"frame": MapExtent(frame), "box": kind.parse(box) if box else None}
         said = PeopleOutside.of(release, shown_part(release.map, **part)).to_json()
-        look = {"title": title, "note": said["said"], "outlines": outlines, **part}
+        look = {"title": title, "note": said["said"], **ground, **part}
         if goal.suffix.lower() in MOVING:
             release.animate(goal, **look)
         else:

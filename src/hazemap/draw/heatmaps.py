@@ -16,8 +16,8 @@ from hazemap.draw.colour_scales import (
     quantile,
 )
 from hazemap.draw.figure_layout import MARGIN, FigureLayout
+from hazemap.draw.ground import Ground
 from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, draw_bar, draw_densities, draw_errors, draw_graticule, head_errors
-from hazemap.draw.overlay_lines import draw_lines, lines_in
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
@@ -45,6 +45,7 @@ def draw_heatmap(
     caption: str = "",
     counted: str = "people",
     outlines: "Path | str | GeoDataFrame | None" = None,
+    base: bool = True,
     uncertainty: bool = True,
     frame: MapExtent = MapExtent.MAP,
     box: Box | None = None,
@@ -59,7 +60,7 @@ def draw_heatmap(
         raise InputError(f"a picture is {NARROWEST_PAGE:g} to {WIDEST_PAGE:g} inches wide; found {width}")
     seen = Viewport.of(box) if box is not None else view
     seen = (_clear(density, stddev, view) if box is None and frame is MapExtent.PEOPLE else seen).shaped()
-    lines = [] if outlines is None else lines_in(outlines, seen)
+    ground = Ground.of(seen, outlines, base)
     inner = width - 2 * MARGIN - EDGE - GAP * uncertainty
     first = min(inner * (MAIN if uncertainty else 1), TALLEST * width * seen.aspect)
     second = first * (1 - MAIN) / MAIN
@@ -73,7 +74,7 @@ def draw_heatmap(
     draw_densities(
         page, left, page.top, min(2.8, 0.42 * first), scale, f"{counted} per km², blurred by {_length(metres)}"
     )
-    draw_lines(axes, lines, 0.6)
+    ground.draw(axes, 0.6, names=True)
     draw_graticule(axes, seen)
     draw_bar(axes, seen, first / seen.aspect)
     if uncertainty:
@@ -85,7 +86,7 @@ def draw_heatmap(
         _paint(axes, classes, view, error_colours)
         head_errors(page, left, top - 0.07, second, "How sure is it?")
         draw_errors(page, left, top + second / seen.aspect + LEGEND_GAP, second)
-        draw_lines(axes, lines, 0.35)
+        ground.draw(axes, 0.35)
     return page.figure
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from enum import Enum
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.cell_painting import points_across
 from hazemap.draw.colour_scales import DensityScale, error_classes, error_colours
 from hazemap.draw.figure_layout import DPI, MARGIN, FigureLayout, height, style, wrapped
+from hazemap.draw.ground import Ground
 from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, draw_bar, draw_densities, draw_errors, draw_graticule, head_errors
-from hazemap.draw.overlay_lines import draw_lines, lines_in
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
 from hazemap.estimate import shown
@@ -55,6 +55,7 @@ def draw_map(
     counted: str = "people",
     panels: Sequence[MapPanel] = (MapPanel.DENSITY, MapPanel.UNCERTAINTY),
     outlines: "Path | str | GeoDataFrame | None" = None,
+    base: bool = True,
     cell_lines: float | None = None,
     frame: MapExtent = MapExtent.MAP,
     box: Box | None = None,
@@ -68,7 +69,8 @@ def draw_map(
     to say whom the picture does not show (`shown_part` tells which part it does). `cell_lines` is the opacity of the
     cells' outlines, 0 to 1; by default it falls with their number. The view is `box`, or all of the map, or as `frame`
     says; a ribbon of a view is widened. `width` is in inches (200 pixels each). Looks at nothing but the released
-    numbers, so it is post-processing. `fine` is what is painted inside the cells, where somebody knows that better.
+    numbers, so it is post-processing. `base` is whether the base map is drawn: shores, rivers, borders and places under
+    the `outlines`. `fine` is what is painted inside the cells, where somebody knows that better.
     Raises `InputError` for a cell map without places, `FileError` for outlines that cannot be read.
     """
     panels = tuple(dict.fromkeys(panels))
@@ -77,7 +79,7 @@ def draw_map(
     _check(width, cell_lines)
     surface, painted = _surfaces(cellmap, fine)
     view = surface.framed(frame, box)
-    lines = [] if outlines is None else _lines(outlines, view)
+    ground = Ground.of(view, outlines, base)
 
     several = len(panels) > 1
     inner = width - 2 * MARGIN - EDGE - GAP * several
@@ -101,7 +103,7 @@ def draw_map(
             surface.shapes.fill(axes, view, error_classes(surface.relative), error_colours)
             head_errors(page, left, top - 0.07, 0.72 * across if place == 0 else across)
             draw_errors(page, left, top + across / view.aspect + foot, across)
-        draw_lines(axes, lines, 0.6 if place == 0 else 0.35)
+        ground.draw(axes, 0.6 if place == 0 else 0.35, names=place == 0)
         if place == 0:
             draw_graticule(axes, view)
             draw_bar(axes, view, across / view.aspect)
@@ -116,6 +118,7 @@ def draw_side_by_side(
     caption: str = "",
     counted: str = "people",
     outlines: "Path | str | GeoDataFrame | None" = None,
+    base: bool = True,
     cell_lines: float | None = None,
     frame: MapExtent = MapExtent.MAP,
     box: Box | None = None,
@@ -134,7 +137,7 @@ def draw_side_by_side(
     surfaces, fines = zip(*(_surfaces(cellmap) for _, cellmap in maps), strict=True)
     view = reduce(Viewport.joined, (surface.framed(frame, box) for surface in surfaces)).shaped()
     view = replace(view, plane=plane_of(maps[0][1].cells.tree))
-    lines = [] if outlines is None else _lines(outlines, view)
+    ground = Ground.of(view, outlines, base)
     scale = DensityScale.of(fines, view)
 
     gaps = GAP * (len(maps) - 1)
@@ -154,7 +157,7 @@ def draw_side_by_side(
     for (name, _), surface, fine, words in zip(maps, surfaces, fines, names, strict=True):
         axes = page.panel(left, top, across, view, name)
         _fill_densities(axes, surface, fine, view, scale, cell_lines)
-        draw_lines(axes, lines, 0.5)
+        ground.draw(axes, 0.5, names=surface is surfaces[0])
         page.write(left, top - 0.08, "\n".join(words), va="bottom", **style(NAME, weight="bold"))
         if surface is surfaces[0]:
             draw_graticule(axes, view, most=3)
@@ -168,13 +171,6 @@ def _surfaces(cellmap: CellMap, fine: CellMap | None = None) -> tuple[DensitySur
     """Of the cells, and of how people seem to lie inside them."""
     surface, fine = DensitySurface.of(cellmap), shown(cellmap) if fine is None else fine
     return surface, surface if fine is cellmap else DensitySurface.of(fine)
-
-
-def _lines(outlines: "Path | str | GeoDataFrame", view: Viewport) -> Any:
-    """Coastlines and borders, which are on the ground."""
-    if view.plane:
-        raise InputError("outlines are in degrees, and this map is on a plane: leave them out")
-    return lines_in(outlines, view)
 
 
 def _check(width: float, cell_lines: float | None) -> None:

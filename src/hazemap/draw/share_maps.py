@@ -13,8 +13,8 @@ from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.cell_painting import Colours, Palette, shapes_of
 from hazemap.draw.colour_scales import ERROR_COLOURS, DensityScale, ValueScale
 from hazemap.draw.figure_layout import MARGIN, FigureLayout
+from hazemap.draw.ground import Ground
 from hazemap.draw.legends import draw_bar, draw_densities, draw_graticule, draw_values
-from hazemap.draw.overlay_lines import draw_lines, lines_in
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
@@ -52,6 +52,7 @@ def draw_shares(
     caption: str = "",
     counted: str = "people",
     outlines: "Path | str | GeoDataFrame | None" = None,
+    base: bool = True,
     frame: MapExtent = MapExtent.MAP,
     box: Box | None = None,
     note: str = "",
@@ -68,7 +69,7 @@ def draw_shares(
         raise InputError(f"a picture is {NARROWEST_PAGE:g} to {WIDEST_PAGE:g} inches wide; found {width}")
     surface = DensitySurface.of(cellmap)
     view = surface.framed(frame, box)
-    lines = [] if outlines is None else lines_in(outlines, view)
+    ground = Ground.of(view, outlines, base)
     panels = [(name, "share") for name in shares]
     panels += [(name, "width") for name in widths] if beside is Beside.WIDTH else []
     panels += [("", "density")] if beside is Beside.DENSITY else []
@@ -98,7 +99,7 @@ def draw_shares(
             numbers = np.minimum(100 * widths[name], WIDEST_INTERVAL)
             _fill(axes, cellmap, numbers, view, doubt.colours)
             draw_values(page, left, top, bar, doubt, f"{name}: width of the 95 % interval, points")
-        draw_lines(axes, lines, 0.6 if what == "share" else 0.35)
+        ground.draw(axes, 0.6 if what == "share" else 0.35, names=number == 0)
         if number == 0:
             draw_graticule(axes, view)
             draw_bar(axes, view, across / view.aspect)

@@ -10,8 +10,8 @@ from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.colour_scales import DensityScale
 from hazemap.draw.figure_layout import DPI, MARGIN, FigureLayout, style
+from hazemap.draw.ground import Ground
 from hazemap.draw.legends import draw_bar, draw_densities
-from hazemap.draw.overlay_lines import draw_lines, lines_in
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
@@ -32,6 +32,7 @@ def draw_small_maps(
     caption: str = "",
     counted: str = "people",
     outlines: "Path | str | GeoDataFrame | None" = None,
+    base: bool = True,
     frame: MapExtent = MapExtent.MAP,
     box: Box | None = None,
     note: str = "",
@@ -54,7 +55,7 @@ def draw_small_maps(
     surfaces = [DensitySurface.of(cellmap) for _, cellmap in maps]
     view = reduce(Viewport.joined, (surface.framed(frame, box) for surface in surfaces)).shaped()
     scale = DensityScale.of(surfaces, view)
-    lines = [] if outlines is None else lines_in(outlines, view)
+    ground = Ground.of(view, outlines, base)
 
     drawn = list(zip(maps, surfaces, strict=True))
     drawn = drawn if only is None else drawn[only : only + 1]
@@ -71,7 +72,7 @@ def draw_small_maps(
         axes = page.panel(left, top, across, view, name)
         page.write(left, top - 0.05, name, va="bottom", **style(7 if only is None else 11, weight="bold"))
         surface.shapes.fill(axes, view, surface.density, scale.colours)
-        draw_lines(axes, lines, 0.35)
+        ground.draw(axes, 0.35, names=len(drawn) == 1)
         if number == len(drawn) - 1:
             draw_bar(axes, view, across / view.aspect)
     return page.figure

@@ -10,8 +10,8 @@ from hazemap.arrays import Bools, Floats
 from hazemap.draw.cell_painting import CellShapes, Colours, Palette, shapes_of
 from hazemap.draw.colour_scales import UNKNOWN, ValueScale, error_classes, error_colours
 from hazemap.draw.figure_layout import GREY, MARGIN, FigureLayout, height, style, wrapped
+from hazemap.draw.ground import Ground
 from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, degrees, draw_errors, draw_values, round_steps
-from hazemap.draw.overlay_lines import draw_lines, lines_in
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
@@ -49,6 +49,7 @@ def draw_slots(
     title: str | None = None,
     caption: str = "",
     outlines: "Path | str | GeoDataFrame | None" = None,
+    base: bool = True,
     frame: MapExtent = MapExtent.MAP,
     box: Box | None = None,
     note: str = "",
@@ -70,7 +71,7 @@ def draw_slots(
     _check(width, 5)
     by_slot = values.reshape(cells.size, len(slots))
     view = _view(_shapes(tree), values, frame, box)
-    lines = [] if outlines is None else lines_in(outlines, view)
+    ground = Ground.of(view, outlines, base)
     known = np.array([]) if errors is None else errors[np.isfinite(errors)]
     scale = ValueScale.of(values, bounds, float(np.median(known)) if known.size else 0.0)
     panels: list[tuple[str, Floats, Palette]] = [(name, by_slot[:, at], scale.colours) for at, name in enumerate(slots)]
@@ -96,7 +97,7 @@ def draw_slots(
         axes = page.panel(left, top, across, view, name)
         page.write(left, top - 0.05, name, va="bottom", **style(7, weight="bold"))
         _fill(axes, tree, numbers, view, palette)
-        draw_lines(axes, lines, 0.35)
+        ground.draw(axes, 0.35, names=len(panels) == 1)
     if sure:
         left, under = min(left, width - MARGIN - CLASSES), top + across / view.aspect + 0.05
         page.write(left, under, "\n".join(said), va="top", **style(7))
