@@ -4,8 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hazemap.draw.cell_densities import DensitySurface
-from hazemap.draw.colour_scales import DensityScale, error_classes, error_colours, error_labels, quantile, short
+from hazemap.draw.colour_scales import (
+    DensityScale,
+    ErrorClasses,
+    error_classes,
+    error_colours,
+    error_labels,
+    quantile,
+    short,
+)
 from hazemap.draw.viewport import Viewport
+from hazemap.spatial.bounding_box import Box
 
 
 def lightness(colours: np.ndarray) -> np.ndarray:
@@ -83,3 +92,34 @@ def test_numbers_are_short():
 def test_a_quantile_weighs():
     assert quantile(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 8.0]), 0.5) == 3
     assert quantile(np.array([3.0, 1.0]), np.array([1.0, 0.0]), 0.0) in (1.0, 3.0)
+
+
+def test_errors_are_shares_where_something_is_known_and_per_area_where_nothing_is(make, tree):
+    cells = tree.grid(4).ravel()
+    view = Viewport.of(Box(10.3, 59.8, 11.1, 60.2))
+    unsure = DensitySurface.of(make(tree, cells, 0.1, 3.0))
+    per_area = ErrorClasses.of(unsure, view, "km²")
+    assert per_area.question == "standard error per km²"
+    assert per_area.breaks[1] <= np.median(unsure.noise) <= per_area.breaks[2]
+    assert set(per_area.classes(unsure)) <= {1.0, 2.0, 3.0}
+    assert per_area.labels()[0].endswith("or less")
+    some = np.where(np.arange(len(cells)) % 4 == 0, 50.0, 0.1)
+    assert ErrorClasses.of(DensitySurface.of(make(tree, cells, some, 3.0)), view, "km²") == ErrorClasses()
+    exact = DensitySurface.of(make(tree, cells, 0.0, 0.0))
+    assert ErrorClasses.of(exact, view, "km²") == ErrorClasses()
+    unknown = DensitySurface.of(make(tree, cells, 5.0, np.inf))
+    assert ErrorClasses.of(unknown, view, "km²") == ErrorClasses()
+
+
+def test_an_error_lies_in_the_middle_class_whatever_its_size():
+    for middle in (1e-9, 0.999, 1.0, 2.0, 3.7, 9.99, 5e8):
+        low, below, above, high = ErrorClasses.around(middle, "km²").breaks
+        assert low < below <= middle < above < high
+
+
+def test_densities_are_per_area_that_people_know():
+    assert DensityScale(0.001, 0.1, 0.3).per("km²")[1] == "1,000 km²"
+    assert DensityScale(1, 100, 300).per("km²") == (DensityScale(1, 100, 300), "km²")
+    assert DensityScale(1e4, 1e6, 3e6).per("km²") == (DensityScale(100, 1e4, 3e4), "ha")
+    assert DensityScale(0.001, 0.1, 0.3).per("px²") == (DensityScale(0.001, 0.1, 0.3), "px²")
+    assert DensityScale(1.0, 10.0, 0.0).per("km²")[1] == "km²"

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +21,8 @@ DENSITY_COLOURS = (
 )
 ERROR_BREAKS = (0.05, 0.2, 0.5, 1.0)  # of relative standard error
 ERROR_COLOURS = ("#004654", "#1f7b87", "#5fb0b4", "#aed7d5", "#f3f1ea")  # sure … unsure
+UNSURE_EVERYWHERE = 0.9  # of people and ground: with more of it over the last break, shares say nothing
+SPARSE, CROWDED = 0.5, 1e5  # people per km²: the darkest colour of a map below or above them has another unit
 MOST_DECADES = 3.0
 FEWEST_DECADES = 0.7
 UNKNOWN = "#d7d9dc"  # a cell of which no value is published
@@ -61,6 +63,17 @@ class DensityScale:
         low = max(quantile(density, weight, 0.25), 2 * quantile(noise, areas, 0.5))
         low = float(np.clip(low, high / 10**MOST_DECADES, high / 10**FEWEST_DECADES))
         return cls(low, high, float(density.max()))
+
+    def per(self, unit: str) -> tuple["DensityScale", str]:
+        """The scale in the area that people know for such densities: km² on the ground, 1,000 km² or hectares.
+
+        >>> DensityScale(0.001, 0.1, 0.3).per("km²")
+        (DensityScale(low=1.0, high=100.0, densest=300.0), '1,000 km²')
+        """
+        if unit == "km²" and self.densest > 0 and not SPARSE <= self.high <= CROWDED:
+            times, name = (1000.0, "1,000 km²") if self.high < SPARSE else (0.01, "ha")
+            return replace(self, low=times * self.low, high=times * self.high, densest=times * self.densest), name
+        return self, unit
 
     def position(self, density: NDArray[np.float64]) -> NDArray[np.float64]:
         """Where on the scale, 0 to 1."""
@@ -120,6 +133,59 @@ class ValueScale:
         found[~known] = to_rgba(UNKNOWN)
         colours: Colours = np.rint(found * 255).astype(np.uint8)
         return colours
+
+
+@dataclass(frozen=True)
+class ErrorClasses:
+    """Five classes of error, surest first: below, between and above four breaks.
+
+    >>> ErrorClasses.around(3.0, "km²").breaks
+    (1.0, 2.0, 5.0, 10.0)
+    """
+
+    breaks: tuple[float, ...] = ERROR_BREAKS
+    unit: str = ""
+
+    @classmethod
+    def of(cls, surface: DensitySurface, view: Viewport, unit: str) -> "ErrorClasses":
+        """Shares of the number, the same in all pictures; but errors per area where it is over 100 % nearly everywhere.
+
+        People and ground count alike, as in `DensityScale`; so one city that is known well keeps the shares.
+        """
+        seen = view.touches(surface.shapes.bounds) & (surface.areas > 0) & np.isfinite(surface.noise)
+        noise, areas = surface.noise[seen], surface.areas[seen]
+        weight = np.sqrt(np.maximum(surface.values[seen], 1.0) * areas)
+        unsure = surface.relative[seen] > ERROR_BREAKS[-1]
+        if not unsure.any() or weight[unsure].sum() < UNSURE_EVERYWHERE * weight.sum():
+            return cls()
+        return cls.around(quantile(noise[unsure], areas[unsure], 0.5), unit)
+
+    @classmethod
+    def around(cls, middle: float, unit: str) -> "ErrorClasses":
+        """Round breaks with this error in the middle class."""
+        exponent = math.floor(math.log10(middle))
+        steps = [float(f"{digit}e{power}") for power in range(exponent - 1, exponent + 3) for digit in (1, 2, 5)]
+        first = max(place for place, step in enumerate(steps) if step <= middle)
+        return cls(tuple(steps[first - 1 : first + 3]), unit)
+
+    @property
+    def question(self) -> str:
+        """What the numbers are."""
+        return f"standard error per {self.unit}" if self.unit else "standard error, as a share of the number"
+
+    def classes(self, surface: DensitySurface) -> NDArray[np.float64]:
+        """The class of each cell: 0 is the surest."""
+        if not self.unit:
+            return error_classes(surface.relative)
+        return np.searchsorted(np.array(self.breaks), surface.noise, side="left").astype(np.float64)
+
+    def labels(self) -> list[str]:
+        """What each class says."""
+        if not self.unit:
+            return error_labels()
+        names = [short(each) for each in self.breaks]
+        between = [f"± {low}–{high}" for low, high in pairwise(names)]
+        return [f"± {names[0]} or less", *between, f"over ± {names[-1]}"]
 
 
 def error_classes(relative: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -71,9 +71,8 @@ def draw_heatmap(
     left, top, scale = MARGIN + EDGE, page.top + STRIP, _scale(density, stddev)
     axes = page.panel(left, top, first, seen, "density")
     _paint(axes, density, view, scale.colours)
-    draw_densities(
-        page, left, page.top, min(2.8, 0.42 * first), scale, f"{counted} per km², blurred by {_length(metres)}"
-    )
+    area = f"km², blurred by {_length(metres)}"
+    draw_densities(page, left, page.top, min(2.8, 0.42 * first), scale, counted, area)
     ground.draw(axes, 0.6, names=True)
     draw_graticule(axes, seen)
     draw_bar(axes, seen, first / seen.aspect)

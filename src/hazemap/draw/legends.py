@@ -1,6 +1,7 @@
 """Legends, scale bar and graticule."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +16,14 @@ from hazemap.draw.colour_scales import (
     short,
 )
 from hazemap.draw.figure_layout import GREY, INK, FigureLayout, height, style, wrapped
+from hazemap.draw.figure_layout import width as text_width
 from hazemap.draw.viewport import Viewport, ground, latitude, sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+PALE = "palest: nobody, or too few to tell"
+ROOM = 1.5  # of the bar of densities: the unit and what pale cells are keep clear of the scale bar
 BAR = 0.1  # inches, the height of the bar of densities
 ROW = 0.17  # inches, from one class of errors to the next
 ERROR_LEGEND_HEIGHT = (len(ERROR_BREAKS) + 1) * ROW + 0.05
@@ -30,9 +34,21 @@ DEGREES = 6.0  # points
 CORNER = 0.03  # of the panel: no label so near to a corner
 
 
-def draw_densities(page: FigureLayout, left: float, top: float, width: float, scale: DensityScale, unit: str) -> "Axes":
-    """A bar of all colours with round densities below it and the unit above; 0.5 inches high."""
+def draw_densities(
+    page: FigureLayout, left: float, top: float, width: float, scale: DensityScale, counted: str, area: str = ""
+) -> "Axes":
+    """A bar of all colours with round densities below it and the unit above; 0.5 inches high.
+
+    `counted` stands before the unit of `area`, and what follows a comma in that after it. Beside the unit stands what
+    pale cells are, where there is room. Without an area it is numbers that the scale is of.
+    """
+    name, _, rest = area.partition(", ")
+    scale, name = scale.per(name)
+    unit = (f"{counted} per {name}" if area else counted) + (f", {rest}" if rest else "")
     page.write(left, top + 0.15, unit, va="baseline", gid="unit", **style(8, weight="bold"))
+    beside = text_width(unit, 8, "bold") + 0.12
+    if area and beside + text_width(PALE, 7) <= ROOM * width:
+        page.write(left + beside, top + 0.15, PALE, va="baseline", **style(7, colour=GREY))
     axes = page.axes(left, top + 0.22, width, BAR, label="density legend", line=0.4)
     # The picture is even in colour, so the densities of its steps are those at even places of the scale.
     place = np.linspace(0, 1, 512)
@@ -78,16 +94,23 @@ def round_steps(low: float, high: float) -> list[float]:
 
 
 def head_errors(
-    page: FigureLayout, left: float, bottom: float, width: float, question: str = "How sure is each cell?"
+    page: FigureLayout,
+    left: float,
+    bottom: float,
+    width: float,
+    question: str = "How sure is each cell?",
+    said: str = "standard error, as a share of the number",
 ) -> None:
     """What a panel of uncertainty shows, in up to three lines above `bottom`."""
-    lines = wrapped("standard error, as a share of the number", width, 7)
+    lines = wrapped(said, width, 7)
     page.write(left, bottom, "\n".join(lines), va="bottom", **style(7))
     above = bottom - height(len(lines), 7) - 0.03
     page.write(left, above, question, va="bottom", **style(8, weight="bold"))
 
 
-def draw_errors(page: FigureLayout, left: float, top: float, width: float) -> "Axes":
+def draw_errors(
+    page: FigureLayout, left: float, top: float, width: float, labels: Sequence[str] | None = None
+) -> "Axes":
     """One swatch a class, surest first, `ERROR_LEGEND_HEIGHT` inches high."""
     from matplotlib.patches import Rectangle
 
@@ -95,7 +118,7 @@ def draw_errors(page: FigureLayout, left: float, top: float, width: float) -> "A
     axes.set_axis_off()
     axes.set_xlim(0, width)
     axes.set_ylim(ERROR_LEGEND_HEIGHT, 0)
-    for row, (label, colour) in enumerate(zip(error_labels(), ERROR_COLOURS, strict=True)):
+    for row, (label, colour) in enumerate(zip(labels or error_labels(), ERROR_COLOURS, strict=True)):
         y = 0.05 + row * ROW
         axes.add_patch(Rectangle((0.01, y), 0.24, 0.12, facecolor=colour, edgecolor=GREY, linewidth=0.4))
         axes.text(0.33, y + 0.06, label, va="center_baseline", **style(7))

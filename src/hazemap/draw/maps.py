@@ -12,7 +12,7 @@ import numpy as np
 from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.cell_painting import points_across
-from hazemap.draw.colour_scales import DensityScale, error_classes, error_colours
+from hazemap.draw.colour_scales import DensityScale, ErrorClasses, error_colours
 from hazemap.draw.figure_layout import DPI, MARGIN, FigureLayout, height, style, wrapped
 from hazemap.draw.ground import Ground
 from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, draw_bar, draw_densities, draw_errors, draw_graticule, head_errors
@@ -91,18 +91,18 @@ def draw_map(
     body = STRIP + max(heights)
     page = FigureLayout.ruled(sum(widths) + GAP * several + EDGE + 2 * MARGIN, body, title, caption, note)
 
-    left, top = MARGIN + EDGE, page.top + STRIP
+    left, top, area = MARGIN + EDGE, page.top + STRIP, ground_unit(cellmap.cells.tree).name
     for place, (panel, across, foot) in enumerate(zip(panels, widths, feet, strict=True)):
         axes = page.panel(left, top, across, view, panel.value)
         if panel is MapPanel.DENSITY:
             scale = DensityScale.of([painted], view)
             _fill_densities(axes, surface, painted, view, scale, cell_lines)
-            unit = f"{counted} per {ground_unit(cellmap.cells.tree).name}"
-            draw_densities(page, left, page.top, min(2.8, 0.42 * across), scale, unit)
+            draw_densities(page, left, page.top, min(2.8, 0.42 * across), scale, counted, area)
         else:
-            surface.shapes.fill(axes, view, error_classes(surface.relative), error_colours)
-            head_errors(page, left, top - 0.07, 0.72 * across if place == 0 else across)
-            draw_errors(page, left, top + across / view.aspect + foot, across)
+            errors = ErrorClasses.of(surface, view, area)
+            surface.shapes.fill(axes, view, errors.classes(surface), error_colours)
+            head_errors(page, left, top - 0.07, 0.72 * across if place == 0 else across, said=errors.question)
+            draw_errors(page, left, top + across / view.aspect + foot, across, errors.labels())
         ground.draw(axes, 0.6 if place == 0 else 0.35, names=place == 0)
         if place == 0:
             draw_graticule(axes, view)
@@ -151,8 +151,8 @@ def draw_side_by_side(
         caption,
         note,
     )
-    unit = f"{counted} per {ground_unit(maps[0][1].cells.tree).name}"
-    draw_densities(page, MARGIN + EDGE, page.top, min(2.8, 0.42 * across * len(maps)), scale, unit)
+    area = ground_unit(maps[0][1].cells.tree).name
+    draw_densities(page, MARGIN + EDGE, page.top, min(2.8, 0.42 * across * len(maps)), scale, counted, area)
     left, top = MARGIN + EDGE, page.top + STRIP + heading
     for (name, _), surface, fine, words in zip(maps, surfaces, fines, names, strict=True):
         axes = page.panel(left, top, across, view, name)

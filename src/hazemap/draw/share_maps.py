@@ -91,7 +91,7 @@ def draw_shares(
         bar = min(2.2, 0.42 * across)
         if what == "density":
             surface.shapes.fill(axes, view, surface.density, density.colours)
-            draw_densities(page, left, top, bar, density, f"{counted} per km²")
+            draw_densities(page, left, top, bar, density, counted, "km²")
         elif what == "share":
             _fill(axes, cellmap, 100 * shares[name], view, scale.colours)
             draw_values(page, left, top, bar, scale, f"{name}, % of {counted}", "not known" if across > 3 else "")

@@ -65,7 +65,7 @@ def draw_small_maps(
     high = across / view.aspect + NAME
     page = FigureLayout.ruled(width, LEGEND + math.ceil(len(drawn) / columns) * (high + GAP), title, caption, note)
     page.figure.set_dpi(dpi)
-    draw_densities(page, MARGIN, page.top, min(2.8, inner / 2), scale, f"{counted} per km²")
+    draw_densities(page, MARGIN, page.top, min(2.8, inner / 2), scale, counted, "km²")
     for number, ((name, _), surface) in enumerate(drawn):
         left = MARGIN + (number % columns) * (across + GAP)
         top = page.top + LEGEND + (number // columns) * (high + GAP) + NAME
