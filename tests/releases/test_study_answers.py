@@ -15,7 +15,7 @@ from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import ApproxDP
 from hazemap.privacy.statement import Statement
 from hazemap.recipes.features import Categories, Feature
-from hazemap.releases import Release
+from hazemap.releases import Release, check_whole
 from hazemap.releases.study_answers import RoundAnswer, StudyAnswers
 from hazemap.server.study_statement import study_statement
 
@@ -90,6 +90,24 @@ def test_the_statement_says_what_all_rounds_cost_and_what_is_left_out(made):
         assert words in text, words
     assert "spent as" not in text and "Laplace" not in text
     assert said.circumstances.cohort.local_epsilon == 4
+
+
+def test_whoever_checks_the_file_finds_every_changed_byte_of_its_footer(made, tmp_path):
+    file = tmp_path / "a.parquet"
+    made.save(file)
+    check_whole(file)
+    content = file.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    for at in np.random.default_rng(2).integers(footer, len(content), 40).tolist():
+        changed = bytearray(content)
+        changed[at] ^= 1 + at % 2
+        file.write_bytes(changed)
+        try:
+            check_whole(file)
+        except FileError:
+            continue
+        key = content.index(b"hazemap.bytes")
+        assert key <= at < key + len(b"hazemap.bytes"), "older files have no digest of all bytes"
 
 
 def test_damage_a_foreign_file_and_another_kind_are_refused(made, tmp_path):

@@ -33,11 +33,11 @@ def inspect(
 
     with progress() as tell:
         release = open_release(file)
+        tell("checking the file", None)
+        check_whole(file)
         if isinstance(release, StudyAnswers):
             _answers(release, file, replay, as_json)
             return
-        tell("checking the file", None)
-        check_whole(file)
         if replay:
             tell("replaying", None)
             _replayed(release)

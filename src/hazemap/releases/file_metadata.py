@@ -150,13 +150,17 @@ def pack(transcript: Transcript, beside: list[NDArray[Any]] | None = None) -> st
 
 def unpack(packed: str, beside: Sequence[NDArray[Any]] | None = None) -> Transcript:
     """What `pack` wrote."""
+    exchanges = codec.loads(inflated(packed), plug_ins=plug_in_type, beside=beside)
+    return tuple(Exchange(question, answer) for question, answer in exchanges)
+
+
+def inflated(packed: str) -> bytes:
+    """The text of a transcript; `ValueError` where it is longer than one can be."""
     length, _, content = packed.partition(":")
     squeezed = base64.b64decode(content)
     if not 0 < int(length) < min(max(FREE, MOST_TIMES * len(squeezed)), LARGEST):
         raise ValueError("a transcript of impossible length")
-    text = zlib.decompressobj().decompress(squeezed, int(length))
-    exchanges = codec.loads(text, plug_ins=plug_in_type, beside=beside)
-    return tuple(Exchange(question, answer) for question, answer in exchanges)
+    return zlib.decompressobj().decompress(squeezed, int(length))
 
 
 def parse_label(path: Path, text: str | bytes) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def write(release: "BaseRelease", path: Path) -> None:
     edges, kinds = list[list[float]](), set[str]()
     blocks = release.rows(ROWS)
     schema = _schema(next(blocks).columns)
-    with whole(path) as part, _writer(part, schema) as writer:
+    with whole(path) as part, parquet_writer(part, schema) as writer:
         for rows in blocks:
             table = _table(schema, rows)
             writer.write_table(table, row_group_size=ROWS)
@@ -106,7 +106,7 @@ def write(release: "BaseRelease", path: Path) -> None:
 
 
 @contextmanager
-def _writer(path: Path, schema: "pa.Schema") -> Iterator["pq.ParquetWriter"]:
+def parquet_writer(path: Path, schema: "pa.Schema") -> Iterator["pq.ParquetWriter"]:
     """Writes a table, and in the end the digest of all bytes of the file."""
     import pyarrow.parquet as pq
 

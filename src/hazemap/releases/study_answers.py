@@ -21,8 +21,8 @@ from hazemap.privacy.statement import Statement
 from hazemap.recipes.recipe import KNOWN as OF_RECIPES
 from hazemap.recipes.recipe import Recipe
 from hazemap.releases.base_release import AnyPath
-from hazemap.releases.file_metadata import LARGEST, STUDIES, Digest, parse_label, reading, understood
 from hazemap.releases.file_metadata import OF_RECIPES as KIND
+from hazemap.releases.file_metadata import STUDIES, Digest, inflated, parse_label, reading, understood
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -254,29 +254,19 @@ def _packed(rounds: Sequence[RoundAnswer]) -> str:
 
 
 def _unpacked(packed: str) -> tuple[RoundAnswer, ...]:
-    length, _, content = packed.partition(":")
-    if not 0 < int(length) < LARGEST:
-        raise ValueError("answers of impossible length")
-    text = zlib.decompressobj().decompress(base64.b64decode(content), int(length))
+    text = inflated(packed)
     return tuple(RoundAnswer(*each) for each in codec.loads(text, OF_RECIPES, tuple[tuple[int, Recipe, Answer], ...]))
 
 
 def _write(made: StudyAnswers, path: Path) -> None:
     """One file, whole or not at all; the same answers give the same bytes."""
-    import pyarrow.parquet as pq
-
     from hazemap.releases.column_digests import parts
-    from hazemap.releases.geoparquet import LABEL, ROWS, pieces
+    from hazemap.releases.geoparquet import LABEL, ROWS, parquet_writer, pieces
 
     table, packed, digest = _table(made), _packed(made.rounds).encode(), Digest()
     digest.add(*parts(table), packed)
     label = digest.seal(_label(made)).encode()
-    with (
-        whole(path) as part,
-        pq.ParquetWriter(
-            part, table.schema, compression="zstd", write_page_checksum=True, store_schema=False
-        ) as writer,
-    ):
+    with whole(path) as part, parquet_writer(part, table.schema) as writer:
         writer.write_table(table, row_group_size=ROWS)
         writer.add_key_value_metadata({LABEL: label, **pieces(packed)})
 
