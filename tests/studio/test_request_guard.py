@@ -123,6 +123,7 @@ def test_every_answer_says_that_nothing_else_may_run_frame_or_keep_it(tmp_path):
         (b"[" * 1000, "application/json", 422),
         (b'{"folder": "\xff"}', "application/json", 422),
         (b'{"folder": 7}', "application/json", 422),
+        (b'{"folder": "\\ud800"}', "application/json", 422),
     ],
 )
 def test_a_body_that_is_no_form_is_refused_before_it_is_understood(tmp_path, content, kind, code):
@@ -175,6 +176,8 @@ def test_another_address_needs_tls_users_and_a_name(tmp_path):
         Studio(alone, ServedAddress("192.0.2.1", 8475))
     with pytest.raises(InputError, match="--users"):
         Studio(alone, ServedAddress("192.0.2.1", 8475, pem, pem))
+    with pytest.raises(InputError, match="leave --name out"):
+        Studio(alone, ServedAddress("127.0.0.1", 8475), ("studio.example",))
     with pytest.raises(InputError, match="--name"):
         Studio(Stewards({}), ServedAddress("0.0.0.0", 8475, pem, pem))
     served = Studio(Stewards({}), ServedAddress("0.0.0.0", 443, pem, pem), ("studio.example",))

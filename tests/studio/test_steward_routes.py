@@ -1,16 +1,20 @@
 """What a steward does in the studio: look, plan, see the price, release once, look at the map, recover."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import hazemap
 from hazemap import publish
+from hazemap.cli.main import main
 from hazemap.execution import run as execution
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
 from hazemap.readers import file_formats, open_table
+from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.studio import table_preview
 from hazemap.studio.stewards import Stewards
 
@@ -180,6 +184,45 @@ def test_a_second_tab_cannot_spend_twice(tmp_path):
     assert found.status_code == 422 and "changed since you looked" in found.text
     assert two.post("/v1/releases", same).json()["state"] == "done"
     assert scene.book.status("visits", "full").charges == 1
+
+
+def test_a_yes_is_looked_at_again_when_its_run_begins(tmp_path):
+    scene = Scene(tmp_path, wait=True)
+    browser = scene.browser()
+    begun = browser.post("/v1/releases", reviewed(browser, epsilon="0.2")).json()
+    more = {"person": "user", "epsilon": "0.1", "box": BOX, "cells": "quadtree:4"}
+    publish.release(scene.root / "visits.csv", ledger=scene.book, **more)
+    scene.waiting.pop()()
+    run = browser.get(f"/v1/runs/{begun['run']}").json()
+    assert run["state"] == "failed" and "changed since you looked" in run["error"]["message"]
+    assert scene.book.status("visits", "full").charges == 1
+
+
+def test_the_command_and_the_python_that_are_shown_ask_for_the_same(scene, monkeypatch):
+    browser, asked = scene.browser(), order(bounding="rows:3", method="flat:4", person="user", dataset="a b")
+    asked["box"] = "-13.6,52.4,-13.2,52.6"
+    same = browser.post("/v1/review", asked).json()["same_as"]
+    wanted = ReleaseSpec.from_json(asked)
+    monkeypatch.chdir(scene.root)
+    folder, command = same["command"].split("\n")
+    assert shlex.split(folder) == ["cd", str(scene.root)]
+    assert main([*shlex.split(command)[1:], "--write-spec", "spec.toml"]) == 0
+    assert ReleaseSpec.from_toml(Path("spec.toml").read_text()) == wanted
+    taken = []
+    monkeypatch.setattr(hazemap, "release", lambda source, **named: taken.append((source, named)), raising=False)
+    exec(same["python"], {})
+    [(source, named)] = taken
+    assert named.pop("ledger") == scene.book
+    assert ReleaseSpec.of(source, **named) == wanted
+
+
+def test_the_command_says_what_is_missing(tmp_path, capsys):
+    assert main(["studio"]) == 2
+    assert main(["studio", str(tmp_path / "nothing")]) == 2
+    assert main(["studio", "--users", str(tmp_path / "nobody.toml")]) == 2
+    assert main(["studio", "--users", "users.toml", "--ledger", "ledger.sqlite"]) == 2
+    assert main(["studio", str(tmp_path), "--host", "0.0.0.0"]) == 2
+    assert "there is no folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("changed", ["a charge elsewhere", "a cap", "another order", "another process", "no key"])

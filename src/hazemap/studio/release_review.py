@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from hazemap.errors import InputError
 from hazemap.execution.output_lock import free_place
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.ledger import Ledger, data_set_name
 from hazemap.privacy.ledger_facts import balance_facts
 from hazemap.privacy.ledger_records import LedgerBalance, PrivacyAmount
 from hazemap.privacy.privacy_unit import FULL
-from hazemap.service.access_tokens import fresh
+from hazemap.service.access_tokens import fresh, same
 from hazemap.specs.parsing import warning_about
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.studio.ledger_view import said
@@ -33,6 +34,13 @@ class ReleaseReview:
     page: LedgerBalance | None
     left: PrivacyAmount | None
     key: str
+
+    def only_for(self, key: str) -> None:
+        """`InputError` where a yes was given to something else."""
+        if not same(key, self.key):
+            raise InputError(
+                "the ledger or the order has changed since you looked: nothing was spent; look again at what it costs"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """For the browser."""

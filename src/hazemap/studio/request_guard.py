@@ -6,6 +6,7 @@
 * Headers of every answer: no script but the studio's own files, no frame around it, nothing kept by the browser.
 """
 
+import json
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
@@ -117,7 +118,7 @@ class Origins:
         """
         from hazemap.service.served_address import loopback
 
-        own = ("127.0.0.1", "localhost", "::1") if loopback(host) else (host,)
+        own = (host, "127.0.0.1", "localhost", "::1") if loopback(host) else (host,)
         every = [f"[{name}]" if ":" in name else name.lower() for name in (*own, *names)]
         usual = 443 if secure else 80
         hosts = {f"{name}:{port}" for name in every} | ({*every} if port == usual else set())
@@ -253,6 +254,10 @@ async def form(request: Request) -> dict[str, Any]:
     data = parsed(b"".join(parts), FIELDS)
     if not isinstance(data, dict):
         raise CodecError("a form is a JSON object")
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise CodecError("a form holds valid text") from None
     return data
 
 

@@ -21,7 +21,7 @@ from hazemap.studio import release_views
 from hazemap.studio.command_text import Commands
 from hazemap.studio.ledger_view import ledger_view, to_recover
 from hazemap.studio.order_form import TABLE, Order, order_of, plan_of
-from hazemap.studio.release_review import ReleaseReview, SpendingKeys
+from hazemap.studio.release_review import SpendingKeys
 from hazemap.studio.request_guard import Guard, form
 from hazemap.studio.running_releases import RunningReleases
 from hazemap.studio.sessions import Fetched
@@ -131,20 +131,19 @@ class StewardRoutes:
         if known is not None:
             return JSONResponse(known.to_json(), 200)
         review = await asyncio.to_thread(self._keys.reviewed, who, order)
-        if review.key != key:
-            raise InputError(
-                "the ledger or the order has changed since you looked: nothing was spent; look again at what it costs"
-            )
+        review.only_for(key)
         run = self._runs.begin(
             who.name,
             key,
             f"{who.name}\n{review.dataset}",
             f"the release {Path(str(order['output'])).name}",
-            lambda tell: self._released(who, review, tell),
+            lambda tell: self._released(who, order, key, tell),
         )
         return JSONResponse(run.to_json(), 201)
 
-    def _released(self, who: Steward, review: ReleaseReview, tell: Progress) -> dict[str, Any]:
+    def _released(self, who: Steward, order: Order, key: str, tell: Progress) -> dict[str, Any]:
+        review = self._keys.reviewed(who, order)  # once more, now that no other run of the studio can charge this page
+        review.only_for(key)
         made = publish.run_release(review.spec, ledger=who.ledger, progress=tell)
         return self._made(who, review.spec.output, review.dataset, made.statement.line())
 

@@ -48,6 +48,10 @@ class Studio:
                 f"on {self.address.host} others reach the studio: name its users and their tokens with --users, or "
                 "serve 127.0.0.1 alone"
             )
+        if loopback(self.address.host) and self.names:
+            raise InputError(
+                "on this machine's own address the studio is called by it: leave --name out, or give another --host"
+            )
         if self.address.host in ("0.0.0.0", "::") and not self.names:  # noqa: S104 - it is refused
             raise InputError(
                 f"{self.address.host} is no name that a browser calls: say what the studio is called with --name"

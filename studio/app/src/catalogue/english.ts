@@ -10,7 +10,6 @@ export const english = {
   signOut: "Sign out",
   worksIn: "{name} works in {folder}",
   loading: "Loading …",
-  close: "Close",
 
   signIn: "Sign in",
   signInWhy: "The studio lets in whoever has its link, or a token of their own.",
@@ -18,7 +17,6 @@ export const english = {
   enter: "Enter",
   newLink: "Print a new link in the studio's terminal",
   linkPrinted: "A new link is in the terminal in which the studio runs. Open it in this browser.",
-  signedOut: "You are signed out.",
 
   table: "The table",
   chooseTable: "Choose a file, or a folder of files of one kind.",
@@ -34,8 +32,6 @@ export const english = {
   moreColumns: "and {count} more columns",
   firstRows: "First rows: only on this machine, stored nowhere",
   rowsElsewhere: "Rows are shown only where the studio runs on your own machine.",
-  column: "Column",
-  kind: "Kind",
 
   columns: "Whose rows, and where",
   person: "Person",

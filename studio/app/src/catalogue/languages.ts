@@ -1,9 +1,15 @@
 import { english, type Catalogue } from "./english.ts";
+import { french } from "./french.ts";
+import { german } from "./german.ts";
+import { spanish } from "./spanish.ts";
 
 export type Sentence = keyof Catalogue;
 
 const languages: Record<string, { name: string; catalogue: Catalogue }> = {
   en: { name: "English", catalogue: english },
+  de: { name: "Deutsch", catalogue: german },
+  fr: { name: "Français", catalogue: french },
+  es: { name: "Español", catalogue: spanish },
 };
 const KEPT = "hazemap language";
 

@@ -42,6 +42,7 @@ export function map(file: string): HTMLElement {
 
 async function show(file: string, view: HTMLElement): Promise<void> {
   const place = h("div", {});
+  let first = true;
   const page = async (): Promise<void> => {
     const url = await server.page(file);
     replace(place, h("iframe", { src: url, sandbox: "allow-scripts", title: say("pageTitle", { name: file }) }));
@@ -58,13 +59,16 @@ async function show(file: string, view: HTMLElement): Promise<void> {
       type: "button", "aria-pressed": "false", class: "quiet", onclick: () => {
         choices.forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
         replace(place, h("p", { role: "status" }, say("loading")));
-        make().catch((error: unknown) => replace(place, problem(error)));
+        make().catch((error: unknown) => {
+          replace(place, problem(error));
+          if (first) choices[1]?.click(); // a clone without the page of releases still has pictures
+        }).finally(() => { first = false; });
       },
     }, say(name));
     return button;
   });
   replace(view, h("div", { class: "line" }, ...choices), place);
-  choices[1]?.click();
+  choices[0]?.click();
 }
 
 function said(file: string, facts: Facts, two: HTMLElement): (HTMLElement | null)[] {

@@ -1,0 +1,159 @@
+/**
+ * A steward at work in Debian's Chromium, by keyboard alone: from a table to a map; then a second tab, other views and
+ * languages. Prints what was asked of other machines, what went wrong, and what was seen.
+ *
+ * usage: node browser/steward.mjs LINK [FOLDER FOR PICTURES]
+ */
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+import { chromium } from "playwright-core";
+
+const [link, pictures] = process.argv.slice(2);
+const here = new URL(link).origin;
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const found = { requests: [], errors: [], violations: [], checked: 0, facts: {} };
+const PATIENCE = 120_000;
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"],
+});
+const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, locale: "en-GB" });
+context.setDefaultTimeout(PATIENCE);
+await context.route("**/*", (route) => {
+  const address = route.request().url();
+  if (address.startsWith(`${here}/`) || /^(data|blob):/.test(address)) return route.continue();
+  found.requests.push(address.slice(0, 200));
+  return route.abort();
+});
+
+async function opened(address) {
+  const page = await context.newPage();
+  page.on("pageerror", (error) => found.errors.push(error.message));
+  page.on("console", (message) => {
+    const refused = /status of 4(01|02|22)/.test(message.text()); // what the studio says no to is shown in words
+    if (message.type() === "error" && !refused) found.errors.push(message.text());
+  });
+  await page.goto(address);
+  return page;
+}
+
+async function check(page, name) {
+  found.checked += 1;
+  if (pictures) await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
+  const broken = await page.evaluate(`${axe}; axe.run(document, { iframes: false }).then((r) => r.violations)`);
+  for (const each of broken) found.violations.push(`${name}: ${each.id}: ${each.nodes[0].html.slice(0, 200)}`);
+}
+
+/** Press Tab until the focus is on the element of this name, as whoever has no mouse does. */
+async function tabTo(page, locator) {
+  for (let presses = 0; presses < 150; presses += 1) {
+    if (await locator.evaluate((element) => element === document.activeElement)) return;
+    await page.keyboard.press("Tab");
+  }
+  throw new Error(`the keyboard does not reach ${locator}`);
+}
+
+async function press(page, name, key = "Enter") {
+  const button = page.getByRole("button", { name });
+  await button.waitFor();
+  await tabTo(page, button);
+  await page.keyboard.press(key);
+}
+
+async function write(page, label, text) {
+  await tabTo(page, page.getByLabel(label, { exact: true }));
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type(text);
+}
+
+async function fill(page, epsilon) {
+  await press(page, /city\.parquet/);
+  await page.getByText("Chosen: city.parquet").waitFor();
+  for (const [side, value] of [["West", "2.1"], ["South", "54.65"], ["East", "2.5"], ["North", "54.881"]]) {
+    await write(page, side, value);
+  }
+  await write(page, "ε", epsilon);
+}
+
+const page = await opened(link);
+await page.getByRole("heading", { name: "New release" }).waitFor();
+found.facts.address = page.url();
+await fill(page, "5");
+await page.getByText(/cells at ε = 5/).waitFor();
+await tabTo(page, page.getByLabel("Move ε"));
+await page.keyboard.press("Home");
+await page.getByText(/cells at ε = 0\.01/).waitFor();
+found.facts.coarse = await page.getByText(/cells at ε/).textContent();
+await page.getByText("The figures").waitFor();
+await check(page, "plan");
+await write(page, "ε", "5");
+await press(page, "See what it costs");
+await page.getByRole("alert").waitFor();
+found.facts.refused = await page.getByRole("alert").textContent();
+await check(page, "refused");
+await write(page, "ε", "0.5");
+await press(page, "See what it costs");
+await page.getByRole("heading", { name: "What it costs: ε = 0.5" }).waitFor();
+found.facts.cost = await page.locator(".cost dl").innerText();
+found.facts.command = await page.locator(".cost pre").first().textContent();
+await check(page, "cost");
+
+const second = await opened(here);
+await second.getByRole("heading", { name: "New release" }).waitFor();
+await fill(second, "0.5");
+await write(second, "File for the map", "second.parquet");
+await press(second, "See what it costs");
+await second.getByRole("button", { name: /^Release it/ }).waitFor();
+
+await press(page, /^Release it: ε = 0.5 of city, for good/);
+await page.getByRole("link", { name: "Look at the map" }).waitFor();
+found.facts.done = await page.getByRole("heading", { level: 2 }).first().textContent();
+await check(page, "done");
+await press(second, /^Release it/);
+await second.getByRole("alert").waitFor();
+found.facts.second = await second.getByRole("alert").textContent();
+
+await tabTo(page, page.getByRole("link", { name: "Look at the map" }));
+await page.keyboard.press("Enter");
+await page.getByText("Save as").waitFor();
+await page.locator(".view img, .view iframe").first().waitFor();
+await press(page, "Picture");
+await page.locator(".view img").waitFor();
+await check(page, "picture");
+await press(page, "Interactive page");
+await page.locator(".view iframe").waitFor();
+const framed = await (await page.locator(".view iframe").elementHandle()).contentFrame();
+await framed.locator("body *").first().waitFor();
+found.facts.framed = await framed.evaluate(() => {
+  const tried = (what) => { try { return String(what()); } catch (error) { return error.name; } };
+  return { origin: self.origin, cookie: tried(() => document.cookie), parent: tried(() => parent.document.title) };
+});
+await check(page, "page");
+const download = page.waitForEvent("download");
+await press(page, ".geojson");
+found.facts.saved = (await download).suggestedFilename();
+await page.goto(`${here}/#/ledger`);
+await page.getByText("Charges", { exact: true }).first().waitFor();
+found.facts.ledger = await page.getByRole("table").first().innerText();
+await check(page, "ledger");
+await page.goto(`${here}/#/maps`);
+await page.getByRole("link", { name: /city-map/ }).waitFor();
+await check(page, "maps");
+await page.emulateMedia({ colorScheme: "dark" });
+await page.goto(`${here}/#/release`);
+await page.getByText("city.parquet").waitFor();
+await check(page, "dark");
+found.facts.words = {};
+for (const code of ["de", "fr", "es", "en"]) {
+  await page.getByRole("combobox").first().selectOption(code);
+  await page.locator("html[lang=" + code + "]").waitFor();
+  found.facts.words[code] = await page.getByRole("heading", { level: 1 }).textContent();
+}
+await press(page, "Sign out");
+await page.getByRole("heading", { name: "Sign in" }).waitFor();
+await check(page, "signed-out");
+await browser.close();
+console.log(JSON.stringify(found));
