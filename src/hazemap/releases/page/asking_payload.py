@@ -157,17 +157,16 @@ def packed_noise(noise: Noise) -> dict[str, Any] | None:
 
 
 def _forest(noise: ConsistentEstimate) -> dict[str, Any]:
-    """Regions, parents first: how far before each its parent stands (0 for none), whether some of it is in none of its
+    """Regions, parents first: where the parent of each stands (−1 for none), whether some of it is in none of its
     children, which of the measurements it has, and where the cells are among them.
     """
     regions = noise.regions
     parent, missing, _ = regions.forest
     laws = np.stack([regions.measured, regions.kurtosis[regions.turn]])
     different, law = np.unique(laws, axis=1, return_inverse=True)
-    at = np.arange(len(parent))
     return {
         "kind": "forest",
-        "above": pack(np.where(parent >= 0, at - parent, 0).astype(np.int32)),
+        "parent": packed_steps(parent),
         "missing": pack(missing.astype(np.uint8)),
         "law": pack(law.ravel().astype(np.uint8 if different.shape[1] < 256 else np.int32)),
         "laws": [[_or_none(variance), kurtosis] for variance, kurtosis in different.T.tolist()],

@@ -8,7 +8,7 @@ import { positions } from "./packed_positions.js";
 export type NoiseData =
   | { readonly kind: "independent"; readonly kurtosis: number }
   | { readonly kind: "levels"; readonly levels: readonly CountedLevel[] }
-  | { readonly kind: "forest"; readonly above: PackedArray<"int32">; readonly missing: PackedArray<"uint8">;
+  | { readonly kind: "forest"; readonly parent: PackedArray<"int32">; readonly missing: PackedArray<"uint8">;
       readonly law: PackedArray<"uint8" | "int32">; readonly laws: readonly Law[]; readonly cells: PackedArray<"int32"> }
   | { readonly kind: "wavelet"; readonly side: number; readonly places: PackedArray<"int32">;
       readonly stddev: number; readonly kurtosis: number }
@@ -37,9 +37,9 @@ export async function noiseOf(data: NoiseData, stddev: Float64Array): Promise<No
       return (weights) => forest.of(weights);
     }
     case "forest": {
-      const [above, missing, law] = await Promise.all([unpack(data.above), unpack(data.missing), unpack(data.law)]);
-      const parent = above.map((steps, at) => (steps ? at - steps : -1));
-      const forest = new Forest(parent, missing, Int32Array.from(law), data.laws, await positions(data.cells));
+      const [missing, law] = await Promise.all([unpack(data.missing), unpack(data.law)]);
+      const [parent, cells] = await Promise.all([positions(data.parent), positions(data.cells)]);
+      const forest = new Forest(parent, missing, Int32Array.from(law), data.laws, cells);
       return (weights) => forest.of(weights);
     }
     case "wavelet": {
