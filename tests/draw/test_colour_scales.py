@@ -123,3 +123,6 @@ def test_densities_are_per_area_that_people_know():
     assert DensityScale(1e4, 1e6, 3e6).per("km²") == (DensityScale(100, 1e4, 3e4), "ha")
     assert DensityScale(0.001, 0.1, 0.3).per("px²") == (DensityScale(0.001, 0.1, 0.3), "px²")
     assert DensityScale(1.0, 10.0, 0.0).per("km²")[1] == "km²"
+    sparse = ErrorClasses.around(0.003, "km²")
+    assert sparse.question == "standard error per 1,000 km²"
+    assert sparse.labels() == ["± 1 or less", "± 1–2", "± 2–5", "± 5–10", "over ± 10"]

@@ -70,10 +70,8 @@ class DensityScale:
         >>> DensityScale(0.001, 0.1, 0.3).per("km²")
         (DensityScale(low=1.0, high=100.0, densest=300.0), '1,000 km²')
         """
-        if unit == "km²" and self.densest > 0 and not SPARSE <= self.high <= CROWDED:
-            times, name = (1000.0, "1,000 km²") if self.high < SPARSE else (0.01, "ha")
-            return replace(self, low=times * self.low, high=times * self.high, densest=times * self.densest), name
-        return self, unit
+        times, name = known_area(self.high if self.densest > 0 else SPARSE, unit)
+        return replace(self, low=times * self.low, high=times * self.high, densest=times * self.densest), name
 
     def position(self, density: NDArray[np.float64]) -> NDArray[np.float64]:
         """Where on the scale, 0 to 1."""
@@ -171,7 +169,11 @@ class ErrorClasses:
     @property
     def question(self) -> str:
         """What the numbers are."""
-        return f"standard error per {self.unit}" if self.unit else "standard error, as a share of the number"
+        return (
+            f"standard error per {known_area(self.breaks[-1], self.unit)[1]}"
+            if self.unit
+            else "standard error, as a share of the number"
+        )
 
     def classes(self, surface: DensitySurface) -> NDArray[np.float64]:
         """The class of each cell: 0 is the surest."""
@@ -183,9 +185,21 @@ class ErrorClasses:
         """What each class says."""
         if not self.unit:
             return error_labels()
-        names = [short(each) for each in self.breaks]
+        times, _ = known_area(self.breaks[-1], self.unit)
+        names = [short(times * each) for each in self.breaks]
         between = [f"± {low}–{high}" for low, high in pairwise(names)]
         return [f"± {names[0]} or less", *between, f"over ± {names[-1]}"]
+
+
+def known_area(largest: float, unit: str) -> tuple[float, str]:
+    """How many times a density is so much of an area that people know for it, and the area: km², 1,000 km², hectares.
+
+    >>> known_area(0.01, "km²")
+    (1000.0, '1,000 km²')
+    """
+    if unit != "km²" or SPARSE <= largest <= CROWDED:
+        return 1.0, unit
+    return (1000.0, "1,000 km²") if largest < SPARSE else (0.01, "ha")
 
 
 def error_classes(relative: NDArray[np.float64]) -> NDArray[np.float64]:
