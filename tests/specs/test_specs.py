@@ -310,3 +310,9 @@ def test_a_number_that_no_machine_holds_is_refused_in_words(name, number, words)
     written = f"[{number}]" if name == "quantiles" else number
     with pytest.raises(InputError, match=words):
         StatisticsSpec.from_toml(f'value = "speed"\n{name} = {written}\n')
+
+
+@pytest.mark.parametrize("odd", [0.5, "0.5", True, ("x",), [None], [[0.5]], "median"])
+def test_quantiles_that_are_no_list_of_ranks_are_refused_in_words(odd):
+    with pytest.raises(InputError, match="quantiles are"):
+        StatisticsSpec.of("a.csv", epsilon=1, value="speed", low=0, high=65, box=PARIS, quantiles=odd)

@@ -1,5 +1,6 @@
 """`StatisticsSpec`: statistics of a value to release, typed and checked before anything is read or paid."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -198,7 +199,13 @@ class StatisticsSpec(Specification):
             given["cells"] = cells_of_values(given["cells"])
         if type(given.get("length")) is int:
             given["length"] = str(given["length"])
-        return given | {"quantiles": tuple(float(rank) for rank in given.get("quantiles", ()))}
+        ranks = given.get("quantiles", ())
+        if isinstance(ranks, str) or not isinstance(ranks, Iterable):
+            raise InputError(f"quantiles are a list of ranks, such as (0.1, 0.5, 0.9); found {ranks!r:.80}")
+        try:
+            return given | {"quantiles": tuple(map(float, ranks))}
+        except (TypeError, ValueError):
+            raise InputError(f"quantiles are ranks, such as (0.1, 0.5, 0.9); found {ranks!r:.80}") from None
 
     def written(self) -> dict[str, Any]:
         """The fields that are no text, number or flag already, as a file has them."""
