@@ -10,7 +10,8 @@ have a bit more at each end: the first says whether one is nowhere, and the last
 
 Reports are made before the clock starts, and uploaded by four connections, twenty at a time. The CPU of each server is
 that of its process, from the first upload to the last result, with what it took to load compiled code. Results go to
-results/one_report.json beside this script, with the load that other work put on the machine. It judges nothing.
+results/one_report.json beside this script, each way in its place, with the load that other work put on the machine. It
+judges nothing.
 """
 
 import argparse
@@ -159,24 +160,25 @@ def main() -> None:
     """Measure both ways, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--devices", type=int, default=10_000)
-    parser.add_argument("--only", choices=("levels", "questions"))
+    parser.add_argument("--only", choices=("levels", "questions"), help="one of both ways")
     options = parser.parse_args()
-    result: dict[str, object] = {"devices": options.devices, "prefixes": PREFIXES, "bits": [n + 1 for n in LEVELS]}
-    load = os.getloadavg()[0]
+    result: dict[str, object] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    result |= {"prefixes": PREFIXES, "bits": [level + 1 for level in LEVELS]}
     for name in ("levels", "questions"):
         if options.only in (None, name):
+            load = os.getloadavg()[0]
             with TemporaryDirectory() as folder:
-                result[name] = measured(options.devices, name == "questions", Path(folder))
+                found = measured(options.devices, name == "questions", Path(folder))
+            machine = {
+                "cpus": os.cpu_count(),
+                "load_before_and_after": [round(load, 1), round(os.getloadavg()[0], 1)],
+                "python": platform.python_version(),
+                "numba": version("numba"),
+            }
+            result[name] = {"devices": options.devices, **found, "machine": machine}
             print(name, json.dumps(result[name], indent=1), flush=True)
-    result["machine"] = {
-        "cpus": os.cpu_count(),
-        "load_before_and_after": [round(load, 1), round(os.getloadavg()[0], 1)],
-        "python": platform.python_version(),
-        "numba": version("numba"),
-    }
-    if options.devices >= 10_000 and options.only is None:
-        RESULTS.write_text(json.dumps(result, indent=1) + "\n")
-        print(f"written to {RESULTS.name}")
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"written to {RESULTS.name}")
 
 
 if __name__ == "__main__":
