@@ -18,6 +18,7 @@ from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.leader_jobs import AbandonedJob
 from hazemap.protocols.dap.prefix_question import PrefixQuestion
 from hazemap.protocols.dap.problem_types import DapProblem, ProblemType
+from hazemap.protocols.dap.resource_ids import resource_id
 from hazemap.protocols.dap.walk_terms import Nowhere, WalkTerms
 
 from .test_walk_questions import BITS, HOUR, asked, own_cells, part, walkers
@@ -46,8 +47,10 @@ class Walk:
         self._answers, self.two.at_helper = self.two.at_helper, self.at_helper
 
     def at_helper(self, request):
-        """The helper's answer; now and then it refuses a question for good, which it has not answered before."""
-        new = request.kind is RequestKind.AGGREGATE_SHARE and request.body not in self.two.left_helper
+        """The helper's answer; now and then it refuses a question for good, which it has not closed before."""
+        share = resource_id(self.two.helper.task, request.body)
+        known = self.two.helper.store.read("SELECT 1 FROM aggregate_shares WHERE share = ?", share)
+        new = request.kind is RequestKind.AGGREGATE_SHARE and not known
         if new and self.random.random() < self.refusing:
             raise DapProblem(ProblemType.BATCH_MISMATCH, "other reports")
         return self._answers(request)
