@@ -132,5 +132,7 @@ clean:
 	$(PIP_INSTALL) --editable ".[server,docs]"
 	touch $@
 
-system:  # GDAL's own tools open what we write; without them (and without root) those tests skip and say so
+system:  # GDAL's own tools open what we write, Chromium shows our page; without them (and without root) those tests skip and say so
 	command -v ogrinfo >/dev/null || { [ "$$(id -u)" != 0 ] || { apt-get update -qq && apt-get install -qq -y gdal-bin >/dev/null; }; }
+	command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || { apt-get update -qq && \
+	apt-get install -qq -y --no-install-recommends chromium >/dev/null; } || echo "Chromium could not be installed"

@@ -4,16 +4,18 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
+import shapely
 
 import hazemap
 from hazemap.errors import InputError
 from hazemap.releases import Release
 from hazemap.releases.page import map_payload as module
 from hazemap.releases.page import page_file
-from hazemap.releases.page.cell_places import painted
+from hazemap.releases.page.cell_places import _rings, painted
 from hazemap.releases.page.map_payload import map_payload
 from hazemap.releases.page.packed_arrays import unpack
 from hazemap.releases.page.page_file import filled
@@ -53,6 +55,15 @@ def test_a_page_is_told_what_the_release_says_of_each_cell(any_release):
     json.dumps(payload, allow_nan=False)
 
 
+def test_the_densest_cells_have_the_intervals_of_chosen_ones(any_release):
+    found = map_payload(any_release)["densest"]
+    top = any_release.top(len(found), by="density")
+    assert [each["value"] for each in found] == pytest.approx(top["unbiased"].tolist())
+    assert [each["low"] for each in found] == top["low"].tolist()
+    names = any_release.cells.tree.names(any_release.cells.cells[painted(any_release.cells)])
+    assert [names[each["cell"]] for each in found] == top.iloc[:, 0].tolist()
+
+
 def test_squares_are_where_the_tree_has_them(release, nested_release):
     for made in (release, nested_release):
         positions = painted(made.cells)
@@ -66,11 +77,35 @@ def test_squares_are_where_the_tree_has_them(release, nested_release):
         assert (np.diff(level) >= 0).all()
 
 
-def test_hexagons_are_named_by_their_index(hexagon_release):
+def outlined(places: dict) -> list[list[np.ndarray]]:
+    """The rings of each cell in degrees, as the page makes them from what it is told."""
+    steps, ring, cell = (unpack(places[name]).astype(np.int64) for name in ("points", "ring", "cell"))
+    for lag in places["lags"]:
+        for at in range(lag, len(steps)):
+            steps[at] += steps[at - lag]
+    points = steps.astype(np.int32).reshape(-1, 2) * places["unit"]  # differences may have wrapped around
+    return [[points[ring[r] : ring[r + 1]] for r in range(first, last)] for first, last in pairwise(cell)]
+
+
+def test_hexagons_have_their_index_and_their_outline(hexagon_release):
     made = hexagon_release
     assert isinstance(made.cells.tree, Hexagons)
-    found = unpack(map_payload(made)["cells"]["places"]["h3"])
-    assert np.array_equal(found, made.cells.cells[painted(made.cells)])
+    positions = painted(made.cells)
+    found = map_payload(made)["cells"]["places"]
+    assert np.array_equal(unpack(found["h3"]), made.cells.cells[positions])
+    outlines = made.cells.tree.outlines(made.cells.cells[positions])
+    for rings, outline in zip(outlined(found), outlines, strict=True):
+        assert len(rings) == 1
+        assert rings[0] == pytest.approx(shapely.get_coordinates(outline)[:-1], abs=1e-7)
+
+
+def test_districts_keep_their_holes_and_islands():
+    hole = shapely.Polygon([(0, 0), (9, 0), (9, 9), (0, 9)], [[(3, 3), (3, 6), (6, 6)]])
+    islands = shapely.MultiPolygon([shapely.box(-180, -90, -170, 0), shapely.box(170, 1, 180, 90)])
+    found = outlined(_rings(np.array([hole, islands, shapely.box(1, 1, 2, 2)], dtype=object), lag=0))
+    assert [len(rings) for rings in found] == [2, 2, 1]
+    assert found[0][1].tolist() == pytest.approx(np.array([(3, 3), (3, 6), (6, 6)]))
+    assert found[1][1].max() == pytest.approx(180)
 
 
 def test_parts_of_a_finer_map_know_their_cell(release):

@@ -1,4 +1,4 @@
-"""Where cells are, as a page is told: squares by their numbers, hexagons by their indices, others by their outlines."""
+"""Where cells are, as a page is told: squares by their numbers, others by their outlines."""
 
 from typing import Any
 
@@ -10,7 +10,11 @@ from hazemap.releases.cell_geometry import RECTANGULAR
 from hazemap.releases.page.packed_arrays import pack
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.mercator_and_morton import every_other_bit
+from hazemap.spatial.plane import plane_of
 from hazemap.spatial.quadtree import Quadtree
+
+UNIT = 1e-7
+"""Degrees: a centimetre."""
 
 
 def painted(leaves: Leaves) -> NDArray[np.int64]:
@@ -25,12 +29,11 @@ def places(leaves: Leaves, positions: NDArray[np.int64]) -> dict[str, Any]:
     tree, cells = leaves.tree, leaves.cells[positions]
     if isinstance(tree, Quadtree):
         return _squares(tree, cells)
-    if isinstance(tree, Hexagons):
-        return {"shape": "hexagons", "h3": pack(cells)}
     if isinstance(tree, RECTANGULAR):
         edges = zip(("west", "south", "east", "north"), tree.bounds(cells), strict=True)
         return {"shape": "boxes", **{name: pack(np.asarray(edge, dtype=np.float64)) for name, edge in edges}}
-    return _rings(tree.outlines(cells))
+    rings = _rings(tree.outlines(cells), lag=12 if isinstance(tree, Hexagons) else 0)
+    return {**rings, "h3": pack(cells)} if isinstance(tree, Hexagons) else rings
 
 
 def names(leaves: Leaves, positions: NDArray[np.int64]) -> list[str] | None:
@@ -44,22 +47,34 @@ def _squares(tree: Quadtree, cells: Cells) -> dict[str, Any]:
     column = every_other_bit(cells) - (np.uint64(1) << levels.astype(np.uint64))  # without the root's own bit
     row = every_other_bit(cells >> np.uint64(1))
     arrays = {"level": levels.astype(np.uint8), "column": column.astype(np.uint32), "row": row.astype(np.uint32)}
-    root = {"left": tree.left, "top": tree.top, "side": tree.side}
+    root = {"left": tree.left, "top": tree.top, "side": tree.side, "plane": plane_of(tree) is not None}
     return {"shape": "squares", **{name: pack(array) for name, array in arrays.items()}, **root}
 
 
-def _rings(outlines: NDArray[Any]) -> dict[str, Any]:
-    """Points of all rings; the ring that each begins, and the cell that each ring begins, with the end of all."""
+def _rings(outlines: NDArray[Any], lag: int) -> dict[str, Any]:
+    """Points of all rings; the point that each ring begins, and the ring that each cell begins, with the end of all.
+
+    Points are whole `UNIT` degrees, without the last of a ring, which is its first. What is packed is the difference of
+    each to the point before; of that, where `lag` is not 0, the difference to the one `lag` numbers before: hexagons
+    are so alike that these are small.
+    """
     import shapely
 
     parts, of_part = shapely.get_parts(outlines, return_index=True)
     rings, of_ring = shapely.get_rings(parts, return_index=True)
-    points = shapely.get_coordinates(rings)
-    corners = shapely.get_num_coordinates(rings)
-    each = np.bincount(of_part[of_ring], minlength=len(outlines))
+    points, of_point = shapely.get_coordinates(rings, return_index=True)
+    last = np.append(of_point[1:] != of_point[:-1], True)[: len(of_point)]
+    steps = np.rint(points[~last] / UNIT).astype(np.int32).ravel()
+    lags = [each for each in (lag, 2) if each]
+    for each in reversed(lags):
+        steps[each:] -= steps[:-each].copy()
+    corners = np.bincount(of_point[~last], minlength=len(rings))
+    of_cell = np.bincount(of_part[of_ring], minlength=len(outlines))
     return {
         "shape": "rings",
-        "points": pack(points.astype(np.float64).ravel()),
+        "points": pack(steps),
+        "unit": UNIT,
+        "lags": lags,
         "ring": pack(np.concatenate([[0], np.cumsum(corners)]).astype(np.int32)),
-        "cell": pack(np.concatenate([[0], np.cumsum(each)]).astype(np.int32)),
+        "cell": pack(np.concatenate([[0], np.cumsum(of_cell)]).astype(np.int32)),
     }

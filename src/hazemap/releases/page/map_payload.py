@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hazemap.arrays import Ints
+from hazemap.base_map import base_map
 from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.colour_scales import DENSITY_COLOURS, ERROR_BREAKS, ERROR_COLOURS, UNKNOWN, DensityScale
 from hazemap.errors import InputError
-from hazemap.releases.estimates import Estimate, PeopleOutside
+from hazemap.releases.estimates import Estimate, PeopleOutside, after_choosing
 from hazemap.releases.page.asking_payload import asking_of
 from hazemap.releases.page.cell_places import names, painted, places
 from hazemap.releases.page.packed_arrays import pack
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """The version of the data; a page of another one says so."""
+
+MOST_LISTED = 10
 
 MOST_CELLS = 1 << 20
 """Of one page: a browser would be busy with more for a minute."""
@@ -50,6 +53,7 @@ def map_payload(release: "Release", title: str | None = None) -> dict[str, Any]:
         "total": _interval(release.total()),
         "nowhere": None if release.nowhere is None else _interval(release.nowhere),
         "said": str(PeopleOutside.of(release)),
+        "densest": _densest(release),
         "colours": {
             "density": list(DENSITY_COLOURS),
             "error": list(ERROR_COLOURS),
@@ -63,7 +67,7 @@ def map_payload(release: "Release", title: str | None = None) -> dict[str, Any]:
             ),
         },
         "cells": _cells(release),
-        "base": None,
+        "base": None if plane is not None else base_map(release.ground.extent).to_json(),
         "asking": asking_of(release),
     }
 
@@ -77,6 +81,16 @@ def _cells(release: "Release") -> dict[str, Any]:
     found = {"places": places(leaves, positions), "names": names(leaves, positions), **numbers}
     area = _floats(columns[f"area_{ground_unit(leaves.tree).column}"])
     return {**found, "area": area, "fine": _fine(release.shown, release, positions)}
+
+
+def _densest(release: "Release") -> list[dict[str, float]]:
+    """The densest cells, with the intervals of `Release.top`; `cell` is a place among those painted."""
+    positions, km2 = painted(release.cells), release.ground.km2
+    order = np.argsort(-release.map.values[positions] / km2[positions], kind="stable")[:MOST_LISTED]
+    columns = release.columns(positions[order], after_choosing(0.95, len(order), len(positions)))
+    numbers = zip(order, *(columns[name] for name in ("unbiased", "stddev", "low", "high")), strict=True)
+    names = ("cell", "value", "stddev", "low", "high")
+    return [{name: number.item() for name, number in zip(names, row, strict=True)} for row in numbers]
 
 
 def _fine(shown: CellMap, release: "Release", positions: Ints) -> dict[str, Any] | None:

@@ -5,16 +5,20 @@ import type { PackedArray } from "./arrays.js";
 /** The version of the data that this page reads. */
 export const VERSION = 1;
 
-/** Where cells are. Squares and boxes are on a sheet of side 1: Web Mercator, or the plane. */
+/**
+ * Where cells are. Squares are on a sheet of side 1 (Web Mercator, or the plane); boxes in degrees; rings in `unit`
+ * degrees, as differences: adding to each number the one `lag` before it, for each of the lags in turn, undoes them.
+ * `ring` says which point each ring begins, `cell` which ring each cell, both with the end. Hexagons have `h3` too.
+ */
 export type Places =
   | { readonly shape: "squares"; readonly level: PackedArray<"uint8">;
       readonly column: PackedArray<"uint32">; readonly row: PackedArray<"uint32">;
-      readonly left: number; readonly top: number; readonly side: number }
-  | { readonly shape: "hexagons"; readonly h3: PackedArray<"uint64"> }
+      readonly left: number; readonly top: number; readonly side: number; readonly plane: boolean }
   | { readonly shape: "boxes"; readonly west: PackedArray<"float64">; readonly south: PackedArray<"float64">;
       readonly east: PackedArray<"float64">; readonly north: PackedArray<"float64"> }
-  | { readonly shape: "rings"; readonly points: PackedArray<"float64">;
-      readonly ring: PackedArray<"int32">; readonly cell: PackedArray<"int32"> };
+  | { readonly shape: "rings"; readonly points: PackedArray<"int32">; readonly unit: number;
+      readonly lags: readonly number[]; readonly ring: PackedArray<"int32">; readonly cell: PackedArray<"int32">;
+      readonly h3?: PackedArray<"uint64"> };
 
 /** A plane that is not the ground: its unit and where its square lies. */
 export interface Plane {
@@ -49,14 +53,17 @@ export interface Cells {
     readonly count: PackedArray<"float32">; readonly area: PackedArray<"float32"> } | null;
 }
 
-/** Lines, areas and names beneath the map, in degrees. */
+type Ring = readonly (readonly [number, number])[];
+
+/** Areas, lines and names of places, in degrees: what `hazemap.base_map` gives. */
 export interface Base {
-  readonly land?: readonly (readonly (readonly [number, number])[])[];
-  readonly lakes?: readonly (readonly (readonly [number, number])[])[];
-  readonly rivers?: readonly (readonly (readonly [number, number])[])[];
-  readonly borders?: readonly (readonly (readonly [number, number])[])[];
-  readonly places?: readonly (readonly [number, number, string, number])[];
-  readonly source?: string;
+  readonly land: readonly (readonly Ring[])[];
+  readonly lakes: readonly (readonly Ring[])[];
+  readonly rivers: readonly Ring[];
+  readonly borders: readonly Ring[];
+  readonly states: readonly Ring[];
+  readonly places: readonly (readonly [number, number, string, number])[];
+  readonly source: string;
 }
 
 /** One interval: what an estimate says. */
@@ -82,6 +89,8 @@ export interface PagePayload {
   readonly total: Interval;
   readonly nowhere: Interval | null;
   readonly said: string;
+  /** The densest cells, with intervals that hold although these cells were chosen; `cell` is a position among cells. */
+  readonly densest: readonly (Interval & { readonly cell: number })[];
   readonly colours: { readonly density: readonly string[]; readonly error: readonly string[];
     readonly breaks: readonly number[]; readonly unknown: string };
   readonly scales: { readonly density: Scale; readonly count: Scale };

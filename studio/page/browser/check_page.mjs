@@ -1,0 +1,98 @@
+/** Uses a page as people do and prints what was found as JSON: node check_page.mjs page.html [folder for pictures]. */
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+import { launched, opened } from "./chromium.mjs";
+
+const [, , file, pictures] = process.argv;
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const found = { requests: [], errors: [], checked: 0, violations: [], words: {}, facts: {} };
+const browser = await launched();
+
+async function visit(name, options, use) {
+  const { page, context, requests, errors } = await opened(browser, file, options);
+  await page.evaluate(axe); // by the protocol of developers' tools, which the page's policy does not bind
+  await use(page, async (view) => {
+    if (pictures) await page.screenshot({ path: join(pictures, `${name}-${view}.png`) });
+    const { violations, passes } = await page.evaluate(() => globalThis.axe.run(document));
+    if (passes.length) found.checked += 1;
+    for (const one of violations) found.violations.push(`${name} ${view}: ${one.id} ${one.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
+  });
+  found.requests.push(...requests);
+  found.errors.push(...errors.map((error) => `${name}: ${error}`));
+  await context.close();
+}
+
+async function words(page) {
+  const language = await page.getAttribute("html", "lang");
+  found.words[language] = await page.$$eval("legend, section > h2, .settings button, .privacy, .check", (all) => all.map((each) => each.textContent));
+}
+
+await visit("english", { hash: "#language=en" }, async (page, check) => {
+  await words(page);
+  await page.hover("canvas.map", { position: { x: 400, y: 350 } });
+  found.facts.hover = await page.textContent(".facts");
+  await check("density");
+  await page.check("input[value=count]");
+  await check("count");
+  await page.check("input[value=certainty]");
+  await check("certainty");
+  await page.check(".check:nth-of-type(2) input");
+  await check("compare");
+  await page.click("button.privacy");
+  await page.click("dialog summary");
+  found.facts.statement = await page.textContent("dialog pre");
+  await check("privacy");
+});
+
+// The main path by keyboard alone: the privacy statement and back, the map and its middle, another layer.
+await visit("keyboard", {}, async (page, check) => {
+  const until = async (wanted) => {
+    for (let step = 0; step < 60; step++) {
+      if (await page.evaluate((selector) => document.activeElement.matches(selector), wanted)) return;
+      await page.keyboard.press("Tab");
+    }
+    found.errors.push(`keyboard: ${wanted} is not reached`);
+  };
+  await until("button.privacy");
+  await page.keyboard.press("Enter");
+  found.facts.dialog = await page.$eval("dialog", (dialog) => dialog.open);
+  await page.keyboard.press("Escape");
+  found.facts.closed = await page.$eval("dialog", (dialog) => !dialog.open);
+  await until("canvas.map");
+  for (const key of ["+", "+", "ArrowRight", "ArrowUp", "-"]) await page.keyboard.press(key);
+  await page.waitForFunction(() => document.querySelector(".stage [aria-live]").textContent !== "", undefined, { timeout: 60_000 });
+  found.facts.aloud = await page.textContent(".stage [aria-live]");
+  await check("map");
+  await until("input[name=layer]");
+  await page.keyboard.press("ArrowRight");
+  await page.waitForFunction(() => location.hash.includes("layer=count"), undefined, { timeout: 60_000 });
+  await page.waitForTimeout(600);
+  found.facts.layer = await page.$eval("input[name=layer]:checked", (input) => input.value);
+  found.facts.link = await page.evaluate(() => location.hash);
+});
+
+await visit("linked", { hash: found.facts.link }, async (page) => {
+  await page.waitForTimeout(600);
+  found.facts.linked = await page.evaluate(() => location.hash);
+});
+
+await visit("dark", { hash: "#language=de", colorScheme: "dark" }, async (page, check) => {
+  await words(page);
+  await page.click("details summary");
+  await check("density");
+  await page.selectOption(".settings select", "fr");
+  await words(page);
+  await page.check("input[value=certainty]");
+  await check("certainty");
+});
+
+await visit("small", { hash: "#language=es", viewport: { width: 390, height: 780 } }, async (page, check) => {
+  await words(page);
+  await check("density");
+});
+
+await browser.close();
+console.log(JSON.stringify(found, null, 1));

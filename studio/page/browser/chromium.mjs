@@ -1,0 +1,28 @@
+/** A page in Debian's Chromium, without a network: every request but that of the file itself is counted and refused. */
+
+import { pathToFileURL } from "node:url";
+
+import { chromium } from "playwright-core";
+
+export async function launched() {
+  const flags = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"];
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: flags });
+}
+
+/** The page of a file once it stands; what it asked for beside the file, and what went wrong in it. */
+export async function opened(browser, file, { hash = "", ...options } = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-GB", ...options });
+  const page = await context.newPage();
+  const own = pathToFileURL(file).href, requests = [], errors = [];
+  await page.route("**/*", (route) => {
+    const address = route.request().url();
+    if (address === own || address.startsWith("data:")) return route.continue();
+    requests.push(address.slice(0, 200));
+    return route.abort();
+  });
+  page.on("pageerror", (error) => errors.push(error.message));
+  page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+  await page.goto(own + hash);
+  await page.waitForSelector("html[data-ready]", { timeout: 120_000 });
+  return { page, context, requests, errors };
+}

@@ -1,0 +1,93 @@
+/** Questions about areas: drawn or typed, answered with an interval from the release's own numbers. */
+
+import type { Extent, Projection } from "../map/sheet.js";
+import type { PagePayload } from "../payload/release.js";
+import type { Words } from "../words/words.js";
+import type { Point } from "./decorations.js";
+import { button, make } from "./elements.js";
+import type { Drawing } from "./gestures.js";
+
+type Box = readonly [number, number, number, number];
+export type Region = { readonly box: Box }
+  | { readonly polygon: { readonly type: "Polygon"; readonly coordinates: readonly (readonly (readonly number[])[])[] } };
+
+/** Whoever counts in a region; throws, in words, what cannot be answered. */
+export interface Asker {
+  count(region: Region): { readonly value: number; readonly stddev: number; readonly low: number; readonly high: number };
+}
+
+interface Hands {
+  draw(mode: Drawing): void;
+  show(corners: readonly Point[]): void;
+  seen(): Extent;
+}
+
+export class AskPanel {
+  private words!: Words;
+  private readonly said = make("p", { class: "answer", "aria-live": "polite" });
+  private readonly fields = [0, 1, 2, 3].map(() => make("input", { type: "text", inputmode: "decimal", autocomplete: "off" }));
+
+  constructor(private readonly asker: Asker, private readonly projection: Projection, private readonly payload: PagePayload,
+    private readonly hands: Hands) {}
+
+  element(words: Words): HTMLElement {
+    this.words = words;
+    const names = this.projection.plane ? (["leastX", "leastY", "greatestX", "greatestY"] as const)
+      : (["west", "south", "east", "north"] as const);
+    const form = make("form", { class: "box" },
+      ...names.map((name, i) => make("label", {}, make("span", {}, words.say(name)), this.fields[i]!)),
+      button(words.say("visibleBox"), () => this.fill(this.hands.seen())),
+      make("button", {}, words.say("countBox")));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.typed();
+    });
+    const draw = (mode: "box" | "polygon") => () => {
+      this.hands.draw(mode);
+      this.said.replaceChildren(words.say(mode === "box" ? "drawingBox" : "drawingPolygon"));
+    };
+    return make("section", { class: "ask" }, make("h2", {}, words.say("ask")), make("p", { class: "hint" }, words.say("askHint")),
+      make("div", { class: "row" }, button(words.say("drawBox"), draw("box")), button(words.say("drawPolygon"), draw("polygon"))),
+      form, this.said);
+  }
+
+  /** Count inside corners on the sheet. */
+  answer(corners: readonly Point[]): void {
+    const points = corners.map(([x, y]): Point => [this.projection.lon(x), this.projection.lat(y)]);
+    const [a, , c] = points;
+    const upright = points.length === 4 && points.every(([x, y]) => (x === a![0] || x === c![0]) && (y === a![1] || y === c![1]));
+    if (upright) {
+      const box: Box = [Math.min(a![0], c![0]), Math.min(a![1], c![1]), Math.max(a![0], c![0]), Math.max(a![1], c![1])];
+      box.forEach((each, i) => (this.fields[i]!.value = String(Number(each.toFixed(6)))));
+      this.count({ box });
+    } else this.count({ polygon: { type: "Polygon", coordinates: [[...points, points[0]!]] } });
+  }
+
+  private typed(): void {
+    const box = this.fields.map((field) => (field.value.trim() === "" ? NaN : Number(field.value.trim().replace(",", "."))));
+    const [west, south, east, north] = box as unknown as Box;
+    if (!box.every(Number.isFinite) || west >= east || south >= north) {
+      this.said.replaceChildren(this.words.say("askBox"));
+      return;
+    }
+    const x = [west, east].map((each) => this.projection.x(each)), y = [north, south].map((each) => this.projection.y(each));
+    this.hands.show([[x[0]!, y[0]!], [x[1]!, y[0]!], [x[1]!, y[1]!], [x[0]!, y[1]!]]);
+    this.count({ box: [west, south, east, north] });
+  }
+
+  private fill({ west, north, east, south }: Extent): void {
+    const { projection } = this, lats = [projection.lat(north), projection.lat(south)];
+    const box = [projection.lon(west), Math.min(...lats), projection.lon(east), Math.max(...lats)];
+    box.forEach((each, i) => (this.fields[i]!.value = String(Number(each.toFixed(6)))));
+  }
+
+  private count(region: Region): void {
+    const { words } = this;
+    try {
+      const found = words.interval(this.asker.count(region));
+      this.said.replaceChildren(words.say("answer", { ...found, counted: words.counted(this.payload.counted) }));
+    } catch (error) {
+      this.said.replaceChildren(words.say("askFailed", { reason: error instanceof Error ? error.message : String(error) }));
+    }
+  }
+}

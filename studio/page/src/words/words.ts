@@ -1,0 +1,70 @@
+/** Sentences and numbers in one language. */
+
+import { CATALOGUE, type Key, type Language, LANGUAGES } from "./catalogue.js";
+
+export type Parts = { readonly [name: string]: string };
+
+/** How many decimals a number deserves: two digits of its standard error. */
+export function decimals(stddev: number): number {
+  return stddev > 0 && stddev < Infinity ? Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(stddev)))) : 0;
+}
+
+export class Words {
+  constructor(readonly language: Language) {}
+
+  /** The language that a browser's user prefers among those of the page. */
+  static preferred(wanted: readonly string[]): Language {
+    for (const each of wanted) {
+      const found = LANGUAGES.find((language) => each.toLowerCase().split("-")[0] === language);
+      if (found) return found;
+    }
+    return "en";
+  }
+
+  say(key: Key, parts: Parts = {}): string {
+    return CATALOGUE[this.language][key].replace(/\{(\w+)\}/g, (whole, name: string) => parts[name] ?? whole);
+  }
+
+  /** What is counted; a word that the catalogue does not know stays as it is. */
+  counted(word: string): string {
+    return word === "people" || word === "rows" || word === "visits" || word === "records" ? this.say(word) : word;
+  }
+
+  number(value: number, digits = 0): string {
+    const plain = Math.abs(value) < 0.5 * 10 ** -digits ? 0 : value; // no "-0"
+    return new Intl.NumberFormat(this.language, { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(plain);
+  }
+
+  /** A number to so many digits. */
+  short(value: number, digits = 3): string {
+    return new Intl.NumberFormat(this.language, { maximumSignificantDigits: digits }).format(value);
+  }
+
+  /** A number to so many digits, rounded up: what is promised must not sound like less than it is. */
+  atMost(value: number, digits: number): string {
+    const step = 10 ** (digits - 1 - Math.floor(Math.log10(value)));
+    return this.short(Math.ceil(value * step * (1 - 1e-12)) / step, digits);
+  }
+
+  /** A number to two digits as a label: 0.5, 200, 53k. */
+  compact(value: number): string {
+    return new Intl.NumberFormat(this.language, { notation: "compact", maximumSignificantDigits: 2 }).format(value);
+  }
+
+  /** The ends of an interval, rounded outwards to so many digits. */
+  ends(low: number, high: number, digits: number): { low: string; high: string } {
+    const step = 10 ** digits, slack = 1e-6; // what single precision has lost
+    return {
+      low: this.number(Math.floor(low * step + slack) / step, digits), high: this.number(Math.ceil(high * step - slack) / step, digits),
+    };
+  }
+
+  /** Value, standard error and interval with as many digits as the standard error deserves. */
+  interval(found: { value: number; stddev: number; low: number; high: number }): Parts {
+    const digits = decimals(found.stddev);
+    return {
+      value: this.number(found.value, digits), stddev: this.number(found.stddev, digits),
+      low: this.number(found.low, digits), high: this.number(found.high, digits),
+    };
+  }
+}
