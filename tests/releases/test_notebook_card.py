@@ -12,6 +12,7 @@ import pytest
 from hazemap.cellmap import CellMap
 from hazemap.releases import Release
 from hazemap.releases.notebook_card import SIDE, _png, thumbnail
+from hazemap.releases.notebook_card import card as card_of
 
 
 class Tags(HTMLParser):
@@ -38,7 +39,7 @@ def test_the_card_says_statement_total_and_cells(any_release):
 
 
 def test_the_card_is_small_whole_and_asks_nobody_for_anything(any_release):
-    card = any_release._repr_html_()
+    card = card_of(any_release)
     tags = Tags()
     tags.feed(card)
     assert tags.open == []
@@ -49,7 +50,7 @@ def test_the_card_is_small_whole_and_asks_nobody_for_anything(any_release):
 
 def test_what_a_steward_writes_is_text_and_no_markup(release):
     evil = replace(release.statement, dataset='<script>alert("x")</script>')
-    card = Release(release.map, evil, release.algorithm, release.transcript)._repr_html_()
+    card = card_of(Release(release.map, evil, release.algorithm, release.transcript))
     assert "<script" not in card
     assert "&lt;script" in card
 

@@ -44,11 +44,13 @@ def demo(
     from hazemap.publish import release
 
     there = files_in(folder)
-    table, file = folder / "city.parquet", folder / "map.parquet"
+    table, file, page = folder / "city.parquet", folder / "map.parquet", folder / "map.html"
     pictures, harbour = (folder / "map.png", folder / "truth.png"), folder / "harbour.geojson"
     ledger = Ledger(folder / "ledger.sqlite")
     others = [
-        path.name for path in (table, file, harbour, *pictures) if path.name in there and ledger.path.name not in there
+        path.name
+        for path in (table, file, page, harbour, *pictures)
+        if path.name in there and ledger.path.name not in there
     ]
     if others:
         raise InputError(f"the folder {folder} has a {others[0]} that no demo made: name another with --folder")
@@ -73,6 +75,11 @@ def demo(
         questions = _questions(made, city)
         tell("drawing", None)
         draw(made, city, pictures, "A city that does not exist, released", GRID)
+        try:
+            write_whole(page, made.to_html("A city that does not exist").encode())
+            there_is = str(page)
+        except InputError:
+            there_is = "not written: this needs `make studio`, with npm"
     [status] = ledger.datasets()
     paths = {"table": str(table), "file": str(file), "pictures": [str(path) for path in pictures]}
     facts = {
@@ -94,6 +101,7 @@ def demo(
         "",
         f"The picture:               {pictures[0]}",
         f"The truth beside it:       {pictures[1]}",
+        f"The page for a browser:    {there_is}",
         f"The release (GeoParquet):  {file}",
     )
     if not as_json:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from geopandas import GeoDataFrame
     from pandas import DataFrame
 
+    from hazemap.releases.page.notebook_frame import PageFrame
+
 AnyPath = str | os.PathLike[str]
 _HOMES: dict[type, str] = {
     MapContents: "map_release",
@@ -42,6 +44,9 @@ _HOMES: dict[type, str] = {
     TimedContents: "timed_release",
 }
 """Which module makes a release of what a file holds."""
+
+MOST_IN_NOTEBOOKS = 20_000
+"""Cells of a release whose page is in every notebook that shows it; `explore` puts larger ones there."""
 
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
@@ -145,6 +150,12 @@ class BaseRelease(ABC):
 
         return filled(template(), self.page_data(title))
 
+    def explore(self, height: int = 640, title: str | None = None) -> "PageFrame":
+        """The page of the release inside a notebook, so many pixels high: see `to_html`."""
+        from hazemap.releases.page.notebook_frame import PageFrame
+
+        return PageFrame(self.to_html(title), height)
+
     def page_data(self, title: str | None = None) -> dict[str, Any]:
         """What a page is told, as JSON; `InputError` for a kind of release that has no page."""
         called = "" if title is None else f" that could be called {title!r:.40}"
@@ -246,8 +257,13 @@ class BaseRelease(ABC):
 
     def _repr_html_(self) -> str:
         from hazemap.releases.notebook_card import card
+        from hazemap.releases.page.notebook_frame import folded
 
-        return card(self)
+        small = self.cells.size <= MOST_IN_NOTEBOOKS
+        try:
+            return card(self) + (folded(self.explore()) if small else "")
+        except InputError:  # a kind without a page, or hazemap's own page was never built
+            return card(self)
 
 
 def _read(path: Path) -> MapContents | MarkedContents | StatisticsContents | TimedContents:

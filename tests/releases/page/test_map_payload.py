@@ -12,7 +12,8 @@ import shapely
 
 import hazemap
 from hazemap.errors import InputError
-from hazemap.releases import Release
+from hazemap.releases import Release, base_release
+from hazemap.releases.notebook_card import card
 from hazemap.releases.page import map_payload as module
 from hazemap.releases.page import page_file
 from hazemap.releases.page.cell_places import _rings, painted
@@ -131,6 +132,38 @@ def test_whatever_a_release_holds_stays_data(release):
     assert "<!--" not in found.text["script"]
     assert json.loads(found.text["script"])["statement"]["assumptions"] == [EVIL]
     assert "<b>" not in re.sub("<script.*", "", page)
+
+
+def test_a_notebook_has_the_page_in_a_frame_that_reaches_nothing(release, monkeypatch):
+    assert "<iframe" not in card(release)
+    monkeypatch.setattr(page_file, "template", lambda: EMPTY)
+    statement = replace(release.statement, dataset=EVIL)
+    made = Release(release.map, statement, release.algorithm, release.transcript)
+    for shown in (made.explore()._repr_html_(), made._repr_html_().split("<details>")[1]):
+        frames = Frames()
+        frames.feed(shown)
+        [(attributes, inside)] = frames.found
+        assert attributes["sandbox"] == "allow-scripts"
+        assert inside == made.to_html()
+        assert frames.tags <= {"iframe", "summary"}
+    monkeypatch.setattr(base_release, "MOST_IN_NOTEBOOKS", 255)
+    assert made._repr_html_() == card(made)
+    for height in (0, 10**6):
+        with pytest.raises(InputError, match="pixels high"):
+            made.explore(height)
+
+
+class Frames(HTMLParser):
+    """The frames of a notebook's cell: attributes, and the page inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.tags = [], set()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        if tag == "iframe":
+            self.found.append((dict(attrs), dict(attrs)["srcdoc"]))
 
 
 def test_a_page_that_was_never_built_is_refused_with_what_to_do(release, monkeypatch):
