@@ -24,13 +24,13 @@ export function plainWords(payload: PagePayload, words: Words): string[] {
   const circumstances = (statement["circumstances"] ?? {}) as Plain;
   if (circumstances["randomness"] === "fixed test stream") return [words.say("privacyTest"), words.say("privacyNoise")];
   const unit = String(statement["unit"]), trust = String(statement["trust"]);
-  const factor = epsilon < 12 ? words.atMost(Math.exp(epsilon), 3) : `e^${words.atMost(epsilon, 4)}`;
+  const factor = epsilon < 12 ? words.roundedUp(Math.exp(epsilon), 3) : `e^${words.roundedUp(epsilon, 4)}`;
   const said = [
     words.say("privacyNoise"),
     words.say("privacyPerson", {
       unit: unit.startsWith("a person") ? words.say("unitPerson") : unit.startsWith("a row") ? words.say("unitRow") : unit,
     }),
-    words.say("privacyFactor", { factor, epsilon: words.atMost(epsilon, 4) }),
+    words.say("privacyFactor", { factor, epsilon: words.roundedUp(epsilon, 4) }),
   ];
   if (delta > 0) said.push(words.say("privacyDelta", { delta: delta.toExponential(0) }));
   said.push(words.say("privacyTrust", { trust: trust === "curator" ? words.say("trustCurator") : trust }));

@@ -37,7 +37,7 @@ test("numbers have as many digits as their noise deserves", () => {
   assert.deepEqual([66.8, 3.21, 0.0123, 0, Infinity].map(decimals), [0, 1, 3, 0, 0]);
   assert.equal(new Words("de").number(12345.2), "12.345");
   assert.equal(new Words("en").number(-0.2), "0");
-  assert.deepEqual([Math.E, 1, 0.10001, 148.41].map((each) => new Words("en").atMost(each, 3)), ["2.72", "1", "0.101", "149"]);
+  assert.deepEqual([Math.E, 1, 0.10001, 148.41].map((each) => new Words("en").roundedUp(each, 3)), ["2.72", "1", "0.101", "149"]);
 });
 
 test("an interval is rounded outwards, so that it still holds what it held", () => {

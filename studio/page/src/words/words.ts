@@ -41,7 +41,7 @@ export class Words {
   }
 
   /** A number to so many digits, rounded up: what is promised must not sound like less than it is. */
-  atMost(value: number, digits: number): string {
+  roundedUp(value: number, digits: number): string {
     const step = 10 ** (digits - 1 - Math.floor(Math.log10(value)));
     return this.short(Math.ceil(value * step * (1 - 1e-12)) / step, digits);
   }
