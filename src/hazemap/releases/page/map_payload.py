@@ -26,6 +26,9 @@ VERSION = 1
 
 MOST_LISTED = 10
 
+AROUND = 1.0
+"""Of the sides of a map: so much of the base map is on either side of it, for wide windows and for zooming out."""
+
 MOST_CELLS = 1 << 20
 """Of one page: a browser would be busy with more for a minute."""
 
@@ -67,7 +70,7 @@ def map_payload(release: "Release", title: str | None = None) -> dict[str, Any]:
             ),
         },
         "cells": _cells(release),
-        "base": None if plane is not None else base_map(release.ground.extent).to_json(),
+        "base": None if plane is not None else base_map(release.ground.extent, AROUND).to_json(),
         "asking": asking_of(release),
     }
 
