@@ -81,6 +81,39 @@ await visit("keyboard", {}, async (page, check) => {
   found.facts.link = await page.evaluate(() => location.hash);
 });
 
+// Questions: a box that is typed, one that is drawn, a polygon; and one that has no answer.
+await visit("asking", { hash: "#language=en" }, async (page, check) => {
+  const answer = async () => {
+    await page.waitForFunction(() => /interval|outside|cross/.test(document.querySelector(".answer").textContent), undefined, { timeout: 60_000 });
+    const text = await page.textContent(".answer");
+    await page.evaluate(() => document.querySelector(".answer").replaceChildren());
+    return text;
+  };
+  const fill = async (box) => {
+    for (const [i, value] of box.entries()) await page.fill(`.box label:nth-of-type(${i + 1}) input`, String(value));
+    await page.keyboard.press("Enter");
+  };
+  const asked = process.argv[4]?.split(",").map(Number);
+  if (asked) {
+    await fill(asked);
+    found.facts.typed = await answer();
+    await check("box");
+  }
+  await fill([-170, -60, -169, -59]);
+  found.facts.outside = await answer();
+  await page.click(".ask .row button:nth-of-type(1)");
+  const { x, y } = await page.locator("canvas.map").boundingBox();
+  await page.mouse.move(x + 250, y + 200);
+  await page.mouse.down();
+  await page.mouse.move(x + 500, y + 480, { steps: 4 });
+  await page.mouse.up();
+  found.facts.drawn = await answer();
+  await page.click(".ask .row button:nth-of-type(2)");
+  for (const [left, top] of [[300, 200], [500, 220], [450, 480], [301, 201]]) await page.mouse.click(x + left, y + top);
+  found.facts.polygon = await answer();
+  await check("polygon");
+});
+
 await visit("linked", { hash: found.facts.link }, async (page) => {
   await page.waitForTimeout(600);
   found.facts.linked = await page.evaluate(() => location.hash);

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import hazemap
 from hazemap.releases.page import page_file
 
 PAGE = Path(__file__).parents[3] / "studio" / "page"
@@ -38,15 +39,19 @@ def test_a_page_works_without_a_network_by_mouse_and_by_keyboard(kind, release, 
     need(Path(CHROMIUM), PAGE / "node_modules" / "playwright-core", Path(page_file.__file__).with_name("page.html"))
     made = {"squares": release, "hexagons": hexagon_release}[kind]
     (tmp_path / "map.html").write_text(made.to_html(title='<img src=x onerror="alert(1)"> & a title'))
-    found = json.loads(run("node", "browser/check_page.mjs", str(tmp_path / "map.html"), str(tmp_path)))
+    box = hazemap.Box(13.3, 52.42, 13.5, 52.55)
+    found = json.loads(run("node", "browser/check_page.mjs", str(tmp_path / "map.html"), str(tmp_path), str(box)))
     assert found["requests"] == []
     assert found["errors"] == []
     assert found["violations"] == []
-    assert found["checked"] == 9
+    assert found["checked"] == 11
     facts = found["facts"]
     assert "Best guess: " in facts["hover"]
     assert "95 % certainty" in facts["aloud"]
     assert facts["statement"] == made.statement.text()
+    assert facts["typed"] == f"{made.count(box)}."
+    assert facts["outside"] == "This area lies outside the map."
+    assert all("95 % interval" in facts[name] for name in ("drawn", "polygon"))
     assert (facts["dialog"], facts["closed"], facts["layer"]) == (True, True, "count")
     assert facts["link"] == facts["linked"]
     assert len(found["words"]) == 4

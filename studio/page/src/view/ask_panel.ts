@@ -1,20 +1,18 @@
 /** Questions about areas: drawn or typed, answered with an interval from the release's own numbers. */
 
 import type { Extent, Projection } from "../map/sheet.js";
-import type { PagePayload } from "../payload/release.js";
+import { RegionError, type Reason, type Region } from "../asking/regions.js";
+import type { Interval, PagePayload } from "../payload/release.js";
+import type { Key } from "../words/catalogue.js";
 import type { Words } from "../words/words.js";
 import type { Point } from "./decorations.js";
 import { button, make } from "./elements.js";
 import type { Drawing } from "./gestures.js";
 
 type Box = readonly [number, number, number, number];
-export type Region = { readonly box: Box }
-  | { readonly polygon: { readonly type: "Polygon"; readonly coordinates: readonly (readonly (readonly number[])[])[] } };
 
-/** Whoever counts in a region; throws, in words, what cannot be answered. */
-export interface Asker {
-  count(region: Region): { readonly value: number; readonly stddev: number; readonly low: number; readonly high: number };
-}
+/** Whoever counts in a region; fails, in words, for what cannot be answered. */
+export type Asker = (region: Region) => Promise<Interval>;
 
 interface Hands {
   draw(mode: Drawing): void;
@@ -59,8 +57,8 @@ export class AskPanel {
     if (upright) {
       const box: Box = [Math.min(a![0], c![0]), Math.min(a![1], c![1]), Math.max(a![0], c![0]), Math.max(a![1], c![1])];
       box.forEach((each, i) => (this.fields[i]!.value = String(Number(each.toFixed(6)))));
-      this.count({ box });
-    } else this.count({ polygon: { type: "Polygon", coordinates: [[...points, points[0]!]] } });
+      void this.count({ box });
+    } else void this.count({ polygon: { type: "Polygon", coordinates: [[...points, points[0]!]] } });
   }
 
   private typed(): void {
@@ -72,7 +70,7 @@ export class AskPanel {
     }
     const x = [west, east].map((each) => this.projection.x(each)), y = [north, south].map((each) => this.projection.y(each));
     this.hands.show([[x[0]!, y[0]!], [x[1]!, y[0]!], [x[1]!, y[1]!], [x[0]!, y[1]!]]);
-    this.count({ box: [west, south, east, north] });
+    void this.count({ box: [west, south, east, north] });
   }
 
   private fill({ west, north, east, south }: Extent): void {
@@ -81,13 +79,18 @@ export class AskPanel {
     box.forEach((each, i) => (this.fields[i]!.value = String(Number(each.toFixed(6)))));
   }
 
-  private count(region: Region): void {
+  private async count(region: Region): Promise<void> {
     const { words } = this;
     try {
-      const found = words.interval(this.asker.count(region));
+      const found = words.interval(await this.asker(region));
       this.said.replaceChildren(words.say("answer", { ...found, counted: words.counted(this.payload.counted) }));
     } catch (error) {
-      this.said.replaceChildren(words.say("askFailed", { reason: error instanceof Error ? error.message : String(error) }));
+      this.said.replaceChildren(error instanceof RegionError ? words.say(WHY[error.reason])
+        : words.say("askFailed", { reason: error instanceof Error ? error.message : String(error) }));
     }
   }
 }
+
+const WHY: { readonly [reason in Reason]: Key } = {
+  box: "askBox", kind: "askCrossing", degrees: "askOutside", crossing: "askCrossing", outside: "askOutside",
+};

@@ -59,6 +59,8 @@ const en = {
   visibleBox: "Take the visible part",
   answer: "{value} ± {stddev} {counted} (95 % interval {low} … {high}).",
   askBox: "A box needs four numbers, the lesser ones first.",
+  askOutside: "This area lies outside the map.",
+  askCrossing: "The sides of this area cross each other: draw it anew.",
   askFailed: "This area cannot be counted: {reason}",
   largest: "The densest cells",
   largestHint: "The largest of many noisy numbers are more likely too large than too small; these intervals allow for that.",

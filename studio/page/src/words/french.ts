@@ -54,6 +54,8 @@ export const french: Catalogue = {
   visibleBox: "Prendre la partie visible",
   answer: "{value} ± {stddev} {counted} (intervalle à 95 % : {low} … {high}).",
   askBox: "Un rectangle demande quatre nombres, les plus petits d’abord.",
+  askOutside: "Cette zone est hors de la carte.",
+  askCrossing: "Les côtés de cette zone se croisent : redessinez-la.",
   askFailed: "On ne peut pas compter dans cette zone : {reason}",
   largest: "Les cellules les plus denses",
   largestHint: "Les plus grands de beaucoup de nombres bruités sont plus souvent trop grands que trop petits ; ces intervalles en tiennent compte.",

@@ -54,6 +54,8 @@ export const german: Catalogue = {
   visibleBox: "Den sichtbaren Teil nehmen",
   answer: "{value} ± {stddev} {counted} (95-%-Intervall {low} … {high}).",
   askBox: "Ein Rechteck braucht vier Zahlen, die kleineren zuerst.",
+  askOutside: "Dieses Gebiet liegt außerhalb der Karte.",
+  askCrossing: "Die Seiten dieses Gebiets kreuzen sich: zeichnen Sie es neu.",
   askFailed: "In diesem Gebiet kann nicht gezählt werden: {reason}",
   largest: "Die dichtesten Zellen",
   largestHint: "Die größten von vielen verrauschten Zahlen sind eher zu groß als zu klein; diese Intervalle berücksichtigen das.",

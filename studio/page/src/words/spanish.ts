@@ -54,6 +54,8 @@ export const spanish: Catalogue = {
   visibleBox: "Tomar la parte visible",
   answer: "{value} ± {stddev} {counted} (intervalo del 95 %: {low} … {high}).",
   askBox: "Un rectángulo necesita cuatro números, los menores primero.",
+  askOutside: "Esta zona está fuera del mapa.",
+  askCrossing: "Los lados de esta zona se cruzan: dibújela de nuevo.",
   askFailed: "No se puede contar en esta zona: {reason}",
   largest: "Las celdas más densas",
   largestHint: "Los mayores de muchos números con ruido son más a menudo demasiado grandes que demasiado pequeños; estos intervalos lo tienen en cuenta.",
