@@ -121,7 +121,8 @@ class Page {
     this.into.replaceChildren(
       make("header", {},
         make("div", {}, make("h1", {}, payload.title), make("p", { class: "line" }, payload.line)),
-        button(words.say("privacy"), () => privacy.showModal(), { class: "privacy", "aria-haspopup": "dialog" })),
+        button(words.say(window.innerWidth < 600 ? "privacyShort" : "privacy"), () => privacy.showModal(),
+          { class: "privacy", "aria-haspopup": "dialog" })),
       make("main", {}, stage, make("section", { class: "side", "aria-label": words.say("details"), tabindex: "0" }, this.panel)),
       privacy);
     this.tell(this.shown);
@@ -261,7 +262,8 @@ class Page {
     const facts = cells.facts(part), counted = words.counted(payload.counted);
     const noise = words.interval({ ...facts, value: facts.unbiased });
     const count = Math.max(facts.count, 0);
-    const parts = { ...noise, counted, unit: payload.unit, count: words.short(count), density: words.short(facts.density),
+    const parts = { ...noise, counted, unit: payload.unit, count: words.number(count, decimals(facts.stddev)),
+      density: words.number(facts.density, decimals(facts.stddev / facts.area)),
       ...words.ends(Math.max(facts.low, 0), Math.max(facts.high, 0), facts.stddev < 1 ? decimals(facts.stddev) : 0) };
     this.facts.replaceChildren(
       make("p", { class: "best" }, words.say("cellSentence", parts)),
