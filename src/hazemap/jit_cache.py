@@ -97,6 +97,9 @@ def _made_from(value: Any, above: tuple[Any, ...]) -> Any:
         what = repr(value)
     elif isinstance(value, type) and issubclass(value, Exception):
         what = value.__module__, value.__qualname__
+    elif isinstance(value, type) and value.__bases__ == (object,) and value not in above:
+        own = {name: part for name, part in vars(value).items() if name not in {"__dict__", "__weakref__"}}
+        what = [(name, _made_from(part, (*above, value))) for name, part in sorted(own.items())]
     else:
         raise TypeError(f"{value!r} in a loop: its machine code is not kept")
     return kind, what
