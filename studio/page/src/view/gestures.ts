@@ -45,6 +45,7 @@ export class Gestures {
     if (event.button !== 0) return;
     this.map.element.setPointerCapture(event.pointerId);
     this.fingers.set(event.pointerId, at(event));
+    this.map.hold(true);
     if (this.mode === "box" && this.fingers.size === 1) this.corners = [this.map.place(at(event))];
   }
 
@@ -70,6 +71,7 @@ export class Gestures {
 
   private up(event: PointerEvent): void {
     const now = at(event), was = this.fingers.delete(event.pointerId);
+    this.map.hold(this.fingers.size > 0);
     if (!was || event.type === "pointercancel") return;
     if (this.mode === "box" && this.corners.length) {
       const corners = this.box(now), [a, , c] = corners.map((each) => this.map.pixel(each));

@@ -26,6 +26,8 @@ interface Sheet {
 const ROOM = 0.2; // of what is seen, on each side
 const REST = 110; // milliseconds
 const MOST_SAMPLES = 12e6;
+/** Pictures are written pixel by pixel and moved: where graphics are drawn in software, that is three times as fast in memory. */
+const IN_MEMORY = { willReadFrequently: true } as const;
 const HATCH = 7; // pixels of the page between hatches
 
 export class MapCanvas {
@@ -40,6 +42,7 @@ export class MapCanvas {
   private sheet: Sheet | null = null;
   private frame = 0;
   private rest: ReturnType<typeof setTimeout> | undefined;
+  private held = false;
   private moved = false; // by a person: then another size does not fit it anew
 
   constructor(
@@ -48,7 +51,7 @@ export class MapCanvas {
   ) {
     this.element = document.createElement("canvas");
     this.element.className = "map";
-    this.context = this.element.getContext("2d")!;
+    this.context = this.element.getContext("2d", IN_MEMORY)!;
     this.view = { x: 0.5, y: 0.5, scale: 256 };
     new ResizeObserver(() => this.resized()).observe(this.element);
   }
@@ -151,9 +154,23 @@ export class MapCanvas {
     performance.measure("repaint", { start: began });
   }
 
+  /** Paint when the map has come to rest: not while it is held and the picture reaches beyond all that is seen. */
   private settle(): void {
     clearTimeout(this.rest);
-    this.rest = setTimeout(() => this.repaint(), REST);
+    if (!this.held || !this.covered) this.rest = setTimeout(() => this.repaint(), REST);
+  }
+
+  private get covered(): boolean {
+    const { sheet, seen, view, ratio } = this;
+    return sheet !== null && sheet.scale === view.scale * ratio && seen.west >= sheet.west && seen.north >= sheet.north
+      && seen.east <= sheet.west + sheet.width / sheet.scale && seen.south <= sheet.north + sheet.height / sheet.scale;
+  }
+
+  /** Whether somebody holds the map with a pointer. */
+  hold(held: boolean): void {
+    const released = this.held && !held;
+    this.held = held;
+    if (released) this.settle();
   }
 
   private resized(): void {
@@ -292,5 +309,5 @@ export class MapCanvas {
 function sized(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
   canvas.width = width;
   canvas.height = height;
-  return canvas.getContext("2d")!;
+  return canvas.getContext("2d", IN_MEMORY)!;
 }
