@@ -27,7 +27,7 @@ const ROOM = 0.2; // of what is seen, on each side
 const REST = 110; // milliseconds
 const MOST_SAMPLES = 12e6;
 /** Pictures are written pixel by pixel and moved: where graphics are drawn in software, that is three times as fast in memory. */
-const IN_MEMORY = { willReadFrequently: true } as const;
+const IN_MEMORY: CanvasRenderingContext2DSettings = { willReadFrequently: true };
 const HATCH = 7; // pixels of the page between hatches
 
 export class MapCanvas {
