@@ -1,5 +1,4 @@
-import { randomInt } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
+import { bigEndian, systemRandom } from "./bytes.js";
 import type { Device, DeviceAnswer, Log } from "./device.js";
 import type { DeviceFile } from "./device_file.js";
 import { enrol } from "./enrolment.js";
@@ -10,7 +9,21 @@ import { readServerTask } from "./server_task.js";
 /** Seconds. */
 const [ASK, LEAST, AGAIN, LONGEST, SWEEP, MOST_BACKOFF] = [30, 0.25, 0.5, 3_600, 3_600, 300];
 
-const jittered = (seconds: number): number => seconds * (0.5 + randomInt(65_536) / 65_536);
+const jittered = (seconds: number): number => seconds * (0.5 + Number(bigEndian(systemRandom(2))) / 65_536);
+
+/** So many seconds, or until `signal` says to stop. */
+function sleep(seconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, seconds * 1_000);
+    signal.addEventListener("abort", end);
+  });
+}
 
 /**
  * A device at work: it asks its server, answers, and waits, until a campaign of its has ended: its budget is paid and no
@@ -33,7 +46,7 @@ export class Agent {
     while (this.ended === null && !signal.aborted) {
       const wait = Math.min(await this.turn(), LONGEST);
       if (this.ended !== null) break;
-      await sleep(wait * 1_000, undefined, { signal }).catch(() => undefined);
+      await sleep(wait, signal);
     }
   }
 
@@ -56,7 +69,7 @@ export class Agent {
     const now = Date.now();
     if (now - this.swept > SWEEP * 1_000) {
       this.swept = now;
-      this.device.sweep(now);
+      await this.device.sweep(now);
     }
     if (this.file.record.ticket === null) await this.enrolled();
     const found = await this.http.send("GET", "/v1/tasks", this.file.record.ticket);
@@ -70,7 +83,7 @@ export class Agent {
     }
     if (found.status !== 200) throw new Unreachable(`the server gave no work, but HTTP ${found.status}`, found.wait);
     const work = readServerTask(found.content);
-    await this.send(work.session, this.device.answer(work, now));
+    await this.send(work.session, await this.device.answer(work, now));
     return jittered(AGAIN);
   }
 
@@ -88,7 +101,7 @@ export class Agent {
     if (reply === null) return;
     const { status } = await this.http.send("POST", path, ticket, reply, "application/octet-stream");
     this.log(`sent ${reply.length} bytes (HTTP ${status})`);
-    if (status === 413 || status === 422 || (last && status === 204)) this.device.close(session);
+    if (status === 413 || status === 422 || (last && status === 204)) await this.device.close(session);
     this.answered = Date.now();
     if (campaign !== null && this.device.ended(campaign)) this.ended = campaign;
   }

@@ -1,4 +1,4 @@
-import { type Bytes, equal, join, type RandomBytes, sha256 } from "./bytes.js";
+import { type Bytes, equal, hex, join, type RandomBytes, sha256 } from "./bytes.js";
 import type { ClientState, KnownPeer } from "./client_state.js";
 import { type Identity, verified } from "./ed25519.js";
 import { Refused } from "./errors.js";
@@ -23,10 +23,10 @@ type Of<K extends Down["kind"]> = Extract<Down, { kind: K }>;
 
 /** What a client draws at random: tests give what vectors have. */
 export interface Draws {
-  keys(of: "sealing" | "masking"): KeyPair;
+  keys(of: "sealing" | "masking"): Promise<KeyPair>;
   seed(): Bytes;
   coefficients(of: "masking" | "seed", threshold: number): readonly bigint[];
-  neighbours(members: readonly number[], own: number, degree: number): number[];
+  neighbours(members: readonly number[], own: number, degree: number): Promise<number[]>;
 }
 
 export const drawsFrom = (random: RandomBytes): Draws => ({
@@ -41,7 +41,7 @@ export interface ClientOwner {
   readonly identity: Identity;
   readonly draws: Draws;
   check(terms: SessionParameters): void;
-  vector(terms: SessionParameters): Uint32Array;
+  vector(terms: SessionParameters): Promise<Uint32Array>;
 }
 
 const NAMES = ["", "KEYS", "PICKS", "SHARES", "MASKED", "ASSENT", "UNMASK"];
@@ -50,27 +50,27 @@ const NAMES = ["", "KEYS", "PICKS", "SHARES", "MASKED", "ASSENT", "UNMASK"];
  * The state after a message, with the one reply to it: store it, then send `reply`. The same message again gives the
  * same state. `Refused` or `CodecError` for any other; then nothing changes. `state` is null before an invitation.
  */
-export function answer(state: ClientState | null, message: Bytes, owner: ClientOwner): ClientState {
-  const asked = sha256(message);
+export async function answer(state: ClientState | null, message: Bytes, owner: ClientOwner): Promise<ClientState> {
+  const asked = await sha256(message);
   if (state && equal(asked, state.asked)) return state;
   const found = decode(message);
   if (!("stage" in found)) throw new Refused(`${found.kind} is what a client says, not a server`);
   if (!state) {
     if (found.kind !== "Invitation") throw new Refused(`${found.kind} came before an invitation`);
-    return { ...keys(found, owner), asked };
+    return { ...(await keys(found, owner)), asked };
   }
-  const session = found.kind === "Invitation" ? sessionOf(found.terms) : found.session;
-  if (!equal(session, sessionOf(state.terms))) throw new Refused(`${found.kind} belongs to another session`);
+  const session = found.kind === "Invitation" ? await sessionOf(found.terms) : found.session;
+  if (!equal(session, await sessionOf(state.terms))) throw new Refused(`${found.kind} belongs to another session`);
   const due = state.stage === 1 && state.terms.mode === SEMI_HONEST ? 3 : state.stage + 1;
   if (found.stage < due) throw new Refused(`${NAMES[found.stage]} is asked a second time, otherwise: a stage has one answer`);
   if (found.stage > due) throw new Refused(`${NAMES[found.stage]} is asked before ${NAMES[due]}`);
-  const next = { ...state, ...step(state, found, session, owner) };
+  const next = { ...state, ...(await step(state, found, session, owner)) };
   return { ...next, stage: due, asked };
 }
 
 type Step = Partial<ClientState> & Pick<ClientState, "reply">;
 
-function step(state: ClientState, message: Down, session: Bytes, owner: ClientOwner): Step {
+async function step(state: ClientState, message: Down, session: Bytes, owner: ClientOwner): Promise<Step> {
   switch (message.kind) {
     case "Roll":
       return picks(state, message, session, owner);
@@ -87,16 +87,17 @@ function step(state: ClientState, message: Down, session: Bytes, owner: ClientOw
   }
 }
 
-function keys(message: Of<"Invitation">, owner: ClientOwner): Omit<ClientState, "asked"> {
+async function keys(message: Of<"Invitation">, owner: ClientOwner): Promise<Omit<ClientState, "asked">> {
   const { terms, position, proof } = message;
   owner.check(terms);
-  if (!belongs(terms.roster, terms.clients, position, owner.identity.public, proof)) {
+  if (!(await belongs(terms.roster, terms.clients, position, owner.identity.public, proof))) {
     throw new Refused(`this client's identity is not at position ${position} of the roster`);
   }
-  const session = sessionOf(terms);
-  const [sealing, masking, seed] = [owner.draws.keys("sealing"), owner.draws.keys("masking"), owner.draws.seed()];
-  const commitment = seedCommitment(session, position, seed);
-  const signature = owner.identity.sign(keysStatement(session, position, join(sealing.public, masking.public, commitment)));
+  const session = await sessionOf(terms);
+  const [sealing, masking] = [await owner.draws.keys("sealing"), await owner.draws.keys("masking")];
+  const seed = owner.draws.seed();
+  const commitment = await seedCommitment(session, position, seed);
+  const signature = await owner.identity.sign(keysStatement(session, position, join(sealing.public, masking.public, commitment)));
   return {
     stage: 1,
     reply: encodeKeys(session, { sealing: sealing.public, masking: masking.public, commitment, signature }),
@@ -125,36 +126,40 @@ function listed(some: Bitmap, { terms, position }: ClientState, what: string): n
   return positions;
 }
 
-function picks(state: ClientState, message: Of<"Roll">, session: Bytes, owner: ClientOwner): Step {
+async function picks(state: ClientState, message: Of<"Roll">, session: Bytes, owner: ClientOwner): Promise<Step> {
   const members = listed(message.roll, state, "have sent keys");
-  const drawn = owner.draws.neighbours(members, state.position, state.terms.degree);
+  const drawn = await owner.draws.neighbours(members, state.position, state.terms.degree);
   return { reply: encodePicks(session, drawn), roll: message.roll.bits, picks: drawn };
 }
 
-function shares(state: ClientState, message: Of<"Neighbours">, session: Bytes, owner: ClientOwner): Step {
+async function shares(state: ClientState, message: Of<"Neighbours">, session: Bytes, owner: ClientOwner): Promise<Step> {
   const { terms, position: own } = state;
   listed(message.roll, state, "have sent keys");
-  const holders = new Set(holdersOf(state, message));
-  const [sealing, masking] = [keyPair(state.sealing!), keyPair(state.masking!)];
+  const holders = new Set(await holdersOf(state, message));
+  const [sealing, masking] = [await keyPair(state.sealing!), await keyPair(state.masking!)];
   checkDistinct([owner.identity.public, sealing.public, masking.public], message.peers);
-  const peers = message.peers.map((peer): KnownPeer => {
-    checkPeer(terms, session, peer);
-    const letter = letterKey(session, sealing, peer.keys.sealing);
-    const holds = holders.has(peer.position);
-    return { position: peer.position, identity: peer.identity, holds, deals: !holds, letter, masking: peer.keys.masking };
-  });
+  const peers: KnownPeer[] = [];
+  for (const peer of message.peers) {
+    await checkPeer(terms, session, peer);
+    const { position, identity, keys } = peer;
+    const letter = await letterKey(session, sealing, keys.sealing);
+    const holds = holders.has(position);
+    peers.push({ position, identity, holds, deals: !holds, letter, masking: keys.masking });
+  }
   const [forKey, forSeed] = (["masking", "seed"] as const).map((of) => owner.draws.coefficients(of, terms.threshold));
   const letters = new Map<number, Bytes>();
   for (const peer of peers.filter(({ holds }) => holds)) {
     const x = peer.position + 1;
     const plain = join(share(masking.private, forKey!, x), share(state.seed!, forSeed!, x));
-    letters.set(peer.position, seal(peer.letter!, letterAddress(session, own, peer.position), plain));
+    letters.set(peer.position, await seal(peer.letter!, letterAddress(session, own, peer.position), plain));
   }
   return { reply: encodeSealed(session, letters), roll: message.roll.bits, picks: null, sealing: null, peers };
 }
 
 /** The holders of this client's shares; `Refused` unless the neighbours are its own. */
-function holdersOf({ terms, position, roll, picks: drawn }: ClientState, message: Of<"Neighbours">): readonly number[] {
+async function holdersOf(
+  { terms, position, roll, picks: drawn }: ClientState, message: Of<"Neighbours">,
+): Promise<readonly number[]> {
   const known = new Set(message.peers.map((peer) => peer.position));
   if (known.has(position)) throw new Refused("this client was presented as its own neighbour");
   if (![...known].every((peer) => message.roll.has(peer))) throw new Refused("a neighbour was presented that has sent no keys");
@@ -171,10 +176,10 @@ function holdersOf({ terms, position, roll, picks: drawn }: ClientState, message
       throw new Refused(`the server says that ${known.size - holders.length} clients drew this one: no fair draw does that`);
     }
   } else {
-    if (!equal(ringCommitment(message.seed), terms.graph)) {
+    if (!equal(await ringCommitment(message.seed), terms.graph)) {
       throw new Refused("the seed of the ring is not the one that was committed to");
     }
-    holders = ringNeighbours(message.seed, message.roll.positions(), terms.degree, position);
+    holders = await ringNeighbours(message.seed, message.roll.positions(), terms.degree, position);
     if (known.size !== holders.length || !holders.every((holder) => known.has(holder))) {
       throw new Refused("the neighbours are not those on the ring");
     }
@@ -185,12 +190,12 @@ function holdersOf({ terms, position, roll, picks: drawn }: ClientState, message
   return holders;
 }
 
-function checkPeer(terms: SessionParameters, session: Bytes, { position, identity, proof, keys }: Peer): void {
-  if (!belongs(terms.roster, terms.clients, position, identity, proof)) {
+async function checkPeer(terms: SessionParameters, session: Bytes, { position, identity, proof, keys }: Peer): Promise<void> {
+  if (!(await belongs(terms.roster, terms.clients, position, identity, proof))) {
     throw new Refused(`the identity of client ${position} is not the one in the roster`);
   }
   const statement = keysStatement(session, position, join(keys.sealing, keys.masking, keys.commitment));
-  if (!verified(identity, keys.signature, statement)) {
+  if (!(await verified(identity, keys.signature, statement))) {
     throw new Refused(`the keys of client ${position} are not signed by it for this session`);
   }
 }
@@ -198,12 +203,12 @@ function checkPeer(terms: SessionParameters, session: Bytes, { position, identit
 /** Refuse two clients, this one included, that show the same identity or key. */
 function checkDistinct(own: readonly Bytes[], peers: readonly Peer[]): void {
   const all = [...own, ...peers.flatMap(({ identity, keys }) => [identity, keys.sealing, keys.masking])];
-  if (new Set(all.map((key) => Buffer.from(key).toString("latin1"))).size !== all.length) {
+  if (new Set(all.map(hex)).size !== all.length) {
     throw new Refused("two clients were presented with the same identity or key");
   }
 }
 
-function masked(state: ClientState, message: Of<"Inbox">, session: Bytes, owner: ClientOwner): Step {
+async function masked(state: ClientState, message: Of<"Inbox">, session: Bytes, owner: ClientOwner): Promise<Step> {
   const { terms, position: own } = state;
   listed(message.sharers, state, "have shared");
   if (!message.sharers.within(new Bitmap(terms.clients, state.roll!))) {
@@ -220,15 +225,16 @@ function masked(state: ClientState, message: Of<"Inbox">, session: Bytes, owner:
   const found = new Map<number, Bytes>();
   for (const peer of shared) {
     const letter = message.letters.get(peer.position);
-    const both = letter && unseal(peer.letter!, letterAddress(session, peer.position, own), letter);
+    const both = letter && (await unseal(peer.letter!, letterAddress(session, peer.position, own), letter));
     if (both && isShare(both.slice(0, SHARE)) && isShare(both.slice(SHARE))) found.set(peer.position, both);
   }
-  const masking = keyPair(state.masking!);
-  const masks = shared.map((peer) => [peer.position, pairMask(session, masking, peer.masking!)] as const);
-  const vector = owner.vector(terms); // everything else was checked
-  addMask(vector, selfMask(session, state.seed!), terms.bits, 1);
-  for (const [position, key] of masks) addMask(vector, key, terms.bits, own < position ? 1 : -1);
-  const signature = owner.identity.sign(maskedStatement(session, own, message.sharers.bits));
+  const masking = await keyPair(state.masking!);
+  const masks = new Map<number, Bytes>();
+  for (const peer of shared) masks.set(peer.position, await pairMask(session, masking, peer.masking!));
+  const vector = await owner.vector(terms); // everything else was checked
+  await addMask(vector, await selfMask(session, state.seed!), terms.bits, 1);
+  for (const [position, key] of masks) await addMask(vector, key, terms.bits, own < position ? 1 : -1);
+  const signature = await owner.identity.sign(await maskedStatement(session, own, message.sharers.bits));
   const peers = state.peers.map((peer) => ({
     ...peer,
     deals: message.letters.has(peer.position),
@@ -239,7 +245,7 @@ function masked(state: ClientState, message: Of<"Inbox">, session: Bytes, owner:
   return { reply, masking: null, seed: null, roll: null, peers, shares: found, sharers: message.sharers.bits };
 }
 
-function assent(state: ClientState, message: Of<"Survivors">, session: Bytes, owner: ClientOwner): Step {
+async function assent(state: ClientState, message: Of<"Survivors">, session: Bytes, owner: ClientOwner): Promise<Step> {
   const { terms, position, sharers } = state;
   const { survivors } = message;
   listed(survivors, state, "have survived");
@@ -250,11 +256,11 @@ function assent(state: ClientState, message: Of<"Survivors">, session: Bytes, ow
   if (holders < terms.threshold) {
     throw new Refused(`${holders} of this client's holders survive, fewer than the threshold ${terms.threshold}`);
   }
-  const signature = owner.identity.sign(assentStatement(session, position, sharers!, survivors.bits));
+  const signature = await owner.identity.sign(await assentStatement(session, position, sharers!, survivors.bits));
   return { reply: encodeAssent(session, signature), survivors: survivors.bits };
 }
 
-function unmask(state: ClientState, message: Of<"Assents">, session: Bytes): Step {
+async function unmask(state: ClientState, message: Of<"Assents">, session: Bytes): Promise<Step> {
   const { terms, sharers } = state;
   const survivors = new Bitmap(terms.clients, state.survivors!);
   const known = new Map(state.peers.filter((peer) => survivors.has(peer.position)).map((peer) => [peer.position, peer]));
@@ -266,15 +272,16 @@ function unmask(state: ClientState, message: Of<"Assents">, session: Bytes): Ste
     throw new Refused(`${message.assents.size} holders assent, fewer than the threshold ${terms.threshold}`);
   }
   for (const [position, signature] of [...message.assents].slice(0, terms.threshold)) {
-    const statement = assentStatement(session, position, sharers!, survivors.bits);
-    if (!verified(known.get(position)!.identity, signature, statement)) {
+    const statement = await assentStatement(session, position, sharers!, survivors.bits);
+    if (!(await verified(known.get(position)!.identity, signature, statement))) {
       throw new Refused(`client ${position} did not assent to the survivors that this client assented to`);
     }
   }
   for (const position of terms.mode === MALICIOUS ? state.shares.keys() : []) {
     if (!known.has(position)) continue;
     const signature = message.masked.get(position) ?? new Uint8Array(0);
-    if (!verified(known.get(position)!.identity, signature, maskedStatement(session, position, sharers!))) {
+    const statement = await maskedStatement(session, position, sharers!);
+    if (!(await verified(known.get(position)!.identity, signature, statement))) {
       throw new Refused(`client ${position} did not mask its vector among those that this client masked among`);
     }
   }

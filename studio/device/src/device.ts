@@ -1,9 +1,9 @@
-import { hex, type RandomBytes, sha256, unhex } from "./bytes.js";
+import { type Bytes, hex, type RandomBytes, sha256, unhex, utf8 } from "./bytes.js";
 import type { Place } from "./cell_counts.js";
 import { checkedContribution, noisy } from "./checked_contribution.js";
 import { answer, type ClientOwner, drawsFrom } from "./client.js";
 import { type ClientState, readState, writeState } from "./client_state.js";
-import type { DeviceFile } from "./device_file.js";
+import type { Charge, DeviceFile } from "./device_file.js";
 import { Identity } from "./ed25519.js";
 import { CodecError, Refused } from "./errors.js";
 import { Fraction } from "./fraction.js";
@@ -21,7 +21,7 @@ const LAST_STAGE = 6;
 
 /** What to send: a reply, or why there is none. `last` is the end of the session. */
 export interface DeviceAnswer {
-  readonly reply: Uint8Array | null;
+  readonly reply: Bytes | null;
   readonly refusal: string | null;
   readonly campaign: string | null;
   readonly last: boolean;
@@ -34,41 +34,61 @@ export type Log = (line: string) => void;
  * One person's device: from a server's message to a reply, without a network.
  *
  * Judge, charge, answer, write: the file has the state, the charge and the reply before `answer` returns, so a message
- * that comes again after a crash gets the same bytes for the charge that stands.
+ * that comes again after a crash gets the same bytes for the charge that stands. One thing is done at a time, however many
+ * are asked for at once.
  */
 export class Device {
-  private readonly identity: Identity;
+  private last: Promise<unknown> = Promise.resolve();
 
-  constructor(
-    private readonly file: DeviceFile, private readonly policy: Policy, private readonly places: readonly Place[],
-    private readonly random: RandomBytes, private readonly log: Log,
-  ) {
-    this.identity = new Identity(unhex(file.record.identity));
+  private constructor(
+    private readonly identity: Identity, private readonly file: DeviceFile, private readonly policy: Policy,
+    private readonly places: readonly Place[], private readonly random: RandomBytes, private readonly log: Log,
+  ) {}
+
+  static async of(file: DeviceFile, policy: Policy, places: readonly Place[], random: RandomBytes, log: Log): Promise<Device> {
+    return new Device(await Identity.of(unhex(file.record.identity)), file, policy, places, random, log);
   }
 
-  answer(work: ServerTask, now: number): DeviceAnswer {
+  answer(work: ServerTask, now: number): Promise<DeviceAnswer> {
+    return this.inTurn(() => this.judged(work, now));
+  }
+
+  /** Leave a session for good: what it remembered is gone. */
+  close(session: string): Promise<void> {
+    return this.inTurn(() => this.leave(session));
+  }
+
+  /** Close the sessions to which no server came back. */
+  sweep(now: number): Promise<void> {
+    return this.inTurn(() => {
+      const left = this.file.record.sessions.filter(([, open]) => open && open.until + GRACE < now);
+      for (const [session] of left) this.file.setSession(session, null);
+      if (left.length) this.file.save();
+    });
+  }
+
+  /** After all that was asked before has ended. Else two answers to one stage, or a session closed and written again. */
+  private inTurn<T>(work: () => T | Promise<T>): Promise<T> {
+    const done = this.last.then(work);
+    this.last = done.catch(() => undefined);
+    return done;
+  }
+
+  private async judged(work: ServerTask, now: number): Promise<DeviceAnswer> {
     try {
       if (!(now - work.until <= CLOCKS)) throw new Refused("the time for this answer is over, by this device's clock");
       const open = this.file.session(work.session);
       if (open === null) throw new Refused("this device has left the session and does not come back");
-      return open ? this.next(work, open.task, readState(open.state), now) : this.first(work, now);
+      return await (open ? this.next(work, open.task, readState(open.state), now) : this.first(work, now));
     } catch (error) {
       if (!(error instanceof Refused || error instanceof CodecError)) throw error;
       return this.refuse(work, error.message);
     }
   }
 
-  /** Leave a session for good: what it remembered is gone. */
-  close(session: string): void {
+  private leave(session: string): void {
     this.file.setSession(session, null);
     this.file.save();
-  }
-
-  /** Close the sessions to which no server came back. */
-  sweep(now: number): void {
-    const left = this.file.record.sessions.filter(([, open]) => open && open.until + GRACE < now);
-    for (const [session] of left) this.file.setSession(session, null);
-    if (left.length) this.file.save();
   }
 
   /** Whether a campaign has nothing more to ask of this device: its budget is paid, and no session is open. */
@@ -79,12 +99,12 @@ export class Device {
     return this.spent((charge) => charge.campaign === campaign).compare(Fraction.written(budget)) >= 0;
   }
 
-  private first(work: ServerTask, now: number): DeviceAnswer {
+  private async first(work: ServerTask, now: number): Promise<DeviceAnswer> {
     if (work.task === null) throw new Refused("a session begins with a task");
     const message = decode(work.message);
     if (message.kind !== "Invitation") throw new Refused("a session begins with an invitation");
-    if (hex(sessionOf(message.terms)) !== work.session) throw new Refused("the session is not the one that its terms name");
-    const task = readTask(work.task);
+    if (hex(await sessionOf(message.terms)) !== work.session) throw new Refused("the session is not the one that its terms name");
+    const task = await readTask(work.task);
     checkPolicy(this.policy, task, message.terms);
     const said = JSON.stringify(termsOfCampaign(task));
     const before = this.file.record.campaigns.find(([name]) => name === task.campaign)?.[1];
@@ -92,19 +112,24 @@ export class Device {
       throw new Refused("the campaign has changed its purpose, budget or cohort since this device first agreed to it");
     }
     this.checkSpending(task, now);
-    const state = answer(null, work.message, this.owner(task, now));
+    const charges: Charge[] = [];
+    const state = await answer(null, work.message, this.owner(task, now, charges));
     if (before === undefined) this.file.record.campaigns.push([task.campaign, said]);
     this.log(`answers round ${task.round} of a campaign at ε = ${task.price.toNumber()}`);
-    return this.kept(work, work.task, task, state, now);
+    return this.kept(work, work.task, task, state, charges, now);
   }
 
-  private next(work: ServerTask, text: string, state: ClientState, now: number): DeviceAnswer {
-    const task = readTask(text);
-    return this.kept(work, text, task, answer(state, work.message, this.owner(task, now)), now);
+  private async next(work: ServerTask, text: string, state: ClientState, now: number): Promise<DeviceAnswer> {
+    const task = await readTask(text);
+    const charges: Charge[] = [];
+    const answered = await answer(state, work.message, this.owner(task, now, charges));
+    return this.kept(work, text, task, answered, charges, now);
   }
 
-  private kept(work: ServerTask, text: string, task: Task, state: ClientState, now: number): DeviceAnswer {
+  /** State, charge and reply come into the file together: nothing is waited for here. */
+  private kept(work: ServerTask, text: string, task: Task, state: ClientState, charges: Charge[], now: number): DeviceAnswer {
     const until = Math.min(work.until, now + LONGEST);
+    this.file.record.charges.push(...charges);
     this.file.setSession(work.session, { task: text, until, state: writeState(state) });
     this.file.save();
     return { reply: state.reply, refusal: null, campaign: task.campaign, last: state.stage === LAST_STAGE };
@@ -112,28 +137,29 @@ export class Device {
 
   private refuse(work: ServerTask, reason: string): DeviceAnswer {
     this.log(`refuses a session: ${reason}`);
-    this.close(work.session);
+    this.leave(work.session);
     return { reply: null, refusal: reason, campaign: null, last: true };
   }
 
-  private owner(task: Task, now: number): ClientOwner {
+  private owner(task: Task, now: number, charges: Charge[]): ClientOwner {
     return {
       identity: this.identity,
       draws: drawsFrom(this.random),
       check: (terms) => checkPolicy(this.policy, task, terms),
-      vector: (terms) => this.charged(task, terms, now),
+      vector: (terms) => this.charged(task, terms, now, charges),
     };
   }
 
-  /** The masked vector's content, charged in the write that keeps it. */
-  private charged(task: Task, terms: SessionParameters, now: number): Uint32Array {
+  /** The masked vector's content; its charge is for the write that keeps it. */
+  private async charged(task: Task, terms: SessionParameters, now: number, charges: Charge[]): Promise<Uint32Array> {
     this.checkSpending(task, now);
-    const key = sha256(unhex(this.file.record.sampling), new Uint8Array(Buffer.from(task.campaign, "utf8")));
+    const key = await sha256(unhex(this.file.record.sampling), utf8(task.campaign));
     const { sums, trouble } = checkedContribution(task.counts, this.places, key);
     if (trouble) this.log(`answers as if it had no rows: counting them failed (${trouble})`);
     const vector = noisy(sums, terms, this.random);
-    this.file.record.charges.push({
-      campaign: task.campaign, round: task.round, session: hex(sessionOf(terms)), epsilon: task.price.toString(), time: now,
+    const session = hex(await sessionOf(terms));
+    charges.push({
+      campaign: task.campaign, round: task.round, session, epsilon: task.price.toString(), time: now,
     });
     return vector;
   }

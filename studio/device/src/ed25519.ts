@@ -1,30 +1,30 @@
-import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
-import { type Bytes, join, unhex } from "./bytes.js";
-
-const PKCS8 = unhex("302e020100300506032b657004220420");
-const SPKI = unhex("302a300506032b6570032100");
+import type { Bytes } from "./bytes.js";
+import { privateKey } from "./okp_key.js";
 
 /** Who a device is: an Ed25519 key (RFC 8032). */
 export class Identity {
-  private readonly key;
   readonly public: Bytes;
 
-  constructor(readonly secret: Bytes) {
-    this.key = createPrivateKey({ key: Buffer.from(join(PKCS8, secret)), format: "der", type: "pkcs8" });
-    const spki = createPublicKey(this.key).export({ format: "der", type: "spki" });
-    this.public = new Uint8Array(spki.subarray(SPKI.length));
+  private constructor(private readonly key: CryptoKey, public_: Bytes) {
+    this.public = public_;
   }
 
-  sign(statement: Bytes): Bytes {
-    return new Uint8Array(sign(null, statement, this.key));
+  /** The identity of a secret of 32 bytes. */
+  static async of(secret: Bytes): Promise<Identity> {
+    const found = await privateKey("Ed25519", secret);
+    return new Identity(found.key, found.public);
+  }
+
+  async sign(statement: Bytes): Promise<Bytes> {
+    return new Uint8Array(await crypto.subtle.sign("Ed25519", this.key, statement));
   }
 }
 
 /** Whether an identity signed a statement; a key or signature that is malformed signed nothing. */
-export function verified(identity: Bytes, signature: Bytes, statement: Bytes): boolean {
+export async function verified(identity: Bytes, signature: Bytes, statement: Bytes): Promise<boolean> {
   try {
-    const key = createPublicKey({ key: Buffer.from(join(SPKI, identity)), format: "der", type: "spki" });
-    return verify(null, statement, key, signature);
+    const key = await crypto.subtle.importKey("raw", identity, "Ed25519", false, ["verify"]);
+    return await crypto.subtle.verify("Ed25519", key, signature, statement);
   } catch {
     return false;
   }

@@ -1,4 +1,4 @@
-import { ascii, type Bytes, hex, join, uint32, unhex } from "./bytes.js";
+import { ascii, type Bytes, hex, join, uint32, unhex, utf8 } from "./bytes.js";
 import type { DeviceRecord } from "./device_file.js";
 import { Identity, verified } from "./ed25519.js";
 import { CodecError, Refused, Unreachable } from "./errors.js";
@@ -10,7 +10,7 @@ const [KEY, CHALLENGE, SIGNATURE] = [32, 56, 64];
 const WORD = { length: 1 << 14, items: 16, depth: 1 };
 
 const sized = (text: string): Bytes => {
-  const bytes = new Uint8Array(Buffer.from(text, "utf8"));
+  const bytes = utf8(text);
   return join(uint32(bytes.length), bytes);
 };
 
@@ -24,7 +24,7 @@ export const enrolmentStatement = (origin: string, server: Bytes, challenge: Byt
 
 /** Enrol, or enrol again: the record then has a ticket. `Refused` where the server or the device does not agree. */
 export async function enrol(record: DeviceRecord, http: HttpTransport, server: string, token: string): Promise<void> {
-  const identity = new Identity(unhex(record.identity));
+  const identity = await Identity.of(unhex(record.identity));
   const origin = originOf(server);
   const about = { version: VERSION, identity: hex(identity.public), origin };
   const asked = await http.post("/v1/challenge", null, about);
@@ -33,14 +33,14 @@ export async function enrol(record: DeviceRecord, http: HttpTransport, server: s
   if (asked.status !== 200) throw new Unreachable(`the server gave no challenge (HTTP ${asked.status})`, asked.wait);
   const [key, challenge, signature] = fields(asked, "server", "challenge", "signature") as [string, string, string];
   const [theirs, nonce] = [digits(key, KEY), digits(challenge, CHALLENGE)];
-  if (!verified(theirs, digits(signature, SIGNATURE), challengeStatement(origin, identity.public, nonce))) {
+  if (!(await verified(theirs, digits(signature, SIGNATURE), challengeStatement(origin, identity.public, nonce)))) {
     throw new Refused(`the server's challenge is not signed for ${origin}: another server may stand between`);
   }
   if (record.server !== null && originOf(record.server) !== origin) throw new Refused("this device is enrolled at another server");
   if (record.pinned !== null && record.pinned !== hex(theirs)) {
     throw new Refused(`${origin} shows another identity than when this device enrolled there first`);
   }
-  const signed = hex(identity.sign(enrolmentStatement(origin, theirs, nonce, identity.public, token)));
+  const signed = hex(await identity.sign(enrolmentStatement(origin, theirs, nonce, identity.public, token)));
   const answer = await http.post("/v1/enrol", null, { ...about, token, challenge, signature: signed });
   if (answer.status === 403) throw new Refused("the server does not enrol this device: ask for a code");
   if (answer.status !== 201) throw new Unreachable(`the server did not enrol this device (HTTP ${answer.status})`, answer.wait);

@@ -1,3 +1,4 @@
+import { type Bytes, joined } from "./bytes.js";
 import { InputError, Unreachable } from "./errors.js";
 
 const LARGEST = 64 << 20;
@@ -9,7 +10,7 @@ export interface HttpReply {
   readonly status: number;
   /** Seconds that the server asks to be left alone. */
   readonly wait: number | null;
-  readonly content: Uint8Array;
+  readonly content: Bytes;
 }
 
 /** The web origin of a server's address (RFC 6454): scheme, host and port in one spelling. */
@@ -36,15 +37,15 @@ export class HttpTransport {
   constructor(private readonly address: string) {}
 
   /** One request; `Unreachable` where there is no answer, or one that means: not now. */
-  async send(method: "GET" | "POST", path: string, ticket: string | null, content?: Uint8Array, kind?: string): Promise<HttpReply> {
+  async send(method: "GET" | "POST", path: string, ticket: string | null, content?: Bytes, kind?: string): Promise<HttpReply> {
     const headers: Record<string, string> = { "Accept-Encoding": "gzip" };
     if (ticket) headers["Authorization"] = `Bearer ${ticket}`;
     if (kind) headers["Content-Type"] = kind;
     let response: Response;
-    let body: Uint8Array;
+    let body: Bytes;
     try {
       const request: RequestInit = { method, headers, redirect: "manual", signal: AbortSignal.timeout(PATIENCE) };
-      if (content) request.body = content as Uint8Array<ArrayBuffer>;
+      if (content) request.body = content;
       response = await fetch(this.address + path, request);
       body = await read(response);
     } catch (error) {
@@ -64,7 +65,7 @@ export class HttpTransport {
 }
 
 /** The content after decompression, counted as it comes. */
-async function read(response: Response): Promise<Uint8Array> {
+async function read(response: Response): Promise<Bytes> {
   const parts: Uint8Array[] = [];
   let size = 0;
   for await (const part of response.body ?? []) {
@@ -73,7 +74,7 @@ async function read(response: Response): Promise<Uint8Array> {
     if (size > LARGEST) throw new Unreachable(`the server's answer is larger than ${LARGEST} bytes`);
     parts.push(some);
   }
-  return new Uint8Array(Buffer.concat(parts));
+  return joined(parts);
 }
 
 /** Retry-After as a number of seconds; a date, or anything else, is ignored. */

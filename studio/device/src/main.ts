@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   const file = DeviceFile.open(values.file ?? "device.json", systemRandom);
   try {
     file.save();
-    const device = new Device(file, policy, rows, systemRandom, log);
+    const device = await Device.of(file, policy, rows, systemRandom, log);
     await new Agent(device, file, new HttpTransport(server), server, values.code ?? "", idle, log).run(stop.signal);
     if (!stop.signal.aborted) log("the campaign has ended for this device");
   } finally {

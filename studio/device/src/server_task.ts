@@ -1,4 +1,4 @@
-import type { Bytes } from "./bytes.js";
+import { ascii, type Bytes } from "./bytes.js";
 import { CodecError } from "./errors.js";
 import { ENVELOPE, isObject, parseJson } from "./json_text.js";
 
@@ -14,7 +14,7 @@ export interface ServerTask {
 }
 
 /** What the server wrote; `CodecError` for anything else. */
-export function readServerTask(content: Uint8Array): ServerTask {
+export function readServerTask(content: Bytes): ServerTask {
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(content);
@@ -32,9 +32,20 @@ export function readServerTask(content: Uint8Array): ServerTask {
   ) {
     throw new CodecError("the server's work is not written as agreed: a field has another type");
   }
-  const bytes = Buffer.from(message, "base64");
-  if (bytes.toString("base64") !== message) throw new CodecError("the server's message is not base64");
+  const bytes = fromBase64(message);
   const ends = Date.parse(until);
   if (Number.isNaN(ends)) throw new CodecError("the server's time is none");
-  return { session, stage: Number(stage), task, message: new Uint8Array(bytes), until: ends };
+  return { session, stage: Number(stage), task, message: bytes, until: ends };
+}
+
+/** Base64 with its padding, in its one spelling. */
+function fromBase64(text: string): Bytes {
+  let letters: string;
+  try {
+    letters = atob(text);
+  } catch {
+    letters = "";
+  }
+  if (btoa(letters) !== text) throw new CodecError("the server's message is not base64");
+  return ascii(letters);
 }

@@ -81,5 +81,5 @@ function check(terms: SessionParameters): void {
 }
 
 /** The name of a session. */
-export const sessionOf = (terms: SessionParameters): Bytes =>
+export const sessionOf = (terms: SessionParameters): Promise<Bytes> =>
   sha256(ascii("hazemap secure sum 1"), encodeParameters(terms));

@@ -37,7 +37,7 @@ export interface Task {
 }
 
 /** The task in a text: `CodecError` for what is none, `Refused` for what this device does not answer. */
-export function readTask(text: string): Task {
+export async function readTask(text: string): Promise<Task> {
   if (!/^[\x20-\x7e]*$/.test(text)) throw new CodecError("a task is canonical JSON, in ASCII");
   const [type, value] = typed(parseJson(text, TASK), "a task");
   if (type !== "Task") throw new CodecError("this is no task");
@@ -57,7 +57,7 @@ export function readTask(text: string): Task {
     price,
     budget,
     cohort: cohort(task["cohort"]),
-    digest: sha256(ascii(text)),
+    digest: await sha256(ascii(text)),
   };
 }
 

@@ -1,43 +1,35 @@
-import { createPrivateKey, createPublicKey, diffieHellman } from "node:crypto";
-import { type Bytes, join, type RandomBytes, unhex } from "./bytes.js";
+import { bigEndian, type Bytes, type RandomBytes } from "./bytes.js";
 import { CodecError, Refused } from "./errors.js";
+import { privateKey } from "./okp_key.js";
 
-const PKCS8 = unhex("302e020100300506032b656e04220420");
-const SPKI = unhex("302a300506032b656e032100");
 const FIELD = 2n ** 255n - 19n;
 
 export interface KeyPair {
   readonly private: Bytes;
   readonly public: Bytes;
+  /** The private key as WebCrypto has it. */
+  readonly key: CryptoKey;
 }
 
-export function keyPair(secret: Bytes): KeyPair {
-  const key = createPublicKey(imported(secret)).export({ format: "der", type: "spki" });
-  return { private: secret, public: new Uint8Array(key.subarray(SPKI.length)) };
-}
+export const keyPair = async (secret: Bytes): Promise<KeyPair> => ({ private: secret, ...(await privateKey("X25519", secret)) });
 
-export const drawKeyPair = (random: RandomBytes): KeyPair => keyPair(random(32));
+export const drawKeyPair = (random: RandomBytes): Promise<KeyPair> => keyPair(random(32));
 
 /** `CodecError` unless a key is a little-endian number below 2^255 − 19. */
 export function checkPublic(key: Bytes): Bytes {
-  if (BigInt(`0x${Buffer.from(key).reverse().toString("hex")}`) >= FIELD) {
-    throw new CodecError("a public key is not a number below 2^255 - 19");
-  }
+  if (bigEndian(key.slice().reverse()) >= FIELD) throw new CodecError("a public key is not a number below 2^255 - 19");
   return key;
 }
 
 /** The shared point; `Refused` for a key of low order. */
-export function agree(secret: Bytes, theirs: Bytes): Bytes {
-  const publicKey = createPublicKey({ key: Buffer.from(join(SPKI, theirs)), format: "der", type: "spki" });
+export async function agree(own: KeyPair, theirs: Bytes): Promise<Bytes> {
+  const key = await crypto.subtle.importKey("raw", theirs, "X25519", false, []);
   let point: Bytes;
   try {
-    point = diffieHellman({ privateKey: imported(secret), publicKey });
+    point = new Uint8Array(await crypto.subtle.deriveBits({ name: "X25519", public: key }, own.key, 256));
   } catch {
     throw new Refused("a public key is of low order");
   }
   if (!point.some(Boolean)) throw new Refused("a public key is of low order");
   return point;
 }
-
-const imported = (secret: Bytes) =>
-  createPrivateKey({ key: Buffer.from(join(PKCS8, secret)), format: "der", type: "pkcs8" });

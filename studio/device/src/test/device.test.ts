@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as path } from "node:path";
 import { test } from "node:test";
-import { ascii, hex, join, opaqueBytes, sha256, systemRandom, uint32, unhex } from "./invitations.js";
+import { ascii, type Bytes, hex, join, opaqueBytes, sha256, systemRandom, uint32, unhex } from "./invitations.js";
 import { Device } from "../device.js";
 import { DeviceFile } from "../device_file.js";
 import { Identity } from "../ed25519.js";
@@ -25,29 +25,29 @@ const TEXT: string = vectors("device/tasks").tasks[1].task;
 const folder = (): string => mkdtempSync(path(tmpdir(), "hazemap-device-"));
 
 /** An invitation of a session in which a device is the first of a shard and all others are made up. */
-function invited(identity: Identity, text: string, nonce: number): ServerTask {
-  const task = readTask(text);
+async function invited(identity: Identity, text: string, nonce: number): Promise<ServerTask> {
+  const task = await readTask(text);
   const clients = task.cohort.shard;
-  let root = sha256(Uint8Array.of(0), identity.public);
-  const proof: Uint8Array[] = [];
+  let root = await sha256(Uint8Array.of(0), identity.public);
+  const proof: Bytes[] = [];
   for (let last = clients - 1; last > 0; last >>= 1) {
-    proof.push(sha256(uint32(last)));
-    root = sha256(Uint8Array.of(1), root, proof.at(-1)!);
+    proof.push(await sha256(uint32(last)));
+    root = await sha256(Uint8Array.of(1), root, proof.at(-1)!);
   }
   const chosen = { roster: root, nonce: new Uint8Array(32).fill(nonce), graph: new Uint8Array(32) };
   const terms = termsOf(task, clients, chosen);
   const message = join(Uint8Array.of(1, 1), opaqueBytes(encodeParameters(terms)), uint32(0), Uint8Array.of(proof.length), ...proof);
-  return { session: hex(sessionOf(terms)), stage: 1, task: text, message, until: NOW + 60_000 };
+  return { session: hex(await sessionOf(terms)), stage: 1, task: text, message, until: NOW + 60_000 };
 }
 
-test("a device keeps its answer in its file before it gives it, and gives the same after a crash", () => {
+test("a device keeps its answer in its file before it gives it, and gives the same after a crash", async () => {
   const name = path(folder(), "device.json");
   const said: string[] = [];
   const file = DeviceFile.open(name, systemRandom);
-  const identity = new Identity(unhex(file.record.identity));
-  const device = new Device(file, POLICY, [], systemRandom, (line) => said.push(line));
-  const work = invited(identity, TEXT, 1);
-  const { reply, refusal } = device.answer(work, NOW);
+  const identity = await Identity.of(unhex(file.record.identity));
+  const device = await Device.of(file, POLICY, [], systemRandom, (line) => said.push(line));
+  const work = await invited(identity, TEXT, 1);
+  const { reply, refusal } = await device.answer(work, NOW);
   assert.equal(refusal, null);
   assert.equal(reply![1], 2);
   assert.equal(statSync(name).mode & 0o777, 0o600);
@@ -56,47 +56,67 @@ test("a device keeps its answer in its file before it gives it, and gives the sa
   assert.throws(() => DeviceFile.open(name, systemRandom), InputError, "one process at a time");
   file.close();
   const again = DeviceFile.open(name, systemRandom);
-  const resumed = new Device(again, POLICY, [], systemRandom, () => undefined);
-  assert.deepEqual(resumed.answer(work, NOW).reply, reply);
+  const resumed = await Device.of(again, POLICY, [], systemRandom, () => undefined);
+  assert.deepEqual((await resumed.answer(work, NOW)).reply, reply);
   again.close();
 });
 
-test("a device refuses another purpose, a late message, a task that is not the terms', and a session that it left", () => {
+test("a device refuses another purpose, a late message, a task that is not the terms', and a session that it left", async () => {
   const file = DeviceFile.open(path(folder(), "device.json"), systemRandom);
-  const identity = new Identity(unhex(file.record.identity));
-  const device = new Device(file, POLICY, [], systemRandom, () => undefined);
-  const work = invited(identity, TEXT, 1);
-  assert.match(device.answer({ ...work, until: NOW - 121_000 }, NOW).refusal!, /over/);
-  assert.match(device.answer(work, NOW).refusal!, /does not come back/);
-  const second = invited(identity, TEXT, 2);
-  assert.ok(device.answer(second, NOW).reply);
+  const identity = await Identity.of(unhex(file.record.identity));
+  const device = await Device.of(file, POLICY, [], systemRandom, () => undefined);
+  const work = await invited(identity, TEXT, 1);
+  assert.match((await device.answer({ ...work, until: NOW - 121_000 }, NOW)).refusal!, /over/);
+  assert.match((await device.answer(work, NOW)).refusal!, /does not come back/);
+  const second = await invited(identity, TEXT, 2);
+  assert.ok((await device.answer(second, NOW)).reply);
   const other = TEXT.replace("a map", "another map");
-  assert.match(device.answer(invited(identity, other, 3), NOW).refusal!, /changed its purpose/);
-  const third = invited(identity, TEXT, 4);
-  assert.match(device.answer({ ...third, task: other }, NOW).refusal!, /follow from its task/);
-  assert.match(device.answer({ ...invited(identity, TEXT, 5), session: "00".repeat(32) }, NOW).refusal!, /its terms name/);
-  assert.match(device.answer({ ...invited(identity, TEXT, 6), task: null }, NOW).refusal!, /begins with a task/);
-  assert.match(device.answer(invited(new Identity(sha256(ascii("x"))), TEXT, 7), NOW).refusal!, /roster/);
-  const open = device.answer(second, NOW);
+  assert.match((await device.answer(await invited(identity, other, 3), NOW)).refusal!, /changed its purpose/);
+  const third = await invited(identity, TEXT, 4);
+  assert.match((await device.answer({ ...third, task: other }, NOW)).refusal!, /follow from its task/);
+  assert.match((await device.answer({ ...(await invited(identity, TEXT, 5)), session: "00".repeat(32) }, NOW)).refusal!, /its terms name/);
+  assert.match((await device.answer({ ...(await invited(identity, TEXT, 6)), task: null }, NOW)).refusal!, /begins with a task/);
+  assert.match((await device.answer(await invited(await Identity.of(await sha256(ascii("x"))), TEXT, 7), NOW)).refusal!, /roster/);
+  const open = await device.answer(second, NOW);
   assert.ok(open.reply, "and the session that is open stays open");
-  device.sweep(NOW + 10 * 86_400_000);
-  assert.match(device.answer(second, NOW).refusal!, /does not come back/);
+  await device.sweep(NOW + 10 * 86_400_000);
+  assert.match((await device.answer(second, NOW)).refusal!, /does not come back/);
   assert.ok(!JSON.stringify(file.record.sessions).includes("masking"));
   file.close();
 });
 
-test("a device that has nothing left refuses, and a charge of the future counts", () => {
+test("what is asked of a device at once is done one after the other", async () => {
   const file = DeviceFile.open(path(folder(), "device.json"), systemRandom);
-  const identity = new Identity(unhex(file.record.identity));
-  const device = new Device(file, POLICY, [], systemRandom, () => undefined);
+  const identity = await Identity.of(unhex(file.record.identity));
+  const device = await Device.of(file, POLICY, [], systemRandom, () => undefined);
+  const [work, left] = [await invited(identity, TEXT, 1), await invited(identity, TEXT, 2)];
+  const [once, twice] = await Promise.all([device.answer(work, NOW), device.answer(work, NOW)]);
+  assert.ok(once.reply);
+  assert.deepEqual(twice.reply, once.reply, "a stage has one answer");
+  await Promise.all([device.answer(left, NOW), device.close(left.session)]);
+  assert.equal(file.session(left.session), null, "a session that was left is not written again");
+  file.close();
+});
+
+test("only the device's file and the program need Node: all else is for any platform with WebCrypto", () => {
+  const sources = new URL("../../src/", import.meta.url);
+  const names = readdirSync(sources).filter((name) => name.endsWith(".ts"));
+  const needing = names.filter((name) => /"node:|\bBuffer\b(?!>)|\bprocess\./.test(readFileSync(new URL(name, sources), "utf8")));
+  assert.deepEqual(needing.sort(), ["device_file.ts", "main.ts"]);
+});
+
+test("a device that has nothing left refuses, and a charge of the future counts", async () => {
+  const file = DeviceFile.open(path(folder(), "device.json"), systemRandom);
+  const identity = await Identity.of(unhex(file.record.identity));
+  const device = await Device.of(file, POLICY, [], systemRandom, () => undefined);
   file.record.charges.push({ campaign: "other", round: 1, session: "", epsilon: "2", time: NOW + 1e12 });
-  assert.match(device.answer(invited(identity, TEXT, 1), NOW).refusal!, /nothing left/);
+  assert.match((await device.answer(await invited(identity, TEXT, 1), NOW)).refusal!, /nothing left/);
   file.close();
 });
 
 test("what is written otherwise than agreed is refused", () => {
   const fields = { session: "00".repeat(32), stage: 1, task: null, message: "", until: "2026-01-02T03:04:05+00:00" };
-  const bytes = (changed: object): Uint8Array => new TextEncoder().encode(JSON.stringify({ ...fields, ...changed }));
+  const bytes = (changed: object): Bytes => new TextEncoder().encode(JSON.stringify({ ...fields, ...changed }));
   assert.equal(readServerTask(bytes({})).stage, 1);
   const wrong = [{ session: "0" }, { stage: 7 }, { stage: "1" }, { task: 1 }, { message: "a" }, { message: "====" }, { until: "soon" }, { until: 5 }];
   for (const changed of wrong) assert.throws(() => readServerTask(bytes(changed)), CodecError, JSON.stringify(changed));

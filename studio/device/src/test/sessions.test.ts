@@ -24,46 +24,47 @@ function picksOf(messages: Message[], client: number): number[] {
   return Array.from({ length: view.getUint32(34) }, (_, i) => view.getUint32(38 + 4 * i));
 }
 
-function owner(vector: any, client: any): ClientOwner & { asked: number } {
+async function owner(vector: any, client: any): Promise<ClientOwner & { asked: number }> {
   const numbers = (of: string): bigint[] => client.coefficients[of].map((each: string) => BigInt(`0x${each}`));
-  return {
+  const found: ClientOwner & { asked: number } = {
     asked: 0,
-    identity: new Identity(unhex(client.identity_private)),
+    identity: await Identity.of(unhex(client.identity_private)),
     draws: {
       keys: (of) => keyPair(unhex(client[`${of}_private`])),
       seed: () => unhex(client.self_mask_seed),
       coefficients: numbers,
-      neighbours: () => picksOf(vector.messages, client.position),
+      neighbours: async () => picksOf(vector.messages, client.position),
     },
     check: () => undefined,
-    vector(terms) {
-      this.asked++;
+    async vector(terms) {
+      found.asked++;
       return Uint32Array.from(client.contribution, (own: number, i: number) => {
         return Number(BigInt.asUintN(terms.bits, BigInt(own + client.noise[i])));
       });
     },
   };
+  return found;
 }
 
 for (const mode of ["semi-honest", "malicious"]) {
   const vector = vectors(`secure_aggregation/session-${mode}`);
   const messagesOf = (position: number): Message[] => vector.messages.filter((message: Message) => message.client === position);
 
-  test(`the terms of a ${mode} session have the bytes of the vectors`, () => {
+  test(`the terms of a ${mode} session have the bytes of the vectors`, async () => {
     const terms = decodeParameters(unhex(vector.terms_bytes));
     assert.equal(hex(encodeParameters(terms)), vector.terms_bytes);
-    assert.equal(hex(sessionOf(terms)), vector.session);
+    assert.equal(hex(await sessionOf(terms)), vector.session);
   });
 
-  test(`every client of a ${mode} session sends the bytes of the vectors, through a crash at every stage`, () => {
+  test(`every client of a ${mode} session sends the bytes of the vectors, through a crash at every stage`, async () => {
     for (const client of vector.clients) {
-      const own = owner(vector, client);
+      const own = await owner(vector, client);
       let state: ClientState | null = null;
       for (const { stage, down, up } of messagesOf(client.position)) {
-        state = answer(state, unhex(down), own);
+        state = await answer(state, unhex(down), own);
         assert.equal(hex(state.reply), up, stage);
         state = readState(JSON.parse(JSON.stringify(writeState(state))));
-        assert.equal(answer(state, unhex(down), own), state, "the same message again has the same answer");
+        assert.equal(await answer(state, unhex(down), own), state, "the same message again has the same answer");
       }
       assert.ok(own.asked <= 1);
       if (client.position !== vector.gone_after_shares) {
@@ -73,14 +74,14 @@ for (const mode of ["semi-honest", "malicious"]) {
     }
   });
 
-  test(`a message of a ${mode} session with a byte changed, of another stage or time is refused`, () => {
+  test(`a message of a ${mode} session with a byte changed, of another stage or time is refused`, async () => {
     const [client] = vector.clients;
-    const own = owner(vector, client);
+    const own = await owner(vector, client);
     let state: ClientState | null = null;
     const all = messagesOf(client.position);
     for (const [number, { stage, down }] of all.entries()) {
       for (const other of all.filter((_, i) => i !== number && i !== number - 1)) {
-        assert.throws(() => answer(state, unhex(other.down), own), Refused, `${other.stage} at ${stage}`);
+        await assert.rejects(answer(state, unhex(other.down), own), Refused, `${other.stage} at ${stage}`);
       }
       const bytes = unhex(down);
       let answered = 0;
@@ -90,7 +91,7 @@ for (const mode of ["semi-honest", "malicious"]) {
         const changed = bytes.slice();
         changed[at]! ^= 0x11;
         try {
-          answer(state, changed, own);
+          await answer(state, changed, own);
           answered++;
         } catch (error) {
           assert.ok(error instanceof Refused || error instanceof CodecError, `${stage} ${at}: ${error}`);
@@ -98,7 +99,7 @@ for (const mode of ["semi-honest", "malicious"]) {
       }
       // A letter that does not open harms its dealer alone; of the assents as many are read as count.
       if (!["MASKED", "UNMASK"].includes(stage)) assert.equal(answered, 0, stage);
-      state = answer(state, bytes, own);
+      state = await answer(state, bytes, own);
     }
   });
 }
