@@ -29,7 +29,7 @@ const words = (bytes: Bytes): bigint[] => {
   return Array.from({ length: bytes.length / 8 }, (_, i) => view.getBigUint64(8 * i, true));
 };
 
-/** Two words of BLAKE2b (RFC 7693) of at most 128 bytes, 16 bytes long, with this personalisation: Node has no such. */
+/** Two words of BLAKE2b (RFC 7693) of at most 128 bytes, 16 bytes long, with this personalisation: WebCrypto has none. */
 export function blake2bWords(message: Bytes, person: Bytes): [bigint, bigint] {
   if (message.length > BLOCK || person.length > 16) throw new RangeError("one block and 16 bytes of personalisation at most");
   const parameters = new Uint8Array(64);

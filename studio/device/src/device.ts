@@ -67,7 +67,7 @@ export class Device {
     });
   }
 
-  /** After all that was asked before has ended. Else two answers to one stage, or a session closed and written again. */
+  /** After all that was asked before has ended: else a stage could have two answers, or a session that was left come back. */
   private inTurn<T>(work: () => T | Promise<T>): Promise<T> {
     const done = this.last.then(work);
     this.last = done.catch(() => undefined);

@@ -78,8 +78,8 @@ test("a device refuses what is below its own minimum, in words", async () => {
   assert.throws(() => checkPolicy({ ...kind, longest: 1 << 30 }, task, large), /more work/);
   const semi = tasks.find((each: any) => decodeParameters(unhex(each.terms)).mode === SEMI_HONEST);
   const open = { ...kind, people: 2, survivors: 2 };
-  const [trusting, named] = [await readTask(semi.task), decodeParameters(unhex(semi.terms))];
-  assert.throws(() => checkPolicy(open, trusting, named), /semi-honest/);
+  const [other, theirs] = [await readTask(semi.task), decodeParameters(unhex(semi.terms))];
+  assert.throws(() => checkPolicy(open, other, theirs), /semi-honest/);
 });
 
 test("questions of other kinds are refused in words, and what is no task is no task", async () => {
