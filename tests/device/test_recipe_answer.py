@@ -6,10 +6,11 @@ import signal
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
-from time import process_time
+from itertools import count
 
 import numpy as np
 import pytest
+from tests.cpu_time import least_cpu
 
 from hazemap import codec
 from hazemap.cells import Leaves
@@ -438,13 +439,12 @@ def test_ten_thousand_events_cost_a_report_at_most_twenty_milliseconds_beside_th
     devices = typing(store, [words, []] + [[]] * 18)
     room, spent = Room(store, recipe_task(), policy=OPEN), []
     for device in devices[:2]:
-        answers = RecipeAnswers(store, device, OPEN, Stream.from_os())
-        times = []
-        for number in range(1, 8):
-            begun = process_time()
+        answers, numbers = RecipeAnswers(store, device, OPEN, Stream.from_os()), count(1)
+
+        def answer(answers=answers, numbers=numbers):
             weighed = replace(answers, stream=Stream.from_os()).weighed(room.task, Audience.of_session(room.terms))
             assert answers.refusal(weighed, NOW) is None
-            answers.answered(weighed, room.task.randomiser, NOW, NOW, number).paid(b"reply")
-            times.append(process_time() - begun)
-        spent.append(min(times))
+            answers.answered(weighed, room.task.randomiser, NOW, NOW, next(numbers)).paid(b"reply")
+
+        spent.append(least_cpu(answer, 40))
     assert spent[0] <= 0.020
