@@ -162,6 +162,21 @@ def test_every_loop_has_a_digest_and_none_of_another():
     assert len({loop_cache.digest(loop) for loop in loops}) == len(loops)
 
 
+def test_a_class_behind_a_loop_counts_with_all_that_stands_in_it():
+    def loop_over(step, name="write"):
+        writer = type("Writer", (), {name: lambda _: step, "width": 8})
+        return lambda _: writer, writer
+
+    one, again, other, renamed = (loop_over(*each) for each in ((1,), (1,), (2,), (1, "step")))
+    digests = [loop_cache.digest(loop) for loop, _ in (one, again, other, renamed)]
+    assert digests[0] == digests[1] and len(set(digests)) == 3
+    one[1].width = 16
+    assert loop_cache.digest(one[0]) != digests[0]
+    one[1].width = property(lambda _: 8)  # what cannot be told apart is not kept
+    with pytest.raises(TypeError):
+        loop_cache.digest(one[0])
+
+
 def test_the_few_and_the_many_are_the_same_to_the_last_bit(monkeypatch):
     y = np.random.default_rng(1).random(3000)
     monkeypatch.setattr(geodesy, "worth_compiling", lambda _: False)

@@ -22,6 +22,11 @@
 A message says what was asked, what was found and what to do. It never holds a row or a secret.
 """
 
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 
 class HazemapError(Exception):
     """The root: catch this to catch everything hazemap can say. `exit_code` is the command line's."""
@@ -113,3 +118,21 @@ class StoreError(HazemapError):
 
 class HazemapWarning(UserWarning):
     """Something worth saying that does not stop the work."""
+
+
+@contextmanager
+def warnings_told(tell: Callable[[str], bool]) -> Iterator[None]:
+    """Hand the words of each of hazemap's warnings to `tell`, as it comes.
+
+    Those that it returns False for, and all other warnings, are shown as they would be.
+    """
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+        if not (issubclass(category, HazemapWarning) and tell(str(message))):
+            usual(message, category, *rest)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", HazemapWarning)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield

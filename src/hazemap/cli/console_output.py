@@ -6,10 +6,11 @@ With `--json` stdout holds one JSON object and nothing else, whether the command
 import json
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
+
+from hazemap.errors import warnings_told
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -56,25 +57,16 @@ def note(message: str) -> None:
     console(stderr=True).print(Text(message, "dim"), soft_wrap=True)
 
 
-@contextmanager
-def warned() -> Iterator[None]:
+def warned() -> AbstractContextManager[None]:
     """Say what hazemap warns of as a line on stderr, as it comes; other warnings are shown as they would be."""
-    from hazemap.errors import HazemapWarning
+    return warnings_told(_warning)
 
-    usual = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
-        if issubclass(category, HazemapWarning):
-            from rich.text import Text
+def _warning(message: str) -> bool:
+    from rich.text import Text
 
-            console(stderr=True).print(Text.assemble(("warning: ", "bold yellow"), str(message)), soft_wrap=True)
-        else:
-            usual(message, category, *rest)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", HazemapWarning)
-        warnings.showwarning = show  # type: ignore[assignment]
-        yield
+    console(stderr=True).print(Text.assemble(("warning: ", "bold yellow"), message), soft_wrap=True)
+    return True
 
 
 @contextmanager

@@ -4,15 +4,14 @@ A run is a thread of this process: if the process ends, so do its runs, and what
 """
 
 import threading
-import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from hazemap.errors import HazemapError, HazemapWarning, InputError
+from hazemap.errors import HazemapError, InputError, warnings_told
 from hazemap.execution.run import Progress
 from hazemap.service.access_tokens import fresh
 
@@ -142,19 +141,13 @@ def _in_thread(work: Callable[[], None]) -> None:
     threading.Thread(target=work, name="hazemap release", daemon=True).start()
 
 
-@contextmanager
-def warnings_to_runs() -> Iterator[None]:
+def warnings_to_runs() -> AbstractContextManager[None]:
     """Have what hazemap warns of while a run goes on kept with that run; all else is shown as it would be."""
-    usual = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+    def keep(message: str) -> bool:
         kept = _warned.get()
-        if kept is not None and issubclass(category, HazemapWarning):
-            kept.append(str(message))
-        else:
-            usual(message, category, *rest)
+        if kept is not None:
+            kept.append(message)
+        return kept is not None
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", HazemapWarning)
-        warnings.showwarning = show  # type: ignore[assignment]
-        yield
+    return warnings_told(keep)
