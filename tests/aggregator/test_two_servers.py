@@ -5,6 +5,7 @@ import os
 import pytest
 
 from hazemap.aggregator import helper_service
+from hazemap.aggregator.helper_service import HelperService
 from hazemap.protocols.dap.aggregator_changes import AddAggregateShare, CloseBatch
 from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.problem_types import DapProblem, ProblemType
@@ -63,6 +64,32 @@ def test_noise_is_in_both_shares_and_drawn_once(world):
     assert two.ask(hour)[0] == job
     assert [len(two.noise[role]) for role in (Role.LEADER, Role.HELPER)] == [1, 1]
     assert first.sums == (5 + 1 + 1_000,)
+
+
+def test_two_processes_that_answer_one_request_at_once_give_one_answer(world):
+    two = world(privacy=NOISE)
+    two.upload(*(two.report(1) for _ in range(5)))
+    job, request = two.ask(two.now // PRECISION)
+    other, answers = HelperService(two.helper.store, 1, two.helper.task, two.random.randbytes), []
+    records, ring = two.helper.service._records, two.rings[Role.HELPER]
+
+    class ReadsTooEarly:
+        """What the one process has read before the other one wrote."""
+
+        def __getattr__(self, name):
+            return getattr(records, name)
+
+        def aggregate_share(self, share_id):
+            found = records.aggregate_share(share_id)
+            if not answers:
+                [[body]] = two.leader.store.read("SELECT helper_request FROM collections WHERE state = 'closed'")
+                answers.append(other.aggregate_share(bytes(body), ring).message)
+            return found
+
+    two.helper.service._records = ReadsTooEarly()
+    two.run()
+    assert list(two.left_helper.values()) == [set(answers)] and len(two.noise[Role.HELPER]) == 1
+    assert two.result(job, request).sums == (5 + 1 + 1_000,)
 
 
 def test_a_batch_below_the_minimum_is_not_collected_and_may_be_later(world):

@@ -13,6 +13,7 @@ from hazemap.aggregator.work_log import log_work
 from hazemap.protocols.dap.aggregator_changes import Outcome
 from hazemap.protocols.dap.aggregator_task import AggregatorTask
 from hazemap.protocols.dap.helper import ContinueJob, Helper
+from hazemap.protocols.dap.problem_types import DapProblem
 from hazemap.service.store import Contradiction, Store
 
 STATES: Final = 8
@@ -49,7 +50,14 @@ class HelperService:
 
     def aggregate_share(self, body: bytes, keys: DecryptionKeyRing) -> Outcome:
         """Answer an `AggregateShareReq`."""
-        return self._written(lambda: self._helper(keys).aggregate_share(body, self._draw(RANDOM)))
+
+        def ask() -> Outcome:
+            return self._helper(keys).aggregate_share(body, self._draw(RANDOM))
+
+        try:
+            return self._written(ask)
+        except DapProblem:  # another process may have answered the same request while this one read: then it is known
+            return self._written(ask)
 
     def job(self, job_id: bytes, step: int, keys: DecryptionKeyRing) -> Outcome:
         """A job's answer, for a leader that polls."""
