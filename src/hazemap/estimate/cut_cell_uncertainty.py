@@ -24,6 +24,7 @@ import numpy as np
 from hazemap.arrays import Floats
 from hazemap.cellmap import Spread
 from hazemap.estimate.confidence_margins import reach
+from hazemap.estimate.incomplete_beta import beta_distribution
 
 STEPS = 1024
 """A law is tabulated at this many numbers; an interval is made longer by one of these steps at either end."""
@@ -148,13 +149,11 @@ def _betas(part: Floats, clumped: Floats, people: Floats, step: float, more: tup
 
     `more` are people who are known to be inside and outside.
     """
-    from scipy.special import betainc
-
     alike = 1 / clumped - 1
-    at = np.clip((np.arange(STEPS) + 0.5) * step / people[:, None], 0, 1)
-    until = np.where(
-        at >= 1, 1.0, betainc((part * alike + more[0])[:, None], ((1 - part) * alike + more[1])[:, None], at)
-    )
+    at = (np.arange(STEPS) + 0.5) * step / people[:, None]
+    some, until = at < 1, np.ones(at.shape)
+    own = np.nonzero(some)[0]  # of all cells together, not many more points than STEPS
+    until[some] = beta_distribution(part[own] * alike[own] + more[0], (1 - part[own]) * alike[own] + more[1], at[some])
     return np.diff(until, axis=1, prepend=0)
 
 
