@@ -33,3 +33,14 @@ def test_blocks_of_families_tell_what_all_do(levels, monkeypatch):
         some = Overdispersion.of(made)
         assert some.error == whole.error
         assert np.array_equal(some.parts, whole.parts)
+
+
+def test_a_map_of_one_level_tells_what_it_tells_among_its_ancestors(monkeypatch):
+    made = cellmap((3,), 4)
+    alone = Overdispersion.of(made)
+    assert overdispersion._of_one_level(made) is not None
+    assert overdispersion._of_one_level(cellmap((0, 1), 4)) is None
+    monkeypatch.setattr(overdispersion, "_of_one_level", lambda _: None)
+    whole = Overdispersion.of(made)
+    assert alone.error == whole.error
+    assert np.array_equal(alone.parts, whole.parts)

@@ -32,6 +32,11 @@ def deliver(facts: Mapping[str, Any], as_json: bool, *lines: "RenderableType") -
     if as_json:
         sys.stdout.write(json.dumps(facts, ensure_ascii=False, allow_nan=False) + "\n")
         return
+    if not sys.stdout.isatty() and all(isinstance(line, str) for line in lines):
+        sys.stdout.writelines(
+            f"{line}\n" for line in lines
+        )  # for a pipe rich has nothing to add, and takes long to load
+        return
     out = console()
     for line in lines:
         out.print(line)

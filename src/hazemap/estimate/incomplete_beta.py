@@ -36,9 +36,9 @@ def beta_distribution(a: Floats, b: Floats, at: Floats) -> Floats:
 
 def _log_beta(a: Floats, b: Floats) -> Floats:
     """The logarithm of a B(a, b), which the same cells' points share."""
-    pairs, which = np.unique(np.stack([a, b], axis=1), axis=0, return_inverse=True)
-    logs = [lgamma(one + 1) + lgamma(other) - lgamma(one + other) for one, other in pairs.tolist()]
-    return np.array(logs, dtype=np.float64)[which.ravel()]
+    pairs = list(zip(a.tolist(), b.tolist(), strict=True))
+    logs = {(one, other): lgamma(one + 1) + lgamma(other) - lgamma(one + other) for one, other in set(pairs)}
+    return np.array([logs[pair] for pair in pairs], dtype=np.float64)
 
 
 def _fraction(a: Floats, b: Floats, x: Floats) -> Floats:

@@ -14,6 +14,7 @@ import numpy as np
 
 from hazemap.arrays import Bools, Floats, Ints
 from hazemap.cellmap import CellMap
+from hazemap.cells import Cells
 from hazemap.estimate.tree_levels import TreeLevels
 
 EDGES = (0.0, 1.5, 3.0, 6.0, 12.0, 25.0, 50.0)
@@ -45,7 +46,8 @@ class Overdispersion:
         places = cellmap.places
         if not places.any() or cellmap.cells.nested:
             return cls(1.0, np.ones(len(EDGES)))
-        error = float(np.median(cellmap.stddev[places])) or 1.0
+        stddev = cellmap.stddev[places]
+        error = float(stddev[0] if (stddev == stddev[0]).all() else np.median(stddev)) or 1.0
         beyond, even, people = _families(cellmap)
         kinds = np.searchsorted(np.array(EDGES) * error, people, "right") - 1
         parts = np.full(len(EDGES), np.nan)
@@ -81,6 +83,8 @@ def _families(cellmap: CellMap) -> tuple[Floats, Floats, Floats]:
     """Of every cell with cells of the map among its parts: Σ (n_j − m_j P)² beyond noise, P² Σ m_j (1 − m_j) beyond
     noise, and the best guess of P. Float64[families] each.
     """
+    if (grid := _of_one_level(cellmap)) is not None:
+        return grid
     found = list[Floats]()
     numbers = np.stack([cellmap.unbiased, np.maximum(cellmap.values, 0), cellmap.stddev**2])
     below: Floats = np.empty((3, 0))
@@ -103,6 +107,29 @@ def _families(cellmap: CellMap) -> tuple[Floats, Floats, Floats]:
     return beyond, even, people
 
 
+def _of_one_level(cellmap: CellMap) -> tuple[Floats, Floats, Floats] | None:
+    """The same of cells of one level, in ascending order as those above them: no other families tell anything, and
+    nothing need be as long as the map. None for other maps.
+    """
+    leaves = cellmap.cells
+    here = _run(np.flatnonzero(leaves.levels >= 0))
+    cells, levels = leaves.cells[here], leaves.levels[here]
+    if levels[0] == 0 or (levels != levels[0]).any() or not (cells[1:] > cells[:-1]).all():
+        return None
+    parent, found = leaves.tree.parent(cells), list[Floats]()
+    if not (parent[1:] >= parent[:-1]).all():
+        return None
+    areas = leaves.areas[here]
+    unbiased, values, stddev = (each[here] for each in (cellmap.unbiased, cellmap.values, cellmap.stddev))
+    for some in _blocks(parent):
+        above = parent[some]
+        family = np.append(0, np.cumsum(above[1:] != above[:-1]))
+        ours = np.stack([unbiased[some], np.maximum(values[some], 0), stddev[some] ** 2])
+        found.append(_of_families(family, areas[some], np.ones(len(above), dtype=bool), ours)[0])
+    beyond, even, people = np.concatenate(found, axis=1)
+    return beyond, even, people
+
+
 def _run(positions: Ints) -> Ints | slice:
     """Positions, as a slice where they are one after another: then nothing is copied."""
     if len(positions) and (positions[1:] - positions[:-1] == 1).all():
@@ -110,12 +137,12 @@ def _run(positions: Ints) -> Ints | slice:
     return positions
 
 
-def _blocks(parent: Ints) -> list[slice]:
+def _blocks(parent: Ints | Cells) -> list[slice]:
     """Cells of one level in blocks of whole families, which a processor's cache holds; all, if they are not sorted."""
     if not len(parent) or not (parent[1:] >= parent[:-1]).all():
         return [slice(0, len(parent))]
     families = parent[::AT_ONCE] if len(parent) > AT_ONCE else parent[:1]
-    cuts = np.unique(np.append(np.searchsorted(parent, families), len(parent))).tolist()
+    cuts = sorted({*np.searchsorted(parent, families).tolist(), len(parent)})
     return [slice(start, end) for start, end in pairwise(cuts)]
 
 

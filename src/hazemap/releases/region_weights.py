@@ -79,10 +79,10 @@ def _shares(ground: CellGeometry, near: NearPieces, inside: Floats, region: floa
 
 
 def _in_box(ground: CellGeometry, box: Box) -> Floats:
-    import shapely
-
     low, high = ground.flat(np.array([[box.west, box.south], [box.east, box.north]]))
     if not ground.rectangles:
+        import shapely
+
         return _in_flat(ground, shapely.box(*low, *high))
     near = ground.near(low, high)
     west, south, east, north = near.bounds

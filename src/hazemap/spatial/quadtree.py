@@ -21,7 +21,7 @@ FINEST_SIDE = 2.0**-44  # a few micrometres: smaller squares have edges that dou
 GRAIN = 2**32  # `around` rounds outwards to this grid (1 cm), so that its numbers are short
 LARGEST_GRID = 12
 AT_ONCE = 1 << 15
-"""Names that are read at a time: few enough for a processor's cache."""
+"""Cells that are looked at together: few enough for a processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -177,14 +177,19 @@ class Quadtree:
 
     def area(self, cells: Cells) -> Floats:
         """Geodesic area of each cell on the WGS 84 ellipsoid, in square metres."""
-        level, row = self.level(cells), every_other_bit(_numbers(cells) >> np.uint64(1)).astype(np.int64)
+        level, numbers = self.level(cells), _numbers(cells)
         deepest = max(int(level.max(initial=0)), 0)
-        if len(row) < 2 << deepest:
-            return self._areas(level, row)
+        if len(numbers) < 2 << deepest:
+            return self._areas(level, _row(numbers))
         every = np.arange(1, 2 << deepest)  # a row of cells has one area: row r of level l has the place 2^l + r
         levels = np.log2(every).astype(np.int64)
         table = np.append(np.nan, self._areas(levels, every - (1 << levels)))
-        return np.asarray(table[np.where(level < 0, 0, (1 << np.maximum(level, 0)) + row)])
+        areas = np.empty(len(numbers))
+        for start in range(0, len(numbers), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            place = (1 << np.maximum(level[some], 0)) + _row(numbers[some])
+            areas[some] = table[np.where(level[some] < 0, 0, place)]
+        return areas
 
     def _areas(self, level: NDArray[np.int64], row: NDArray[np.int64]) -> Floats:
         share = 0.5 ** level.astype(np.float64)
@@ -266,6 +271,12 @@ class Quadtree:
 
 def _numbers(cells: Cells) -> Cells:
     return np.asarray(cells, dtype=np.uint64)
+
+
+def _row(numbers: Cells) -> NDArray[np.int64]:
+    """The row of each cell in the grid of its level, counted from the north."""
+    rows: NDArray[np.int64] = every_other_bit(numbers >> np.uint64(1)).astype(np.int64)
+    return rows
 
 
 def _digits(rows: NDArray[np.uint8], lead: NDArray[np.uint8]) -> Cells | None:
