@@ -64,6 +64,7 @@ def hazemap(*arguments: object, site: Path | None = None) -> subprocess.Complete
 RELEASE = ("release", "visits.parquet", "--person", "user", "-e", "1", "--ledger", "ledger.sqlite")
 
 
+@pytest.mark.slow
 def test_the_method_of_the_page_is_released_asked_planned_and_opened_again(desk):
     site = installed(desk / "site", "hazemap-zoom", ZOOM, "zoom")
     done = hazemap(*RELEASE, BOX, "--method", "zoom:4", "-o", "map.parquet", site=site)
@@ -80,6 +81,7 @@ def test_the_method_of_the_page_is_released_asked_planned_and_opened_again(desk)
     assert made.startswith("Zoom(") and "fullest=4" in made
 
 
+@pytest.mark.slow
 def test_hexagons_of_a_box_that_is_found_are_cut_too(desk):
     site = installed(desk / "site", "hazemap-zoom", ZOOM, "zoom")
     done = hazemap(*RELEASE, "--cells", "h3:5-8", "--method", "zoom", "-o", "found.parquet", site=site)
@@ -87,6 +89,7 @@ def test_hexagons_of_a_box_that_is_found_are_cut_too(desk):
     assert hazemap("ask", "found.parquet", site=site).returncode == 0
 
 
+@pytest.mark.slow
 def test_without_its_plug_in_a_file_and_a_name_are_refused_in_words(desk):
     site = installed(desk / "site", "hazemap-zoom", ZOOM, "zoom")
     assert hazemap(*RELEASE, BOX, "--method", "zoom", "-o", "map.parquet", site=site).returncode == 0
@@ -134,6 +137,7 @@ print("hazemap_zoom" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_a_plug_in_is_loaded_by_nobody_who_does_not_ask_for_it(desk):
     installed(desk / "site", "hazemap-broken", "import nowhere", "broken")
     site = installed(desk / "site", "hazemap-zoom", ZOOM, "zoom")
@@ -171,6 +175,7 @@ METHOD = NamedMethod("strips", build_strips, types=(StripMap, Strips))
 """
 
 
+@pytest.mark.slow
 def test_a_plug_in_brings_a_tree_of_its_own_which_is_stored_opened_and_drawn(desk):
     site = installed(desk / "site", "hazemap-strips", STRIP_MAP, "strips")
     done = hazemap(*RELEASE, BOX, "--method", "strips", "-o", "map.parquet", site=site)

@@ -57,6 +57,7 @@ def test_what_cannot_be_audited_is_refused_in_words(arguments, words, capsys):
     assert words in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_every_planted_fault_changes_the_product_and_puts_it_back():
     def product() -> dict[tuple[str, str], int]:
         homes = [module for name, module in list(sys.modules.items()) if name.startswith("hazemap.")]

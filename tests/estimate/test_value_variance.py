@@ -35,6 +35,7 @@ def noise(law: str, seed: int, *shape: int) -> np.ndarray:
     return rng.laplace(0, 0.5**0.5, shape) if law == "Laplace" else rng.normal(0, 1, shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", NOISE)
 def test_fault_8_variances_near_a_bound_hold_in_every_place_that_is_told(law):
     """A true 207 was told as [0, 0], and 67 to 70 % held. Places of one and the same kind each, all that are told."""
