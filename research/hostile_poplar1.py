@@ -4,19 +4,22 @@ usage: python -m research.hostile_poplar1 [--number 100000] [--seed 1]
 
 Inputs are valid ones spoilt as in `research.hostile_dap_messages`. Bytes may be refused, or taken for the one value
 that they encode. A spoilt report that both servers take counts for at most a single one among the nodes asked, and
-a spoilt message between servers is refused, or is that which was said.
+a spoilt message between servers is refused, or is that which was said; among others of a job it comes to what it
+comes to alone.
 """
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from time import process_time
 
 import numpy as np
 
-from hazemap.protocols.vdaf.poplar1 import Poplar1
+from hazemap.arrays import Words
+from hazemap.protocols.vdaf.poplar1 import Poplar1, SketchState
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
-from hazemap.protocols.vdaf.vdaf import Continuation, ReportShare
+from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare, Vdaf
 from research.hostile_dap_messages import Check, fuzzed, must
 
 POPLAR1 = Poplar1(6, most_prefixes=64)
@@ -88,16 +91,48 @@ def asked(data: bytes) -> None:
 
 def said_by_the_helper(level: int, both: Sequence[Continuation], data: bytes) -> None:
     """A verifier share of the first round."""
+    said = [both[0].verifier_share, both[1].verifier_share]
+    jobs = [said, [said[0], data], said, [data, said[1]]]
+    shares_alike(level, jobs)
+    shares_alike(level, [[data, data]] * 2)
+    shares_alike(level, [[each[: len(each) // 3] for each in job] for job in jobs])
     counts = gone_on(level, [both[0], both[1]._replace(verifier_share=data)])
     must(data == both[1].verifier_share and sum(counts) == 1)
 
 
-def said_to_both(level: int, states: Sequence[object], honest: bytes, data: bytes) -> None:
+def said_to_both(level: int, states: Sequence[SketchState], honest: bytes, data: bytes) -> None:
     """A verifier message of the first round."""
+    for state in states:
+        messages_alike([state] * 3, [honest, data, honest])
+        messages_alike([state, replace(state, masks=None)] * 2, [data, data, honest, b""])
+        messages_alike([replace(state, masks=None)] * 2, [b"", data])
     after = [POPLAR1.verify_next(CTX, state, data) for state in states]
     said = [each.verifier_share for each in after if isinstance(each, Continuation)]
     POPLAR1.verifier_shares_to_message(CTX, parameter(level), said)
     must(data == honest)
+
+
+def shares_alike(level: int, shares: Sequence[Sequence[bytes]]) -> None:
+    """What both servers say of the reports of a job is taken as if each were alone."""
+    alone = Vdaf.verifier_shares_to_messages(POPLAR1, CTX, parameter(level), shares)
+    together = POPLAR1.verifier_shares_to_messages(CTX, parameter(level), shares)
+    must([outcome(each) for each in together] == [outcome(each) for each in alone])
+
+
+def messages_alike(states: Sequence[SketchState], messages: Sequence[bytes]) -> None:
+    """A server goes on with the reports of a job as if each were alone."""
+    alone = Vdaf.verify_next_all(POPLAR1, CTX, states, messages)
+    together = POPLAR1.verify_next_all(CTX, states, messages)
+    must([outcome(each) for each in together] == [outcome(each) for each in alone])
+
+
+def outcome(found: bytes | Continuation | Words | InvalidReport) -> object:
+    """What came of a report, to be compared."""
+    if isinstance(found, InvalidReport):
+        return str(found), found.undecodable
+    if isinstance(found, Continuation):
+        return found.verifier_share, found.state.masks, found.state.agg_id, found.state.level, id(found.state.out_share)
+    return found if isinstance(found, bytes) else id(found)
 
 
 def stored(asking: bytes, data: bytes) -> None:

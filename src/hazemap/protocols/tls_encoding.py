@@ -100,7 +100,11 @@ class TlsReader:
 
     def opaque(self, width: int) -> bytes:
         """Bytes after their length."""
-        return self.fixed(int.from_bytes(self.fixed(width), "big"))
+        start = self._place + width
+        end = self._place = start + int.from_bytes(self._data[self._place : start], "big")
+        if end > len(self._data):
+            raise CodecError(f"a message ends {end - len(self._data)} bytes early")
+        return self._data[start:end]
 
     def numbered(self, length: int) -> dict[int, bytes]:
         """Items of `length` bytes by their numbers, which must ascend: no number comes twice."""
@@ -162,7 +166,7 @@ def opaque(width: int, least: int = 0) -> Form:
         return writer.opaque(data, width)
 
     def read(reader: TlsReader) -> bytes:
-        data = reader.fixed(int.from_bytes(reader.fixed(width), "big"))
+        data = reader.opaque(width)
         if len(data) < least:
             raise CodecError(f"a field has at least {least} bytes, not {len(data)}")
         return data

@@ -14,7 +14,8 @@ from hazemap.protocols.vdaf import aes128_bitsliced, field255, idpf_kernels, pop
 from hazemap.protocols.vdaf.idpf import MODULUS_INNER, IdpfBBCGGI21
 from hazemap.protocols.vdaf.poplar1 import Poplar1, SketchState
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
-from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare
+from hazemap.protocols.vdaf.vdaf import Continuation, InvalidReport, ReportShare, Vdaf
+from research.hostile_poplar1 import outcome
 
 from . import plain_poplar1
 
@@ -284,6 +285,42 @@ def test_reports_for_another_task_nonce_key_or_server_are_refused():
         said = [poplar1.verify_next(CTX, each.state, message).verifier_share for each in keys]
         with pytest.raises(InvalidReport):
             poplar1.verifier_shares_to_message(CTX, parameter, said)
+
+
+@pytest.mark.parametrize("level", [2, 5])
+def test_what_is_said_of_many_reports_is_what_is_said_of_each(level):
+    """Also where some of them are spoilt, of the other round, or have numbers that are no elements."""
+    draw, poplar1 = random.Random(10), Poplar1(6)
+    size, modulus = (8, MODULUS_INNER) if level == 2 else (32, field255.MODULUS)
+    parameter = parameter_of(level, [44 >> (5 - level)])
+    pairs = [reported(draw, poplar1, draw.choice([44, 3])) for _ in range(5)]
+    begun = [[poplar1.verify_init(KEY, CTX, server, parameter, *pair[server]) for server in (0, 1)] for pair in pairs]
+    shares = [[each.verifier_share for each in pair] for pair in begun]
+    outside = modulus.to_bytes(size, "little")
+    spoilt = [[], shares[0][:1], [outside * 3, shares[0][1]], [shares[0][0], b""], [bytes(size)] * 2]
+    for bad in (shares[1], *spoilt):
+        many = [shares[0], bad, *shares[1:]]
+        found = poplar1.verifier_shares_to_messages(CTX, parameter, many)
+        alone = Vdaf.verifier_shares_to_messages(poplar1, CTX, parameter, many)
+        assert [outcome(each) for each in found] == [outcome(each) for each in alone]
+        assert isinstance(found[1], bytes) == (bad in (shares[1], spoilt[-1]))
+    said = poplar1.verifier_shares_to_messages(CTX, parameter, shares)
+    for server in (0, 1):
+        states = [pair[server].state for pair in begun]
+        for bad in (said[0], b"", said[0][:-1], outside * 3):
+            found = poplar1.verify_next_all(CTX, states, [bad, *said[1:]])
+            alone = Vdaf.verify_next_all(poplar1, CTX, states, [bad, *said[1:]])
+            assert [outcome(each) for each in found] == [outcome(each) for each in alone]
+            assert isinstance(found[0], InvalidReport) == (bad != said[0])
+    with pytest.raises(ValueError, match="zip"):
+        poplar1.verify_next_all(CTX, states, said[1:])
+    last = [
+        [poplar1.verify_next(CTX, each.state, m).verifier_share for each in p] for p, m in zip(begun, said, strict=True)
+    ]
+    ended = poplar1.verifier_shares_to_messages(CTX, parameter, [*last, [last[0][0], last[1][1]]])
+    assert ended[:-1] == [b""] * 5
+    assert isinstance(ended[-1], InvalidReport)
+    assert poplar1.verifier_shares_to_messages(CTX, parameter, []) == poplar1.verify_next_all(CTX, [], []) == []
 
 
 def test_messages_between_servers_that_are_none_are_refused():

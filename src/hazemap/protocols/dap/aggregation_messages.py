@@ -56,6 +56,9 @@ class VerifyRespType(IntEnum):
     REJECT = 2
 
 
+_TYPE, _ERROR = code(VerifyRespType, 1), code(ReportError, 1)
+
+
 @dataclass(frozen=True)
 class VerifyResp(Structure):
     """The helper's answer about one report: its message of ping-pong, that it is done, or why it refuses.
@@ -101,7 +104,7 @@ class VerifyResp(Structure):
     def read(cls, reader: TlsReader) -> Self:
         """What `write` wrote."""
         report_id: bytes = reader.fixed(REPORT_ID)
-        match code(VerifyRespType, 1).read(reader):
+        match _TYPE.read(reader):
             case VerifyRespType.CONTINUE:
                 payload = reader.opaque(4)
                 if not payload:
@@ -110,7 +113,7 @@ class VerifyResp(Structure):
             case VerifyRespType.FINISH:
                 return cls.finished(report_id)
             case _:
-                return cls.rejected(report_id, code(ReportError, 1).read(reader))
+                return cls.rejected(report_id, _ERROR.read(reader))
 
 
 @dataclass(frozen=True)

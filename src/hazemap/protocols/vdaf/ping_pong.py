@@ -37,6 +37,9 @@ class MessageType(IntEnum):
     """the last verifier message"""
 
 
+_TYPE = code(MessageType, 1)
+
+
 @dataclass(frozen=True)
 class PingPongMessage:
     """What one aggregator says to the other about one report.
@@ -62,7 +65,7 @@ class PingPongMessage:
     def from_bytes(cls, data: bytes) -> Self:
         """What `to_bytes` wrote; CodecError for anything else."""
         reader = TlsReader(data)
-        kind = code(MessageType, 1).read(reader)
+        kind = _TYPE.read(reader)
         message = b"" if kind is MessageType.INITIALIZE else reader.opaque(4)
         share = b"" if kind is MessageType.FINISH else reader.opaque(4)
         reader.end()

@@ -168,7 +168,7 @@ class Poplar1(Vdaf):
         if len(total) == 3:
             return b"".join(x.to_bytes(size, "little") for x in total)
         if total != [0]:
-            raise InvalidReport("a report's shares are not those of one path in the tree")
+            raise _no_path()
         return b""
 
     def verify_next(
@@ -190,6 +190,44 @@ class Poplar1(Vdaf):
         share = (state.agg_id * (z0 * z0 - z1 - z2) + a * z0 + b) % modulus
         after = SketchState(state.agg_id, state.level, None, state.out_share)
         return Continuation(after, share.to_bytes(size, "little"))
+
+    def verifier_shares_to_messages(
+        self, ctx: bytes, agg_param: bytes, shares: Sequence[Sequence[bytes]]
+    ) -> list[bytes | InvalidReport]:
+        """`verifier_shares_to_message` of many reports: at once, unless a share of theirs is not well-formed."""
+        modulus, size = self._idpf.field(self._parameter(agg_param).level)
+        sizes = {len(share) for each in shares for share in each}
+        if {len(each) for each in shares} != {self.SHARES} or sizes not in ({size}, {3 * size}):
+            return super().verifier_shares_to_messages(ctx, agg_param, shares)
+        one, other = (_read(b"".join(each), size) for each in zip(*shares, strict=True))
+        if max(one) >= modulus or max(other) >= modulus:
+            return super().verifier_shares_to_messages(ctx, agg_param, shares)
+        totals = [(x + y) % modulus for x, y in zip(one, other, strict=True)]
+        if sizes == {3 * size}:
+            return [*_rows(_written(totals, size), 3 * size)]
+        return [_no_path() if total else b"" for total in totals]
+
+    def verify_next_all(
+        self, ctx: bytes, states: Sequence[SketchState], messages: Sequence[bytes]
+    ) -> list[Continuation | Words | InvalidReport]:
+        """`verify_next` of many reports: at once, unless a message is not well-formed, or the states are not alike."""
+        if len({(state.agg_id, state.level) for state in states}) != 1:
+            return super().verify_next_all(ctx, states, messages)
+        agg_id, level = states[0].agg_id, states[0].level
+        modulus, size = self._idpf.field(level)
+        masks = [state.masks for state in states if state.masks is not None]
+        if len(masks) != len(states) or {len(message) for message in messages} != {3 * size}:
+            return super().verify_next_all(ctx, states, messages)
+        numbers = _read(b"".join(messages), size)
+        if max(numbers) >= modulus:
+            return super().verify_next_all(ctx, states, messages)
+        sketches = zip(numbers[::3], numbers[1::3], numbers[2::3], masks, strict=True)
+        shares = [(agg_id * (z0 * z0 - z1 - z2) + a * z0 + b) % modulus for z0, z1, z2, (a, b) in sketches]
+        said = _rows(_written(shares, size), size)
+        return [
+            Continuation(SketchState(agg_id, level, None, state.out_share), share)
+            for state, share in zip(states, said, strict=True)
+        ]
 
     def is_valid(self, agg_param: bytes, previous: Sequence[bytes]) -> bool:
         """Whether prefixes are increasing, the level is below the last one, and all descend from those asked there."""
@@ -324,6 +362,23 @@ def _read(data: bytes, size: int) -> list[int]:
     if size == SIZE_INNER:
         return list(struct.unpack(f"<{len(data) // size}Q", data))
     return [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
+
+
+def _written(numbers: list[int], size: int) -> bytes:
+    """What `_read` reads."""
+    if size == SIZE_INNER:
+        return struct.pack(f"<{len(numbers)}Q", *numbers)
+    return b"".join(x.to_bytes(size, "little") for x in numbers)
+
+
+def _rows(data: bytes, size: int) -> list[bytes]:
+    """Parts of so many bytes."""
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def _no_path() -> InvalidReport:
+    """What a report is whose sketch is not zero."""
+    return InvalidReport("a report's shares are not those of one path in the tree")
 
 
 def _bytes(words: Words) -> bytes:
