@@ -12,16 +12,24 @@ from hazemap.algorithms.adaptive_slots import united
 from hazemap.cells import Leaves
 from hazemap.encoders import Counts
 from hazemap.engines.memory import MemoryTable
-from hazemap.errors import InputError
-from hazemap.privacy.budget import ZCDP, PureDP
+from hazemap.errors import InputError, Unanswerable
+from hazemap.privacy.budget import ZCDP, ApproxDP, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.tables.contribution_bounding import AtMostRows, Outside, RowIsPerson
 from hazemap.temporal.time_slots import Always, Clock, Weekdays
+from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.curator import Curator
+from hazemap.trust.local import LocalReports
+from hazemap.trust.one_report import OneReport
+from hazemap.trust.report_batch import ReportBatch
+from hazemap.trust.shuffled import Shuffled, ShuffledReports
+from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
+from hazemap.trust.two_servers import TwoServers
 from hazemap.values.cells_in_slots import AllSlots, EachSlot
+from hazemap.values.timed_tree import TimedTree
 
 BOX = Box(13.2, 52.4, 13.6, 52.6)
 HOURS = Clock.hours("UTC")
@@ -117,3 +125,86 @@ def test_it_runs_in_a_box_that_it_finds(commuters):
     made = asked(box, commuters, PureDP(4)).value
     assert made.total.cells.tree.depth > 5
     assert abs(made.total.unbiased.sum() - 4_000) < 200
+
+
+def samples(commuters, stream):
+    """A trust model of each kind among the commuters; each has a budget that it can spend."""
+    people = len(np.unique(commuters.person))
+    batch, cohort = ReportBatch(people, people), Cohort(3_000, 1_500, sampling=Sampling.ONE)
+    pure, spilled = PureDP(1), ApproxDP(2, "1e-6")
+    return {
+        "secure sums": (SimulatedSecureAggregation(commuters, cohort, stream, Fraction(1, 20)), pure),
+        "two servers": (TwoServers(commuters, batch, stream), pure),
+        "two servers, randomised": (TwoServers(commuters, batch, stream, local_epsilon=Fraction(8)), PureDP(4)),
+        "shuffled parts": (Shuffled(commuters, batch, stream), pure),
+        "shuffled reports": (ShuffledReports(commuters, batch, spilled, stream), spilled),
+        "local reports": (LocalReports(commuters, people, stream=stream), PureDP(4)),
+    }
+
+
+@pytest.mark.parametrize(
+    "trust",
+    [
+        "secure sums",
+        "two servers",
+        "two servers, randomised",
+        "local reports",
+        pytest.param("shuffled parts", marks=pytest.mark.slow),
+        pytest.param("shuffled reports", marks=pytest.mark.slow),
+    ],
+)
+def test_every_trust_model_answers_it_within_its_numbers(commuters, trust):
+    method = AdaptiveSlots(SQUARES, HOURS, most_numbers=3_000)
+    asked_of, budget = samples(commuters, Stream.fixed(trust.encode()))[trust]
+    found = run(method, asked_of, budget, Unrecorded())
+    assert sum(exchange.question.size for exchange in found.transcript) <= 3_000
+    assert sum(exchange.question.share for exchange in found.transcript) == 1
+    made, least = found.value, min(exchange.answer.people for exchange in found.transcript)
+    every = made.during(range(24))
+    assert np.allclose(made.unbiased.sum(axis=0), every.unbiased)
+    sure = every.noise.of(np.ones(made.cells.size)).stddev
+    assert abs(every.unbiased.sum() - least) < 8 * sure + 200  # some fall silent; noise alone passes with < 1e-12
+    again = replay(method, asked_of.prices(budget), budget, found.transcript).value
+    assert np.array_equal(again.values, made.values)
+
+
+def test_one_report_of_each_person_holds_no_time(commuters):
+    trust = OneReport(commuters, ReportBatch(3_000, 3_000), 6, Stream.fixed(b"one"))
+    with pytest.raises(Unanswerable, match="squares or hexagons"):
+        run(AdaptiveSlots(SQUARES, HOURS), trust, PureDP(1), Unrecorded())
+
+
+@pytest.mark.parametrize("most", [780, 1_000, 5_000, 40_000])
+@pytest.mark.parametrize("epsilon", [1, 10_000])
+def test_no_answers_make_a_device_send_more_numbers(commuters, most, epsilon):
+    found = asked(AdaptiveSlots(SQUARES, HOURS, RowIsPerson(), most_numbers=most), commuters, PureDP(epsilon))
+    assert sum(exchange.question.size for exchange in found.transcript) <= most
+    assert found.value.unbiased.sum() == pytest.approx(20_000, abs=1_000)
+
+
+def test_numbers_too_few_for_all_slots_are_refused_at_once():
+    with pytest.raises(InputError, match="24 slots need 768"):
+        AdaptiveSlots(SQUARES, HOURS, most_numbers=767)
+    AdaptiveSlots(SQUARES, HOURS, most_numbers=768)
+    with pytest.raises(InputError, match="fewer slots"):
+        AdaptiveSlots(SQUARES, Clock("UTC", tuple(range(0, 86_400, 60))), most_numbers=5_000)
+
+
+@pytest.mark.slow
+def test_intervals_hold_for_the_people_of_a_sample_who_all_answer(commuters):
+    """Everybody is asked and answers: 95 % intervals of slots and of cells in them hold what the rule leaves."""
+    people = len(np.unique(commuters.person))
+    cohort = Cohort(people, people, sampling=Sampling.ONE)
+    _, base, weights = commuters.bounded(TimedTree(SQUARES, HOURS), AtMostRows(1))
+    where = TimedTree(SQUARES, HOURS).taken_apart(base)
+    held = []
+    for number in range(20):
+        trust = SimulatedSecureAggregation(commuters, cohort, Stream.fixed(b"sample %d" % number))
+        made = run(AdaptiveSlots(SQUARES, HOURS, most_numbers=20_000), trust, PureDP(8), Unrecorded()).value
+        truth = np.zeros(made.unbiased.shape)
+        np.add.at(truth, (where.slots, made.cells.locate(where.cells)), weights)
+        for hour in range(0, 24, 3):
+            one = made.during([hour])
+            held += (np.abs(one.unbiased - truth[hour]) <= 1.96 * one.stddev + 0.5).tolist()
+    # Of some thousand noisy numbers, more than 10 % miss with a probability below 1e-12; Laplace tails are heavier
+    assert len(held) > 800 and 0.9 < np.mean(held) <= 1

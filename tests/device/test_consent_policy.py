@@ -122,6 +122,7 @@ def test_the_printed_policy_is_read_back_and_holds_every_rule():
         days=7,
         rules=("one vote",),
         marks=False,
+        times=False,
         campaigns=('a "quoted" \\ name',),
         no_purposes=(),
     )
@@ -194,9 +195,12 @@ def test_cells_whose_size_a_device_cannot_tell_soon_are_refused(tree):
 
 @pytest.mark.parametrize("cells", [Leaves.at_level(TREE, 2), WholeDomain(TREE)], ids=["cells", "everything"])
 @pytest.mark.parametrize("partition", [AllSlots, EachSlot])
-def test_devices_are_not_asked_for_slots(partition, cells):
+def test_slots_are_judged_by_the_cells_in_them(partition, cells):
     timed = TimedTree(TREE, Clock.hours("UTC"))
-    assert "does not know how to judge" in refusal(FEW, asking(Counts(partition(timed, cells))))
+    assert refusal(FEW, asking(Counts(partition(timed, cells)))) is None
+    assert "does not reveal when" in refusal(replace(FEW, times=False), asking(Counts(partition(timed, cells))))
+    assert "must be at least" in refusal(replace(FEW, finest=10**9), asking(Counts(partition(timed, cells))))
+    assert "does not know how to judge cells of type TimedTree" in refusal(FEW, asking(Counts(WholeDomain(timed))))
 
 
 def test_a_cell_without_a_size_is_not_large_enough(monkeypatch):

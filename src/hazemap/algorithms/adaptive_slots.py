@@ -7,7 +7,7 @@ from math import log10
 import numpy as np
 
 from hazemap.algorithm_disclosure import Disclosure, Learned
-from hazemap.algorithms.adaptive_tree import Adaptive
+from hazemap.algorithms.adaptive_tree import Adaptive, coarsest
 from hazemap.algorithms.count_queries import LEAST_NOISE
 from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap
@@ -41,6 +41,9 @@ class AdaptiveSlots:
     rows was paid for. One bounding rule covers all slots: a person's votes lie in places in slots (`TimedTree`), so
     every answer has the sensitivity of the rule.
 
+    `most_numbers` limits how many numbers are asked for in all rounds together: what each device sends. All slots
+    together get half of them at most, and cells of slots what is left.
+
     >>> from hazemap.spatial.quadtree import Quadtree
     >>> from hazemap.temporal.time_slots import Clock
     >>> method = AdaptiveSlots(Quadtree.world(depth=8), Clock.hours("UTC"))
@@ -56,6 +59,7 @@ class AdaptiveSlots:
     most: Fraction = Fraction(60, 100)
     growth: Fraction = Fraction(17, 100)
     fullness: int = 4
+    most_numbers: int | None = None
 
     def __post_init__(self) -> None:
         if not self.slots.timed:
@@ -64,6 +68,24 @@ class AdaptiveSlots:
             raise InputError("shares of slots must be positive, and their cells must hold somebody")
         if not self.least <= self.most < 1 - self.hours - DECIDING:
             raise InputError("the shares of slots must leave something for the map of all slots together")
+        if self.most_numbers is not None:
+            self._check_numbers(self.most_numbers)
+
+    def _check_numbers(self, most: int) -> None:
+        """`InputError` where the first cells, and the coarsest of each slot, are more than may be asked for."""
+        slots, day = len(self.slots.names), self.day
+        first = max(coarsest(self.tree, day.first_cells).size, day.first_cells)  # the box may be yet to be found
+        least = 2 * max(first * (len(day.deciding) + 1 + len(day.coarser)), (len(self.tree.root) + 1) * slots)
+        if most < least:
+            raise InputError(
+                f"a device may be asked for {most:,} numbers, but maps of {slots:,} slots need {least:,} in all rounds "
+                "at least: allow more numbers, or choose fewer slots"
+            )
+
+    @property
+    def day(self) -> Adaptive:
+        """The method of the map of all slots together."""
+        return Adaptive.for_slots(self.tree, self.bounding, self.most_numbers and self.most_numbers // 2)
 
     @property
     def disclosure(self) -> Disclosure:
@@ -75,7 +97,8 @@ class AdaptiveSlots:
         timed = TimedTree(self.tree, self.slots)
         transcript: list[tuple[Question, Answer]] = []
         day, share = yield from self._day(timed, prices, transcript)
-        cells = self.cells_of(day, prices, share)
+        room = self._room(transcript)
+        cells = self.cells_of(day, prices, share, room)
         if cells.size == 1:
             share += self.hours
         query = Query(Counts(EachSlot(timed, cells), self.bounding), share)
@@ -92,7 +115,7 @@ class AdaptiveSlots:
 
         The deciding rounds have the shares that they have in a map without slots; all others divide what is left.
         """
-        day, share = Adaptive.for_slots(self.tree, self.bounding), self.least
+        day, share = self.day, self.least
         rounds = day.rounds(_OverSlots(prices, timed))
         counting = 1 - sum(day.deciding, Fraction(0))
         try:
@@ -122,13 +145,23 @@ class AdaptiveSlots:
         everybody = Counts(EachSlot(TimedTree(self.tree, self.slots), WholeDomain(self.tree)), self.bounding)
         return prices.stddev(everybody, share) / self.bounding.unit
 
-    def cells_of(self, day: CellMap, prices: Prices, share: Fraction) -> Leaves:
-        """The cells of a slot: unions of the total's, as small as they are full in a slot of the usual size."""
+    def _room(self, transcript: list[tuple[Question, Answer]]) -> int:
+        """How many cells times slots may still be asked for, when everybody in each slot is asked for too."""
+        if self.most_numbers is None:
+            return MOST_IN_SLOTS
+        asked = sum(len(answer.sums) for _, answer in transcript)
+        return min(self.most_numbers - asked - len(self.slots.names), MOST_IN_SLOTS)
+
+    def cells_of(self, day: CellMap, prices: Prices, share: Fraction, room: int = MOST_IN_SLOTS) -> Leaves:
+        """The cells of a slot: unions of the total's, as small as they are full in a slot of the usual size.
+
+        Cells times slots are `room` at most: then cells are fuller.
+        """
         slots = len(self.slots.names)
         places = Leaves(day.cells.tree, day.cells.cells[day.places])
         numbers = np.maximum(day.values[day.places], 0) / slots
         fullness = max(self.fullness * self._noise(prices, share), 1.0)
-        while (found := united(places, numbers, fullness)).size * slots > MOST_IN_SLOTS and found.levels.max() > 0:
+        while (found := united(places, numbers, fullness)).size * slots > room and fullness <= numbers.sum():
             fullness *= 2
         return found
 

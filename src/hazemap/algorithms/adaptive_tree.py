@@ -100,11 +100,20 @@ class Adaptive:
         )
 
     @classmethod
-    def for_slots(cls, tree: Tree, bounding: Bounding = AtMostRows(1)) -> "Adaptive":
-        """Parameters for a map of all slots together, whose cells slots are shown in: always as many rounds."""
+    def for_slots(cls, tree: Tree, bounding: Bounding = AtMostRows(1), most_numbers: int | None = None) -> "Adaptive":
+        """Parameters for a map of all slots together, whose cells slots are shown in: always as many rounds.
+
+        Where there may only be so many numbers the first grid has 64 cells, as `for_devices` has.
+        """
         shares = (Fraction(15, 1000), Fraction(4, 100), Fraction(10, 100))
         coarser = ((4, Fraction(1, 100)), (TO_THE_TOP, Fraction(95, 1000)))
-        return cls(tree, bounding, 256, shares, (20, 6, 6), coarser, smooth=None, sizing=None)
+        first = 256 if most_numbers is None else 64
+        return cls(
+            *(tree, bounding, first, shares, (20, 6, 6), coarser),
+            most_numbers=most_numbers,
+            smooth=None,
+            sizing=None,
+        )
 
     @classmethod
     def for_one_report(

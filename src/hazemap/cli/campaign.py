@@ -77,6 +77,10 @@ ORDER, MAP = "The order", "The map"
     "prior",
     "prior_is_public",
     "bounding",
+    "slots",
+    "time_zone",
+    "since",
+    "until",
     "mark",
     "goal",
 )
@@ -100,8 +104,13 @@ def start(
     dropout: Dropout = "0.2",
     corrupt: Corrupt = "0.1",
     sampling: Annotated[
-        str, typer.Option(metavar="one|fresh", rich_help_panel=PEOPLE, help="The same people in all rounds, or others.")
-    ] = "fresh",
+        str | None,
+        typer.Option(
+            metavar="one|fresh",
+            rich_help_panel=PEOPLE,
+            help="The same people in all rounds, as with --slots, or others, as by default.",
+        ),
+    ] = None,
     mode: Annotated[
         str,
         typer.Option(
@@ -144,6 +153,8 @@ def start(
     from hazemap.specs.release_spec import ReleaseSpec
     from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
+    order = specified(ctx, ReleaseSpec, spec, asked, table=False, dataset=name, outside="drop")
+    sampling = sampling or ("one" if order.timeslots.timed else "fresh")
     cohort = Cohort(
         people,
         min(people, shard or 1000),
@@ -154,7 +165,6 @@ def start(
     )
     local = None if local_epsilon is None else exact(local_epsilon, "--local-epsilon")
     whom = TrustOptions(trust, leader, helper, shuffler, levels, shuffler_key)
-    order = specified(ctx, ReleaseSpec, spec, asked, table=False, dataset=name, outside="drop")
     campaign = Campaign.of(
         order,
         most_numbers=numbers,

@@ -91,6 +91,7 @@ RENAMED: Mapping[str, str] = {"outside": "nowhere", "value_encoding": "gauge", "
 
 YOUNGER: Mapping[str, frozenset[str]] = {
     "Adaptive": frozenset({"descent", "smooth", "sizing"}),
+    "AdaptiveSlots": frozenset({"most_numbers"}),
     "Answer": frozenset({"skewness", "chances"}),
     "HTF": frozenset({"height", "negative"}),
     "Pyramid": frozenset({"gamma"}),

@@ -11,6 +11,8 @@ from hazemap.recipes.query_class import StreamFieldName
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import OneVote
 from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
+from hazemap.values.cells_in_slots import AllSlots, EachSlot
+from hazemap.values.timed_tree import TimedTree
 
 EVERY = frozenset(StreamFieldName(PLACES, each.name) for each in PLACE_FIELDS)
 """All that a row holds: what counts as read by a question whose fields are not known."""
@@ -19,8 +21,8 @@ EVERY = frozenset(StreamFieldName(PLACES, each.name) for each in PLACE_FIELDS)
 def fields_read(encoder: Encoder) -> frozenset[StreamFieldName]:
     """The fields of a person's rows that this question depends on.
 
-    A place is a longitude and a latitude. A row's weight counts by `OneVote` alone, and its mark where rows with a mark
-    are counted apart.
+    A place is a longitude and a latitude. A row's weight counts by `OneVote` alone, its mark where rows with a mark
+    are counted apart, and its time where slots are counted.
 
     >>> from hazemap.cells import Leaves
     >>> from hazemap.spatial.quadtree import Quadtree
@@ -33,10 +35,11 @@ def fields_read(encoder: Encoder) -> frozenset[StreamFieldName]:
             return frozenset().union(*map(fields_read, encoder.parts))
         case CountMinSketch() | HaarWavelet():
             tree = encoder.tree
-        case Counts(cells=Leaves() | WholeDomain() | AttributeCells() as cells):
+        case Counts(cells=Leaves() | WholeDomain() | AttributeCells() | AllSlots() | EachSlot() as cells):
             tree = cells.tree
         case _:
             return EVERY
     names = ["lon", "lat"]
     names += ["weight"] * isinstance(encoder.bounding, OneVote) + ["mark"] * isinstance(tree, BinaryAttribute)
+    names += ["time"] * isinstance(tree, TimedTree)
     return frozenset(StreamFieldName(PLACES, name) for name in names)

@@ -49,6 +49,7 @@ class Policy:
     finest: float = 5.0
     rules: tuple[str, ...] = ("rows", "cells", "one vote")
     marks: bool = True
+    times: bool = True
     campaigns: tuple[str, ...] = ("*",)
     no_campaigns: tuple[str, ...] = ()
     purposes: tuple[str, ...] = ("*",)
@@ -84,8 +85,8 @@ class Policy:
                 raise InputError(f"{name} is a whole number, at most {most:,}; found {getattr(self, name)!r:.40}")
         if not isinstance(self.finest, int | float) or not self.finest >= 0:
             raise InputError(f"the finest cell has a side in metres of 0 or more, not {self.finest!r}")
-        if not isinstance(self.marks, bool):
-            raise InputError(f"marks is true or false, not {self.marks!r}")
+        if unclear := next((name for name in ("marks", "times") if not isinstance(getattr(self, name), bool)), None):
+            raise InputError(f"{unclear} is true or false, not {getattr(self, unclear)!r}")
         for name, known in (
             ("modes", MODES.values()),
             ("rules", RULES.values()),
@@ -225,6 +226,8 @@ class Policy:
             return f"the smallest cell is {question.side:.3g} m wide, but cells must be at least {self.finest:g} m wide"
         if question.marked and not self.marks:
             return "this device does not reveal its marks"
+        if question.slots is not None and not self.times:
+            return "this device does not reveal when its rows were"
         return None
 
 
@@ -250,6 +253,7 @@ _PAGE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("finest", "finest", "The side of the smallest cell, in metres."),
         ("rules", "rules", "What one person may contribute: 'rows', 'cells', 'one vote' or 'rows are people'."),
         ("marks", "marks", "Whether rows with a mark may be counted apart from those without."),
+        ("times", "times", "Whether rows may be counted by when they were, as in maps of every hour."),
     ),
     "campaigns": (
         ("allowed", "campaigns", "Campaigns by name; * stands for any letters."),

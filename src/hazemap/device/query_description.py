@@ -17,8 +17,12 @@ from hazemap.spatial.quadtree import Quadtree
 from hazemap.spatial.two_level_grid import TwoLevelGrid
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.tables.contribution_bounding import Bounding
+from hazemap.temporal.slots_in_words import describe
+from hazemap.temporal.time_slots import Slots
 from hazemap.trust.device_tasks import Task
 from hazemap.values.boolean_attribute import AttributeCells, BinaryAttribute
+from hazemap.values.cells_in_slots import AllSlots, EachSlot
+from hazemap.values.timed_tree import TimedTree
 
 MOST_LOOKED_AT = 1 << 12
 
@@ -29,6 +33,7 @@ class QueryDescription:
 
     `side` is the side in metres of a square as large as the smallest cell; `marked` whether rows with a mark are
     counted apart from those without; `thrown` whether some cells are counted together in buckets, by a public hash.
+    `slots` are those in which rows lie, where they do; `timed` whether rows are counted apart by when they were.
     """
 
     size: int
@@ -36,15 +41,21 @@ class QueryDescription:
     marked: bool
     thrown: bool
     rules: tuple[Bounding, ...]
+    slots: Slots | None = None
+    timed: bool = False
 
     def __str__(self) -> str:
         counted = " and ".join(dict.fromkeys(rule.counted for rule in self.rules))
         rules = "; ".join(dict.fromkeys(str(rule) for rule in self.rules))
         apart = ", those with your mark apart from those without" if self.marked else ""
-        what = "buckets of cells" if self.thrown else "cells"
+        what = "buckets of cells" if self.thrown else "cells in slots of time" if self.timed else "cells"
+        when = ""
+        if self.slots is not None:
+            how = "apart by when they were" if self.timed else "at any of these times"
+            when = f", {how}: {describe(self.slots)}"
         return (
             f"how many {counted} are in each of {self.size:,} {what}{apart}, the smallest {_metres(self.side)} wide"
-            f" ({rules})"
+            f"{when} ({rules})"
         )
 
 
@@ -57,7 +68,10 @@ def described(task: Task) -> QueryDescription:
     side = sqrt(min(part.area for part in each))
     marked = any(isinstance(part.tree, BinaryAttribute) for part in each)
     thrown = any(part.thrown for part in each)
-    return QueryDescription(task.question.encoder.size, side, marked, thrown, tuple(part.rule for part in each))
+    rules = tuple(part.rule for part in each)
+    slots = next((part.tree.slots for part in each if isinstance(part.tree, TimedTree)), None)
+    timed = any(part.timed for part in each)
+    return QueryDescription(task.question.encoder.size, side, marked, thrown, rules, slots, timed)
 
 
 class _Part(NamedTuple):
@@ -67,6 +81,7 @@ class _Part(NamedTuple):
     tree: Tree
     rule: Bounding
     thrown: bool = False
+    timed: bool = False
 
 
 def _parts(encoder: Encoder) -> Iterator[_Part]:
@@ -85,6 +100,9 @@ def _parts(encoder: Encoder) -> Iterator[_Part]:
             yield _Part(float(_known(tree).area(tree.root).sum()), tree, encoder.bounding)
         case Counts(cells=AttributeCells() as sides):
             yield _Part(_smallest(sides.cells), sides.tree, encoder.bounding)
+        case Counts(cells=AllSlots(cells=inner) | EachSlot(cells=inner) as places):
+            [own] = _parts(Counts(inner, encoder.bounding))
+            yield own._replace(tree=places.tree, timed=isinstance(places, EachSlot))
         case _:
             raise Refused(f"this device does not know how to judge a question of type {type(encoder).__name__}")
 

@@ -91,7 +91,7 @@ class Rows:
     def table(self, sampling: bytes, campaign: str) -> MemoryTable:
         """All rows as a table of one person, drawing samples of its own for each campaign."""
         rows = self.all()
-        columns = {name: getattr(rows, name) for name in COLUMNS[1:]}
+        columns = {name: getattr(rows, name) for name in COLUMNS}
         person = np.zeros(len(columns["lon"]), dtype=np.int64)
         return MemoryTable(person, columns, sha256(sampling + campaign.encode()).digest())
 

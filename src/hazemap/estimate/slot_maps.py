@@ -32,7 +32,7 @@ from hazemap.errors import InputError
 from hazemap.estimate.empirical_bayes import LEAST, shared
 from hazemap.estimate.postprocess import once_fixed, read
 from hazemap.estimate.smooth_disaggregation import EvenDisaggregation, finer
-from hazemap.estimate.transcript_measurements import LEAST_VARIANCE, measurements
+from hazemap.estimate.transcript_measurements import LEAST_VARIANCE, measured_people, measurements
 from hazemap.estimate.tree_least_squares import ConsistentEstimate, Measurement, consistent
 from hazemap.estimate.tree_levels import TreeLevels
 from hazemap.noisy_queries import Answer, Query, Question
@@ -151,7 +151,8 @@ def read_slots(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, slo
     """The maps of slots from all answers of a run, of which the total has these cells."""
     transcript = tuple(transcript)
     total = read(transcript, cells, Reading.LIKELY)
-    asked = [_by_slot(*each, len(slots.names)) for each in transcript if _of_slots(each[0])]
+    people = measured_people(transcript, cells)
+    asked = [_by_slot(*each, len(slots.names), people) for each in transcript if _of_slots(each[0])]
     if not asked or not isinstance(asked[0][0].cells, Leaves):
         raise InputError("no cells were counted in slots, so nothing is known of slots")
     coarse = asked[0][0].leaves
@@ -186,12 +187,13 @@ def _of_slots(question: Question) -> bool:
     )
 
 
-def _by_slot(question: Question, answer: Answer, slots: int) -> list[Measurement]:
-    """What an answer about cells in slots says of each slot."""
+def _by_slot(question: Question, answer: Answer, slots: int, people: int | None) -> list[Measurement]:
+    """What an answer about cells in slots says of each slot; of so many people, where answers say of how many."""
     encoder = question.encoder  # type: ignore[union-attr]  # `_of_slots` was asked
     unit = encoder.bounding.unit  # type: ignore[union-attr]
-    variance = max((float(answer.stddev.max()) / unit) ** 2, LEAST_VARIANCE)
-    numbers = (answer.sums / unit).reshape(-1, slots).T
+    factor = people / answer.people if people and answer.people else 1.0
+    variance = max((factor * float(answer.stddev.max()) / unit) ** 2, LEAST_VARIANCE)
+    numbers = (factor * answer.sums / unit).reshape(-1, slots).T
     cells = encoder.cells.cells  # type: ignore[union-attr]
     return [Measurement(cells, each, np.full(len(each), variance), answer.kurtosis) for each in numbers]
 

@@ -33,6 +33,18 @@ def measurements(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -
     the first that is about `cells` themselves, or else of the last. So rounds can be combined, and the numbers of a
     map are of the people who first answered for its cells.
     """
+    found = _found(transcript, cells)
+    reference = _reference(found, cells)
+    return [_scaled(*one, reference) for one in found]
+
+
+def measured_people(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -> int | None:
+    """Over how many people the numbers of `measurements` are; None where answers do not say."""
+    return _reference(_found(transcript, cells), cells)
+
+
+def _found(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -> list[tuple[Measurement, int | None, float]]:
+    """Every measurement of the tree of `cells`, over how many people it is, and how much one of them may add."""
     found: list[tuple[Measurement, int | None, float]] = []
     for question, answer in transcript:
         if not isinstance(question, Query):
@@ -46,8 +58,7 @@ def measurements(transcript: Iterable[tuple[Question, Answer]], cells: Leaves) -
                 variances = np.broadcast_to(variance, answer.sums.shape)[own]
                 measurement = Measurement(_now(asked, cells.tree), numbers, variances, answer.kurtosis)
                 found.append((measurement, answer.people, counts.bounding.sensitivity.l1 / counts.bounding.unit))
-    reference = _reference(found, cells)
-    return [_scaled(*one, reference) for one in found]
+    return found
 
 
 def _same(asked: Tree, now: Tree) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, cast
 
-from hazemap.algorithms import GOALS, METHODS, LocateBox, PrivateBoundingBox
+from hazemap.algorithms import GOALS, METHODS, AdaptiveSlots, LocateBox, PrivateBoundingBox
 from hazemap.algorithms.plug_ins import plug_in_of, plug_in_type
 from hazemap.algorithms.private_bounding_box import MethodOfBox
 from hazemap.algorithms.proportion import Proportion
@@ -18,7 +18,8 @@ from hazemap.privacy.budget import ApproxDP, PureDP
 from hazemap.specs.method_from_name import among_devices
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.tables.contribution_bounding import Bounding, Outside, RowIsPerson
-from hazemap.trust.cohort_assumptions import Cohort, SecureSumPrices
+from hazemap.temporal.time_slots import Slots, Spans, seconds_of
+from hazemap.trust.cohort_assumptions import Cohort, Sampling, SecureSumPrices
 from hazemap.trust.device_tasks import KNOWN as OF_TASKS
 from hazemap.trust.device_tasks import pure
 from hazemap.trust.one_report_prices import OneReportPrices
@@ -118,6 +119,7 @@ class Campaign:
             )
         self._check_reports()
         self._check_carrier()
+        self._check_slots()
         if isinstance(self.bounding, RowIsPerson):
             raise InputError(
                 "a device is a person: bound the rows that each may give ('one row', rows:K, cells:K, 'one vote')"
@@ -156,6 +158,16 @@ class Campaign:
                 "the local epsilon out"
             )
 
+    def _check_slots(self) -> None:
+        if not isinstance(self.asking, AdaptiveSlots):
+            return
+        if isinstance(self.carrier, ByOneReport):
+            raise InputError("one report a person holds a path of places, not of times: leave the slots out")
+        if isinstance(self.cohort, Cohort) and self.cohort.sampling is not Sampling.ONE:
+            raise InputError(
+                "maps of slots are cut out of one map of the same people: ask them in all rounds (--sampling one)"
+            )
+
     def _check_carrier(self) -> None:
         if self.carrier is None:
             return
@@ -180,7 +192,7 @@ class Campaign:
         """
         if spec.plane is not None:
             raise InputError("devices know where they are in degrees: leave the plane out of a campaign")
-        if spec.table.document or spec.value or spec.output:
+        if _of_table(spec) or spec.value or spec.output:
             raise InputError(
                 "a campaign asks devices, and its release is fetched from the server: leave the table, its columns "
                 "and times, the value and the output out of its specification"
@@ -191,6 +203,8 @@ class Campaign:
         algorithm = among_devices(spec.algorithm, most_numbers, once, spec.method)
         if spec.mark:  # people read it, and their policies judge campaigns by their purposes
             own["purpose"] = f"{own['purpose']} (also counts who carries the mark: {', '.join(spec.mark)})"
+        if spec.timeslots.timed:
+            own["purpose"] = f"{own['purpose']} (also counts at what time people are where: {spec.slots})"
         return cls(dataset=spec.dataset, algorithm=algorithm, budget=spec.budget, **own)  # type: ignore[arg-type]  # the budget is checked
 
     @property
@@ -206,6 +220,11 @@ class Campaign:
         return self.asking.known if isinstance(self.asking, Proportion) else None
 
     @property
+    def slots(self) -> Slots | None:
+        """The slots that each have a map, if any."""
+        return self.asking.slots if isinstance(self.asking, AdaptiveSlots) else None
+
+    @property
     def bounding(self) -> Bounding:
         """What one person may contribute."""
         return self.asking.bounding
@@ -216,6 +235,17 @@ class Campaign:
         if isinstance(self.algorithm, PrivateBoundingBox):
             return self.algorithm.method
         return cast(MethodOfBox, self.algorithm)
+
+
+def _of_table(spec: ReleaseSpec) -> set[str]:
+    """What a specification says of a table; slots of hours or days may say from when until when they are."""
+    said = set(spec.table.document)
+    if spec.slots in ("hour", "day") and isinstance(spec.timeslots, Spans):
+        ends = [seconds_of(spec.timeslots.zone, time) for time in spec.table.window if time is not None]
+        if ends != [spec.timeslots.edges[0], spec.timeslots.edges[-1]]:
+            raise InputError(f"in a campaign slots are whole: let since and until be the edges of a {spec.slots} each")
+        said -= {"since", "until"}
+    return said
 
 
 def prices_of(

@@ -22,6 +22,7 @@ from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.secure_sum_plan import Summary
 from hazemap.server.shard import Shard
 from hazemap.service.store import instant
+from hazemap.values.cells_in_slots import AllSlots
 
 _SHARDS = "SELECT round, number, state, people, summary FROM shards WHERE campaign = ? ORDER BY round, number, attempt"
 _ANNOUNCED = (
@@ -161,13 +162,14 @@ def so_far(transcript: Sequence[Exchange]) -> CellMap:
     """
     if transcript and is_about_sides(transcript[-1].question):
         return people_of(*transcript[-1])
-    asked = [
+    counted = [
         question.encoder.cells
         for question, _ in transcript
-        if isinstance(question, Query)
-        and isinstance(question.encoder, Counts)
-        and isinstance(question.encoder.cells, Leaves)
+        if isinstance(question, Query) and isinstance(question.encoder, Counts)
     ]
+    # Where slots are counted, all of them together make a map; each of them has one when all rounds are answered.
+    every = [cells.cells if isinstance(cells, AllSlots) else cells for cells in counted]
+    asked = [cells for cells in every if isinstance(cells, Leaves)]
     if not asked:
         raise InputError("no round of this campaign has been answered yet, so there is no map: look again later")
     same = [cells for cells in asked if cells.tree == asked[-1].tree]

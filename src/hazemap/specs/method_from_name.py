@@ -157,6 +157,11 @@ def among_devices(
             f"{type(inner).__name__} asks what only somebody can answer who sees all rows: choose a method of sums, "
             "such as auto"
         )
+    if isinstance(inner, AdaptiveSlots):
+        if once:
+            raise InputError("one report a person holds a path of places, not of times: leave the slots out")
+        timed: Any = replace(inner, most_numbers=most_numbers)
+        return replace(chosen, method=timed) if isinstance(chosen, PrivateBoundingBox) else cast(MethodOfBox, timed)
     if not isinstance(inner, Adaptive):
         return chosen
     if once and inner.prior is not None:

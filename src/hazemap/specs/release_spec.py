@@ -24,12 +24,13 @@ from hazemap.specs.parsing import bounding as parsed_bounding
 from hazemap.specs.parsing import cells as parsed_cells
 from hazemap.specs.parsing import outside as parsed_outside
 from hazemap.specs.prior_cells import begun_from
-from hazemap.specs.slots_by_name import describe, slots
+from hazemap.specs.slots_by_name import slots
 from hazemap.specs.spec_fields import RELEASE
 from hazemap.specs.specification import ASSUMPTIONS, Specification
 from hazemap.specs.table_spec import TableSpec
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Bounding, OneVote, Outside, RowIsPerson
+from hazemap.temporal.slots_in_words import describe
 from hazemap.temporal.time_slots import Slots
 from hazemap.values.marks import Marks
 

@@ -1,4 +1,4 @@
-"""Timeslots by the names that users write, and in words: one notion of time for maps and for statistics."""
+"""Timeslots by the names that users write: one notion of time for maps and for statistics."""
 
 import re
 
@@ -35,19 +35,3 @@ def slots(text: str, zone: str, since: str | None, until: str | None) -> Slots:
     if found := re.fullmatch(r"times:(.+,.+)", text):
         return Spans.between(zone, found[1].split(","))
     refuse("a way to cut time", SLOTS, text)
-
-
-def describe(slots: Slots) -> str:
-    """Slots in words.
-
-    >>> describe(Clock.hours("Europe/Berlin"))
-    'hours of the day, as clocks of Europe/Berlin show it'
-    """
-    if isinstance(slots, Always):
-        return "one, of all times"
-    if isinstance(slots, Weekdays):
-        return f"days of the week in {slots.zone}"
-    if isinstance(slots, Spans):
-        return f"{len(slots.names):,} stretches of time in {slots.zone}, the first from {slots.names[0]}"
-    what = "hours of the day" if len(slots.edges) == 24 else f"parts of the day ({', '.join(slots.names)})"
-    return f"{what}, as clocks of {slots.zone} show it"

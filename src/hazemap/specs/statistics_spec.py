@@ -31,12 +31,13 @@ from hazemap.specs.parsing import (
     values_only,
 )
 from hazemap.specs.private_bounds_and_cells import ValuePreparation, found_out
-from hazemap.specs.slots_by_name import describe, slots
+from hazemap.specs.slots_by_name import slots
 from hazemap.specs.spec_fields import STATISTICS
 from hazemap.specs.specification import ASSUMPTIONS, Specification, shortest
 from hazemap.specs.table_spec import TableSpec
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import OwnMeans
+from hazemap.temporal.slots_in_words import describe
 from hazemap.temporal.time_slots import Slots
 from hazemap.values.value_encoding import ValueEncoding
 

@@ -18,13 +18,13 @@ from hazemap.privacy.statement_facts import NEIGHBOURS, NOT_PROTECTED, UNSAID, S
 from hazemap.spatial.bounding_box import WORLD
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.specs.estimator_spec import bounding_of, estimated, told_of
-from hazemap.specs.slots_by_name import describe
 from hazemap.specs.specification import ASSUMPTIONS, shortest
 from hazemap.specs.statistics_spec import OWN_MEANS, StatisticsSpec
 from hazemap.statement_builder import Promise, stated
 from hazemap.tables.contribution_bounding import OwnMeans, Sensitivity
 from hazemap.tables.person_cell_samples import PersonCellSamples
 from hazemap.tables.person_cell_values import PersonCellValues, SelectedPersonCellValues
+from hazemap.temporal.slots_in_words import describe
 from hazemap.values.cell_slot_counters import ObservedCellSlots
 from hazemap.values.value_encoding import KnownCountEncoding, ValueEncoding
 

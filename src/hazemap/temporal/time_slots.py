@@ -17,6 +17,8 @@ from hazemap.field_types import check_fields
 
 DAY, HOUR = 86400, 3600
 MOST_SLOTS = 1 << 16
+EARLIEST, LATEST = -62_103_801_600, 253_338_000_000
+"""Seconds since 1970 that every clock can show, some days inside the years 2 and 9998."""
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -142,6 +144,8 @@ class Spans:
         clocks(self.zone)
         if not all(a < b for a, b in pairwise(self.edges)) or not 2 <= len(self.edges) <= MOST_SLOTS + 1:
             raise InputError(f"time intervals need 2 to {MOST_SLOTS + 1:,} increasing times; found {len(self.edges):,}")
+        if not EARLIEST <= self.edges[0] <= self.edges[-1] <= LATEST:
+            raise InputError("time intervals lie between the years 2 and 9998")
 
     @classmethod
     def every(cls, seconds: int, zone: str, since: str, until: str) -> "Spans":

@@ -37,6 +37,7 @@ from hazemap.trust.recipe_terms import (
 )
 from hazemap.values.boolean_attribute import AttributeCells
 from hazemap.values.cell_slot_counters import CellTimeSlots
+from hazemap.values.cells_in_slots import AllSlots, EachSlot
 
 
 @dataclass(frozen=True)
@@ -164,9 +165,11 @@ def askable(encoder: object) -> bool:
     if not isinstance(encoder.bounding, AtMostRows | AtMostCells | OneVote):
         return False
     cells = encoder.cells if isinstance(encoder, Counts) else encoder
-    if not isinstance(cells, CountMinSketch | HaarWavelet | Leaves | WholeDomain | AttributeCells):
+    if not isinstance(
+        cells, CountMinSketch | HaarWavelet | Leaves | WholeDomain | AttributeCells | AllSlots | EachSlot
+    ):
         return False
-    tree = cells.cells.tree if isinstance(cells, AttributeCells) else cells.tree
+    tree = cells.cells.tree if isinstance(cells, AttributeCells | AllSlots | EachSlot) else cells.tree
     return plane_of(tree) is None  # a device's rows are in degrees
 
 

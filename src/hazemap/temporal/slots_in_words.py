@@ -1,0 +1,20 @@
+"""Timeslots in words, for statements and for people whose devices are asked about them."""
+
+from hazemap.temporal.time_slots import Always, Slots, Spans, Weekdays
+
+
+def describe(slots: Slots) -> str:
+    """Slots in words.
+
+    >>> from hazemap.temporal.time_slots import Clock
+    >>> describe(Clock.hours("Europe/Berlin"))
+    'hours of the day, as clocks of Europe/Berlin show it'
+    """
+    if isinstance(slots, Always):
+        return "one, of all times"
+    if isinstance(slots, Weekdays):
+        return f"days of the week in {slots.zone}"
+    if isinstance(slots, Spans):
+        return f"{len(slots.names):,} stretches of time in {slots.zone}, the first from {slots.names[0]}"
+    what = "hours of the day" if len(slots.edges) == 24 else f"parts of the day ({', '.join(slots.names)})"
+    return f"{what}, as clocks of {slots.zone} show it"
