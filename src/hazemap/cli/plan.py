@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: [bold]hazemap plan --box=-74.1,40.6,-73.8,40.9 --people 100000 --epsilon 1[/bold]"
 
 
-@options(RELEASE, "box", "epsilon", "delta", "rho", "cells", "bounding", "method")
+@options(
+    RELEASE, "box", "epsilon", "delta", "rho", "cells", "bounding", "method", "slots", "time_zone", "since", "until"
+)
 def plan(
     ctx: typer.Context,
     people: Annotated[int, typer.Option(metavar="N", help="About how many people the table has; publicly known.")],

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from hazemap.planning.release_plan import Expected, Plan
+from hazemap.planning.release_plan import Expected, ExpectedSlots, Plan
 
 
 def heading(made: Plan) -> str:
@@ -26,6 +26,7 @@ def facts(made: Plan, method: str) -> dict[str, Any]:
         "recommended": {"flat": made.flat.name, "uniform": made.uniform.name},
         "adaptive": asdict(made.adaptive),
         "method": made.method and {"name": method, **asdict(made.method)},
+        "slots": made.slots and asdict(made.slots),
     }
 
 
@@ -39,6 +40,7 @@ def advice(made: Plan, method: str | None = None) -> list[str]:
         f"The method fitted-level would take {made.uniform.name}.",
         _expectation("Adaptive (the default)", made, made.adaptive),
         *([_expectation(str(method), made, made.method)] if made.method else []),
+        *(_of_slots(made, made.slots) if made.slots else []),
         "Typical: the cell that half the people are in, or a fuller one. "
         "Misplaced: people that the map shows in a wrong place, of all.",
     ]
@@ -51,6 +53,17 @@ def _expectation(name: str, made: Plan, expected: Expected) -> str:
         f"of all people, the best flat map {percent(made.flat.misplaced)}. Its total is known to "
         f"± {expected.total:,.0f} {made.bounding.counted} (standard error)."
     )
+
+
+def _of_slots(made: Plan, slots: ExpectedSlots) -> list[str]:
+    counted = made.bounding.counted
+    return [
+        f"Maps of {slots.number:,} slots ({slots.slots}), all for this one price:",
+        _expectation("all slots together", made, slots.expected),
+        f"In each slot about {slots.cells:,} cells are counted, a typical person's {metres(slots.typical)}; a cell is "
+        f"known to ± {slots.cell:,.3g} {counted} (standard error), everybody in a slot to ± {slots.stddev:,.3g}. A "
+        f"slot's map misplaces {percent(slots.misplaced)} of its people.",
+    ]
 
 
 def metres(length: float) -> str:

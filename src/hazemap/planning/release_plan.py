@@ -12,13 +12,15 @@ from typing import Unpack, cast
 import numpy as np
 
 from hazemap.algorithm_session import Unrecorded, run
-from hazemap.algorithms import Adaptive, FittedLevel, PrivateBoundingBox
+from hazemap.algorithms import Adaptive, AdaptiveSlots, FittedLevel, PrivateBoundingBox
 from hazemap.algorithms.private_bounding_box import MethodOfBox
+from hazemap.cellmap import CellMap
 from hazemap.cells import Leaves, Tree
 from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.noisy_queries import Answer, Prices, Query, Question
+from hazemap.planning.city_in_slots import CityInSlots
 from hazemap.planning.synthetic_city import PlotLevel, SyntheticTable, median, middle
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import Noise, noise_for
@@ -26,11 +28,12 @@ from hazemap.privacy.random_stream import Stream
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.specs.method_from_name import domain, method_from_name, sums_only
+from hazemap.specs.method_from_name import domain, in_slots, method_from_name, sums_only
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.spec_fields import ReleaseOptions, takes
 from hazemap.tables.contribution_bounding import Bounding, Outside
+from hazemap.temporal.slots_in_words import describe
 from hazemap.trust.curator import Curator
 
 FEWEST, MOST = 100, 10**10
@@ -76,11 +79,31 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class ExpectedSlots:
+    """What maps of slots would be like in the made-up city, in all `number` slots.
+
+    * `expected`: of the map of all slots together, whose detail every slot shows.
+    * `cells`: how many are counted in each slot, and `typical`, the size of the one that a typical person is in.
+    * `stddev`: the standard error of the number of everybody in a slot, and `cell` that of one of its cells.
+    * `misplaced`: the part of a slot's people that its map puts in a wrong place.
+    """
+
+    slots: str
+    number: int
+    expected: Expected
+    cells: int
+    typical: float
+    stddev: float
+    cell: float
+    misplaced: float
+
+
+@dataclass(frozen=True)
 class Plan:
     """What can be expected for a box, a budget, a bounding rule and a number of people.
 
     `uniform` is the level that the uniform grid would choose, of those that were tried. `method` is what to expect of
-    the method that was asked for by name, if one was.
+    the method that was asked for by name, if one was, and `slots` of maps with time.
 
     >>> plan("2.2,48.8,2.5,48.95", people=100_000, epsilon=1, cells="h3:6-8").levels[0].name
     'resolution 6'
@@ -95,6 +118,7 @@ class Plan:
     uniform: PlannedLevel
     adaptive: Expected
     method: Expected | None = None
+    slots: ExpectedSlots | None = None
 
     @property
     def flat(self) -> PlannedLevel:
@@ -125,7 +149,27 @@ def planned(spec: ReleaseSpec, people: int) -> Plan:
     named = None if spec.method == "auto" else _expected(trial, method_for_trial(spec, trial, rule), trust, money)
     uniform = _uniform(FittedLevel(trial.tree, rule), trust.prices(money), people)
     cells = cast(QuadtreeCells | HexagonCells, spec.cells)  # `trial_for` has refused others
-    return Plan(trial.box, people, money, rule, cells, levels, levels[uniform], adaptive, named)
+    timed = _in_slots(trial, spec, rule, people) if spec.timeslots.timed else None
+    return Plan(trial.box, people, money, rule, cells, levels, levels[uniform], adaptive, named, timed)
+
+
+def _in_slots(trial: SyntheticTable, spec: ReleaseSpec, rule: Bounding, people: int) -> ExpectedSlots:
+    """What maps of every slot make of the made-up city."""
+    city = CityInSlots.of(trial, spec.timeslots, people)
+    method = cast(AdaptiveSlots, in_slots(cast(MethodOfBox, Adaptive(trial.tree, rule)), spec.timeslots))
+    made = run(method, Curator(city, Stream.fixed(b"the noise of slots")), spec.budget, Unrecorded()).value
+    first = made.during([0])
+    at = made.cells.locate(trial.base_in(made.cells.tree))
+    return ExpectedSlots(
+        describe(spec.timeslots),
+        len(spec.timeslots.names),
+        _of_map(trial, made.total),
+        made.cells.size,
+        median(np.sqrt(made.cells.areas)[at], trial.people),
+        first.noise.of(np.ones(made.cells.size)).stddev,
+        float(np.median(first.stddev)),
+        city.misplaced(made),
+    )
 
 
 def trial_for(spec: ReleaseSpec, people: int) -> SyntheticTable:
@@ -159,7 +203,11 @@ def method_for_trial(spec: ReleaseSpec, trial: SyntheticTable, rule: Bounding) -
 
 def _expected(trial: SyntheticTable, method: MethodOfBox, trust: Curator, budget: Budget) -> Expected:
     """What a method makes of the made-up city."""
-    made = run(method, trust, budget, Unrecorded()).value
+    return _of_map(trial, run(method, trust, budget, Unrecorded()).value)
+
+
+def _of_map(trial: SyntheticTable, made: CellMap) -> Expected:
+    """What a map says of the made-up city."""
     at, sides = made.cells.locate(trial.base_in(made.cells.tree)), np.sqrt(made.cells.areas)
     return Expected(
         made.cells.size,

@@ -117,11 +117,35 @@ class City:
             quarter((1.0, streets)),  # roads cross the river on bridges
         )
 
+    @property
+    def habits(self) -> "tuple[Habit, ...]":
+        """What people do in a day, and when."""
+        return (
+            Habit(0.4, self.homes, True, 1.0, 4.5),
+            Habit(0.25, self.offices, True, 13.0, 2.5),
+            Habit(0.2, self.venues, False, 20.0, 2.0),
+            Habit(0.07, self.streets, False, 8.2, 1.0),
+            Habit(0.08, self.streets, False, 17.5, 1.3),
+        )
+
     @cached_property
     def day(self) -> Quarter:
         """Everyone, at any time of day: 40 % at home, 25 % at work, 20 % out, 15 % on the way."""
         parts = ((0.4, self.homes), (0.25, self.offices), (0.2, self.venues), (0.15, self.streets))
         return Quarter(sum((share * part.density for share, part in parts), np.zeros_like(self.homes.density)))
+
+
+class Habit(NamedTuple):
+    """The share of their rows that people have in a quarter: in a place of their `own`, or a new one each time.
+
+    The hour is normal about the `usual` one, with a standard deviation of `spread`, over midnight too.
+    """
+
+    share: float
+    quarter: Quarter
+    own: bool
+    usual: float
+    spread: float
 
 
 _KINDS = ((DISTRICTS, 0.19, 0.022), (OFFICES, 0.13, 0.009), (VENUES, 0.12, 0.0035))
@@ -200,7 +224,8 @@ class PlotLevel(NamedTuple):
 class SyntheticTable:
     """The made-up city laid over a box: plots with people, and a tree whose cells are no smaller than plots.
 
-    `base` is the base cell of each plot, `density` the law of where people are, `people` how many there are.
+    `base` is the base cell of each plot, `density` the law of where people are, `people` how many there are; `habits`
+    say when, on all plots of the square, of which these are `inside` the box.
 
     >>> box = Box(2.2, 48.8, 2.5, 48.9)
     >>> SyntheticTable.of(Quadtree.around(box, 12), box, 1000).tree.depth
@@ -213,6 +238,8 @@ class SyntheticTable:
     base: Cells
     density: Floats
     people: NDArray[np.int64]
+    habits: tuple[Habit, ...]
+    inside: NDArray[np.bool_]
 
     @classmethod
     def of(cls, tree: Quadtree | Hexagons, box: Box, people: int) -> "SyntheticTable":
@@ -223,11 +250,13 @@ class SyntheticTable:
         lon, lat = (west + east) / 2, (south + north) / 2
         inside = box.holds(lon, lat)
         columns = {"lon": lon[inside], "lat": lat[inside]}
-        density = City.built(stream, 1 << DETAIL).day.density.ravel()[inside]
+        city = City.built(stream, 1 << DETAIL)
+        density = city.day.density.ravel()[inside]
         quarter = Quarter(density / density.sum())
         rough = _no_finer(tree, float(np.median(square.area(plots[::97]))), box)
         base = rough.cell_at(columns, rough.depth)
-        return cls(rough, box, columns, base, quarter.density, quarter.counts(stream, people))
+        counts = quarter.counts(stream, people)
+        return cls(rough, box, columns, base, quarter.density, counts, city.habits, inside)
 
     def votes(self, tree: Tree, bounding: Bounding) -> Votes:
         """Everybody gives as much as the rule allows, all of it in their plot."""
@@ -310,13 +339,8 @@ class DemoCity:
         person = np.repeat(np.arange(self.people), number)
         luck = uniform(stream, len(person))
         x, y, hour = np.empty((3, len(person)))
-        for low, high, quarter, own, usual, spread in (
-            (0.0, 0.4, city.homes, True, 1.0, 4.5),
-            (0.4, 0.65, city.offices, True, 13.0, 2.5),
-            (0.65, 0.85, city.venues, False, 20.0, 2.0),
-            (0.85, 0.92, city.streets, False, 8.2, 1.0),
-            (0.92, 1.0, city.streets, False, 17.5, 1.3),
-        ):
+        until = np.round(np.cumsum([0.0, *(habit.share for habit in city.habits)]), 9).tolist()
+        for low, high, (_, quarter, own, usual, spread) in zip(until[:-1], until[1:], city.habits, strict=True):
             there = (low <= luck) & (luck < high)
             x[there], y[there] = self._at(stream, quarter, person[there], own)
             hour[there] = (usual + spread * normal(stream, int(there.sum()))) % 24

@@ -13,13 +13,14 @@ from hazemap.algorithm_session import Transcript, Unrecorded, run
 from hazemap.algorithms import Adaptive
 from hazemap.errors import HazemapError, InputError
 from hazemap.noisy_queries import Trust
+from hazemap.planning.city_in_slots import CityInSlots
 from hazemap.planning.release_plan import FEWEST
 from hazemap.planning.synthetic_city import SyntheticTable
 from hazemap.privacy.budget import ApproxDP, Budget, PureDP
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.specs.method_from_name import domain, method_from_name, method_options, sums_only
+from hazemap.specs.method_from_name import domain, in_slots, method_from_name, method_options, sums_only
 from hazemap.specs.parsing import DistrictFiles, HexagonCells, QuadtreeCells
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.tables.contribution_bounding import Outside
@@ -51,7 +52,8 @@ class PlannedTrust:
     """What to expect of one trust model.
 
     * `apart`: who must not work together; `budget`: what everybody's privacy is, against all others.
-    * `misplaced`: the part of all people that the map puts in a wrong place, half of its L1 error; `total`: the
+    * `misplaced`: the part of all people that the map puts in a wrong place, half of its L1 error (with slots, the mean
+      of all maps); `total`: the
       standard error of the number of all people; None where the method is `refused`, with the reason.
     * `bytes`: what a device sends in all rounds; None for a curator, who is sent rows.
     """
@@ -177,20 +179,29 @@ def planned_trusts(spec: ReleaseSpec, people: int, names: tuple[str, ...]) -> tu
     if spec.plane is not None:
         raise InputError("a plan is made for a city on the ground: leave the plane out")
     trial = SyntheticTable.of(domain(spec.cells, spec.box), spec.box, people)
-    return tuple(_tried(name, spec, trial) for name in names)
+    return tuple(_tried(name, spec, trial, people) for name in names)
 
 
-def _tried(name: str, spec: ReleaseSpec, trial: SyntheticTable) -> PlannedTrust:
+def _timed(spec: ReleaseSpec, trial: SyntheticTable, people: int) -> CityInSlots | None:
+    """The same city in the slots that are asked for, if any are."""
+    return CityInSlots.of(trial, spec.timeslots, people) if spec.timeslots.timed else None
+
+
+def _tried(name: str, spec: ReleaseSpec, trial: SyntheticTable, people: int) -> PlannedTrust:
     form, there = TRUSTS[name], int(trial.people.sum())
     budget = spec.budget if name in _AS_ASKED else form.budget(spec.budget)
-    method = _method(name, spec, trial)
+    method, timed = _method(name, spec, trial), _timed(spec, trial, people)
+    there = there if timed is None else int(timed.people.sum())
     try:
-        trust = form.make(trial, there, budget, Stream.fixed(_STREAM))
+        trust = form.make(timed or trial, there, budget, Stream.fixed(_STREAM))
         result = run(method, trust, budget, Unrecorded())
         octets = form.octets(result.transcript, there, budget)
     except HazemapError as error:
         return PlannedTrust(name, form.apart, budget, refused=str(error))
-    made = result.value
+    made: Any = result.value
+    if timed is not None:
+        everybody = made.total.noise.of(made.total.places.astype(float)).stddev
+        return PlannedTrust(name, form.apart, budget, timed.misplaced(made), everybody, octets)
     at = made.cells.locate(trial.base_in(made.cells.tree))
     total = made.noise.of(made.places.astype(float)).stddev
     return PlannedTrust(name, form.apart, budget, trial.misplaced(at, made.values), total, octets)
@@ -207,6 +218,8 @@ def _method(name: str, spec: ReleaseSpec, trial: SyntheticTable) -> Any:
     method: Any = method_from_name(chosen, cells, trial.box, bounding, spec.budget)
     if not sums_only(method):
         raise InputError(f"{chosen} asks for more than sums over people: only a curator can answer it")
+    if spec.timeslots.timed:
+        return in_slots(method, spec.timeslots)
     if not isinstance(method, Adaptive) or name == "curator":
         return method
     make = Adaptive.for_one_report if name == "one-report" else Adaptive.for_devices
