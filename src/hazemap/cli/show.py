@@ -87,7 +87,7 @@ def show(
     It shows all of the map, or the part that you ask for; and it says, in the picture and here, how many people lie
     outside.
 
-    A page (.html) holds all of the map in one file, for any browser and without a network: move, zoom, ask.
+    A page (.html) holds all of the release in one file, for any browser and without a network: move, zoom, ask.
 
     A heatmap (--blur) shows the density as the eye sees it from afar; a .tif of it is a GeoTIFF with its error.
 

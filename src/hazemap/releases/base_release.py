@@ -46,7 +46,7 @@ _HOMES: dict[type, str] = {
 """Which module makes a release of what a file holds."""
 
 MOST_IN_NOTEBOOKS = 20_000
-"""Cells of a release whose page is in every notebook that shows it; `explore` puts larger ones there."""
+"""Places of a release whose page is in every notebook that shows it; `explore` puts larger ones there."""
 
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
@@ -156,10 +156,9 @@ class BaseRelease(ABC):
 
         return PageFrame(self.to_html(title), height)
 
+    @abstractmethod
     def page_data(self, title: str | None = None) -> dict[str, Any]:
-        """What a page is told, as JSON; `InputError` for a kind of release that has no page."""
-        called = "" if title is None else f" that could be called {title!r:.40}"
-        raise InputError(f"there is no page{called} of {self.HOLDS} yet: draw a picture with `hazemap show`")
+        """What a page is told, as JSON; `InputError` for more than a page can show."""
 
     def replay(self, prices: Prices) -> Self:
         """The same release, made again from its stored answers: `TranscriptMismatch` if they do not fit.
@@ -186,6 +185,11 @@ class BaseRelease(ABC):
     @abstractmethod
     def cells(self) -> Leaves:
         """The cells that the release has numbers of."""
+
+    @property
+    def told(self) -> int:
+        """How many places the release tells of: its cells, in every slot."""
+        return self.cells.size
 
     @cached_property
     def ground(self) -> CellGeometry:
@@ -259,10 +263,10 @@ class BaseRelease(ABC):
         from hazemap.releases.notebook_card import card
         from hazemap.releases.page.notebook_frame import folded
 
-        small = self.cells.size <= MOST_IN_NOTEBOOKS
+        small = self.told <= MOST_IN_NOTEBOOKS
         try:
             return card(self) + (folded(self.explore()) if small else "")
-        except InputError:  # a kind without a page, or hazemap's own page was never built
+        except InputError:  # hazemap's own page was never built
             return card(self)
 
 

@@ -262,7 +262,7 @@ class Release(BaseRelease, contents=MapContents):
         """What a page is told of the map."""
         from hazemap.releases.page.map_payload import map_payload
 
-        return map_payload(self, title) if type(self) is Release else super().page_data(title)
+        return map_payload(self, title)
 
     def heatmap(self, metres: float | None = None) -> "Heatmap":
         """The density under a Gaussian of this standard deviation, with its error; by default as fine as the cells.

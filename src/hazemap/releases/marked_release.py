@@ -210,3 +210,9 @@ class MarkedRelease(Release, contents=MarkedContents):
         ends = {mark: self.counts.shares(mark).interval() for mark in self.marks}
         widths = {mark: high - low for mark, (low, high) in ends.items()}
         return draw_shares(self.map, {mark: self.known(mark) for mark in self.marks}, widths, **{**usual, **options})
+
+    def page_data(self, title: str | None = None) -> dict[str, Any]:
+        """What a page is told of the map and its marks."""
+        from hazemap.releases.page.marks_payload import marks_payload
+
+        return marks_payload(self, title)

@@ -297,6 +297,17 @@ class Statistics(BaseRelease, contents=StatisticsContents):
         values = self.guesses[0] if statistic is None else self.found(statistic).value
         return f"{extent_of(self.measurements.tree, values, **frame)} People outside the cells were not counted."
 
+    def page_data(self, title: str | None = None) -> dict[str, Any]:
+        """What a page is told of the statistics."""
+        from hazemap.releases.page.values_payload import values_payload
+
+        return values_payload(self, title)
+
+    @property
+    def told(self) -> int:
+        """How many places are told: every cell in every slot."""
+        return self.measurements.tree.places
+
     def _bounds(self, statistic: str) -> tuple[float, float]:
         value_encoding = self.measurements.tree.value_encoding
         return (

@@ -145,6 +145,17 @@ class TimedRelease(Release, contents=TimedContents):
         frames = [(name, each.shown) for name, each in zip(self.slots, self.by_slot, strict=True)]
         animate(frames, path, seconds, **{**usual, **options})
 
+    def page_data(self, title: str | None = None) -> dict[str, Any]:
+        """What a page is told of the map and its slots."""
+        from hazemap.releases.page.slots_payload import slots_payload
+
+        return slots_payload(self, title)
+
+    @property
+    def told(self) -> int:
+        """How many places are told: those of the total, and those of every slot."""
+        return self.cells.size + self.maps.cells.size * len(self.slots)
+
     def _of_slots(self, block: Ints, confidence: float) -> dict[str, NDArray[Any]]:
         """The rows of some of the slots' cells: of each cell, all slots."""
         tables = [each.columns(block, confidence) for each in self.by_slot]

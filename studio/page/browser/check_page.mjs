@@ -42,7 +42,7 @@ await visit("english", { hash: "#language=en" }, async (page, check) => {
   await check("count");
   await page.check("input[value=certainty]");
   await check("certainty");
-  await page.check(".check:nth-of-type(2) input");
+  await page.check(".comparing input");
   await check("compare");
   await page.click("button.privacy");
   await page.click("dialog summary");

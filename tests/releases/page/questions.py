@@ -12,7 +12,8 @@ import pytest
 import shapely
 from shapely.geometry import mapping
 
-from hazemap.releases import Release
+from hazemap.releases import MarkedRelease, Release
+from hazemap.releases.page.asking_marks_payload import asking_marks_of
 from hazemap.releases.page.asking_payload import asking_of
 from hazemap.releases.page.asking_slots_payload import asking_slots_of
 from hazemap.releases.timed_release import TimedRelease
@@ -57,7 +58,11 @@ def program() -> Path:
 
 def answers(release: Release, questions: Sequence[Asked]) -> dict[str, Any]:
     """What the page says: `opened`, and for each question `found`, `said` and `milliseconds`."""
-    asking = asking_slots_of(release) if isinstance(release, TimedRelease) else asking_of(release)
+    asking = asking_of(release)
+    if isinstance(release, TimedRelease):
+        asking = asking_slots_of(release)
+    elif isinstance(release, MarkedRelease):
+        asking = asking_marks_of(release)
     text = json.dumps({"asking": asking, "questions": [each.to_json() for each in questions]})
     done = subprocess.run(
         ["node", str(program())], input=text, capture_output=True, text=True, timeout=600, check=False

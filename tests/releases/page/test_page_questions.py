@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 import geopandas
 import numpy as np
@@ -11,15 +12,19 @@ import pytest
 import shapely
 from tests.releases import conftest as made
 from tests.releases.test_every_method import METHODS, town
+from tests.releases.test_marked_release import BOX as MARKED_BOX
+from tests.releases.test_marked_release import rows as marked_rows
 from tests.releases.test_timed_release import released as released_with_time
 
+import hazemap
 from hazemap.algorithm_session import Unrecorded, run
 from hazemap.cells import Leaves
 from hazemap.errors import InputError
 from hazemap.noisy_queries import Answer
 from hazemap.privacy.budget import PureDP
-from hazemap.releases import Release
+from hazemap.releases import MarkedRelease, Release
 from hazemap.releases.estimates import Estimate
+from hazemap.releases.marked_release import RegionShares
 from hazemap.releases.page.asking_payload import asking_of
 from hazemap.releases.page.packed_arrays import unpack
 from hazemap.releases.timed_release import TimedRelease
@@ -152,6 +157,82 @@ def test_whole_slots_sum_to_the_whole_day_in_the_page(tmp_path):
     *slots, together, day = (each["found"]["value"] for each in answers(release, asked)["answers"])
     assert sum(slots) == pytest.approx(together, rel=1e-9)
     assert together == pytest.approx(day, rel=1e-9)
+
+
+def shares(release: MarkedRelease, asked: Asked) -> RegionShares | str:
+    """What Python says, or why there is no answer."""
+    try:
+        return release.share(asked.region, confidence=asked.confidence)
+    except InputError as error:
+        return str(error)
+
+
+def agree_on_shares(release: MarkedRelease, questions: list[Asked]) -> int:
+    """How many questions had the same shares of the same cells, to 1e-9; and the same words where there are none."""
+    same = 0
+    for asked, page in zip(questions, answers(release, questions)["answers"], strict=True):
+        wanted = shares(release, asked)
+        if isinstance(wanted, str):
+            assert page["said"] == wanted, asked
+            continue
+        found = page["found"]
+        assert [found[name] for name in ("cells", "inside", "outside")] == [wanted.cells, wanted.inside, wanted.outside]
+        for share, other in zip(found["shares"], wanted.shares, strict=True):
+            assert share["mark"] == other.mark
+            assert (share["value"] is None) == (other.value is None)
+            assert other.value is None or share["value"] == pytest.approx(other.value, rel=1e-9, abs=1e-9)
+            assert (share["low"], share["high"]) == pytest.approx((other.low, other.high), rel=1e-9, abs=1e-9)
+        for name in NUMBERS:
+            assert found["people"][name] == pytest.approx(wanted.people.to_json()[name], rel=1e-9, abs=1e-9)
+        assert page["said"] == str(wanted.people)
+        same += 1
+    return same
+
+
+def released_with_marks(folder: Path, **more: Any) -> MarkedRelease:
+    asked = {"person": "user", "epsilon": 1, "box": MARKED_BOX, "mark": ["ill", "status=1", "status=2"], **more}
+    return cast(MarkedRelease, hazemap.release(marked_rows(3_000), ledger=hazemap.Ledger(folder / "l.sqlite"), **asked))
+
+
+def test_shares_in_regions_are_those_of_the_library(tmp_path):
+    release = released_with_marks(tmp_path)
+    asked = random_regions(release, np.random.default_rng(6), 20) + odd_regions(release)
+    assert agree_on_shares(release, asked) > 15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 20])
+def test_many_shares_in_regions_are_those_of_the_library(epsilon, tmp_path):
+    release = released_with_marks(tmp_path, epsilon=epsilon, bounding="rows:2")
+    asked = random_regions(release, np.random.default_rng(7), 150) + odd_regions(release)
+    assert agree_on_shares(release, asked) > 50
+
+
+@pytest.mark.slow
+def test_where_noise_hides_everybody_a_share_is_unknown_in_the_page_too(tmp_path):
+    release = released_with_marks(tmp_path)
+    nobody = replace(release, counts=replace(release.counts, sides=np.minimum(release.counts.sides, 0) - 1.0))
+    asked = random_regions(nobody, np.random.default_rng(8), 10)
+    assert agree_on_shares(nobody, asked) > 3
+    assert any(
+        share["value"] is None
+        for page in answers(nobody, asked)["answers"]
+        for share in page["found"].get("shares", [])
+    )
+
+
+@pytest.mark.slow
+def test_regions_in_slots_sum_to_those_of_all_slots(tmp_path):
+    """Borders cut no cell of the slots here, so each sum is exact."""
+    release = released_with_time(tmp_path)
+    ground = release.by_slot[0].ground
+    rng, shapes = np.random.default_rng(9), ground.outlines(ground.places)
+    for turn in range(8):
+        whole = shapely.unary_union(rng.choice(shapes, min(len(shapes), 3 + turn), replace=False))
+        asked = [Asked(whole, 0.95, slots) for slots in ([0], [1], [2], [0, 1, 2])]
+        *slots, together = (each["found"]["value"] for each in answers(release, asked)["answers"])
+        assert sum(slots) == pytest.approx(together, rel=1e-9)
+        assert together == pytest.approx(release.count(whole).value, rel=1e-6)
 
 
 def test_the_vectors_are_what_the_library_says():

@@ -2,32 +2,28 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hazemap.arrays import Ints
-from hazemap.base_map import base_map
 from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
-from hazemap.draw.colour_scales import DENSITY_COLOURS, ERROR_BREAKS, ERROR_COLOURS, UNKNOWN, DensityScale
+from hazemap.draw.colour_scales import DensityScale
+from hazemap.draw.viewport import Viewport
 from hazemap.errors import InputError
 from hazemap.releases.estimates import Estimate, PeopleOutside, after_choosing
 from hazemap.releases.page.asking_payload import asking_of
 from hazemap.releases.page.cell_places import names, painted, places
 from hazemap.releases.page.packed_arrays import pack
-from hazemap.spatial.plane import PlaneQuadtree, ground_unit, plane_of
+from hazemap.releases.page.release_facts import release_facts
+from hazemap.spatial.plane import ground_unit
 
 if TYPE_CHECKING:
     from hazemap.releases.map_release import Release
 
-VERSION = 1
-"""The version of the data; a page of another one says so."""
-
 MOST_LISTED = 10
-
-AROUND = 1.0
-"""Of the sides of a map: so much of the base map is on either side of it, for wide windows and for zooming out."""
 
 MOST_CELLS = 1 << 20
 """Of one page: a browser would be busy with more for a minute."""
@@ -35,44 +31,31 @@ MOST_CELLS = 1 << 20
 
 def map_payload(release: "Release", title: str | None = None) -> dict[str, Any]:
     """Everything that a page shows of a map; `InputError` for one of more cells than a page can show."""
-    tree, surface = release.cells.tree, DensitySurface.of(release.shown)
+    return {**counts_payload(release, "map", title), "asking": asking_of(release)}
+
+
+def counts_payload(release: "Release", kind: str, title: str | None) -> dict[str, Any]:
+    """What a page shows of the counts of a map of some kind, without what it needs for questions."""
     if release.shown.cells.size > MOST_CELLS:
         raise InputError(
             f"a page shows at most {MOST_CELLS:,} cells, and this map has {release.shown.cells.size:,}: draw a picture"
             " with `hazemap show`, or export a .pmtiles"
         )
-    plane = plane_of(tree)
     return {
-        "page": VERSION,
-        "kind": "map",
-        "title": release.statement.dataset if title is None else title,
-        "counted": release.counted,
-        "line": release.statement.line(),
-        "text": release.statement.text(),
-        "statement": release.statement.to_json(),
-        "method": release.statement.method,
-        "unit": ground_unit(tree).name,
-        "plane": None if plane is None else _plane(plane),
-        "total": _interval(release.total()),
-        "nowhere": None if release.nowhere is None else _interval(release.nowhere),
+        **release_facts(release, kind, title),
+        "total": interval(release.total()),
+        "nowhere": None if release.nowhere is None else interval(release.nowhere),
         "said": str(PeopleOutside.of(release)),
-        "densest": _densest(release),
-        "colours": {
-            "density": list(DENSITY_COLOURS),
-            "error": list(ERROR_COLOURS),
-            "breaks": list(ERROR_BREAKS),
-            "unknown": UNKNOWN,
-        },
-        "scales": {
-            "density": _scale(surface),
-            "count": _scale(
-                replace(counts := DensitySurface.of(release.map), density=counts.values, noise=counts.error)
-            ),
-        },
+        "densest": densest(release),
+        "scales": scales([DensitySurface.of(release.shown)], [DensitySurface.of(release.map)]),
         "cells": _cells(release),
-        "base": None if plane is not None else base_map(release.ground.extent, AROUND).to_json(),
-        "asking": asking_of(release),
     }
+
+
+def scales(shown: list[DensitySurface], counted: list[DensitySurface]) -> dict[str, dict[str, float]]:
+    """The scale of the densities of some maps as they are shown, and of the numbers of their cells."""
+    counts = [replace(each, density=each.values, noise=each.error) for each in counted]
+    return {"density": _scale(shown), "count": _scale(counts)}
 
 
 def _cells(release: "Release") -> dict[str, Any]:
@@ -80,13 +63,13 @@ def _cells(release: "Release") -> dict[str, Any]:
     leaves = release.cells
     positions = painted(leaves)
     columns: Mapping[str, Any] = release.columns(positions)
-    numbers = {name: _floats(columns[name]) for name in ("count", "unbiased", "stddev", "low", "high")}
+    numbers = {name: floats(columns[name]) for name in ("count", "unbiased", "stddev", "low", "high")}
     found = {"places": places(leaves, positions), "names": names(leaves, positions), **numbers}
-    area = _floats(columns[f"area_{ground_unit(leaves.tree).column}"])
+    area = floats(columns[f"area_{ground_unit(leaves.tree).column}"])
     return {**found, "area": area, "fine": _fine(release.shown, release, positions)}
 
 
-def _densest(release: "Release") -> list[dict[str, float]]:
+def densest(release: "Release") -> list[dict[str, float]]:
     """The densest cells, with the intervals of `Release.top`; `cell` is a place among those painted."""
     positions, km2 = painted(release.cells), release.ground.km2
     order = np.argsort(-release.map.values[positions] / km2[positions], kind="stable")[:MOST_LISTED]
@@ -107,29 +90,21 @@ def _fine(shown: CellMap, release: "Release", positions: Ints) -> dict[str, Any]
     return {
         "places": places(shown.cells, parts),
         "cell": pack(at[leaves.locate(first)].astype(np.int32)),
-        "count": _floats(shown.values[parts]),
-        "area": _floats(shown.cells.areas[parts] / ground_unit(leaves.tree).per),
+        "count": floats(shown.values[parts]),
+        "area": floats(shown.cells.areas[parts] / ground_unit(leaves.tree).per),
     }
 
 
-def _floats(numbers: Any) -> dict[str, Any]:
-    return pack(np.asarray(numbers, dtype=np.float32))
+def floats(numbers: Any) -> dict[str, Any]:
+    """Numbers of one dimension or several, in single precision, row by row."""
+    return pack(np.asarray(numbers, dtype=np.float32).ravel())
 
 
-def _scale(surface: DensitySurface) -> dict[str, float]:
-    scale = DensityScale.of([surface], surface.whole)
+def _scale(surfaces: list[DensitySurface]) -> dict[str, float]:
+    scale = DensityScale.of(surfaces, reduce(Viewport.joined, (each.whole for each in surfaces)))
     return {"low": scale.low, "high": scale.high, "densest": scale.densest}
 
 
-def _as_counts(surface: DensitySurface) -> DensitySurface:
-    """Counts in the place of densities."""
-    return replace(surface, density=surface.values, noise=surface.error)
-
-
-def _interval(found: Estimate) -> dict[str, float]:
+def interval(found: Estimate) -> dict[str, float]:
+    """An estimate as the page takes it."""
     return {"value": found.value, "stddev": found.stddev, "low": found.low, "high": found.high}
-
-
-def _plane(plane: PlaneQuadtree) -> dict[str, Any]:
-    facts = ("unit", "crs", "down", "x", "y", "size")
-    return {name: getattr(plane, name) for name in facts}

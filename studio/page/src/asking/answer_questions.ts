@@ -6,9 +6,10 @@
 import { readFileSync } from "node:fs";
 
 import { Asking, RegionError, sentence, type AskingData, type Estimate, type Region } from "./asking.js";
+import { AskingMarks, type RegionShares } from "./asking_marks.js";
 import { AskingSlots } from "./asking_slots.js";
 
-/** About all slots together, or about some. */
+/** About all slots together, or about some; of a map with marks, which share carries each. */
 interface Question {
   readonly region: Region;
   readonly confidence: number;
@@ -24,6 +25,7 @@ const { asking, questions } = JSON.parse(readFileSync(0, "utf8")) as Asked;
 const begin = process.cpuUsage();
 const map = await Asking.of(asking);
 const timed = asking.slots && (await AskingSlots.of(asking));
+const marked = asking.marks && (await AskingMarks.of(asking));
 const opened = cpu(begin);
 
 /** Milliseconds of work since then: others may have the processor meanwhile. */
@@ -32,8 +34,9 @@ function cpu(start: NodeJS.CpuUsage): number {
   return (user + system) / 1000;
 }
 
-function answer({ region, confidence, slots }: Question): Estimate | { readonly reason: string; readonly message: string } {
+function answer({ region, confidence, slots }: Question): Estimate | RegionShares | { readonly reason: string; readonly message: string } {
   try {
+    if (marked) return marked.share(region, confidence);
     return (slots && timed ? timed.during(slots) : map).count(region, confidence);
   } catch (error) {
     if (error instanceof RegionError) return { reason: error.reason, message: error.message };
@@ -44,7 +47,7 @@ function answer({ region, confidence, slots }: Question): Estimate | { readonly 
 const answers = questions.map((question) => {
   const start = process.cpuUsage();
   const found = answer(question);
-  const said = "value" in found ? sentence(found) : found.message;
+  const said = "value" in found ? sentence(found) : "people" in found ? sentence(found.people) : found.message;
   return { found, said, milliseconds: cpu(start) };
 });
 process.stdout.write(JSON.stringify({ opened, answers }));

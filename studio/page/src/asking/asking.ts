@@ -1,6 +1,7 @@
 /** Questions about regions of a map, answered in the page as `hazemap ask` answers them. */
 
 import type { PackedArray } from "../payload/arrays.js";
+import type { MarksData } from "./asking_marks.js";
 import type { SlotsData } from "./asking_slots.js";
 import { clumpedAt, type Clumping } from "./clumping.js";
 import { asymmetryMargin, checkConfidence, reach } from "./confidence_margins.js";
@@ -28,6 +29,7 @@ export interface AskingData {
   readonly chances: readonly (readonly [number, number])[];
   readonly noise: NoiseData;
   readonly slots?: SlotsData;
+  readonly marks?: MarksData;
 }
 
 /** How the best guess is spread inside cells; `shown` where pictures show it. */
@@ -92,6 +94,17 @@ export class Asking {
   count(region: Region, confidence = 0.95): Estimate {
     checkConfidence(confidence);
     const sharesOf = reading(region, this.data.plane);
+    const shares = this.sharesBy(sharesOf);
+    const isCut = shares.some((share) => share > 0 && share < 1);
+    return isCut ? this.cut(shares, sharesOf, confidence) : this.whole(shares, confidence);
+  }
+
+  /** The share of each cell that lies in a region; `RegionError` where none does. */
+  shares(region: Region): Float64Array {
+    return this.sharesBy(reading(region, this.data.plane));
+  }
+
+  private sharesBy(sharesOf: (pieces: Pieces) => Float64Array): Float64Array {
     const shares = sharesOf(this.pieces);
     if (!shares.some((share) => share !== 0)) {
       const [west, south, east, north] = this.data.extent.map(inSixDigits);
@@ -99,12 +112,11 @@ export class Asking {
       throw new RegionError("outside",
         `this region lies outside the map, which covers ${west},${south},${east},${north} (${axes})`);
     }
-    const isCut = shares.some((share) => share > 0 && share < 1);
-    return isCut ? this.cut(shares, sharesOf, confidence) : this.whole(shares, confidence);
+    return shares;
   }
 
-  /** All cells whole. */
-  private whole(weights: Float64Array, confidence: number): Estimate {
+  /** How many are in cells that are in a region whole (1), or not at all (0). */
+  whole(weights: Float64Array, confidence: number): Estimate {
     const spread = this.noise(weights);
     const value = dot(weights, this.numbers.unbiased);
     const one = weights.reduce((most, weight) => Math.max(most, weight), 0) || 1;

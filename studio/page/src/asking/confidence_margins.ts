@@ -34,6 +34,20 @@ export function reach(confidence: number, kurtosis: number): number {
   return Math.min(Math.max(usual + beyond, 0), 1 / Math.sqrt(1 - confidence));
 }
 
+/** The same of a kurtosis that is only known to be no larger: below a confidence of 0.9 less of it reaches farther. */
+export function reachAtMost(confidence: number, kurtosis: number): number {
+  checkConfidence(confidence);
+  const z = normalQuantile((1 + confidence) / 2);
+  const place = Math.sqrt(Math.min(Math.max(kurtosis, 0), LAPLACE) / LAPLACE) * STEPS;
+  const below = Math.min(Math.floor(place), STEPS - 1);
+  let low = 0;
+  for (let at = 0; at <= below; at++) low = Math.max(low, knot(at, z));
+  const high = Math.max(low, knot(below + 1, z));
+  const usual = low + (high - low) * (place - below);
+  const beyond = (Math.max(kurtosis - LAPLACE, 0) * Math.max(z ** 3 - 3 * z, 0)) / 24;
+  return Math.min(Math.max(usual + beyond, 0), 1 / Math.sqrt(1 - confidence));
+}
+
 /** The reach of a tabulated law, worked out once. */
 function knot(at: number, z: number): number {
   const key = `${at} ${z}`;

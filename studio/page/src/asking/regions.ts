@@ -12,7 +12,7 @@ export type PolygonJson =
 export type Region = { readonly box: readonly [number, number, number, number] } | { readonly polygon: PolygonJson };
 
 /** Why a question has no answer. */
-export type Reason = "box" | "kind" | "degrees" | "crossing" | "outside";
+export type Reason = "box" | "kind" | "degrees" | "crossing" | "outside" | "small";
 
 /** A question that has no answer: the fault of whoever asks. */
 export class RegionError extends Error {

@@ -1,9 +1,6 @@
 /** Colours of cells, as hazemap's pictures have them: shades of density and of counts, classes of certainty. */
 
-import type { PagePayload, Scale } from "../payload/release.js";
-
-export type Layer = "density" | "count" | "certainty";
-export const LAYERS: readonly Layer[] = ["density", "count", "certainty"];
+import type { EvenScale, Facts, Scale } from "../payload/release.js";
 
 type Colour = readonly [number, number, number];
 
@@ -13,7 +10,7 @@ export class Palette {
   readonly errors: readonly Colour[];
   readonly unknown: Colour;
 
-  constructor(private readonly colours: PagePayload["colours"], dark: boolean) {
+  constructor(private readonly colours: Facts["colours"], dark: boolean) {
     const steps = colours.density.map(rgb);
     this.shades = dark ? [...steps].reverse() : steps;
     this.errors = (dark ? DARK_ERRORS : colours.error).map(rgb);
@@ -26,6 +23,11 @@ export class Palette {
     const low = Math.min(Math.floor(at), this.shades.length - 2), share = at - low;
     return [0, 1, 2].map((i) =>
       Math.round(this.shades[low]![i]! * (1 - share) + this.shades[low + 1]![i]! * share)) as unknown as Colour;
+  }
+
+  /** So many colours from one end of the scale to the other, as words of a picture's memory. */
+  table(size: number): Uint32Array {
+    return Uint32Array.from({ length: size }, (_, i) => word(this.shade(i / (size - 1))));
   }
 
   /** The class of a relative standard error: 0 is the surest. */
@@ -57,6 +59,21 @@ export function ticks(scale: Scale, apart = 0.16): number[] {
     }
   }
   return chosen.sort((a, b) => a - b);
+}
+
+/** Where a number is on an even scale, 0 to 1. */
+export function evenPosition({ low, high }: EvenScale, number: number): number {
+  return high > low ? Math.max(0, Math.min(1, (number - low) / (high - low))) : 0;
+}
+
+/** Round numbers on an even scale, at most so many. */
+export function evenTicks({ low, high }: EvenScale, most = 5): number[] {
+  const rough = (high - low) / most;
+  if (!(rough > 0)) return [low];
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((digit) => digit * power).find((each) => each >= rough * (1 - 1e-9))!;
+  const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
 
 /** Standard error over number: 0 where both are exactly 0, infinite for a number of 0 with noise. */

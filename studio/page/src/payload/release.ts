@@ -74,10 +74,9 @@ export interface Interval {
   readonly high: number;
 }
 
-/** A release of kind `map`. */
-export interface PagePayload {
+/** What a page is told of every kind of release. */
+export interface Facts {
   readonly page: number;
-  readonly kind: string;
   readonly title: string;
   readonly counted: string;
   readonly line: string;
@@ -86,18 +85,99 @@ export interface PagePayload {
   readonly method: string;
   readonly unit: string;
   readonly plane: Plane | null;
+  readonly colours: { readonly density: readonly string[]; readonly error: readonly string[];
+    readonly breaks: readonly number[]; readonly unknown: string };
+  readonly base: Base | null;
+}
+
+/** The densest cells, with intervals that hold although these cells were chosen; `cell` is a position among cells. */
+export type Densest = readonly (Interval & { readonly cell: number })[];
+
+export interface Scales {
+  readonly density: Scale;
+  readonly count: Scale;
+}
+
+/** What a page is told of a map of counts. */
+export interface CountFacts extends Facts {
   readonly total: Interval;
   readonly nowhere: Interval | null;
   readonly said: string;
-  /** The densest cells, with intervals that hold although these cells were chosen; `cell` is a position among cells. */
-  readonly densest: readonly (Interval & { readonly cell: number })[];
-  readonly colours: { readonly density: readonly string[]; readonly error: readonly string[];
-    readonly breaks: readonly number[]; readonly unknown: string };
-  readonly scales: { readonly density: Scale; readonly count: Scale };
+  readonly densest: Densest;
+  readonly scales: Scales;
   readonly cells: Cells;
-  readonly base: Base | null;
   readonly asking: unknown;
 }
+
+export interface MapPayload extends CountFacts {
+  readonly kind: "map";
+}
+
+/** A map with time: all slots together, and the numbers of every slot, one slot after another. */
+export interface SlotsPayload extends CountFacts {
+  readonly kind: "slots";
+  readonly slots: {
+    readonly names: readonly string[];
+    /** The cells that are counted in every slot; all slots have the same `stddev`. */
+    readonly cells: Omit<Cells, "fine">;
+    /** Which of these each of the total's cells lies in, and its best guess in every slot. */
+    readonly holder: PackedArray<"int32">;
+    readonly values: PackedArray<"float32">;
+    readonly totals: readonly Interval[];
+    readonly densest: readonly Densest[];
+    readonly scales: Scales;
+  };
+}
+
+/** A map with marks: which share of the people of each cell carries each of them, as parts of 1. */
+export interface MarksPayload extends CountFacts {
+  readonly kind: "marks";
+  readonly marks: readonly {
+    readonly name: string;
+    readonly share: PackedArray<"float32">;
+    readonly low: PackedArray<"float32">;
+    readonly high: PackedArray<"float32">;
+    readonly whole: { readonly value: number | null; readonly low: number; readonly high: number };
+  }[];
+  /** The ends of the colour scale; and how wide an interval is that says too little to be shown. */
+  readonly shares: EvenScale;
+  readonly wide: number;
+}
+
+/** Even steps of colour from one number to another. */
+export interface EvenScale {
+  readonly low: number;
+  readonly high: number;
+}
+
+/** Statistics of a value: numbers of every cell, one slot after another, NaN where too few people are. */
+export interface ValuesPayload extends Facts {
+  readonly kind: "values";
+  /** The name of what was measured, and the ends that it was clipped to. */
+  readonly value: string;
+  readonly bounds: readonly [number, number];
+  readonly slots: readonly string[];
+  readonly threshold: number;
+  readonly said: string;
+  readonly cells: Pick<Cells, "places" | "names" | "area">;
+  readonly people: { readonly count: PackedArray<"float32">; readonly stddev: number; readonly margin: number;
+    readonly most: number };
+  readonly statistics: readonly {
+    readonly name: string;
+    readonly value: PackedArray<"float32">;
+    readonly stddev: PackedArray<"float32">;
+    readonly low: PackedArray<"float32">;
+    readonly high: PackedArray<"float32">;
+    readonly bias: PackedArray<"float32"> | null;
+    readonly scale: EvenScale;
+  }[];
+  /** The best guess of the mean, between a place's own and what its cell and its slot are like elsewhere. */
+  readonly guess: { readonly value: PackedArray<"float32">; readonly stddev: PackedArray<"float32">; readonly scale: EvenScale };
+  readonly histogram: { readonly edges: readonly number[]; readonly people: PackedArray<"float32">;
+    readonly margin: number } | null;
+}
+
+export type PagePayload = MapPayload | SlotsPayload | MarksPayload | ValuesPayload;
 
 /** The data in the document; throws, in words, where there is none or of another version. */
 export function readPayload(text: string): PagePayload {

@@ -2,30 +2,30 @@
 
 import type { Extent, Projection } from "../map/sheet.js";
 import { RegionError, type Reason, type Region } from "../asking/regions.js";
-import type { Interval, PagePayload } from "../payload/release.js";
+import type { Slot } from "../kinds/subject.js";
 import type { Key } from "../words/catalogue.js";
 import type { Words } from "../words/words.js";
+import type { Asker } from "./askers.js";
 import type { Point } from "./decorations.js";
 import { button, make } from "./elements.js";
 import type { Drawing } from "./gestures.js";
 
 type Box = readonly [number, number, number, number];
 
-/** Whoever counts in a region; fails, in words, for what cannot be answered. */
-export type Asker = (region: Region) => Promise<Interval>;
-
 interface Hands {
   draw(mode: Drawing): void;
   show(corners: readonly Point[]): void;
   seen(): Extent;
+  slot(): Slot;
 }
 
 export class AskPanel {
   private words!: Words;
-  private readonly said = make("p", { class: "answer", "aria-live": "polite" });
+  private readonly said = make("div", { class: "answer", "aria-live": "polite" });
+  private region: Region | null = null;
   private readonly fields = [0, 1, 2, 3].map(() => make("input", { type: "text", inputmode: "decimal", autocomplete: "off" }));
 
-  constructor(private readonly asker: Asker, private readonly projection: Projection, private readonly payload: PagePayload,
+  constructor(private readonly asker: Asker, private readonly projection: Projection,
     private readonly hands: Hands) {}
 
   element(words: Words): HTMLElement {
@@ -42,7 +42,8 @@ export class AskPanel {
     });
     const draw = (mode: "box" | "polygon") => () => {
       this.hands.draw(mode);
-      this.said.replaceChildren(words.say(mode === "box" ? "drawingBox" : "drawingPolygon"));
+      this.region = null;
+      this.say(words.say(mode === "box" ? "drawingBox" : "drawingPolygon"));
     };
     return make("section", { class: "ask" }, make("h2", {}, words.say("ask")), make("p", { class: "hint" }, words.say("askHint")),
       make("div", { class: "row" }, button(words.say("drawBox"), draw("box")), button(words.say("drawPolygon"), draw("polygon"))),
@@ -65,7 +66,8 @@ export class AskPanel {
     const box = this.fields.map((field) => (field.value.trim() === "" ? NaN : Number(field.value.trim().replace(",", "."))));
     const [west, south, east, north] = box as unknown as Box;
     if (!box.every(Number.isFinite) || west >= east || south >= north) {
-      this.said.replaceChildren(this.words.say("askBox"));
+      this.region = null;
+      this.say(this.words.say("askBox"));
       return;
     }
     const x = [west, east].map((each) => this.projection.x(each)), y = [north, south].map((each) => this.projection.y(each));
@@ -79,18 +81,25 @@ export class AskPanel {
     box.forEach((each, i) => (this.fields[i]!.value = String(Number(each.toFixed(6)))));
   }
 
+  /** The same area in another slot, or in other words. */
+  again(): void {
+    if (this.region) void this.count(this.region);
+  }
+
   private async count(region: Region): Promise<void> {
-    const { words } = this;
-    try {
-      const found = words.interval(await this.asker(region));
-      this.said.replaceChildren(words.say("answer", { ...found, counted: words.counted(this.payload.counted) }));
-    } catch (error) {
-      this.said.replaceChildren(error instanceof RegionError ? words.say(WHY[error.reason])
-        : words.say("askFailed", { reason: error instanceof Error ? error.message : String(error) }));
-    }
+    const { words } = this, slot = this.hands.slot();
+    this.region = region;
+    const lines = await this.asker(region, slot, words).catch((error: unknown) => [
+      error instanceof RegionError ? words.say(WHY[error.reason])
+        : words.say("askFailed", { reason: error instanceof Error ? error.message : String(error) })]);
+    if (this.region === region && this.hands.slot() === slot) this.say(...lines);
+  }
+
+  private say(...lines: readonly string[]): void {
+    this.said.replaceChildren(...lines.map((line) => make("p", {}, line)));
   }
 }
 
 const WHY: { readonly [reason in Reason]: Key } = {
-  box: "askBox", kind: "askCrossing", degrees: "askOutside", crossing: "askCrossing", outside: "askOutside",
+  box: "askBox", kind: "askCrossing", degrees: "askOutside", crossing: "askCrossing", outside: "askOutside", small: "askSmall",
 };

@@ -29,8 +29,9 @@ export function choice(label: string, values: readonly (readonly [string, string
   return make("label", { class: "choice" }, make("span", {}, label), select);
 }
 
-export function checkbox(label: string, checked: boolean, change: (checked: boolean) => void): HTMLLabelElement {
+/** A choice of yes or no; `name` is a class to find it by. */
+export function checkbox(name: string, label: string, checked: boolean, change: (checked: boolean) => void): HTMLLabelElement {
   const input = make("input", { type: "checkbox", checked });
   input.addEventListener("change", () => change(input.checked));
-  return make("label", { class: "check" }, input, make("span", {}, label));
+  return make("label", { class: `check ${name}` }, input, make("span", {}, label));
 }

@@ -1,37 +1,28 @@
 /** What the colours of a layer mean. */
 
-import { css, type Layer, type Palette, position, ticks } from "../map/colours.js";
-import type { PagePayload } from "../payload/release.js";
+import { css, evenPosition, evenTicks, type Palette, position, ticks } from "../map/colours.js";
+import type { EvenScale, Scale } from "../payload/release.js";
 import type { Words } from "../words/words.js";
 import { make } from "./elements.js";
 
 const STEPS = 48;
 
-export function legend(payload: PagePayload, layer: Layer, palette: Palette, words: Words): HTMLElement {
-  return layer === "certainty" ? classes(payload, palette, words) : shades(payload, layer, palette, words);
-}
-
-function shades(payload: PagePayload, layer: "density" | "count", palette: Palette, words: Words): HTMLElement {
-  const scale = payload.scales[layer], counted = words.counted(payload.counted);
-  const unit = layer === "density" ? words.say("perUnit", { counted, unit: payload.unit }) : words.say("perCell", { counted });
-  const bar = make("div", { class: "bar", "aria-hidden": "true" });
-  for (let i = 0; i < STEPS; i++) {
-    const step = make("span");
-    step.style.background = css(palette.shade(i / (STEPS - 1)));
-    bar.append(step);
-  }
-  const marks = make("div", { class: "ticks" });
-  for (const value of ticks(scale)) {
-    const mark = make("span", {}, words.compact(value));
-    mark.style.left = `${100 * position(scale, value)}%`;
-    marks.append(mark);
-  }
+/** Colours that are proportional at first, then logarithmic. */
+export function densityLegend(title: string, scale: Scale, palette: Palette, words: Words): HTMLElement {
+  const marks = ticks(scale).map((value) => [words.compact(value), position(scale, value)] as const);
   const more = scale.densest > scale.high ? make("span", { class: "more" }, words.say("upTo", { number: words.compact(scale.densest) })) : null;
-  return make("figure", { class: "legend" }, make("figcaption", {}, unit), bar, marks, more);
+  return make("figure", { class: "legend" }, make("figcaption", {}, title), bar(palette), labels(marks), more);
 }
 
-function classes(payload: PagePayload, palette: Palette, words: Words): HTMLElement {
-  const percent = payload.colours.breaks.map((each) => words.short(100 * each));
+/** Colours in even steps; `text` says what a number is called. */
+export function evenLegend(title: string, scale: EvenScale, palette: Palette, text: (value: number) => string): HTMLElement {
+  const marks = evenTicks(scale).map((value) => [text(value), evenPosition(scale, value)] as const);
+  return make("figure", { class: "legend" }, make("figcaption", {}, title), bar(palette), labels(marks));
+}
+
+/** Classes of errors, as shares. */
+export function classLegend(title: string, breaks: readonly number[], palette: Palette, words: Words): HTMLElement {
+  const percent = breaks.map((each) => words.short(100 * each));
   const list = make("ul", { class: "classes" });
   palette.errors.forEach((colour, i) => {
     const swatch = make("span", { class: "swatch", "aria-hidden": "true" });
@@ -40,5 +31,25 @@ function classes(payload: PagePayload, palette: Palette, words: Words): HTMLElem
     const text = words.say(i === 0 ? "classUpTo" : i === percent.length ? "classOver" : "classBetween", parts);
     list.append(make("li", {}, swatch, text));
   });
-  return make("figure", { class: "legend" }, make("figcaption", {}, words.say("errorShare")), list);
+  return make("figure", { class: "legend" }, make("figcaption", {}, title), list);
+}
+
+function bar(palette: Palette): HTMLElement {
+  const found = make("div", { class: "bar", "aria-hidden": "true" });
+  for (let i = 0; i < STEPS; i++) {
+    const step = make("span");
+    step.style.background = css(palette.shade(i / (STEPS - 1)));
+    found.append(step);
+  }
+  return found;
+}
+
+function labels(marks: readonly (readonly [string, number])[]): HTMLElement {
+  const found = make("div", { class: "ticks" });
+  for (const [text, place] of marks) {
+    const mark = make("span", {}, text);
+    mark.style.left = `${100 * place}%`;
+    found.append(mark);
+  }
+  return found;
 }

@@ -173,7 +173,8 @@ export class MapCanvas {
     if (released) this.settle();
   }
 
-  private resized(): void {
+  /** Fit to the size that the element has now. */
+  resized(): void {
     if (!this.moved) {
       this.view = viewOf(this.extent, this.width, this.height);
       this.onMove();

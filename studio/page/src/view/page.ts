@@ -1,35 +1,39 @@
 /** The page: the map, and beside it what it shows, what a cell says, questions, and how people are protected. */
 
-import { LAYERS, type Layer, Palette } from "../map/colours.js";
-import { MapCells } from "../map/cells.js";
+import type { Slot, Subject } from "../kinds/subject.js";
+import { subjectOf } from "../kinds/subject_of.js";
+import { Palette } from "../map/colours.js";
 import { NONE } from "../map/raster.js";
 import { groundSide, type Projection, projectionOf } from "../map/sheet.js";
 import type { PagePayload } from "../payload/release.js";
 import { CATALOGUE, LANGUAGES } from "../words/catalogue.js";
 import { plainWords } from "../words/privacy.js";
-import { decimals, Words } from "../words/words.js";
-import { AskPanel, type Asker } from "./ask_panel.js";
+import { Words } from "../words/words.js";
+import { AskPanel } from "./ask_panel.js";
+import type { Asker } from "./askers.js";
 import { DARK, LIGHT, type Point } from "./decorations.js";
 import { button, checkbox, choice, make } from "./elements.js";
 import { Gestures } from "./gestures.js";
-import { legend } from "./legend.js";
-import { type Link, readLink, type Theme, THEMES, writeLink } from "./link.js";
+import { ALL, type Link, readLink, type Theme, THEMES, writeLink } from "./link.js";
 import { MapCanvas, type Paint } from "./map_canvas.js";
+import { TimeBar } from "./time_bar.js";
 
 interface State {
-  layer: Layer;
-  beside: Layer | null;
+  layer: string;
+  beside: string | null;
+  slot: Slot;
   hatch: boolean;
   theme: Theme;
 }
 
 const QUIET = 350; // milliseconds until what a keyboard points at is read out
+const ABREAST = 3; // layers beside each other; more are a list
 
 /** Shows a release in an element; resolves when the map stands there. */
 export async function showPage(payload: PagePayload, into: HTMLElement, asker: Asker | null): Promise<void> {
   const projection = projectionOf(payload.plane);
-  const cells = await MapCells.of(payload, projection);
-  new Page(payload, projection, cells, into, asker);
+  const subject = await subjectOf(payload, projection);
+  new Page(payload, projection, subject, into, asker);
 }
 
 class Page {
@@ -38,49 +42,65 @@ class Page {
   private readonly map: MapCanvas;
   private readonly gestures: Gestures;
   private readonly ask: AskPanel | null;
+  private readonly time: TimeBar | null;
   private readonly stage = make("div", { class: "stage" });
   private readonly panel = make("div", { class: "panel" });
+  private readonly legends = make("div");
   private readonly facts = make("div", { class: "facts" });
+  private readonly whole = make("div");
+  private readonly list = make("ol");
   private readonly aloud = make("p", { class: "unseen", "aria-live": "polite" });
   private readonly scale = make("div", { class: "scale" });
   private readonly night = window.matchMedia("(prefers-color-scheme: dark)");
-  private readonly hatched: Uint8Array;
   private quiet: ReturnType<typeof setTimeout> | undefined;
   private write: ReturnType<typeof setTimeout> | undefined;
   private shown = NONE;
+  private paper = false; // while it is printed: always light
 
   constructor(private readonly payload: PagePayload, private readonly projection: Projection,
-    private readonly cells: MapCells, private readonly into: HTMLElement, asker: Asker | null) {
-    const link = readLink(window.location.hash);
+    private readonly subject: Subject, private readonly into: HTMLElement, asker: Asker | null) {
+    const { shapes, layers, slots, together } = subject, link = readLink(window.location.hash, layers, slots);
+    const first = slots.length && !together ? 0 : null;
     this.words = new Words(link.language ?? Words.preferred(navigator.languages));
-    this.state = { layer: link.layer ?? "density", beside: link.beside, hatch: link.hatch ?? true, theme: link.theme ?? "auto" };
-    this.hatched = cells.uncertain();
-    this.map = new MapCanvas(cells.shapes, projection, payload.base, this.ink, this.paints(), cells.shapes.extent);
+    this.state = {
+      layer: link.layer ?? layers[0]!, beside: link.beside, slot: this.slotOf(link.slot) ?? first,
+      hatch: link.hatch ?? true, theme: link.theme ?? "auto",
+    };
+    this.time = slots.length ? new TimeBar(slots, together, this.state.slot, (slot, playing) => this.during(slot, playing)) : null;
+    this.map = new MapCanvas(shapes, projection, payload.base, this.ink, this.paints(), shapes.extent);
     this.gestures = new Gestures(this.map, {
       pointed: (at) => this.point(at),
       middle: () => this.middle(),
       drawn: (corners, whole) => this.drawn(corners, whole),
       cancelled: () => this.drawn([], false),
     });
-    this.ask = asker && new AskPanel(asker, projection, payload, {
+    this.ask = asker && new AskPanel(asker, projection, {
       draw: (mode) => {
         this.gestures.draw(mode);
         this.map.element.focus();
       },
       show: (corners) => this.drawn(corners, false),
       seen: () => this.map.seen,
+      slot: () => this.state.slot,
     });
     this.build();
     this.map.onMove = () => this.moved();
-    this.night.addEventListener("change", () => this.recolour());
-    window.addEventListener("hashchange", () => this.follow(readLink(window.location.hash)));
+    this.map.element.addEventListener("keydown", (event) => this.timeKey(event));
+    this.night.addEventListener("change", () => {
+      this.recolour();
+      this.refresh();
+    });
+    window.matchMedia("print").addEventListener("change", ({ matches }) => this.print(matches));
+    window.addEventListener("beforeprint", () => this.print(true));
+    window.addEventListener("afterprint", () => this.print(false));
+    window.addEventListener("hashchange", () => this.follow(readLink(window.location.hash, layers, slots)));
     this.follow(link);
     this.map.repaint();
     this.moved();
   }
 
   private get dark(): boolean {
-    return this.state.theme === "dark" || (this.state.theme === "auto" && this.night.matches);
+    return !this.paper && (this.state.theme === "dark" || (this.state.theme === "auto" && this.night.matches));
   }
 
   private get ink() {
@@ -92,10 +112,10 @@ class Page {
   }
 
   private paints(): Paint[] {
-    const { layer, beside, hatch } = this.state;
+    const { layer, beside, slot, hatch } = this.state;
     return [layer, ...(beside ? [beside] : [])].map((each) => ({
-      colours: this.cells.colours(each, this.palette),
-      hatched: hatch && each !== "certainty" ? this.hatched : null,
+      colours: this.subject.colours(each, slot, this.palette),
+      hatched: hatch ? this.subject.hatched(each, slot) : null,
     }));
   }
 
@@ -103,9 +123,9 @@ class Page {
   private build(): void {
     const { words, payload } = this;
     document.documentElement.lang = words.language;
-    document.documentElement.dataset["theme"] = this.state.theme;
+    document.documentElement.dataset["theme"] = this.paper ? "light" : this.state.theme;
     this.panel.replaceChildren(
-      this.layers(), this.cellSection(), this.ask?.element(words) ?? "", this.largest(), this.whole(), this.settings());
+      this.layers(), this.cellSection(), this.ask?.element(words) ?? "", this.largest(), this.wholeSection(), this.settings());
     const { map, stage } = this;
     map.element.tabIndex = 0;
     map.element.setAttribute("role", "application");
@@ -115,47 +135,64 @@ class Page {
       button("+", () => this.map.zoom(1.5), { "aria-label": words.say("zoomIn"), title: words.say("zoomIn") }),
       button("−", () => this.map.zoom(1 / 1.5), { "aria-label": words.say("zoomOut"), title: words.say("zoomOut") }),
       button("⤢", () => this.map.fit(), { "aria-label": words.say("showAll"), title: words.say("showAll") }));
+    const help = words.say("mapHelp") + (this.time ? ` ${words.say("timeHelp")}` : "");
     stage.replaceChildren(map.element, zoom, this.scale, ...this.divider(),
-      make("p", { class: "unseen", id: "map-help" }, words.say("mapHelp")), this.aloud);
+      make("p", { class: "unseen", id: "map-help" }, help), this.aloud);
     const privacy = this.privacy();
     this.into.replaceChildren(
       make("header", {},
         make("div", {}, make("h1", {}, payload.title), make("p", { class: "line" }, payload.line)),
         button(words.say(window.innerWidth < 600 ? "privacyShort" : "privacy"), () => privacy.showModal(),
           { class: "privacy", "aria-haspopup": "dialog" })),
-      make("main", {}, stage, make("section", { class: "side", "aria-label": words.say("details"), tabindex: "0" }, this.panel)),
+      make("main", {}, make("div", { class: "scene" }, stage, this.time?.element(words)),
+        make("section", { class: "side", "aria-label": words.say("details"), tabindex: "0" }, this.panel)),
       privacy);
+    this.refresh();
+  }
+
+  /** What hangs on the slot: legends, what is known of the cell, of the densest ones and of the whole map. */
+  private refresh(): void {
+    const { words, state, subject, payload } = this, { layer, beside, slot } = state;
+    this.legends.replaceChildren(
+      subject.legend(layer, slot, this.palette, words), beside ? subject.legend(beside, slot, this.palette, words) : "");
+    this.whole.replaceChildren(...subject.whole(slot, words),
+      payload.base ? make("p", { class: "source" }, words.say("source", { source: payload.base.source })) : "");
+    this.list.replaceChildren(...subject.largest(slot, words).map(({ text, part }) =>
+      make("li", {}, button(text, () => this.goTo(part), { title: words.say("goTo") }))));
     this.tell(this.shown);
   }
 
   private layers(): HTMLElement {
-    const { words, state } = this;
-    const radios = LAYERS.map((layer) => {
+    const { words, state, subject } = this, { layers } = subject, name = (layer: string) => subject.name(layer, words);
+    const chosen = (layer: string, focus: string) => {
+      if (state.beside === layer) state.beside = state.layer;
+      state.layer = layer;
+      this.rebuilt(focus);
+    };
+    const radios = layers.map((layer) => {
       const input = make("input", { type: "radio", name: "layer", value: layer, checked: layer === state.layer });
-      input.addEventListener("change", () => {
-        state.layer = layer;
-        if (state.beside === layer) state.beside = LAYERS.find((other) => other !== layer)!;
-        this.rebuilt(`input[value="${layer}"]`);
-      });
-      return make("label", { class: "layer" }, input, make("span", {}, words.say(layer)));
+      input.addEventListener("change", () => chosen(layer, `input[value="${CSS.escape(layer)}"]`));
+      return make("label", { class: "layer" }, input, make("span", {}, name(layer)));
     });
-    const others = LAYERS.filter((each) => each !== state.layer);
-    return make("section", {},
-      make("fieldset", {}, make("legend", {}, words.say("layers")), make("div", { class: "layers" }, ...radios)),
-      legend(this.payload, state.layer, this.palette, words),
-      state.beside ? legend(this.payload, state.beside, this.palette, words) : null,
-      state.hatch ? make("p", { class: "hatched" }, make("span", { class: "swatch", "aria-hidden": "true" }), words.say("hatched")) : null,
-      checkbox(words.say("hatch"), state.hatch, (hatch) => {
+    const others = layers.filter((each) => each !== state.layer), hatching = subject.hatching(state.layer);
+    const several = layers.length > ABREAST;
+    const another = state.layer === subject.certainty ? layers[0]! : subject.certainty;
+    return make("section", { class: "shown" },
+      several ? choice(words.say("layers"), layers.map((each) => [each, name(each)]), state.layer, (layer) => chosen(layer, ".shown .choice select"))
+        : make("fieldset", {}, make("legend", {}, words.say("layers")), make("div", { class: "layers" }, ...radios)),
+      this.legends,
+      state.hatch ? make("p", { class: "hatched" }, make("span", { class: "swatch", "aria-hidden": "true" }), words.say(hatching.legend)) : null,
+      checkbox("hatching", words.say(hatching.choice), state.hatch, (hatch) => {
         state.hatch = hatch;
-        this.rebuilt(".check input");
+        this.rebuilt(".hatching input");
       }),
-      checkbox(words.say("compare"), state.beside !== null, (beside) => {
-        state.beside = beside ? (state.layer === "certainty" ? "density" : "certainty") : null;
-        this.rebuilt(".check:nth-of-type(2) input");
+      checkbox("comparing", words.say("compare"), state.beside !== null, (beside) => {
+        state.beside = beside ? another : null;
+        this.rebuilt(".comparing input");
       }),
-      state.beside ? choice(words.say("compareWith"), others.map((each) => [each, words.say(each)]), state.beside, (value) => {
-        state.beside = value as Layer;
-        this.rebuilt(".side .choice select");
+      state.beside ? choice(words.say("compareWith"), others.map((each) => [each, name(each)]), state.beside, (value) => {
+        state.beside = value;
+        this.rebuilt(".shown .choice:last-child select");
       }) : null);
   }
 
@@ -163,25 +200,41 @@ class Page {
     return make("section", {}, make("h2", {}, this.words.say("cell")), this.facts);
   }
 
-  private whole(): HTMLElement {
-    const { words, payload } = this, counted = words.counted(payload.counted);
-    return make("section", { class: "whole" },
-      make("p", {}, words.say("total", { ...words.interval(payload.total), counted })),
-      payload.nowhere
-        ? make("p", {}, words.say("nowhere", { ...words.interval(payload.nowhere), counted }))
-        : make("p", { lang: "en" }, payload.said),
-      payload.base ? make("p", { class: "source" }, words.say("source", { source: payload.base.source })) : null);
+  private wholeSection(): HTMLElement {
+    return make("section", { class: "whole" }, this.whole);
   }
 
-  private largest(): HTMLElement {
-    const { words, cells, payload } = this;
-    const list = make("ol");
-    const counted = words.counted(payload.counted);
-    for (const found of payload.densest) {
-      const text = words.say("answer", { ...words.interval(found), counted });
-      list.append(make("li", {}, button(text, () => this.goTo(cells.partOf(found.cell)), { title: words.say("goTo") })));
-    }
-    return make("details", {}, make("summary", {}, words.say("largest")), make("p", { class: "hint" }, words.say("largestHint")), list);
+  private largest(): HTMLElement | string {
+    const { words, subject } = this;
+    if (!subject.largest(this.state.slot, words).length) return "";
+    return make("details", {}, make("summary", {}, words.say("largest")), make("p", { class: "hint" }, words.say("largestHint")), this.list);
+  }
+
+  /** Another slot, or all together; while they are played, nothing is read out. */
+  private during(slot: Slot, playing: boolean): void {
+    this.state.slot = slot;
+    this.recolour();
+    this.refresh();
+    if (playing) return;
+    this.address();
+    this.ask?.again();
+  }
+
+  private slotOf(name: string | null): Slot {
+    const at = name === null ? -1 : this.subject.slots.indexOf(name);
+    return at < 0 ? null : at;
+  }
+
+  /** On the map, a comma and a point go from slot to slot, and p plays them. */
+  private timeKey(event: KeyboardEvent): void {
+    if (!this.time || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "," || event.key === ".") {
+      this.time.stop();
+      this.time.step(event.key === "," ? -1 : 1);
+      this.read(this.state.slot === null ? this.words.say("allSlots") : this.subject.slots[this.state.slot]!);
+    } else if (event.key === "p") this.time.pressed();
+    else return;
+    event.preventDefault();
   }
 
   private settings(): HTMLElement {
@@ -239,55 +292,45 @@ class Page {
     this.map.paint(this.paints(), this.ink);
   }
 
+  /** In light colours, and as wide as the paper is. */
+  private print(paper: boolean): void {
+    if (paper === this.paper) return;
+    this.paper = paper;
+    document.documentElement.dataset["theme"] = paper ? "light" : this.state.theme;
+    this.recolour();
+    this.map.resized();
+    this.map.draw(true); // paper does not wait for the next frame
+    this.refresh();
+  }
+
   private point(at: Point | null): void {
     if (at !== null) this.tell(this.map.partAt(at));
   }
 
   /** What is in the middle, on the panel at once and read out when the map stands still. */
   private middle(): void {
+    this.read("", () => this.tell(this.map.partAt([this.map.width / 2, this.map.height / 2])));
+  }
+
+  /** Read something out, and what is known of the cell, when nothing more is done. */
+  private read(first: string, before: () => void = () => undefined): void {
     clearTimeout(this.quiet);
     this.quiet = setTimeout(() => {
-      this.tell(this.map.partAt([this.map.width / 2, this.map.height / 2]));
-      this.aloud.textContent = [...this.facts.querySelectorAll("p")].map((each) => each.textContent).join(" ");
+      before();
+      const said = [...this.facts.querySelectorAll("p")].map((each) => each.textContent).join(" ");
+      this.aloud.textContent = said.startsWith(first) ? said : `${first}. ${said}`;
     }, QUIET);
   }
 
   private tell(part: number): void {
-    const { words, payload, cells } = this;
+    const { words, subject, state } = this;
     this.shown = part;
-    if (part === NONE) {
-      this.facts.replaceChildren(make("p", { class: "hint" }, words.say("hoverHint")));
-      return;
-    }
-    const facts = cells.facts(part), counted = words.counted(payload.counted);
-    const noise = words.interval({ ...facts, value: facts.unbiased });
-    const count = Math.max(facts.count, 0);
-    const parts = { ...noise, counted, unit: payload.unit, count: words.number(count, decimals(facts.stddev)),
-      density: words.number(facts.density, decimals(facts.stddev / facts.area)),
-      ...words.ends(Math.max(facts.low, 0), Math.max(facts.high, 0), facts.stddev < 1 ? decimals(facts.stddev) : 0) };
-    this.facts.replaceChildren(
-      make("p", { class: "best" }, words.say("cellSentence", parts)),
-      this.bar(facts.low, facts.high, count),
-      make("p", {}, words.say("cellInterval", parts)),
-      facts.relative > 1 ? make("p", { class: "warning" }, words.say("cellUncertain")) : "",
-      make("p", { class: "hint" }, words.say("cellNoise", parts), " ",
-        words.say("cellName", { name: facts.name, area: words.short(facts.area), unit: payload.unit })));
-  }
-
-  /** An interval as a line, the best guess as a point on it. */
-  private bar(low: number, high: number, count: number): HTMLElement {
-    const least = Math.min(low, 0), most = Math.max(high, count, 1e-9);
-    const place = (value: number) => `${(100 * (value - least)) / (most - least)}%`;
-    const span = make("span", { class: "span" }), dot = make("span", { class: "dot" }), zero = make("span", { class: "zero" });
-    span.style.left = place(low);
-    span.style.width = `${(100 * (high - low)) / (most - least)}%`;
-    dot.style.left = place(count);
-    zero.style.left = place(0);
-    return make("div", { class: "interval", "aria-hidden": "true" }, zero, span, dot);
+    this.facts.replaceChildren(...(part === NONE ? [make("p", { class: "hint" }, words.say("hoverHint"))]
+      : subject.facts(part, state.layer, state.slot, words)));
   }
 
   private goTo(part: number): void {
-    const { shapes } = this.cells;
+    const { shapes } = this.subject;
     const side = Math.max(shapes.east[part]! - shapes.west[part]!, shapes.south[part]! - shapes.north[part]!);
     const scale = Math.max(this.map.view.scale, 60 / side);
     this.map.look({ x: (shapes.west[part]! + shapes.east[part]!) / 2, y: (shapes.north[part]! + shapes.south[part]!) / 2, scale });
@@ -321,10 +364,10 @@ class Page {
 
   /** Write what is seen into the page's address, where the browser lets it. */
   private address(): void {
-    const { view } = this.map, { layer, beside, hatch, theme } = this.state;
+    const { view } = this.map, { layer, beside, slot, hatch, theme } = this.state, { slots } = this.subject;
     const link: Link = {
       middle: [this.projection.lon(view.x), this.projection.lat(view.y)], zoom: Math.log2(view.scale / 256),
-      layer, beside, language: this.words.language, theme, hatch,
+      layer, beside, slot: slots.length ? (slot === null ? ALL : slots[slot]!) : null, language: this.words.language, theme, hatch,
     };
     try {
       window.history.replaceState(null, "", writeLink(link));

@@ -59,6 +59,12 @@ export class Words {
     };
   }
 
+  /** What a statistic is called: mean, variance, or a quantile such as q0.9. */
+  statistic(name: string): string {
+    if (name === "mean" || name === "variance") return this.say(name);
+    return name === "q0.5" ? this.say("median") : this.say("quantile", { percent: this.short(100 * Number(name.slice(1))) });
+  }
+
   /** Value, standard error and interval with as many digits as the standard error deserves. */
   interval(found: { value: number; stddev: number; low: number; high: number }): Parts {
     const digits = decimals(found.stddev);
@@ -67,4 +73,11 @@ export class Words {
       low: this.number(found.low, digits), high: this.number(found.high, digits),
     };
   }
+}
+
+/** A share and its interval in per cent, with as many digits as its width deserves: as `hazemap ask` writes them. */
+export function percent({ value, low, high }: { value: number; low: number; high: number }, words: Words): Parts {
+  const digits = Math.min(6, Math.max(0, -Math.floor(Math.log10(100 * Math.max(high - low, 1e-9)) - 0.7)));
+  const text = (part: number) => (Number.isNaN(part) ? "" : words.number(100 * part, digits));
+  return { share: text(value), low: text(low), high: text(high) };
 }

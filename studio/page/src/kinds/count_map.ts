@@ -1,0 +1,141 @@
+/** A map of counts: of a release without slots, and of one with time in all slots together or in one of them. */
+
+import { namesOf } from "../map/cell_names.js";
+import { COUNT_LAYERS, type CountLayer, densities, MapCells } from "../map/cells.js";
+import type { Palette } from "../map/colours.js";
+import { Shapes } from "../map/shapes.js";
+import type { Projection } from "../map/sheet.js";
+import { unpack } from "../payload/arrays.js";
+import type { CountFacts, MapPayload, SlotsPayload } from "../payload/release.js";
+import { make } from "../view/elements.js";
+import { intervalBar } from "../view/interval_bar.js";
+import { classLegend, densityLegend } from "../view/legend.js";
+import { decimals, type Words } from "../words/words.js";
+import type { Listed, Slot, Subject } from "./subject.js";
+
+export class CountMap implements Subject {
+  readonly layers: readonly string[] = COUNT_LAYERS;
+  readonly certainty = "certainty";
+  readonly slots: readonly string[];
+  readonly together = true;
+
+  private constructor(
+    private readonly payload: CountFacts, private readonly timed: SlotsPayload["slots"] | null, readonly shapes: Shapes,
+    private readonly cells: MapCells, private readonly slotCells: (slot: number) => MapCells,
+  ) {
+    this.slots = timed?.names ?? [];
+  }
+
+  static async of(payload: MapPayload | SlotsPayload | CountFacts, projection: Projection): Promise<CountMap> {
+    const { cells, scales } = payload, timed = "slots" in payload ? payload.slots : null;
+    const [shapes, total] = await Promise.all([
+      Shapes.of(cells.fine?.places ?? cells.places, projection), MapCells.of(cells, scales),
+    ]);
+    const slotCells = timed ? await inSlots(payload as SlotsPayload, total, shapes.count) : () => total;
+    return new CountMap(payload, timed, shapes, total, slotCells);
+  }
+
+  name(layer: string, words: Words): string {
+    return words.say(layer as CountLayer);
+  }
+
+  colours(layer: string, slot: Slot, palette: Palette): Uint32Array {
+    return this.of(slot).colours(layer as CountLayer, palette);
+  }
+
+  hatched(layer: string, slot: Slot): Uint8Array | null {
+    return layer === "certainty" ? null : this.of(slot).uncertain;
+  }
+
+  hatching() {
+    return { choice: "hatch", legend: "hatched" } as const;
+  }
+
+  legend(layer: string, slot: Slot, palette: Palette, words: Words): HTMLElement {
+    const { payload } = this, counted = words.counted(payload.counted);
+    const scales = slot === null || !this.timed ? payload.scales : this.timed.scales;
+    const at = (text: string) => this.during(text, slot);
+    if (layer === "certainty") return classLegend(at(words.say("errorShare")), payload.colours.breaks, palette, words);
+    return layer === "density"
+      ? densityLegend(at(words.say("perUnit", { counted, unit: payload.unit })), scales.density, palette, words)
+      : densityLegend(at(words.say("perCell", { counted })), scales.count, palette, words);
+  }
+
+  facts(part: number, _layer: string, slot: Slot, words: Words): HTMLElement[] {
+    const { payload } = this, facts = this.of(slot).facts(part), counted = words.counted(payload.counted);
+    const count = Math.max(facts.count, 0), wholes = facts.stddev >= 1 || [facts.low, facts.high].every(Number.isInteger);
+    const parts = {
+      ...words.interval({ ...facts, value: facts.unbiased }), counted, unit: payload.unit,
+      count: words.number(count, decimals(facts.stddev)), density: words.number(facts.density, decimals(facts.stddev / facts.area)),
+      ...words.ends(Math.max(facts.low, 0), Math.max(facts.high, 0), wholes ? 0 : decimals(facts.stddev)),
+    };
+    const least = Math.min(facts.low, 0), most = Math.max(facts.high, count, least + 1e-9);
+    return [
+      make("p", { class: "best" }, this.during(words.say("cellSentence", parts), slot)),
+      intervalBar(facts.low, facts.high, count, least, most),
+      make("p", {}, words.say("cellInterval", parts)),
+      ...(facts.relative > 1 ? [make("p", { class: "warning" }, words.say("cellUncertain"))] : []),
+      make("p", { class: "hint" }, words.say("cellNoise", parts), " ",
+        words.say("cellName", { name: facts.name, area: words.short(facts.area), unit: payload.unit })),
+    ];
+  }
+
+  whole(slot: Slot, words: Words): HTMLElement[] {
+    const { payload, timed } = this, counted = words.counted(payload.counted);
+    const total = slot === null || !timed ? payload.total : timed.totals[slot]!;
+    const outside = slot !== null && payload.nowhere ? make("p", {}, words.say("nowhereTogether", { counted }))
+      : payload.nowhere ? make("p", {}, words.say("nowhere", { ...words.interval(payload.nowhere), counted }))
+        : make("p", { lang: "en" }, payload.said);
+    return [make("p", {}, this.during(words.say("total", { ...words.interval(total), counted }), slot)), outside];
+  }
+
+  largest(slot: Slot, words: Words): Listed[] {
+    const { payload, timed } = this, counted = words.counted(payload.counted), cells = this.of(slot);
+    const densest = slot === null || !timed ? payload.densest : timed.densest[slot]!;
+    return densest.map((found) => ({
+      text: words.say("answer", { ...words.interval(found), counted }), part: cells.partOf(found.cell),
+    }));
+  }
+
+  /** A sentence about a slot, which begins with its name. */
+  private during(text: string, slot: Slot): string {
+    return slot === null ? text : `${this.slots[slot]!}: ${text}`;
+  }
+
+  private of(slot: Slot): MapCells {
+    return slot === null ? this.cells : this.slotCells(slot);
+  }
+}
+
+/**
+ * The cells of each slot, made when they are first looked at. They are coarser than those of the total, whose best guess
+ * in the slot is spread inside each of them as that of all slots together is.
+ */
+async function inSlots(payload: SlotsPayload, total: MapCells, parts: number): Promise<(slot: number) => MapCells> {
+  const { slots: { cells, holder, values, scales }, cells: { fine } } = payload;
+  const [held, guess, names] = await Promise.all([unpack(holder), unpack(values), namesOf(cells.places, cells.names)]);
+  const [stddev, area, count, unbiased, low, high] =
+    await Promise.all([cells.stddev, cells.area, cells.count, cells.unbiased, cells.low, cells.high].map((each) => unpack(each)));
+  const [partCount, partArea] = fine ? await Promise.all([unpack(fine.count), unpack(fine.area)]) : [total.numbers.count, total.numbers.area];
+  const size = stddev!.length, totals = held.length;
+  const sums = new Float64Array(totals), owner = new Int32Array(parts);
+  for (let part = 0; part < parts; part++) {
+    const cell = total.cellOf(part);
+    sums[cell]! += Math.max(partCount[part]!, 0);
+    owner[part] = held[cell]!;
+  }
+  const made = new Map<number, MapCells>();
+  return (slot) => {
+    const known = made.get(slot);
+    if (known) return known;
+    const people = Float32Array.from(partCount, (day, part) => {
+      const cell = total.cellOf(part);
+      return day > 0 ? (guess[slot * totals + cell]! * day) / sums[cell]! : 0;
+    });
+    const row = (all: Float32Array) => all.subarray(slot * size, (slot + 1) * size);
+    const numbers = { count: row(count!), unbiased: row(unbiased!), low: row(low!), high: row(high!), stddev: stddev!, area: area! };
+    const found = new MapCells(scales, owner, densities(people, partArea), numbers, names);
+    made.set(slot, found);
+    return found;
+  };
+}
