@@ -215,4 +215,4 @@ class MarkedRelease(Release, contents=MarkedContents):
         """What a page is told of the map and its marks."""
         from hazemap.releases.page.marks_payload import marks_payload
 
-        return marks_payload(self, title)
+        return marks_payload(self, WIDE, title)

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from hazemap.releases.marked_release import MarkedRelease
 
 
-def marks_payload(release: "MarkedRelease", title: str | None = None) -> dict[str, Any]:
-    """Everything that a page shows of a map with marks; `InputError` for one of more cells than a page can show."""
-    from hazemap.releases.marked_release import WIDE
+def marks_payload(release: "MarkedRelease", wide: float, title: str | None = None) -> dict[str, Any]:
+    """Everything that a page shows of a map with marks; `InputError` for one of more cells than a page can show.
 
+    A share whose interval is wider than `wide` is not shown.
+    """
     facts = counts_payload(release, "marks", title)
     positions = painted(release.cells)
     columns = release.columns(positions)
@@ -31,4 +32,4 @@ def marks_payload(release: "MarkedRelease", title: str | None = None) -> dict[st
         for mark, share in zip(release.marks, whole.shares, strict=True)
     ]
     shares = {"low": max(scale.low, 0.0), "high": min(scale.high, 1.0)}
-    return {**facts, "marks": marks, "shares": shares, "wide": WIDE, "asking": asking_marks_of(release)}
+    return {**facts, "marks": marks, "shares": shares, "wide": wide, "asking": asking_marks_of(release)}
