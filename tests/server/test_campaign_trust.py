@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from hazemap.algorithms import Flat, PrivateBoundingBox
-from hazemap.cli.trust_options import LEVELS, TrustOptions
+from hazemap.cli.trust_options import LEVELS
 from hazemap.codec import dumps
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.budget import PureDP
@@ -16,6 +16,7 @@ from hazemap.server.networked_one_report import check_walk
 from hazemap.server.networked_trust import WIRED
 from hazemap.server.peer_servers import NO_PEERS, PeerServers
 from hazemap.server.privacy_statement import prices, statement
+from hazemap.server.trust_options import TrustOptions
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.quadtree import Quadtree
 from hazemap.specs.method_from_name import method_from_name

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from tests.server.asking_studies import KEY, POLICY, StudyTown, recipe, study, typists
 
-from hazemap.cli.trust_options import TrustOptions
 from hazemap.codec import dumps, loads
 from hazemap.errors import InputError, Refused, TranscriptMismatch
 from hazemap.privacy.amplification.zcdp_of_sum import zcdp_of_sum
@@ -25,6 +24,7 @@ from hazemap.server.networked_two_servers import _answered
 from hazemap.server.peer_servers import PeerServers
 from hazemap.server.study_spec import KNOWN, study_from
 from hazemap.server.study_statement import assumed, study_statement
+from hazemap.server.trust_options import TrustOptions
 from hazemap.trust.carried_tasks import CARRIED, CarriedTask
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.recipe_terms import price_of_recipe, price_of_sum

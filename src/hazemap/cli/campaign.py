@@ -1,9 +1,8 @@
 """`hazemap campaign`: order a map from people's devices, watch it being made, fetch it."""
 
-from enum import Enum
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -20,27 +19,17 @@ from hazemap.cli.cohort_options import (
     WaitSeconds,
 )
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate, operator
+from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate
 from hazemap.cli.shared_options import AsJson
 from hazemap.cli.spec_options import SpecFile, options, specified
-from hazemap.cli.trust_options import (
-    Helper,
-    Leader,
-    LeastReports,
-    Levels,
-    Shuffler,
-    ShufflerKey,
-    TrustName,
-    TrustOptions,
-)
-from hazemap.errors import FileError, InputError
+from hazemap.cli.trust_options import Helper, Leader, LeastReports, Levels, Shuffler, ShufflerKey, TrustName
+from hazemap.errors import FileError
+from hazemap.service.operator_line import operator
 from hazemap.specs.spec_fields import RELEASE
 
 if TYPE_CHECKING:
-    from hazemap.cli.server_client import Operator
     from hazemap.server.campaign_spec import Campaign
-
-Choice = TypeVar("Choice", bound=Enum)
+    from hazemap.service.operator_line import Operator
 
 
 class _CreateIsStart(TyperGroup):
@@ -145,38 +134,35 @@ def start(
     **asked: Any,
 ) -> None:
     """Begin a campaign: charge its price at once, for good, and ask its devices."""
-    from dataclasses import replace
-
-    from hazemap.privacy.budget import exact
-    from hazemap.protocols.secure_aggregation.session_parameters import Mode
-    from hazemap.server.campaign_spec import Campaign, Deadlines
+    from hazemap.server.campaign_order import CampaignOrder
     from hazemap.specs.release_spec import ReleaseSpec
-    from hazemap.trust.cohort_assumptions import Cohort, Sampling
 
-    order = specified(ctx, ReleaseSpec, spec, asked, table=False, dataset=name, outside="drop")
-    sampling = sampling or ("one" if order.timeslots.timed else "fresh")
-    cohort = Cohort(
-        people,
-        min(people, shard or 1000),
-        dropout=exact(dropout, "--dropout"),
-        corrupt=exact(corrupt, "--corrupt"),
-        sampling=_chosen("--sampling", Sampling, sampling, "one (the same people in all rounds) or fresh (others)"),
-        mode=_chosen("--mode", Mode, mode, "semi-honest or malicious"),
-    )
-    local = None if local_epsilon is None else exact(local_epsilon, "--local-epsilon")
-    whom = TrustOptions(trust, leader, helper, shuffler, levels, shuffler_key)
-    campaign = Campaign.of(
-        order,
-        most_numbers=numbers,
+    spec_of_map = specified(ctx, ReleaseSpec, spec, asked, table=False, dataset=name, outside="drop")
+    ordered = CampaignOrder(
         name=name,
         purpose=purpose,
-        cohort=cohort,
-        deadlines=replace(Deadlines.all(stage, quiet), masked=upload or stage),
+        people=people,
+        numbers=numbers,
+        shard=shard,
+        dropout=dropout,
+        corrupt=corrupt,
+        sampling=sampling,
+        mode=mode,
+        local_epsilon=local_epsilon,
+        trust=trust,
+        leader=leader,
+        helper=helper,
+        shuffler=shuffler,
+        shuffler_key=shuffler_key,
+        least=least,
+        levels=levels,
+        stage=stage,
+        upload=upload,
+        quiet=quiet,
         wait=wait,
-        local_epsilon=whom.local_epsilon(local, order.budget),
-        carrier=whom.carrier(least or cohort.survivors(people), local),
     )
-    _warn_of_small_sums(people if campaign.carrier else cohort.smallest)
+    campaign = ordered.campaign(spec_of_map)
+    _warn_of_small_sums(campaign)
     with operator(server, token_file, trust_certificate) as line:
         begin(line, campaign, as_json, server, token_file)
 
@@ -209,14 +195,12 @@ def _watching(name: str, server: str, token_file: Path) -> str:
     return f"hazemap campaign watch {name} --token-file {quote(str(token_file))}{elsewhere}"
 
 
-def _warn_of_small_sums(smallest: int) -> None:
-    from hazemap.device.consent_policy import Policy
+def _warn_of_small_sums(campaign: "Campaign") -> None:
+    from hazemap.device.consent_policy import caution_about_small_sums
 
-    if smallest < Policy().people:
-        note(
-            f"devices refuse a secure sum over fewer than {Policy().people} people unless their policy allows it, and "
-            f"this campaign asks for one over {smallest}: what it costs is charged whether they answer or not"
-        )
+    smallest = campaign.cohort.people if campaign.carrier else campaign.cohort.smallest
+    if caution := caution_about_small_sums(smallest):
+        note(caution)
 
 
 @app.command("list", epilog="Example: [bold]hazemap campaign list --token-file operator.token[/bold]")
@@ -345,11 +329,3 @@ def release_partial(
         line.post(f"/v1/campaigns/{name}/partial")
     said = f"{name} is released as far as it was answered: hazemap campaign release {name} fetches the file"
     deliver({"campaign": name, "state": "partial"}, as_json, said)
-
-
-def _chosen(option: str, kind: type[Choice], text: str, choices: str) -> Choice:
-    """The member of an enumeration that an option names."""
-    found = {each.name.lower().replace("_", "-"): each for each in kind}.get(text)
-    if found is None:
-        raise InputError(f"{option} is {choices}; found {text!r}")
-    return found

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap.cli.console_output import console
-from hazemap.cli.server_client import Operator
 from hazemap.errors import InputError
+from hazemap.service.operator_line import Operator
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

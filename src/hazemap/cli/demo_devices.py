@@ -46,10 +46,10 @@ def demo_devices(
     from hazemap.cli.campaign import begin
     from hazemap.cli.campaign_display import watched
     from hazemap.cli.demo import draw, files_in
-    from hazemap.cli.server_client import operator
     from hazemap.planning.synthetic_city import BOX, DemoCity
     from hazemap.releases import Release
     from hazemap.server.campaign_spec import Campaign, Deadlines
+    from hazemap.service.operator_line import operator
     from hazemap.specs.release_spec import ReleaseSpec
     from hazemap.trust.cohort_assumptions import Cohort, Sampling
 

@@ -49,10 +49,10 @@ def demo_recipes(
     """
     from hazemap.algorithms import FrequentSequences
     from hazemap.cli.demo import files_in
-    from hazemap.cli.server_client import operator
     from hazemap.codec import dumps
     from hazemap.protocols.secure_aggregation.signing_identities import Identity
     from hazemap.recipes.signed_policy import SignedPolicy
+    from hazemap.service.operator_line import operator
     from hazemap.study.study import Study
 
     if files_in(folder):

@@ -55,11 +55,11 @@ def demo_two_servers(
     from hazemap.cli.campaign_display import watched
     from hazemap.cli.demo import draw, files_in
     from hazemap.cli.demo_devices import dealt_out
-    from hazemap.cli.server_client import operator
-    from hazemap.cli.trust_options import TrustOptions
     from hazemap.planning.synthetic_city import BOX, DemoCity
     from hazemap.releases import Release
     from hazemap.server.campaign_spec import Campaign, Deadlines
+    from hazemap.server.trust_options import TrustOptions
+    from hazemap.service.operator_line import operator
     from hazemap.specs.release_spec import ReleaseSpec
     from hazemap.trust.cohort_assumptions import Cohort, Sampling
 

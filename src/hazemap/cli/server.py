@@ -7,9 +7,10 @@ import typer
 from typer.core import TyperGroup
 
 from hazemap.cli.console_output import deliver, note
-from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate, operator
+from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate
 from hazemap.cli.shared_options import AsJson, LedgerFile, ledger_at
 from hazemap.errors import CodecError, FileError, InputError
+from hazemap.service.operator_line import operator
 
 REACHED, KEPT, LET_IN, LIMITS = "How it is reached", "What it keeps", "Who enrols", "Limits"
 

@@ -9,16 +9,18 @@ import typer
 from hazemap.cli.cohort_options import Corrupt, Dropout, People, QuietSeconds, ShardSize, StageSeconds, WaitSeconds
 from hazemap.cli.console_output import deliver, note, progress
 from hazemap.cli.recipe import RecipeFile
-from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate, operator
+from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate
 from hazemap.cli.shared_options import AsJson
-from hazemap.cli.trust_options import Helper, Leader, LeastReports, StudyTrust, TrustOptions
+from hazemap.cli.trust_options import Helper, Leader, LeastReports, StudyTrust
 from hazemap.errors import InputError, NotOpened
+from hazemap.service.operator_line import operator
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from hazemap.cli.server_client import Operator
     from hazemap.recipes.recipe import Recipe
+    from hazemap.service.operator_line import Operator
+    from hazemap.study.http_study import HttpStudy
 
 app = typer.Typer(
     name="study",
@@ -85,6 +87,7 @@ def begin(
     from hazemap.server.campaign_spec import Deadlines
     from hazemap.server.study_spec import StudySpec
     from hazemap.server.study_statement import assumed
+    from hazemap.server.trust_options import TrustOptions
     from hazemap.trust.cohort_assumptions import Cohort
 
     cohort = Cohort(people, min(people, shard or 1000), exact(dropout, "--dropout"), exact(corrupt, "--corrupt"))
@@ -121,7 +124,7 @@ def ask(
     asked = read_recipe(recipe)
     check_columns(asked)
     with operator(server, token_file, trust_certificate) as line:
-        study = line.study(name)
+        study = _study(line, name)
         round_ = study.begin(asked)
         with progress() as tell:
             study.tell = lambda _: tell(f"round {round_} of {name}: waiting for devices", None)
@@ -139,7 +142,7 @@ def status(
 ) -> None:
     """Show what a study has asked, what became of it, and what is left of its budget."""
     with operator(server, token_file, trust_certificate) as line:
-        study = line.study(name)
+        study = _study(line, name)
         found, left = study.status(), study.left()
     rounds = [
         f"  round {each['round']}: {each['state']}, ε = {_number(each['epsilon'])}, δ = {_number(each['delta'])}, "
@@ -163,7 +166,7 @@ def results(
 ) -> None:
     """Show the answer of a round, with intervals: the largest counts, or with -o everything."""
     with operator(server, token_file, trust_certificate) as line:
-        rounds = [each["round"] for each in line.study(name).status()["rounds"] if each["state"] == "done"]
+        rounds = [each["round"] for each in _study(line, name).status()["rounds"] if each["state"] == "done"]
         if not rounds and round_ is None:
             raise NotOpened(f"no round of {name} has been answered yet: `hazemap study status {name}` says why")
         _delivered(line, name, round_ or rounds[-1], confidence, output, as_json)
@@ -189,7 +192,7 @@ def release(
     from dataclasses import replace
 
     with operator(server, token_file, trust_certificate) as line:
-        made = replace(line.study(name).release(round_=round_), confidence=confidence)
+        made = replace(_study(line, name).release(round_=round_), confidence=confidence)
     made.save(output)
     facts = {"file": str(output), "rounds": made.prices(), "statement": made.statement.to_json()}
     deliver(facts, as_json, made.statement.text(), "", *made.summary()[1:], str(output))
@@ -205,7 +208,7 @@ def stop(
 ) -> None:
     """Stop a study for good: nothing more is asked, and what was paid stays paid. Its answers can still be read."""
     with operator(server, token_file, trust_certificate) as line:
-        study = line.study(name)
+        study = _study(line, name)
         study.stop()
         rounds = len(study.status()["rounds"])
     facts = {"study": name, "state": "stopped", "rounds": rounds}
@@ -248,13 +251,20 @@ def recipes(
     )
 
 
+def _study(line: "Operator", name: str) -> "HttpStudy":
+    """A study of a server, over the same line."""
+    from hazemap.study.http_study import HttpStudy
+
+    return HttpStudy(line.http, name)
+
+
 def _delivered(line: "Operator", name: str, round_: int, confidence: float, output: Path | None, as_json: bool) -> None:
     """An answer for people, for machines, or as a file."""
     from hazemap.atomic_write import write_whole
     from hazemap.server.study_spec import recipe_from
     from hazemap.study.study import tabled
 
-    study = line.study(name)
+    study = _study(line, name)
     answer = study.answer(round_)
     recipe = recipe_from(study.round(round_)["text"])
     frame = tabled(recipe, answer, study.assumptions(), confidence)

@@ -315,3 +315,14 @@ def _written(value: Any) -> str:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def caution_about_small_sums(people: int) -> str | None:
+    """What whoever orders a sum over so few people is told; None where the usual policy allows it."""
+    usual = Policy().people
+    if people >= usual:
+        return None
+    return (
+        f"devices refuse a secure sum over fewer than {usual} people unless their policy allows it, and "
+        f"this campaign asks for one over {people}: what it costs is charged whether they answer or not"
+    )
