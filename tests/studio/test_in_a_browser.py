@@ -9,15 +9,22 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+from tests.server.fleet import OPERATOR
 
+from hazemap.codec import dumps
 from hazemap.planning.synthetic_city import DemoCity
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
+from hazemap.server.campaign_order import CampaignOrder
+from hazemap.service.operator_line import operator
 from hazemap.studio import app_files
+
+from .coordinator_scene import coordinator, people, token_in
 
 APP = Path(__file__).parents[2] / "studio" / "app"
 CHROMIUM = Path("/usr/bin/chromium")
@@ -38,19 +45,15 @@ def node(*command, **environment):
     return done.stdout
 
 
-@pytest.fixture
-def served(tmp_path):
-    """A studio over a made-up city, and the link that it prints."""
-    root, book = tmp_path / "data", Ledger(tmp_path / "ledger.sqlite")
-    root.mkdir()
-    DemoCity(3_000, 1).write(root / "city.parquet")
-    book.cap("city", PureDP(1))
+@contextmanager
+def studio(folder, root, book, *options):
+    """A studio as a process, and the link that it prints."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = (str(root), "--ledger", str(book.path), "--port", str(port), "--no-browser")
+    words = (str(root), "--ledger", str(book.path), "--port", str(port), "--no-browser", *options)
     started = "from hazemap.cli.main import run; run()"
-    log = tmp_path / "studio.log"
+    log = folder / "studio.log"
     with log.open("w") as said:
         running = subprocess.Popen([sys.executable, "-c", started, "studio", *words], stderr=said)
     try:
@@ -62,21 +65,38 @@ def served(tmp_path):
                 break
             except httpx.HTTPError:
                 time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}/#link=" + log.read_text().partition("#link=")[2].split()[0], book, root
+        yield f"http://127.0.0.1:{port}/#link=" + log.read_text().partition("#link=")[2].split()[0]
     finally:
         running.send_signal(signal.SIGTERM)
         assert running.wait(60) == 0, log.read_text()
 
 
-@pytest.mark.slow
-def test_a_steward_goes_from_a_table_to_a_map_by_keyboard_and_spends_once(served, tmp_path):
+@pytest.fixture
+def served(tmp_path):
+    """A studio over a made-up city, and the link that it prints."""
+    root, book = tmp_path / "data", Ledger(tmp_path / "ledger.sqlite")
+    root.mkdir()
+    DemoCity(3_000, 1).write(root / "city.parquet")
+    book.cap("city", PureDP(1))
+    with studio(tmp_path, root, book) as link:
+        yield link, book, root
+
+
+def played(script, tmp_path, *words):
+    """What a script of the browser has seen; nothing was fetched from elsewhere, and axe has nothing to say."""
     need(CHROMIUM, APP / "node_modules" / "playwright-core", BUILT)
-    link, book, root = served
     pictures = Path(os.environ.get("HAZEMAP_SCREENSHOTS") or tmp_path / "pictures")
     pictures.mkdir(parents=True, exist_ok=True)
-    found = json.loads(node("node", "browser/steward.mjs", link, str(pictures)))
-    facts = found["facts"]
+    found = json.loads(node("node", f"browser/{script}.mjs", *words, str(pictures)))
     assert found["requests"] == [] and found["errors"] == [] and found["violations"] == []
+    return found
+
+
+@pytest.mark.slow
+def test_a_steward_goes_from_a_table_to_a_map_by_keyboard_and_spends_once(served, tmp_path):
+    link, book, root = served
+    found = played("steward", tmp_path, link)
+    facts = found["facts"]
     assert found["checked"] == 10
     assert "link=" not in facts["address"]
     assert "has ε = 1 left of its cap ε = 1" in facts["refused"]
@@ -89,6 +109,30 @@ def test_a_steward_goes_from_a_table_to_a_map_by_keyboard_and_spends_once(served
     assert len(set(facts["words"].values())) == 4
     assert book.status("city", "full").charges == 1
     assert {path.name for path in root.iterdir()} == {"city.parquet", "city-map.parquet"}
+
+
+@pytest.mark.slow
+def test_an_operator_orders_watches_stops_and_fetches_by_keyboard(tmp_path):
+    need(CHROMIUM, APP / "node_modules" / "playwright-core", BUILT)
+    root, book = tmp_path / "data", Ledger(tmp_path / "ledger.sqlite")
+    root.mkdir()
+    token = token_in(tmp_path, OPERATOR)
+    with coordinator(tmp_path / "coordinator") as url, people(url, 14, declining=3):
+        options = ("--server", url, "--token-file", str(token), "--aggregator", url)
+        order = CampaignOrder("second", "a campaign that waits", 500)
+        campaign = order.campaign(order.map_of({"epsilon": "1", "box": "13.2,52.4,13.6,52.6"}))
+        with operator(url, token) as line:
+            line.post("/v1/campaigns", dumps(campaign).encode())
+        with studio(tmp_path, root, book, *options) as link:
+            found = played("operator", tmp_path, link, OPERATOR)
+    facts = found["facts"]
+    assert found["checked"] == 7
+    assert "2" in facts["refused"] and "people" in facts["refused"]
+    assert str(token) in facts["command"] and "--epsilon 10" in facts["command"]
+    assert OPERATOR not in facts["command"] + facts["python"] and not facts["kept"]
+    assert "<b>not</b> me" in facts["reasons"]
+    assert len(set(facts["words"].values())) == 4
+    assert {path.name for path in root.iterdir()} == {"commuters.parquet"}
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from hazemap.cli.shared_options import LedgerFile
 from hazemap.errors import InputError
 
 EXAMPLE = "Example: [bold]hazemap studio data[/bold]"
-REACHED = "How it is reached"
+REACHED, SERVER = "How it is reached", "Campaigns and studies"
 
 
 def studio(
@@ -23,6 +23,22 @@ def studio(
         typer.Option(
             metavar="FILE", help="Several users, in TOML: for each a table with folder, ledger and file of a token."
         ),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="URL", rich_help_panel=SERVER, help="A coordinator, to run campaigns and studies on."),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", rich_help_panel=SERVER, help="The file of your token for it; no browser sees it."),
+    ] = None,
+    trust_certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="PEM", rich_help_panel=SERVER, help="TLS: who signed its certificate, if unusual."),
+    ] = None,
+    aggregator: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", rich_help_panel=SERVER, help="Show whether it is well; again for others."),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
     host: Annotated[str, typer.Option(rich_help_panel=REACHED, help="The address to listen on.")] = "127.0.0.1",
@@ -40,22 +56,34 @@ def studio(
 
     It listens on this machine alone, and prints a link that lets one browser in. Another address needs TLS and --users.
 
+    With --server it also runs campaigns and studies on a coordinator; then FOLDER is by default the one you are in.
+
     It keeps nothing: the ledger and the folder do. Everything it does it shows as a command and as Python, too.
     """
     import logging
 
     from hazemap.service.served_address import ServedAddress
+    from hazemap.studio.coordinator_access import CoordinatorAccess
     from hazemap.studio.stewards import Stewards
     from hazemap.studio.studio_process import Studio
 
+    if server is not None and users is None and folder is None:
+        folder = Path()
     if (folder is None) == (users is None):
         raise InputError(
             "name the folder of your tables and maps, or with --users a file that names those of each user"
         )
     if users is not None and ledger is not None:
         raise InputError("users have a ledger each, which their file names: leave --ledger out")
+    if users is not None and (server or token_file or trust_certificate or aggregator):
+        raise InputError("users have a server each, which their file names with server and server_token")
+    if (server is None) != (token_file is None) or (server is None and (trust_certificate or aggregator)):
+        raise InputError("name a coordinator with --server and the file of your token for it with --token-file")
+    access = None
+    if server is not None and token_file is not None:
+        access = CoordinatorAccess.at(server, token_file, trust_certificate, tuple(aggregator or ()))
     address = ServedAddress(host, port, certificate, key)
-    stewards = Stewards.alone(folder, ledger) if folder is not None else Stewards.of_file(users or Path())
+    stewards = Stewards.alone(folder, ledger, access) if folder is not None else Stewards.of_file(users or Path())
     serving = Studio(stewards, address, tuple(name or ()))
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.WARNING)
     for steward in stewards.by_name.values():

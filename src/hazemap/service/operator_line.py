@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from hazemap.errors import BudgetError, FileError, HazemapError, InputError, Refused
 from hazemap.service.bounded_answer import asked
@@ -81,8 +82,10 @@ def operator(server: str, token_file: Path, trust_certificate: Path | None = Non
         ) from error
     if not (token.isascii() and token.isprintable()):
         raise FileError(f"{token_file} holds no token: that is one line of plain letters")
+    verify: ssl.SSLContext | bool = False
     try:
-        verify = ssl.create_default_context(cafile=trust_certificate)
+        if urlsplit(server).scheme != "http" or trust_certificate is not None:  # plain HTTP has no certificates
+            verify = ssl.create_default_context(cafile=trust_certificate)
     except OSError as error:
         raise FileError(f"{trust_certificate} holds no certificates in PEM") from error
     headers = {"Authorization": f"Bearer {token}"}

@@ -43,13 +43,13 @@ class Commands:
     def release(self, order: Mapping[str, Value]) -> SameAs:
         """Release a map."""
         rest = {name: value for name, value in order.items() if name != "source"}
-        words = ["release", str(order["source"]), *_options(rest), *self._ledger]
+        words = ["release", str(order["source"]), *option_words(rest), *self._ledger]
         return self._same(words, f"hazemap.release({_arguments([order['source']], rest, self._keyword)})")
 
     def plan(self, order: Mapping[str, Value], people: int) -> SameAs:
         """Plan one."""
         rest = {name: value for name, value in order.items() if name != "box"}
-        words = ["plan", *_options({"box": order["box"]}), "--people", str(people), *_options(rest)]
+        words = ["plan", *option_words({"box": order["box"]}), "--people", str(people), *option_words(rest)]
         return self._same(words, f"hazemap.plan({_arguments([order['box']], {'people': people, **rest})})")
 
     def show(self, file: str) -> SameAs:
@@ -66,7 +66,7 @@ class Commands:
         """Draw two releases in one scale; the command line draws one at a time."""
         opened = ", ".join(f"({file!r}, hazemap.open({file!r}).map)" for file in files)
         python = f"from hazemap.draw import draw_side_by_side, save\n\nsave(draw_side_by_side([{opened}]), 'two.png')"
-        command = " && ".join(_line(["show", file]) for file in files)
+        command = " && ".join(line(["show", file]) for file in files)
         return SameAs(f"{self._cd}\n{command}", f"{self._python_cd}\n{python}")
 
     def history(self, dataset: str | None) -> SameAs:
@@ -74,7 +74,7 @@ class Commands:
         words = ["ledger", "history", *([] if dataset is None else [dataset]), *self._ledger]
         book = "hazemap.Ledger.default()" if self.ledger is None else f"hazemap.{self._keyword['ledger'].text}"
         asked = "" if dataset is None else repr(dataset)
-        return SameAs(_line(words), f"import hazemap\n\n{book}.history({asked})")
+        return SameAs(line(words), f"import hazemap\n\n{book}.history({asked})")
 
     def recover(self, charge: int) -> SameAs:
         """Make the file of a charge."""
@@ -98,7 +98,7 @@ class Commands:
         return f"import os, hazemap\n\nos.chdir({str(self.folder)!r})"
 
     def _same(self, words: Sequence[str], python: str) -> SameAs:
-        return SameAs(f"{self._cd}\n{_line(words)}", f"{self._python_cd}\n{python}")
+        return SameAs(f"{self._cd}\n{line(words)}", f"{self._python_cd}\n{python}")
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,12 @@ class _Code:
         return self.text
 
 
-def _line(words: Sequence[str]) -> str:
+def line(words: Sequence[str]) -> str:
+    """A command as a shell takes it."""
     return shlex.join(["hazemap", *words])
 
 
-def _options(order: Mapping[str, Value]) -> list[str]:
+def option_words(order: Mapping[str, Value]) -> list[str]:
     """Names of a specification as options, in the order of a file."""
     words: list[str] = []
     for name, field in RELEASE.items():

@@ -20,6 +20,7 @@ from hazemap.codec import Limits, parsed
 from hazemap.errors import BudgetError, CodecError, ConversationError, HazemapError, InputError, LedgerError
 from hazemap.service.http_limits import HttpLimits
 from hazemap.service.rate_limit import RateLimit, place_of
+from hazemap.studio.coordinator_access import StrangeAnswer
 from hazemap.studio.running_releases import Busy, UnknownRun
 from hazemap.studio.sessions import Session, Sessions
 from hazemap.studio.stewards import Steward, Stewards
@@ -89,6 +90,7 @@ _CODES: tuple[tuple[type[HazemapError], int], ...] = (
     (TooOften, 429),
     (UnknownRun, 404),
     (Busy, 409),
+    (StrangeAnswer, 502),
     (BudgetError, 402),
     (LedgerError, 503),
     (CodecError, 422),

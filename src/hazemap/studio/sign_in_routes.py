@@ -52,7 +52,8 @@ class SignInRoutes:
 
     async def who(self, _: Request, who: Steward) -> Response:
         """Who is signed in."""
-        return JSONResponse({"name": who.name, "root": str(who.root.path), "version": __version__})
+        server = None if who.server is None else who.server.url
+        return JSONResponse({"name": who.name, "root": str(who.root.path), "server": server, "version": __version__})
 
     async def sign_out(self, request: Request, _: Steward) -> Response:
         """End a session."""

@@ -11,23 +11,29 @@ from typing import Any
 from hazemap.errors import FileError, InputError
 from hazemap.privacy.ledger import Ledger
 from hazemap.service.access_tokens import kept, known_token, same, token_file
+from hazemap.studio.coordinator_access import CoordinatorAccess
 from hazemap.studio.root_folder import RootFolder
 
 ALONE = "steward"
 """The one who is let in by a link."""
 LONGEST_FILE = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-_FIELDS = {"folder", "ledger", "token"}
+_FIELDS = {"folder", "ledger", "token", "server", "server_token", "server_certificate"}
+_OF_SERVER = {"server", "server_token"}
 
 
 @dataclass(frozen=True)
 class Steward:
-    """Somebody who releases maps. `token` is the file of their secret; without one they come by a link alone."""
+    """Somebody who releases maps. `token` is the file of their secret; without one they come by a link alone.
+
+    `server` is the coordinator on which they run campaigns and studies, if any.
+    """
 
     name: str
     root: RootFolder
     ledger: Ledger
     token: Path | None = None
+    server: CoordinatorAccess | None = None
 
 
 @dataclass(frozen=True)
@@ -39,10 +45,11 @@ class Stewards:
     """Whether commands have to name the ledger: it is not the default one."""
 
     @classmethod
-    def alone(cls, folder: Path, ledger: Path | None) -> "Stewards":
+    def alone(cls, folder: Path, ledger: Path | None, server: CoordinatorAccess | None = None) -> "Stewards":
         """One steward, whom the studio's link lets in."""
         book = Ledger(ledger) if ledger else Ledger.default()
-        return cls({ALONE: Steward(ALONE, RootFolder.at(folder), book)}, named_ledger=ledger is not None)
+        only = Steward(ALONE, RootFolder.at(folder), book, server=server)
+        return cls({ALONE: only}, named_ledger=ledger is not None)
 
     @classmethod
     def of_file(cls, path: Path) -> "Stewards":
@@ -57,10 +64,12 @@ class Stewards:
                     continue
                 if one.root.holds(other.root.path) or other.root.holds(one.root.path):
                     raise InputError(f"{one.name} and {other.name} would see each other's files: give each a folder")
-                if os.path.realpath(one.ledger.path) == os.path.realpath(other.ledger.path):
+                if _same_file(one.ledger.path, other.ledger.path):
                     raise InputError(f"{one.name} and {other.name} would share a ledger: give each one of their own")
-                if one.token and other.token and os.path.realpath(one.token) == os.path.realpath(other.token):
+                if one.token and other.token and _same_file(one.token, other.token):
                     raise InputError(f"{one.name} and {other.name} would share a token: give each one of their own")
+                if one.server and other.server and _same_file(one.server.token, other.server.token):
+                    raise InputError(f"{one.name} and {other.name} would share a server's token: each has their own")
         return cls(found)
 
     def holder(self, token: str) -> Steward | None:
@@ -78,6 +87,10 @@ class Stewards:
         if steward is None or steward.token is None:
             return b""
         return kept(known_token(steward.token) or "")
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _tables(path: Path) -> dict[str, Any]:
@@ -99,9 +112,11 @@ def _steward(name: str, table: Any, folder: Path) -> Steward:
     if not _NAME.fullmatch(name):
         raise InputError(f"a user's name has up to 40 letters, digits, '.', '_' and '-'; found {name!r:.60}")
     if not isinstance(table, dict) or not {"folder", "ledger"} <= table.keys() <= _FIELDS:
-        raise InputError(f"say of the user {name} a folder and a ledger, perhaps the file of a token, and nothing else")
+        raise InputError(
+            f"say of the user {name} a folder and a ledger, perhaps the file of a token and a server, and nothing else"
+        )
     if not all(isinstance(value, str) and value for value in table.values()):
-        raise InputError(f"folder, ledger and token of the user {name} are texts")
+        raise InputError(f"what is said of the user {name} are texts")
     root, book = RootFolder.at(folder / table["folder"]), Ledger(folder / table["ledger"])
     if root.holds(book.path):
         raise InputError(f"the ledger of {name} would be among their files: put it elsewhere")
@@ -109,4 +124,18 @@ def _steward(name: str, table: Any, folder: Path) -> Steward:
     if root.holds(token):
         raise InputError(f"the token of {name} would be among their files: put it elsewhere")
     token_file(token)
-    return Steward(name, root, book, token)
+    return Steward(name, root, book, token, _server(name, table, folder, root))
+
+
+def _server(name: str, table: dict[str, str], folder: Path, root: RootFolder) -> CoordinatorAccess | None:
+    """The coordinator of a user, with the file of their token for it."""
+    given = {field for field in table if field.startswith("server")}
+    if not given:
+        return None
+    if not given >= _OF_SERVER:
+        raise InputError(f"say of the user {name} both a server and, as server_token, the file of their token for it")
+    token = folder / table["server_token"]
+    if root.holds(token):
+        raise InputError(f"the server's token of {name} would be among their files: put it elsewhere")
+    certificate = folder / table["server_certificate"] if "server_certificate" in table else None
+    return CoordinatorAccess.at(table["server"], token, certificate)

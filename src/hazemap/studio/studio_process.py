@@ -20,6 +20,7 @@ from hazemap.errors import InputError
 from hazemap.service.http_limits import HttpLimits
 from hazemap.service.served_address import ServedAddress, loopback
 from hazemap.studio.app_files import INDEX, AppFile, app_files
+from hazemap.studio.operator_routes import CoordinatorThreads, OperatorRoutes
 from hazemap.studio.request_guard import Application, Guard, Origins, OwnHostOnly
 from hazemap.studio.running_releases import RunningReleases, warnings_to_runs
 from hazemap.studio.sessions import Sessions
@@ -78,6 +79,7 @@ class Studio:
         guard = Guard(self.stewards, sessions, self.origins, cookie, LIMITS)
         signing = SignInRoutes(guard, secure, lambda: self.print_link(sessions))
         steward = StewardRoutes(guard, runs, rows=loopback(self.address.host))
+        operator = OperatorRoutes(guard, CoordinatorThreads())
 
         @asynccontextmanager
         async def alive(_: Starlette) -> AsyncIterator[None]:
@@ -86,7 +88,7 @@ class Studio:
             if task is not None:
                 task.cancel()
 
-        routes = [*_page(files), *signing.routes(), *steward.routes()]
+        routes = [*_page(files), *signing.routes(), *steward.routes(), *operator.routes()]
         return OwnHostOnly(Starlette(routes=routes, lifespan=alive), self.origins)
 
     def print_link(self, sessions: Sessions) -> str:

@@ -2,12 +2,16 @@ import "./style.css";
 import { choose, language, names, say } from "./catalogue/languages.ts";
 import { h, replace, select } from "./elements.ts";
 import { Problem, server, type Who } from "./server.ts";
+import { campaign } from "./views/campaign.ts";
+import { campaignOrder } from "./views/campaign_order.ts";
+import { campaigns } from "./views/campaigns.ts";
 import { ledger } from "./views/ledger.ts";
 import { map, maps } from "./views/maps.ts";
 import { release } from "./views/release.ts";
 import { signIn } from "./views/sign_in.ts";
 
 const PARTS = ["release", "maps", "ledger"] as const;
+const OF_SERVER = ["campaigns"] as const;
 
 const place = document.getElementById("studio")!;
 const main = h("main", { id: "content", tabindex: -1 });
@@ -20,7 +24,8 @@ function header(): HTMLElement {
     choose(chosen.value);
     show();
   });
-  const links = PARTS.map((part) => {
+  const parts = who?.server ? [...PARTS, ...OF_SERVER] : PARTS;
+  const links = parts.map((part) => {
     const here = at()[0] === part || (part === "maps" && at()[0] === "folder");
     return h("li", {}, h("a", { href: `#/${part}`, "aria-current": here ? "page" : null }, say(part)));
   });
@@ -49,12 +54,14 @@ function at(): string[] {
 
 function show(why?: unknown): void {
   document.documentElement.lang = language();
-  const [part, name] = at();
+  const [part, name, rest] = at();
   let view: HTMLElement;
   if (who === undefined) view = signIn(() => void begin(), why);
   else if (part === "maps") view = name ? map(name) : maps();
   else if (part === "folder") view = maps(name ?? "");
   else if (part === "ledger") view = ledger();
+  else if (part === "campaigns" && name === "new" && rest === "order") view = campaignOrder();
+  else if (part === "campaigns") view = name ? campaign(name) : campaigns();
   else view = release();
   replace(main, view);
   replace(place, header(), main);

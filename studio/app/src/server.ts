@@ -59,6 +59,34 @@ export interface Facts {
 export interface Comparison { maps: Facts[]; picture: string; files: string[]; same_as: SameAs }
 export type Order = Record<string, string | boolean>;
 
+export interface Devices { enrolled: number; recent: number }
+export interface CampaignLine { name: string; state: string; reason: string; created: string; ended: string | null }
+export interface Campaigns { server: string; campaigns: CampaignLine[]; devices: Devices; same_as: SameAs }
+export interface Count { said: string; number: number }
+export interface Turnout {
+  survivors: number; shards: Count[]; attempts: number; lost: string[]; dropped: Count[]; refusals: Count[]; culprits: number;
+}
+export interface CampaignRound extends Turnout {
+  round: number; answered: boolean; cells: number | null; price: string | null; stddev: number | null;
+}
+export interface Campaign extends CampaignLine {
+  purpose: string; dataset: string; method: string; trust: string; price: string; spent: number; people: number;
+  shards: number; sampling: string; mode: string; missing: number; asking: number | null; rounds: CampaignRound[];
+  running: { round: number; shard: number; attempt: number; clients: number; waiting: number; stage: string; until: string }[];
+  devices: Devices;
+  same_as: Record<"watch" | CampaignAct, SameAs>;
+}
+export type CampaignAct = "stop" | "resume" | "release-partial";
+export interface CampaignForm { order: Record<string, string | number>; map: Record<string, string | string[]> }
+export interface CampaignReview {
+  name: string; purpose: string; dataset: string; price: string; people: number; shards: number; assumed: string[];
+  cautions: string[]; same_as: SameAs;
+}
+export interface Device {
+  device: string; enrolled: string; expires: string | null; revoked: string | null; silent: number | null;
+}
+export interface Health { url: string; well: boolean; said: string; milliseconds: number | null }
+
 /** What went wrong, in the server's words. */
 export class Problem extends Error {
   constructor(message: string, readonly status: number, readonly kind: string) {
@@ -90,7 +118,7 @@ async function get<T>(path: string): Promise<T> {
   return await (await ask("GET", path)).json() as T;
 }
 
-export interface Who { name: string; root: string; version: string }
+export interface Who { name: string; root: string; server: string | null; version: string }
 
 export const server = {
   async signIn(secret: { link: string } | { token: string }): Promise<void> {
@@ -121,4 +149,14 @@ export const server = {
   save: (file: string, ending: string) =>
     post<{ url: string; name: string; same_as: SameAs }>("/v1/map/export", { file, ending }),
   compare: (first: string, second: string) => post<Comparison>("/v1/compare", { first, second }),
+  campaigns: () => get<Campaigns>("/v1/campaigns"),
+  devices: () => get<{ devices: Device[]; same_as: SameAs }>("/v1/devices"),
+  aggregators: async () => (await get<{ aggregators: Health[] }>("/v1/aggregators")).aggregators,
+  campaign: (name: string) => post<Campaign>("/v1/campaign", { name }),
+  campaignMap: async (name: string) => (await ask("POST", "/v1/campaign/map", { name })).blob(),
+  reviewCampaign: (form: CampaignForm) => post<CampaignReview>("/v1/campaign/review", form),
+  orderCampaign: (form: CampaignForm) => post<{ name: string }>("/v1/campaign/order", form),
+  tellCampaign: async (name: string, act: CampaignAct) => { await ask("POST", "/v1/campaign/act", { name, act }); },
+  fetchCampaign: (name: string, file: string) =>
+    post<{ file: string; same_as: SameAs }>("/v1/campaign/fetch", { name, file }),
 };

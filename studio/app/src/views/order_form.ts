@@ -1,8 +1,8 @@
 import { say } from "../catalogue/languages.ts";
 import { field, h, replace, select } from "../elements.ts";
 import type { Order, Preview } from "../server.ts";
+import { GroundFields } from "./ground_fields.ts";
 
-const SIDES = ["west", "south", "east", "north"] as const;
 const FROM = 0.01, TO = 10;
 
 /** The fields of a release, and the order that they make. */
@@ -12,19 +12,7 @@ export class OrderForm {
   private preview: Preview | undefined;
   private readonly columns = h("div", { class: "fields" });
   private readonly roles = new Map<string, HTMLSelectElement>();
-  private readonly box = SIDES.map((name) => h("input", {
-    type: "number", name, step: "any", inputmode: "decimal", autocomplete: "off",
-  }));
-  private readonly cells = select("cells", [["quadtree", say("squares")], ["h3", say("hexagons")]], "quadtree");
-  private readonly coarsest = select("coarsest", levels(0, 15), "7");
-  private readonly finest = select("finest", [["", say("asSensible")], ...levels(1, 20)]);
-  private readonly bounding = select("bounding", [
-    ["", say("oneRow")], ["one vote", say("oneVote")],
-    ...[5, 10, 50].map((count) => [`rows:${count}`, say("rowsOf", { count })] as const),
-    ...[5, 10].map((count) => [`cells:${count}`, say("cellsOf", { count })] as const),
-    ["rows are people", say("rowsArePeople")],
-  ]);
-  private readonly method = h("input", { name: "method", placeholder: "auto", autocomplete: "off" });
+  private readonly ground = new GroundFields(true, say("boxHelp"), () => this.changed());
   private readonly slider = h("input", { type: "range", name: "slider", min: 0, max: 100, step: 1 });
   private readonly epsilon = h("input", {
     type: "number", name: "epsilon", min: FROM / 10, step: "any", value: "1", required: true, inputmode: "decimal",
@@ -46,25 +34,12 @@ export class OrderForm {
       this.changed();
     });
     this.tellPrice();
-    for (const each of [...this.box, this.coarsest, this.finest, this.bounding, this.method, this.people]) {
-      each.addEventListener("input", () => this.changed());
-    }
-    this.cells.addEventListener("input", () => {
-      this.fitLevels();
-      this.changed();
-    });
+    this.people.addEventListener("input", () => this.changed());
     this.element = h(
       "div", {},
       card(1, say("table"), h("p", {}, say("chooseTable")), choice),
       card(2, say("columns"), this.columns),
-      card(
-        3, say("map"),
-        h("fieldset", {}, h("legend", {}, say("box")), h("div", { class: "fields" },
-          ...SIDES.map((name, at) => field(say(name), this.box[at]!))), h("small", {}, say("boxHelp"))),
-        h("div", { class: "fields" }, field(say("cells"), this.cells), field(say("coarsest"), this.coarsest),
-          field(say("finest"), this.finest), field(say("bounding"), this.bounding)),
-        h("details", {}, h("summary", {}, say("more")), field(say("method"), this.method, say("methodHelp"))),
-      ),
+      card(3, say("map"), this.ground.element),
       card(
         4, say("price"),
         h("div", { class: "fields price" }, field(say("epsilon"), this.epsilon, say("epsilonHelp")),
@@ -76,7 +51,6 @@ export class OrderForm {
           field(say("dataset"), this.dataset, say("datasetHelp"))),
       ),
     );
-    this.fitLevels();
     this.showColumns();
   }
 
@@ -92,7 +66,7 @@ export class OrderForm {
   /** What is asked for; what is left blank is left out. */
   order(): Order {
     const roles = [...this.roles].map(([name, chosen]) => [name, chosen.value] as const);
-    const rows = this.bounding.value === "rows are people";
+    const rows = this.ground.bounding.value === "rows are people";
     const all: Order = {
       source: this.source, ...Object.fromEntries(roles.filter(([name]) => !(rows && name === "person"))),
       ...this.mapped(), dataset: this.dataset.value.trim(), output: this.output.value.trim(),
@@ -108,21 +82,7 @@ export class OrderForm {
   }
 
   private mapped(): Order {
-    const sides = this.box.map((side) => side.value.trim());
-    const hexagons = this.cells.value === "h3", finest = this.finest.value;
-    const squares = finest === "" ? "" : `quadtree:${finest}`;
-    return {
-      epsilon: this.epsilon.value, bounding: this.bounding.value, method: this.method.value.trim(),
-      box: sides.every((side) => side !== "") ? sides.join(",") : "",
-      cells: hexagons ? `h3:${this.coarsest.value}-${finest || "10"}` : squares,
-    };
-  }
-
-  private fitLevels(): void {
-    const hexagons = this.cells.value === "h3";
-    (this.coarsest.closest(".field") as HTMLElement | null)?.toggleAttribute("hidden", !hexagons);
-    if (hexagons && (this.finest.value === "" || Number(this.finest.value) > 15)) this.finest.value = "10";
-    if (!hexagons) this.finest.value = "";
+    return { epsilon: this.epsilon.value, ...this.ground.order() };
   }
 
   private tellPrice(): void {
@@ -150,10 +110,6 @@ export class OrderForm {
 function card(step: number, title: string, ...children: (HTMLElement | null)[]): HTMLElement {
   const id = `step-${step}`;
   return h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, `${step}. ${title}`), ...children);
-}
-
-function levels(from: number, to: number): (readonly [string, string])[] {
-  return Array.from({ length: to - from + 1 }, (_, at) => [String(from + at), String(from + at)] as const);
 }
 
 /** The ε of a place on the slider, in round numbers, evenly in logarithms. */

@@ -1,0 +1,79 @@
+/**
+ * An operator at work in Debian's Chromium, by keyboard alone: a campaign is ordered, watched and fetched. Prints what
+ * was asked of other machines, what went wrong, and what was seen.
+ *
+ * usage: node browser/operator.mjs LINK SECRET [FOLDER FOR PICTURES]
+ */
+
+import { begun, press, tabTo, write } from "./page.mjs";
+
+const [link, secret, pictures] = process.argv.slice(2);
+const { page, found, check, over, here } = await begun(link, pictures);
+
+await page.getByRole("heading", { name: "New release" }).waitFor();
+await tabTo(page, page.getByRole("link", { name: "Campaigns" }));
+await page.keyboard.press("Enter");
+await page.getByText(/14 devices are enrolled/).waitFor();
+await page.getByRole("table", { name: /Whether the servers/ }).waitFor();
+await check(page, "campaigns-none");
+await tabTo(page, page.getByRole("link", { name: "Order a campaign" }));
+await page.keyboard.press("Enter");
+await page.getByRole("heading", { name: "Order a campaign" }).waitFor();
+await write(page, "Name of the campaign", "commuters");
+await write(page, "Purpose", "where people <i>live</i>");
+for (const [side, value] of [["West", "13.2"], ["South", "52.4"], ["East", "13.6"], ["North", "52.6"]]) {
+  await write(page, side, value);
+}
+await write(page, "ε", "10");
+await write(page, "People asked in a round", "1");
+await press(page, "See what it costs");
+await page.getByRole("alert").waitFor();
+found.facts.refused = await page.getByRole("alert").textContent();
+await write(page, "People asked in a round", "12");
+await write(page, "Part that may drop out", "0.25");
+await write(page, "Part that may work with the server", "0");
+await write(page, "For each stage", "30");
+await write(page, "A round waits for people", "60");
+await check(page, "campaign-order");
+await press(page, "See what it costs");
+await page.getByRole("heading", { name: "What it costs: ε = 10" }).waitFor();
+await page.locator(".cost summary").click();
+found.facts.command = await page.locator(".cost pre").first().textContent();
+found.facts.python = await page.locator(".cost pre").nth(1).textContent();
+await check(page, "campaign-cost");
+await press(page, /^Begin commuters: ε = 10, for good/);
+await page.getByRole("heading", { name: "commuters", level: 1 }).waitFor();
+await page.getByRole("heading", { name: /why devices declined/ }).first().waitFor();
+found.facts.reasons = await page.locator("section.card h2 + ul").first().innerText();
+await page.locator(".view img").waitFor();
+await page.getByRole("status").getByText("done").waitFor();
+found.facts.rounds = await page.getByRole("table", { name: "Rounds" }).innerText();
+await check(page, "campaign-done");
+await press(page, "Fetch the release");
+await page.getByRole("link", { name: "Look at the map" }).waitFor();
+await page.goto(`${here}/#/campaigns/second`);
+await page.getByText(/Waiting for/).waitFor();
+await press(page, "Stop it");
+await page.getByText(/what was charged stays charged/).waitFor();
+await check(page, "campaign-stop");
+await press(page, "Yes: Stop it");
+await page.getByRole("status").getByText("stopped").first().waitFor();
+await page.goto(`${here}/#/campaigns`);
+await page.getByRole("table", { name: "Campaigns" }).waitFor();
+await page.getByText("Devices", { exact: true }).click();
+await page.getByRole("table", { name: "Devices" }).waitFor();
+await check(page, "campaigns");
+await page.emulateMedia({ colorScheme: "dark" });
+await check(page, "campaigns-dark");
+await page.emulateMedia({ colorScheme: "light" });
+found.facts.words = {};
+for (const code of ["de", "fr", "es", "en"]) {
+  await page.getByRole("combobox").first().selectOption(code);
+  await page.locator("html[lang=" + code + "]").waitFor();
+  found.facts.words[code] = await page.getByRole("heading", { level: 1 }).textContent();
+}
+found.facts.kept = await page.evaluate((token) => {
+  const stored = JSON.stringify({ ...localStorage, ...sessionStorage });
+  return (stored + document.cookie + location.href + document.documentElement.outerHTML).includes(token);
+}, secret);
+await over();
