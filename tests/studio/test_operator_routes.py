@@ -1,9 +1,12 @@
 """What an operator does in the studio: devices, campaigns, refusals, the map so far, the release."""
 
+import asyncio
 import json
 import shlex
+import threading
 import time
 
+import httpx
 import pytest
 
 from hazemap.cli.main import main
@@ -11,10 +14,11 @@ from hazemap.errors import FileError, InputError
 from hazemap.privacy.ledger import Ledger
 from hazemap.studio import server_answers
 from hazemap.studio.coordinator_access import ANSWER, CoordinatorAccess, StrangeAnswer
+from hazemap.studio.operator_routes import THREADS
 from hazemap.studio.stewards import Stewards
 
 from .coordinator_scene import SECRET, coordinator, hostile, operating, people, token_in
-from .scene import BOX, Browser, Scene
+from .scene import BOX, HERE, Browser, Scene
 
 WORDS = {"name": "commuters", "purpose": "where people live", "people": 12, "dropout": "0.25", "corrupt": "0"}
 MAP = {"epsilon": "10", "box": BOX, "dataset": "town", "method": "flat:4"}
@@ -234,6 +238,32 @@ def test_an_answer_without_an_end_is_not_read_to_it(tmp_path):
     with hostile({"/v1/campaigns": (200, {}, endless)}) as (url, _):
         found = operating(tmp_path, url, SECRET).browser().get("/v1/campaigns")
     assert found.status_code == 502 and sent[0] < 3 * (ANSWER.length >> 16)
+
+
+def test_a_coordinator_that_keeps_everybody_waiting_keeps_the_studio_working(tmp_path):
+    enough, waiting = threading.Event(), []
+
+    def slow():
+        waiting.append(1)
+        enough.wait(60)
+        yield b"{}"
+
+    async def worked(scene, browser):
+        transport = httpx.ASGITransport(scene.application)
+        async with httpx.AsyncClient(transport=transport, base_url=HERE, cookies=browser.client.cookies) as http:
+            asking = [asyncio.create_task(http.get("/v1/campaigns", headers=browser.headers())) for _ in range(40)]
+            while len(waiting) < THREADS:
+                await asyncio.sleep(0.01)
+            found = await http.post("/v1/files", json={"folder": ""}, headers=browser.headers())
+            asked = sum(waiting)
+            enough.set()
+            return found, asked, await asyncio.gather(*asking)
+
+    with hostile({"/v1/campaigns": (200, {}, slow)}) as (url, _):
+        scene = operating(tmp_path, url, SECRET)
+        found, asked, replies = asyncio.run(worked(scene, scene.browser()))
+    assert found.status_code == 200 and asked == THREADS
+    assert {reply.status_code for reply in replies} == {502}
 
 
 def test_a_compressed_answer_is_not_unpacked(tmp_path):
