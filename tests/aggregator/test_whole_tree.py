@@ -5,13 +5,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hazemap.aggregator.task_records import TaskRecords
 from hazemap.privacy.mechanisms import DiscreteLaplace
-from hazemap.protocols.dap.basic_types import Role
+from hazemap.protocols.dap.basic_types import Interval, Role
+from hazemap.protocols.dap.batches import Batch
 from hazemap.protocols.dap.privacy_parameters import PrivacyParameters
 from hazemap.protocols.dap.problem_types import DapProblem, ProblemType
 from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration
 from hazemap.protocols.vdaf.poplar1 import Poplar1
 from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
+from hazemap.service.store import Write
 
 from .two_servers import PRECISION, Crash, TwoServers
 
@@ -130,3 +133,31 @@ def _lossy_ask(two, agg_param):
 def test_every_level_counts_every_report_once_whatever_is_lost(seeds):
     for seed in seeds:
         history(seed)
+
+
+def test_reports_that_come_while_others_are_verified_are_counted_with_them(two):
+    """Also of those whose ids were looked up together, while jobs claim some, and one is gone."""
+    keys = two.rings[Role.LEADER]
+    two.upload(*(two.report(path) for path in PATHS))
+    job, request = two.ask(HOUR, 1, asked(0, 0, 1))
+    begun = two.leader.service.requests(keys, two.now)
+    two.upload(two.report(0), two.report(1 << 5))
+    assert not two.leader.service.requests(keys, two.now)  # looked for when those under way are done
+    for sent in begun:
+        two.leader.service.answered(sent, *two.at_helper(sent), keys, two.now)
+    two.run()
+    found = two.result(job, request)
+    assert found.count == 7
+    assert without_noise(two, 0, found.sums) == truth(0, (0, 1), (*PATHS, 0, 1 << 5))
+    records, batch = TaskRecords(two.leader.store.read, 1), Batch.of(Interval(HOUR, 1))
+    first, *rest = (each.metadata.report_id for each in records.waiting(3, batch, 10))
+    assert len(rest) == 6
+    assert [each.metadata.report_id for each in records.waiting(3, batch, 1)] == [first]
+    claim = Write("INSERT INTO claims VALUES (1, 3, ?, ?, ?, 0)", (first, bytes(16), HOUR))
+    two.leader.store.write_now(claim, Write("UPDATE reports SET body = NULL WHERE report = ?", (rest[1],)))
+    assert not two.upload(two.report(3, two.now - PRECISION))
+    assert [each.metadata.report_id for each in records.waiting(3, batch, 2)] == [rest[0]]
+    assert {each.metadata.report_id for each in records.waiting(3, batch, 10)} == {*rest} - {rest[1]}
+    assert len(records.waiting(3, None, 10)) == 6
+    two.leader.store.write_now(*(claim._replace(values=(each, bytes(16), HOUR)) for each in rest))
+    assert records.waiting(3, batch, 10) == []

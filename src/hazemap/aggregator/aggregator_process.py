@@ -32,6 +32,7 @@ from hazemap.protocols.dap.resource_paths import id_text
 from hazemap.service.access_tokens import kept, token_file
 from hazemap.service.http_limits import HttpLimits
 from hazemap.service.served_address import ServedAddress
+from hazemap.service.settled_memory import settled
 from hazemap.service.store import Store
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class _Running:
         log.info("task %s has been over for %d days: its reports, shares and results are forgotten", name, days)
 
     async def _alive(self) -> AsyncIterator[None]:
-        work = asyncio.create_task(self._housekeeping())
+        work, settling = asyncio.create_task(self._housekeeping()), asyncio.create_task(settled())
         async with helper_line(self._process.trust_certificate) as http:
             loop = asyncio.get_running_loop()
 
@@ -223,7 +224,7 @@ class _Running:
             self._drive = lambda file: _ignored(loop.call_soon_threadsafe(drive, file))
             yield
             self._drive = None
-            every = [work, *self._work.values()]
+            every = [work, settling, *self._work.values()]
             for each in every:
                 each.cancel()
             for each in every:

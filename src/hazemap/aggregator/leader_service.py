@@ -78,6 +78,7 @@ class LeaderService:
         self._records = TaskRecords(store.read, number)
         self._lock, self._counting = Lock(), Lock()
         self._states: OrderedDict[bytes, object] = OrderedDict()
+        self._taken: tuple[bytes, Batch | None] | None = None
         self.ages = Histogram(AGES)
         self.listener: Callable[[], None] = lambda: None
         """who is told, from any thread, that there may be something to do"""
@@ -179,13 +180,20 @@ class LeaderService:
         return [job for job in found if job is not None]
 
     def _make_jobs(self, agg_param: bytes, batch: Batch | None, keys: DecryptionKeyRing, now: int) -> None:
-        """Aggregation jobs of what waits, until so many are under way."""
+        """Aggregation jobs of what waits, until so many are under way.
+
+        Of what a collector asked for, what came since nothing waited is looked for when those that are under way are
+        done: nothing is collected before.
+        """
         sql = "SELECT count(*) FROM jobs WHERE task = ? AND request IS NOT NULL"
         [(open_jobs,)] = self._store.read(sql, self._number)
+        if batch is not None and self._taken == (agg_param, batch) and self._records.open_jobs(agg_param, batch):
+            return
         while open_jobs < OPEN:
             batch_id = None if self.task.by_time else self._filling()
             made = self._jobs(keys).make_job(agg_param, now, JOB, batch, batch_id)
             if made is None:
+                self._taken = agg_param, batch
                 return
             open_jobs += bool(self._written(made).message)
 

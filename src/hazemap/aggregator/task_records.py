@@ -1,7 +1,9 @@
 """What an aggregator has written of one task, for its state machines."""
 
+from collections import deque
 from collections.abc import Callable, Collection
 from hashlib import sha256
+from itertools import islice
 from typing import Any, Final
 
 from hazemap.protocols.dap.aggregator_changes import AggregationJob, CollectionJob
@@ -16,6 +18,9 @@ LATEST: Final = (1 << 63) - 1
 """The last time that a database can hold; reports of later times are too early for any clock."""
 _AT_A_TIME: Final = 500
 """Values of one list in SQL."""
+_LOOKED_AT: Final = 64
+_AHEAD: Final = 1 << 14
+"""Reports that wait, at most, whose ids are looked up together for the jobs to come."""
 
 
 def parameter_digest(agg_param: bytes) -> bytes:
@@ -28,6 +33,7 @@ class TaskRecords:
 
     def __init__(self, read: Read, task: int) -> None:
         self._read, self._task = read, task
+        self._ahead: dict[tuple[int, int, int], deque[bytes]] = {}
 
     def job(self, job_id: bytes) -> AggregationJob | None:
         """An aggregation job."""
@@ -125,19 +131,38 @@ class TaskRecords:
         return {bytes(report): Report.from_bytes(bytes(body)) for report, body in rows}
 
     def waiting(self, level: int, batch: Batch | None, most: int) -> list[Report]:
-        """Reports that no job has claimed at this level, of these times, the oldest first."""
+        """Reports that no job has claimed at this level, of these times, the oldest first.
+
+        Ids are looked up for many jobs at once: who waits is found by passing over all who were claimed.
+        """
         first, last = (0, LATEST) if batch is None or len(batch.first) == BATCH_ID else batch_times(batch)
+        found, asked = list[Report](), (level, first, last)
+        ahead = self._ahead.get(asked) or self._unclaimed(*asked)
+        while ahead and not found:
+            some = list(islice(ahead, max(most, _LOOKED_AT)))
+            claimed = self.claimed(level, some)
+            free = [each for each in some if each not in claimed][:most]
+            whole = self.reports(free)
+            found = [whole[each] for each in free if each in whole]
+            gone = claimed.union(each for each in free if each not in whole)
+            while ahead and ahead[0] in gone:
+                ahead.popleft()
+            ahead = ahead or self._unclaimed(*asked)
+        self._ahead = {asked: ahead}
+        return found
+
+    def _unclaimed(self, level: int, first: int, last: int) -> deque[bytes]:
         rows = self._read(
-            "SELECT body FROM reports WHERE task = ? AND body IS NOT NULL AND time >= ? AND time <= ? AND NOT EXISTS "
+            "SELECT report FROM reports WHERE task = ? AND body IS NOT NULL AND time >= ? AND time <= ? AND NOT EXISTS "
             "(SELECT 1 FROM claims WHERE claims.task = reports.task AND level = ? AND claims.report = reports.report) "
             "ORDER BY time LIMIT ?",
             self._task,
             first,
             last,
             level,
-            most,
+            _AHEAD,
         )
-        return [Report.from_bytes(bytes(body)) for (body,) in rows]
+        return deque(bytes(report) for (report,) in rows)
 
     def open_jobs(self, agg_param: bytes, batch: Batch) -> int:
         """How many aggregation jobs with this parameter are under way in a batch."""

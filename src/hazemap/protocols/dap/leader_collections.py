@@ -117,8 +117,9 @@ class LeaderCollections:
 
     def _verifying(self, parameter: bytes, batch: Batch, by_time: bool) -> bool:
         """Whether reports of a batch are still to be verified, or under verification."""
-        waits = by_time and bool(self._records.waiting(self._task.level(parameter), batch, 1))
-        return waits or self._records.open_jobs(parameter, batch) > 0
+        if self._records.open_jobs(parameter, batch) > 0:
+            return True
+        return by_time and bool(self._records.waiting(self._task.level(parameter), batch, 1))
 
     def _next_batch(self, agg_param: bytes) -> Batch | None:
         ready = self._records.batches_ready(agg_param, self._task.least)

@@ -1,6 +1,7 @@
 """One server's half of many reports of Poplar1 at one level: nodes evaluated, and the sketch over them."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -35,6 +36,15 @@ class TreeNodes:
         return TreeNodes(self.level, self.nodes, self.seeds[reports], self.controls[reports])
 
 
+_ROOT = np.zeros(1, dtype=np.uint64)
+
+
+@lru_cache(maxsize=16)
+def _below_root(parameter: Poplar1Parameter) -> PrefixTree:
+    """What all jobs with this parameter walk: a parameter is itself, whatever is in it."""
+    return PrefixTree.below(_ROOT, -1, parameter.prefixes, parameter.level)
+
+
 @dataclass(frozen=True, eq=False)
 class EvaluatedShares:
     """Of each report: the share of the sketch, what masks its second round, and the share of the result."""
@@ -67,8 +77,9 @@ class Poplar1Evaluator:
         words = 4 if level == self.bits - 1 else 1
         if nodes is None:
             root = np.full((count, 1), self.agg_id, dtype=np.uint8)
-            nodes = TreeNodes(-1, np.zeros(1, dtype=np.uint64), reports.keys[:, None], root)
-        tree = PrefixTree.below(nodes.nodes, nodes.level, prefixes, level)
+            nodes, tree = TreeNodes(-1, _ROOT, reports.keys[:, None], root), _below_root(parameter)
+        else:
+            tree = PrefixTree.below(nodes.nodes, nodes.level, prefixes, level)
         shares = EvaluatedShares(
             self._correlated(parameter, reports),
             self._masks(level, reports),

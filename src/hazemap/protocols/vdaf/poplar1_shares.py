@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -44,12 +45,12 @@ class ShareSizes:
         """Of two elements at the leaf."""
         return 2 * field255.SIZE
 
-    @property
+    @cached_property
     def public_share(self) -> int:
         """Control bits, seeds and values of correction words."""
         return self.packed + self.seeds + self.inner + self.leaf
 
-    @property
+    @cached_property
     def input_share(self) -> int:
         """A key, a seed, and shares of what the sketch is masked with."""
         return KEY_SIZE + SEED_SIZE + self.inner + self.leaf
@@ -110,11 +111,8 @@ class DecodedReports:
 
 def _fault(sizes: ShareSizes, report: ReportShare) -> InvalidReport | None:
     """What is wrong with the lengths of a report's parts."""
-    for name, part, size in (
-        ("a nonce", report.nonce, NONCE_SIZE),
-        ("a public share", report.public_share, sizes.public_share),
-        ("an input share", report.input_share, sizes.input_share),
-    ):
+    wanted = (NONCE_SIZE, sizes.public_share, sizes.input_share)
+    for name, part, size in zip(("a nonce", "a public share", "an input share"), report, wanted, strict=True):
         if len(part) != size:
             return InvalidReport(f"{name} of {sizes.bits} levels has {size} bytes, not {len(part)}", undecodable=True)
     return None

@@ -26,7 +26,9 @@ from hazemap.protocols.vdaf.field255_kernels import (
 from hazemap.protocols.vdaf.wide_multiplication import multiply_add
 
 _multiply_add: Any = multiply_add
-_ZERO = np.uint64(0)
+_ZERO, _HALF = np.uint64(0), np.uint64(32)
+_NOTHING = (_ZERO, _ZERO, _ZERO)
+LongWords = tuple[np.uint64, np.uint64, np.uint64]
 
 
 @compiled
@@ -35,42 +37,46 @@ def finish64(
 ) -> None:  # pragma: no cover - compiled
     """For each report, correct what was drawn for its nodes, keep the data, and add the sketch to `sums[report, 3]`.
 
-    `drawn[report, node, 2]` are elements of Field64, `corrections[report, 2]` too; `random[report, node]`.
+    `drawn[report, node, 2]` are elements of Field64, `corrections[report, 2]` too; `random[report, node]`. The sketch
+    is linear in authenticators, so their correction is added to it once; that of shares that are to be negated is that
+    of the shares, negated. Products are added up in three words, and reduced once.
     """
-    auth = np.empty(data.shape[1], dtype=np.uint64)
-    sketch = np.empty(3, dtype=np.uint64)
     for report in range(data.shape[0]):
         w0, w1 = corrections[report, 0], corrections[report, 1]
+        once, twice, auth, corrected = _NOTHING, _NOTHING, _NOTHING, _NOTHING
         for node in range(data.shape[1]):
-            mask = _ZERO - np.uint64(controls[report, node])
-            x0 = sum64(drawn[report, node, 0], w0 & mask)
-            x1 = sum64(drawn[report, node, 1], w1 & mask)
-            data[report, node] = negative64(x0) if negative else x0
-            auth[node] = negative64(x1) if negative else x1
-        sketch64(data[report], auth, random[report], sketch)
+            mask, r = _ZERO - np.uint64(controls[report, node]), random[report, node]
+            x = sum64(drawn[report, node, 0], w0 & mask)
+            data[report, node] = negative64(x) if negative else x
+            low, high = _multiply_add(x, r, _ZERO, _ZERO)
+            product = reduced64(low, high)
+            once = accumulated64(once, product, _ZERO)
+            low, high = _multiply_add(product, r, _ZERO, _ZERO)
+            twice = accumulated64(twice, low, high)
+            low, high = _multiply_add(drawn[report, node, 1], r, _ZERO, _ZERO)
+            auth = accumulated64(auth, low, high)
+            corrected = accumulated64(corrected, r & mask, _ZERO)
+        low, high = _multiply_add(modulo64(corrected), w1, _ZERO, _ZERO)
+        sketch = modulo64(once), modulo64(twice), sum64(modulo64(auth), reduced64(low, high))
         for i in range(3):
-            sums[report, i] = sum64(sums[report, i], sketch[i])
+            sums[report, i] = sum64(sums[report, i], negative64(sketch[i]) if negative else sketch[i])
 
 
 @compiled
-def sketch64(data: Words, auth: Words, random: Words, sums: Words) -> None:  # pragma: no cover - compiled
-    """Add up the sketch of one report in Field64: `data[n]`, `auth[n]`, `random[n]`, and the `sums[3]`."""
-    l0 = h0 = l1 = h1 = l2 = h2 = _ZERO
-    for i in range(data.size):
-        r = random[i]
-        low, high = _multiply_add(data[i], r, _ZERO, _ZERO)
-        once = reduced64(low, high)
-        l0 += once
-        h0 += np.uint64(l0 < once)
-        low, high = _multiply_add(once, r, _ZERO, _ZERO)
-        twice = reduced64(low, high)
-        l1 += twice
-        h1 += np.uint64(l1 < twice)
-        low, high = _multiply_add(auth[i], r, _ZERO, _ZERO)
-        product = reduced64(low, high)
-        l2 += product
-        h2 += np.uint64(l2 < product)
-    sums[0], sums[1], sums[2] = reduced64(l0, h0), reduced64(l1, h1), reduced64(l2, h2)
+def accumulated64(total: LongWords, low: np.uint64, high: np.uint64) -> LongWords:  # pragma: no cover - compiled
+    """A sum in three words, and low + 2^64 high: of fewer than 2^63 such numbers."""
+    s0 = total[0] + low
+    c = np.uint64(s0 < low)
+    s1 = total[1] + high
+    t1 = s1 + c
+    return s0, t1, total[2] + np.uint64(s1 < high) + np.uint64(t1 < c)
+
+
+@compiled
+def modulo64(total: LongWords) -> np.uint64:  # pragma: no cover - compiled
+    """A sum in three words, the highest below 2^32, as an element of Field64: 2^128 is -2^32 there."""
+    over = reduced64(total[2] << _HALF, _ZERO)
+    return sum64(reduced64(total[0], total[1]), negative64(over))
 
 
 @compiled
