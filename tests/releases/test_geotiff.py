@@ -1,5 +1,7 @@
 """Grids as GeoTIFF: one pixel a cell to save, pixels of one size to look at."""
 
+import json
+
 import numpy as np
 import pytest
 import rasterio
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 
 from hazemap.cells import Leaves
 from hazemap.errors import FileError
-from hazemap.releases import Release
+from hazemap.releases import Release, byte_digest
+from hazemap.releases.content_digest import Digest
 from hazemap.spatial.quadtree import Quadtree
 
 from .conftest import BERLIN, flat, nested, released, with_nowhere
@@ -85,9 +88,12 @@ def test_a_tiff_of_others_is_said_to_be_foreign(path):
 
 
 def test_a_grid_that_was_moved_is_noticed(release, path):
+    """Whoever moves it on purpose makes the digest of its bytes anew."""
     release.save(path)
     with rasterio.open(path, "r+", IGNORE_COG_LAYOUT_BREAK="YES") as picture:
         picture.transform = rasterio.Affine.translation(5, 0) @ picture.transform
+        picture.update_tags(HAZEMAP_BYTES=byte_digest.UNKNOWN.decode())
+    byte_digest.fill(path, byte_digest.GEOTIFF)
     with pytest.raises(FileError, match="not where its label says"):
         Release.open(path)
 
@@ -97,6 +103,75 @@ def test_a_pixel_that_was_changed_is_noticed(release, path):
     with rasterio.open(path, "r+", IGNORE_COG_LAYOUT_BREAK="YES") as picture:
         picture.write(picture.read(1) + 1, 1)
     with pytest.raises(FileError, match="damaged"):
+        Release.open(path)
+
+
+def test_any_damaged_byte_is_noticed(tmp_path):
+    """Those of overviews, georeferencing and tags of other tools too: the digest covers all bytes."""
+    whole, other = tmp_path / "whole.tif", tmp_path / "other.tif"
+    released(flat(3)).save(whole)
+    content, rng = whole.read_bytes(), np.random.default_rng(1)
+    for at in rng.integers(0, len(content), 60).tolist():
+        changed = bytearray(content)
+        changed[at] ^= 1 << int(rng.integers(8))
+        other.write_bytes(changed)
+        with pytest.raises(FileError):
+            Release.open(other)
+
+
+def rewritten(path, others: dict[str, str]) -> None:
+    """The same pixels with other tags and no other damage, by another writer."""
+    with rasterio.open(path) as picture:
+        pixels, place = picture.read(), {"crs": picture.crs, "transform": picture.transform, "nodata": np.nan}
+        tags = {"HAZEMAP_TRANSCRIPT": picture.tags()["HAZEMAP_TRANSCRIPT"], **others}
+    size = {"count": 3, "height": pixels.shape[1], "width": pixels.shape[2], "dtype": "float64"}
+    with rasterio.open(path, "w", driver="GTiff", **size, **place) as picture:
+        picture.write(pixels)
+        picture.update_tags(**tags)
+
+
+@pytest.mark.parametrize("older", [True, False])
+def test_only_a_grid_of_an_older_version_may_lack_the_digest_of_its_bytes(older, release, path):
+    release.save(path)
+    with rasterio.open(path) as picture:
+        label, packed, pixels = (
+            json.loads(picture.tags()["HAZEMAP"]),
+            picture.tags()["HAZEMAP_TRANSCRIPT"],
+            picture.read(),
+        )
+    for name in ("digest", *(("integrity",) if older else ())):
+        del label[name]
+    digest = Digest()
+    digest.add(repr(pixels.shape).encode(), pixels.astype("<f8").tobytes(), packed.encode())
+    rewritten(path, {"HAZEMAP": digest.seal(label)})
+    if older:
+        assert same(Release.open(path), release)
+    else:
+        with pytest.raises(FileError, match="damaged"):
+            Release.open(path)
+
+
+def test_few_bytes_that_say_many_pixels_are_not_read(release, path, monkeypatch):
+    release.save(path)
+    monkeypatch.setattr("hazemap.releases.geotiff.FREE_CELLS", 0)
+    assert same(Release.open(path), release)  # it has more bytes than cells
+    monkeypatch.setattr("hazemap.releases.geotiff.LARGEST", release.cells.size - 1)
+    with pytest.raises(FileError, match="more pixels"):
+        Release.open(path)
+
+
+def test_cells_that_are_alike_and_take_no_bytes_are_not_read(release, path, monkeypatch):
+    release.save(path)
+    size = {"count": 3, "height": 1024, "width": 1024, "dtype": "float64", "compress": "DEFLATE", "tiled": True}
+    with rasterio.open(path) as picture:
+        tags = {name: picture.tags()[name] for name in ("HAZEMAP", "HAZEMAP_TRANSCRIPT")}
+    label = json.loads(tags["HAZEMAP"])
+    del label["integrity"]
+    with rasterio.open(path, "w", driver="GTiff", crs="EPSG:3857", **size) as picture:
+        picture.write(np.ones((3, 1024, 1024)))
+        picture.update_tags(HAZEMAP=json.dumps(label), HAZEMAP_TRANSCRIPT=tags["HAZEMAP_TRANSCRIPT"])
+    monkeypatch.setattr("hazemap.releases.geotiff.FREE_CELLS", 1 << 19)
+    with pytest.raises(FileError, match="more cells than its bytes"):
         Release.open(path)
 
 

@@ -15,7 +15,8 @@ import pytest
 from hazemap.errors import FileError, HazemapError
 from hazemap.releases import Release, check_whole
 from hazemap.releases.column_digests import column_digests, parts
-from hazemap.releases.file_metadata import Digest, pack, unpack
+from hazemap.releases.content_digest import Digest
+from hazemap.releases.file_metadata import pack, unpack
 from hazemap.releases.geoparquet import digests_of, pieces
 from hazemap.releases.transcript_arrays import packed_arrays, unpacked_arrays
 from hazemap.spatial.bounding_box import Box
@@ -252,6 +253,6 @@ def test_a_small_file_does_not_become_gigabytes_of_text():
 
 def test_few_bytes_that_say_many_rows_are_not_read(release, path, monkeypatch):
     release.save(path)
-    monkeypatch.setattr("hazemap.releases.geoparquet.ROWS", release.cells.size - 1)
+    monkeypatch.setattr("hazemap.releases.page_sizes.ROWS", release.cells.size - 1)
     with pytest.raises(FileError, match="row group holds more"):
         Release.open(path)

@@ -4,6 +4,7 @@ With `--json` stdout holds one JSON object and nothing else, whether the command
 """
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,13 +19,31 @@ if TYPE_CHECKING:
 PATIENCE = 0.5  # seconds before a progress bar appears: short work needs none
 
 
+HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""What moves a terminal's cursor, colours it, or turns the order of letters about."""
+
+
+def printable(text: str) -> str:
+    """A text in which such letters are seen, and do nothing: names in a file may be anybody's.
+
+    >>> print(printable(f"ill{chr(155)}2K healthy").isascii(), printable("Zürich"))
+    True Zürich
+    """
+    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def console(stderr: bool = False) -> "Console":
-    """A rich console that colours only terminals and never breaks lines for a pipe."""
+    """A rich console that colours only terminals, never breaks lines for a pipe, and shows what is `printable`."""
     from rich.console import Console
+    from rich.text import Text
+
+    class Printable(Console):
+        def render_str(self, text: str, **look: Any) -> Text:
+            return super().render_str(printable(text), **look)
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else 200
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
+    return Printable(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 
 
 def deliver(facts: Mapping[str, Any], as_json: bool, *lines: "RenderableType") -> None:
@@ -33,9 +52,8 @@ def deliver(facts: Mapping[str, Any], as_json: bool, *lines: "RenderableType") -
         sys.stdout.write(json.dumps(facts, ensure_ascii=False, allow_nan=False) + "\n")
         return
     if not sys.stdout.isatty() and all(isinstance(line, str) for line in lines):
-        sys.stdout.writelines(
-            f"{line}\n" for line in lines
-        )  # for a pipe rich has nothing to add, and takes long to load
+        for line in lines:  # rich has nothing to add, and takes long to load
+            sys.stdout.write(printable(str(line)) + "\n")
         return
     out = console()
     for line in lines:
@@ -50,7 +68,7 @@ def complain(kind: str, message: str, as_json: bool, hint: str = "") -> None:
     from rich.text import Text
 
     err = console(stderr=True)
-    err.print(Text.assemble(("error: ", "bold red"), (message, "red")), soft_wrap=True)
+    err.print(Text.assemble(("error: ", "bold red"), (printable(message), "red")), soft_wrap=True)
     if hint:
         err.print(Text(hint, "dim"), soft_wrap=True)
 
@@ -59,7 +77,7 @@ def note(message: str) -> None:
     """One dim line beside the result, on stderr."""
     from rich.text import Text
 
-    console(stderr=True).print(Text(message, "dim"), soft_wrap=True)
+    console(stderr=True).print(Text(printable(message), "dim"), soft_wrap=True)
 
 
 def warned() -> AbstractContextManager[None]:
@@ -70,7 +88,7 @@ def warned() -> AbstractContextManager[None]:
 def _warning(message: str) -> bool:
     from rich.text import Text
 
-    console(stderr=True).print(Text.assemble(("warning: ", "bold yellow"), message), soft_wrap=True)
+    console(stderr=True).print(Text.assemble(("warning: ", "bold yellow"), printable(message)), soft_wrap=True)
     return True
 
 

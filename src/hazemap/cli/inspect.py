@@ -27,7 +27,7 @@ def inspect(
     """Show the privacy statement of a release and a summary of its transcript, after checking every byte."""
     from rich.table import Table
 
-    from hazemap.releases import Release, TimedRelease, check_whole, open_release
+    from hazemap.releases import Release, TimedRelease, check_columns, check_whole, open_release
     from hazemap.releases.estimates import PeopleOutside
     from hazemap.releases.study_answers import StudyAnswers
 
@@ -41,6 +41,7 @@ def inspect(
         if replay:
             tell("replaying", None)
             _replayed(release)
+            check_columns(release, file)
     queries = _queries(release)
     table = Table("query", "asks for", "numbers", "share", "price", "standard error", box=None)
     for number, query in enumerate(queries, 1):

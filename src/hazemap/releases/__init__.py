@@ -25,6 +25,7 @@ __all__ = [
     "Statistics",
     "StudyAnswers",
     "TimedRelease",
+    "check_columns",
     "check_whole",
     "is_kind",
     "open_release",
@@ -78,3 +79,11 @@ def check_whole(path: AnyPath) -> None:
     open_release(path)
     if geoparquet.is_parquet(Path(path)):
         geoparquet.check(Path(path))
+
+
+def check_columns(release: "BaseRelease", path: AnyPath) -> None:
+    """Compare every column of its file with what follows from a release; `TranscriptMismatch` where one differs."""
+    from hazemap.releases import derived_columns, geoparquet
+
+    if geoparquet.is_parquet(Path(path)):
+        derived_columns.compare(release, Path(path))

@@ -1,4 +1,4 @@
-"""A digest of all bytes of a Parquet file, in its own metadata: of the file with 64 zeros in the digest's place.
+"""A digest of all bytes of a file, in its own metadata: of the file with 64 zeros in the digest's place.
 
 Digests of columns say nothing of what other tools read beside the numbers: statistics, by which they skip rows, indexes
 of pages, names of types. One of all bytes does.
@@ -14,28 +14,34 @@ KEY = b"hazemap.bytes"
 UNKNOWN = b"0" * 64
 """What stands there while the file is written."""
 
-_BETWEEN = b"\x18\x40"
-"""What Parquet writes between a key and a value of 64 bytes (Thrift's compact protocol)."""
+PARQUET = KEY + b"\x18\x40"
+"""What stands before it in Parquet: the key, and that a text of 64 bytes follows (Thrift's compact protocol)."""
+
+TAG = "HAZEMAP_BYTES"
+"""Under which tag of a GeoTIFF it stands."""
+
+GEOTIFF = f'<Item name="{TAG}">'.encode()
+"""What stands before it there: GDAL writes its tags as XML, uncompressed."""
 
 
-def fill(path: Path) -> None:
+def fill(path: Path, before: bytes = PARQUET) -> None:
     """Put the digest in a file that was written with `UNKNOWN` in its place."""
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
-        at = _place(content, UNKNOWN)
+        at = _place(content, before + UNKNOWN)
         content[at : at + len(UNKNOWN)] = _digest(content, at)
 
 
-def fits(path: Path, said: bytes) -> bool:
+def fits(path: Path, said: bytes, before: bytes = PARQUET) -> bool:
     """Whether a file is, byte for byte, the one that had this digest filled in: O(bytes)."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return len(said) == len(UNKNOWN) and _digest(content, _place(content, said)) == said
+        return len(said) == len(UNKNOWN) and _digest(content, _place(content, before + said)) == said
 
 
-def _place(content: mmap.mmap, value: bytes) -> int:
-    at = content.rfind(KEY + _BETWEEN + value)
+def _place(content: mmap.mmap, found: bytes) -> int:
+    at = content.rfind(found)
     if at < 0:
         raise ValueError("the digest of its bytes does not stand where it belongs")
-    return at + len(KEY + _BETWEEN)
+    return at + len(found) - len(UNKNOWN)
 
 
 def _digest(content: mmap.mmap, at: int) -> bytes:

@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hazemap.releases.file_metadata import Digest
+from hazemap.releases.content_digest import Digest, Long
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+MOST_LETTERS, MOST_IN_MEMORY = 1 << 33, 1 << 30
+"""Bytes of the texts of a column in a row group; and where they are in memory at once: rows may name one long text of a
+dictionary again and again. Outlines of districts in many slots are long, names are not."""
+
+AT_ONCE = 1 << 24
+"""Bytes of texts of a dictionary that are written out together."""
 
 
 def column_digests(table: "pa.Table") -> dict[str, str]:
@@ -37,8 +44,14 @@ def _digest(name: str, column: "pa.ChunkedArray") -> str:
 def _parts(name: str, column: "pa.ChunkedArray") -> Iterator[Any]:
     import pyarrow as pa
 
-    yield f"{name} {column.type} {column.null_count} {len(column)}".encode()
-    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+    named = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if named else column.type
+    yield f"{name} {kind} {column.null_count} {len(column)}".encode()
+    if named:
+        lengths = _lengths(column)
+        yield lengths.astype("<i8", copy=False).data
+        yield Long(int(lengths.sum()), (each.data for each in _letters(column, lengths)))
+    elif pa.types.is_string(column.type) or pa.types.is_binary(column.type):
         lengths, letters = texts_of(column)
         yield lengths.astype("<i8", copy=False).data
         yield letters.data
@@ -60,6 +73,38 @@ def texts_of(column: "pa.ChunkedArray") -> tuple[NDArray[np.int64], NDArray[np.u
     if len(lengths) == 2:
         return lengths[1], letters[1]
     return np.concatenate(lengths), np.concatenate(letters)
+
+
+def _lengths(column: "pa.ChunkedArray") -> NDArray[np.int64]:
+    """The length in bytes of each text of a column of which every text stands in a dictionary."""
+    import pyarrow as pa
+
+    if column.null_count:
+        raise ValueError("a text is missing")
+    chunks = [each for each in column.chunks if len(each)]
+    found = [texts_of(pa.chunked_array([each.dictionary]))[0][each.indices.to_numpy()] for each in chunks]
+    lengths = np.concatenate([np.empty(0, np.int64), *found])
+    if lengths.sum() > MOST_LETTERS:
+        raise ValueError("its texts would be many times as long as it is")
+    return lengths
+
+
+def _letters(column: "pa.ChunkedArray", lengths: NDArray[np.int64]) -> Iterator[NDArray[np.uint8]]:
+    """The bytes of all texts of such a column, some at a time: a long one that comes often is not there often."""
+    step = max(AT_ONCE // max(int(lengths.max(initial=0)), 1), 1)
+    for start in range(0, len(column), step):
+        yield texts_of(column.slice(start, step).cast(column.type.value_type))[1]
+
+
+def plain(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """A column without its dictionary; `ValueError` where it would be many times as long."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    if _lengths(column).sum() > MOST_IN_MEMORY:
+        raise ValueError("its texts would be many times as long as it is")
+    return column.cast(column.type.value_type)
 
 
 def numbers_of(column: "pa.ChunkedArray") -> NDArray[Any]:

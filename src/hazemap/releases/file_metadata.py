@@ -5,7 +5,6 @@ is the codec's text, compressed. The digest covers everything, so damage is noti
 """
 
 import base64
-import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -214,12 +213,14 @@ def _read(read: Callable[..., Transcript], path: Path, label: dict[str, Any], *o
 
 def statistics_contents(label: dict[str, Any], packed: str) -> StatisticsContents:
     """Statistics from the parts of a file whose digest was right: all numbers follow from the transcript."""
-    transcript = unpack(packed)
+    transcript, statement, value = unpack(packed), Statement.from_json(label["statement"]), str(label["value"])
+    if statement.method.startswith("values of ") and not statement.method.startswith(f"values of {value}, "):
+        raise ValueError("its label names another value than its statement")
     return StatisticsContents(
         _measured(transcript),
-        str(label["value"]),
+        value,
         tuple(float(rank) for rank in label["ranks"]),
-        Statement.from_json(label["statement"]),
+        statement,
         method_of(label["method"]),
         transcript,
     )
@@ -230,9 +231,11 @@ def marked_contents(label: dict[str, Any], packed: str) -> MarkedContents:
     from hazemap.estimate.marked_counts import MarkedCounts
     from hazemap.values.marks import Marks
 
-    transcript = unpack(packed)
-    counts = MarkedCounts.of(*transcript[-1], Marks.of(*label["marks"]))
+    transcript, marks = unpack(packed), Marks.of(*label["marks"])
     stated, method = Statement.from_json(label["statement"]), method_of(label["method"])
+    if not any(marks.named_by(said) for said in stated.public):
+        raise ValueError("its label names other marks than its statement, or in another order")
+    counts = MarkedCounts.of(*transcript[-1], marks)
     return MarkedContents(counts.map, stated, method, transcript, counts)
 
 
@@ -328,35 +331,6 @@ class Remembered:
         return self.found.of(weights)
 
 
-class Digest:
-    """SHA-256 over a sequence of byte strings, each with its length, so that none can lend bytes to the next."""
-
-    def __init__(self) -> None:
-        self._sum = hashlib.sha256()
-
-    def add(self, *parts: bytes | memoryview) -> None:
-        """Go on with these parts."""
-        for part in parts:
-            self._sum.update(memoryview(part).nbytes.to_bytes(8, "little"))
-            self._sum.update(part)
-
-    def text(self) -> str:
-        """The digest of all parts so far, in hexadecimal digits."""
-        return self._sum.hexdigest()
-
-    def seal(self, label: dict[str, Any]) -> str:
-        """The label as text, with the digest of all parts and of itself."""
-        self.add(_canonical(label).encode())
-        return _canonical({**label, "digest": self._sum.hexdigest()})
-
-    def check(self, label: dict[str, Any]) -> None:
-        """Raise `ValueError` unless the label was sealed with these parts."""
-        said = label.pop("digest")
-        self.add(_canonical(label).encode())
-        if said != self._sum.hexdigest():
-            raise ValueError("its content does not match its digest")
-
-
 @contextmanager
 def understood(path: Path, label: dict[str, Any]) -> Iterator[None]:
     """Whatever cannot be read of a file with the right digest is not damage: this version does not know it."""
@@ -394,7 +368,3 @@ _DAMAGE = (
     *(NotImplementedError, MemoryError, RecursionError, zlib.error),
 )
 """What the libraries raise that take a file apart, when its bytes make no sense."""
-
-
-def _canonical(data: Any) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

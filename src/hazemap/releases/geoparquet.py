@@ -15,14 +15,14 @@ from hazemap.atomic_write import whole
 from hazemap.cells import Cells, NamedByDigits, Tree
 from hazemap.errors import FileError
 from hazemap.releases import byte_digest
-from hazemap.releases.column_digests import column_digests, numbers_of, parts, texts_of
+from hazemap.releases.column_digests import column_digests, numbers_of, parts, plain, texts_of
+from hazemap.releases.content_digest import Digest
 from hazemap.releases.file_metadata import (
     BY_COLUMN,
     OF_MARKS,
     OF_RECIPES,
     OF_SLOTS,
     OF_VALUES,
-    Digest,
     MapContents,
     MarkedContents,
     StatisticsContents,
@@ -40,6 +40,7 @@ from hazemap.releases.file_metadata import (
     understood,
     unpack,
 )
+from hazemap.releases.page_sizes import ROWS, bounded
 from hazemap.releases.transcript_arrays import packed_arrays, unpacked_arrays
 from hazemap.spatial.plane import plane_of, reference_system
 
@@ -48,9 +49,6 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
     from hazemap.releases.base_release import BaseRelease, Rows
-
-ROWS = 1 << 16
-"""Rows of a row group: what is in memory as polygons at one time."""
 
 PIECE = 1 << 25
 """Bytes of one metadata value: readers refuse longer ones (100 MB), so a long transcript is several."""
@@ -79,10 +77,10 @@ def write(release: "BaseRelease", path: Path) -> None:
     digest, columns = Digest(), dict[str, list[str]]()
     edges, kinds = list[list[float]](), set[str]()
     blocks = release.rows(ROWS)
-    schema = _schema(next(blocks).columns)
-    with whole(path) as part, parquet_writer(part, schema) as writer:
+    schema = schema_of(next(blocks).columns)
+    with whole(path) as part, parquet_writer(part, schema, apart=by_column) as writer:
         for rows in blocks:
-            table = _table(schema, rows)
+            table = table_of(schema, rows)
             writer.write_table(table, row_group_size=ROWS)
             if by_column:
                 for name, each in column_digests(table).items():
@@ -90,7 +88,7 @@ def write(release: "BaseRelease", path: Path) -> None:
             else:
                 digest.add(*parts(table))
             edges.append(extent(rows.shapes))
-            kinds |= _kinds(rows.shapes)
+            kinds |= kinds_of_shapes(rows.shapes)
         geo = geo_metadata(edges, kinds, release.cells.tree)
         beside: list[NDArray[Any]] | None = [] if by_column else None
         packed = pack(release.transcript, beside).encode()
@@ -106,11 +104,20 @@ def write(release: "BaseRelease", path: Path) -> None:
 
 
 @contextmanager
-def parquet_writer(path: Path, schema: "pa.Schema") -> Iterator["pq.ParquetWriter"]:
-    """Writes a table, and in the end the digest of all bytes of the file."""
+def parquet_writer(path: Path, schema: "pa.Schema", *, apart: bool = False) -> Iterator["pq.ParquetWriter"]:
+    """Writes a table, and in the end the digest of all bytes of the file.
+
+    Where each text stands `apart`, in one row, none are put into a dictionary: there is nothing to look up.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True, store_schema=False) as writer:
+    settings: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True, "store_schema": False}
+    if apart:
+        texts = (pa.types.is_string, pa.types.is_binary)
+        flat = schema.empty_table().flatten().schema
+        settings["use_dictionary"] = [each.name for each in flat if not any(is_(each.type) for is_ in texts)]
+    with pq.ParquetWriter(path, schema, **settings) as writer:
         yield writer
         writer.add_key_value_metadata({byte_digest.KEY: byte_digest.UNKNOWN})
     byte_digest.fill(path)
@@ -122,7 +129,7 @@ def read(path: Path) -> MapContents | MarkedContents | StatisticsContents | Time
     Of a map in the newest format the columns that questions need are read and checked, and the transcript when it is
     asked for; `check` reads everything.
     """
-    with _opened(path) as (file, metadata, label):
+    with opened(path) as (file, metadata, label):
         if label["format"] == BY_COLUMN and "kind" not in label:
             return _map(path, file, metadata, label)
         from_answers = FROM_ANSWERS.get(str(label.get("kind")))
@@ -130,11 +137,10 @@ def read(path: Path) -> MapContents | MarkedContents | StatisticsContents | Time
             raise HoldsAnswers(f"{path} holds answers of a study: open it with hazemap.open, which opens all releases")
         packed = joined(metadata)
         digest, names, numbers = Digest(), [], []
-        for group in range(file.num_row_groups):
-            table = file.read_row_group(group)
+        for table in tables(path, file):
             digest.add(*parts(table))
             if from_answers is None:
-                names += table.column(0).to_pylist()
+                names += plain(table.column(0)).to_pylist()
                 numbers.append([numbers_of(table[name]) for name in NUMBERS])
         digest.add(metadata[b"geo"], packed)
         digest.check(label)
@@ -154,7 +160,7 @@ def is_parquet(path: Path) -> bool:
 
 def check(path: Path) -> None:
     """Read all of a file, also what no question needs; `FileError` unless everything fits its digest."""
-    with _opened(path) as (file, metadata, label):
+    with opened(path) as (file, metadata, label):
         by_column = label["format"] == BY_COLUMN and "kind" not in label
         digest = metadata.get(byte_digest.KEY, b"" if by_column else None)
         if digest is not None and not byte_digest.fits(path, digest):
@@ -164,15 +170,37 @@ def check(path: Path) -> None:
         said = _sealed(label)
         columns = dict[str, list[str]]()
         wanted = {"columns": columns, **digests_of(metadata[b"geo"], joined(metadata), joined(metadata, ARRAYS))}
-        for group in range(file.num_row_groups):
-            for name, each in column_digests(file.read_row_group(group)).items():
+        for table in tables(path, file):
+            for name, each in column_digests(table).items():
                 columns.setdefault(name, []).append(each)
         if wanted != said:
             raise ValueError("its content does not match its digest")
 
 
+def tables(path: Path, file: "pq.ParquetFile") -> Iterator["pa.Table"]:
+    """What a file holds, row group by row group, within `page_sizes.bounded`.
+
+    Columns of texts that stand in a dictionary keep it: such a text is there once.
+    """
+    with _with_dictionaries(path, file, bounded(path, file)) as checked:
+        for group in range(checked.num_row_groups):
+            yield checked.read_row_group(group)
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple["pq.ParquetFile", dict[bytes, bytes], dict[str, Any]]]:
+def _with_dictionaries(path: Path, file: "pq.ParquetFile", columns: list[str]) -> Iterator["pq.ParquetFile"]:
+    """A file of which some columns of texts are read with their dictionaries."""
+    import pyarrow.parquet as pq
+
+    if not columns:
+        yield file
+        return
+    with pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=columns) as again:
+        yield again
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple["pq.ParquetFile", dict[bytes, bytes], dict[str, Any]]]:
     """A file, its metadata and its label; what is wrong with any of them is a `FileError`."""
     import pyarrow.parquet as pq
 
@@ -190,9 +218,9 @@ def _map(path: Path, file: "pq.ParquetFile", metadata: dict[bytes, bytes], label
     """A map: its names and numbers, each checked with the digests of its column."""
     said = _sealed(label)
     name = file.schema_arrow.names[0]
-    if any(file.metadata.row_group(group).num_rows > ROWS for group in range(file.num_row_groups)):
-        raise ValueError(f"a row group holds more than {ROWS:,} rows")  # a few bytes can say many rows that are alike
-    table = file.read([name, *NUMBERS])
+    repeated = bounded(path, file, [name, *NUMBERS])
+    with _with_dictionaries(path, file, repeated) as checked:
+        table = checked.read([name, *NUMBERS])
     if table.column_names != [name, *NUMBERS]:
         raise ValueError("its columns do not stand in their order")
     if not len(table):
@@ -213,7 +241,7 @@ def _map(path: Path, file: "pq.ParquetFile", metadata: dict[bytes, bytes], label
         raise ValueError("a column holds a number that is not finite")
     with understood(path, label):
         tree = tree_of(label)
-        cells = cells_named(tree, table[name])
+        cells = cells_named(tree, plain(table[name]))
         packed, arrays = joined(metadata), joined(metadata, ARRAYS)
         later = read_later(_transcript, path, label, packed, arrays, said)
         return map_contents(label, later, cells, columns, tree)
@@ -263,7 +291,8 @@ def joined(metadata: dict[bytes, bytes], key: bytes = TRANSCRIPT) -> bytes:
     return b"".join(metadata[key + b"%d" % each] for each in range(number))
 
 
-def _schema(columns: dict[str, NDArray[Any]]) -> "pa.Schema":
+def schema_of(columns: dict[str, NDArray[Any]]) -> "pa.Schema":
+    """The columns of a file with these and the outlines, and their types."""
     import pyarrow as pa
 
     kinds = {"O": pa.string(), "f": pa.float64(), "b": pa.bool_(), "i": pa.int16()}
@@ -273,7 +302,7 @@ def _schema(columns: dict[str, NDArray[Any]]) -> "pa.Schema":
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in fields.items()])
 
 
-def _table(schema: "pa.Schema", rows: "Rows") -> "pa.Table":
+def table_of(schema: "pa.Schema", rows: "Rows") -> "pa.Table":
     """Some rows with their polygons."""
     import pyarrow as pa
     import shapely
@@ -285,7 +314,7 @@ def _table(schema: "pa.Schema", rows: "Rows") -> "pa.Table":
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _kinds(shapes: NDArray[Any]) -> set[str]:
+def kinds_of_shapes(shapes: NDArray[Any]) -> set[str]:
     """Which types of geometry there are."""
     import shapely
 

@@ -7,6 +7,8 @@ pictures: the counts of a map spread over pixels of one size, or a statistic of 
 import json
 import math
 import tempfile
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hazemap import codec
-from hazemap.atomic_write import whole, write_whole
+from hazemap.atomic_write import whole
 from hazemap.cells import Cells, Tree
 from hazemap.errors import FileError
+from hazemap.releases import byte_digest
+from hazemap.releases.content_digest import Digest, Long
 from hazemap.releases.file_metadata import (
-    Digest,
     MapContents,
     describe,
     map_contents,
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
 BANDS = ("count", "unbiased", "stddev")
 LARGEST = 1 << 26
 """Pixels of a saved grid: its bands are held in memory."""
+
+FREE_CELLS = 1 << 20
+"""Beyond so many cells, a saved grid has no more of them than bytes: noise takes some bytes in every cell."""
 
 MOST_PIXELS = 10**9
 STRIP = 1 << 22
@@ -79,6 +85,13 @@ class Window(NamedTuple):
         cells: Cells = first | x[None, :] | (y[:, None] << np.uint64(1))
         return cells
 
+    def cells_at(self, pixels: NDArray[np.int64]) -> Cells:
+        """The cells of some of its pixels, counted row by row; uint64[pixels]."""
+        row, column = np.divmod(pixels, self.width)
+        x, y = (spread((first + each).astype(np.uint64)) for first, each in ((self.column, column), (self.row, row)))
+        cells: Cells = np.uint64(1) << np.uint64(2 * self.level) | x | (y << np.uint64(1))
+        return cells
+
     def profile(self, tree: Quadtree) -> dict[str, Any]:
         """Size, place and coordinate system for rasterio."""
         from rasterio.transform import Affine
@@ -106,7 +119,7 @@ def write(release: "Release", path: Path) -> None:
     tree, window, pixels = _pixels(release)
     digest, packed = Digest(), pack(release.transcript)
     digest.add(*_parts(pixels), packed.encode())
-    label = digest.seal({**describe(release), "window": list(window)})
+    label = digest.seal({**describe(release), "window": list(window), "integrity": {"bytes": byte_digest.TAG}})
     profile = {**window.profile(tree), "count": len(BANDS), "dtype": "float64", "nodata": np.nan}
     with rasterio.Env(), MemoryFile() as plain, MemoryFile() as optimised:
         with plain.open(driver="GTiff", **profile) as picture:
@@ -116,9 +129,12 @@ def write(release: "Release", path: Path) -> None:
                 HAZEMAP=label,
                 HAZEMAP_TRANSCRIPT=packed,
                 TIFFTAG_IMAGEDESCRIPTION=release.statement.line(),
+                **{byte_digest.TAG: byte_digest.UNKNOWN.decode()},
             )
         copy(plain.name, optimised.name, OVERVIEW_RESAMPLING="AVERAGE", **COG)
-        write_whole(path, optimised.read())
+        with whole(path) as part:
+            part.write_bytes(optimised.read())
+            byte_digest.fill(part, byte_digest.GEOTIFF)
 
 
 def read(path: Path) -> MapContents:
@@ -133,9 +149,15 @@ def read(path: Path) -> MapContents:
                 " Tools that rewrite a file drop it; open the file that was published"
             )
         label, packed = parse_label(path, tags["HAZEMAP"]), tags["HAZEMAP_TRANSCRIPT"]
-        pixels: NDArray[np.float64] = picture.read()
-        digest = Digest()
-        digest.add(*_parts(pixels), packed.encode())
+        said = tags.get(byte_digest.TAG, "" if "integrity" in label else None)  # files of older versions have none
+        if said is not None and not byte_digest.fits(path, said.encode(), byte_digest.GEOTIFF):
+            raise ValueError("its bytes do not match their digest")
+        shape = (picture.count, picture.height, picture.width)
+        if picture.dtypes != ("float64",) * len(BANDS) or picture.height * picture.width > LARGEST:
+            raise ValueError("it has other bands, or more pixels, than any release")
+        digest, most = Digest(), max(FREE_CELLS, path.stat().st_size)
+        bands = [_Band(picture, number, most) for number in range(1, 1 + len(BANDS))]
+        digest.add(repr(shape).encode(), Long(24 * picture.height * picture.width, chain(*bands)), packed.encode())
         digest.check(label)
         with understood(path, label):
             tree, window = codec.from_json(label["tree"]), Window(*label["window"])
@@ -143,12 +165,51 @@ def read(path: Path) -> MapContents:
         wanted = window.profile(tree)
         if any(wanted[name] != value for name, value in found.items()) or picture.crs.to_epsg() != 3857:
             raise ValueError("its pixels are not where its label says")
-        cells, numbers = window.cells().ravel(), pixels.reshape(len(BANDS), -1)
-        known = ~np.isnan(numbers[2])
-        order = np.argsort(cells[known])
+        if any(not np.array_equal(band.known, bands[0].known) for band in bands):
+            raise ValueError("a cell lacks a number")
+        cells = window.cells_at(bands[0].known)
+        order = np.argsort(cells)
         with understood(path, label):
             transcript = read_later(unpack, path, label, packed)
-            return map_contents(label, transcript, cells[known][order], list(numbers[:, known][:, order]))
+            return map_contents(label, transcript, cells[order], [band.numbers[order] for band in bands])
+
+
+class _Band:
+    """A band being read, some rows at a time: its bytes as the digest covers them, and then what is known in it.
+
+    `known` are the pixels that hold a number, int64[known], and `numbers` these. `ValueError` where that are more than
+    `most`: pixels that are alike take next to no bytes.
+    """
+
+    def __init__(self, picture: Any, number: int, most: int) -> None:
+        self.picture, self.number, self.most = picture, number, most
+        self._known, self._numbers, self._size = [np.empty(0, np.int64)], [np.empty(0)], 0
+
+    def __iter__(self) -> Iterator[memoryview]:
+        from rasterio.windows import Window as Place
+
+        height, width = self.picture.height, self.picture.width
+        step = max((1 << 20) // width // 256, 1) * 256
+        for start in range(0, height, step):
+            place = Place(0, start, width, min(step, height - start))
+            pixels: NDArray[np.float64] = self.picture.read(self.number, window=place).ravel()
+            known = np.flatnonzero(~np.isnan(pixels))
+            self._known.append(known + start * width)
+            self._numbers.append(pixels[known])
+            self._size += len(known)
+            if self._size > self.most:
+                raise ValueError("it says more cells than its bytes can hold")
+            yield memoryview(np.where(np.isnan(pixels), np.nan, pixels).astype("<f8").tobytes())
+
+    @property
+    def known(self) -> NDArray[np.int64]:
+        """Which pixels hold a number."""
+        return np.concatenate(self._known)
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """The numbers that they hold."""
+        return np.concatenate(self._numbers)
 
 
 def _pixels(release: "Release") -> tuple[Quadtree, Window, NDArray[np.float64]]:

@@ -21,8 +21,9 @@ from hazemap.privacy.statement import Statement
 from hazemap.recipes.recipe import KNOWN as OF_RECIPES
 from hazemap.recipes.recipe import Recipe
 from hazemap.releases.base_release import AnyPath
+from hazemap.releases.content_digest import Digest
 from hazemap.releases.file_metadata import OF_RECIPES as KIND
-from hazemap.releases.file_metadata import STUDIES, Digest, inflated, parse_label, reading, understood
+from hazemap.releases.file_metadata import STUDIES, inflated, parse_label, reading, understood
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -261,7 +262,8 @@ def _unpacked(packed: str) -> tuple[RoundAnswer, ...]:
 def _write(made: StudyAnswers, path: Path) -> None:
     """One file, whole or not at all; the same answers give the same bytes."""
     from hazemap.releases.column_digests import parts
-    from hazemap.releases.geoparquet import LABEL, ROWS, parquet_writer, pieces
+    from hazemap.releases.geoparquet import LABEL, parquet_writer, pieces
+    from hazemap.releases.page_sizes import ROWS
 
     table, packed, digest = _table(made), _packed(made.rounds).encode(), Digest()
     digest.add(*parts(table), packed)
@@ -273,10 +275,11 @@ def _write(made: StudyAnswers, path: Path) -> None:
 
 def _read(path: Path) -> StudyContents:
     """What `_write` wrote; `FileError` for any other file, and for a damaged one."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     from hazemap.releases.column_digests import parts
-    from hazemap.releases.geoparquet import LABEL, joined
+    from hazemap.releases.geoparquet import LABEL, joined, tables
 
     with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         metadata = file.metadata.metadata or {}
@@ -287,7 +290,8 @@ def _read(path: Path) -> StudyContents:
             raise FileError(
                 f"{path} holds no {StudyAnswers.HOLDS}: open it with hazemap.open, which opens all releases"
             )
-        packed, digest, table = joined(metadata), Digest(), file.read()
+        packed, digest = joined(metadata), Digest()
+        table = pa.concat_tables(_plain(each) for each in tables(path, file)) if file.num_row_groups else file.read()
         digest.add(*parts(table), packed)
         digest.check(label)
         with understood(path, label):
@@ -296,3 +300,13 @@ def _read(path: Path) -> StudyContents:
         if not _table(made).equals(table) or made.prices() != label["rounds"]:
             raise ValueError("its columns are not those of its answers")
         return StudyContents(made.study, made.rounds, made.statement, made.confidence)
+
+
+def _plain(table: "pa.Table") -> "pa.Table":
+    """A part of a table without dictionaries."""
+    from hazemap.releases.column_digests import plain
+
+    for at, column in enumerate(table.columns):
+        whole_column = plain(column)
+        table = table.set_column(at, table.schema.field(at).with_type(whole_column.type), whole_column)
+    return table

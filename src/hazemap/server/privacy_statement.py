@@ -57,7 +57,7 @@ def statement(campaign: Campaign) -> Statement:
             if prior is not None
             else ()
         ),
-        *([f"the marks that are counted: {', '.join(campaign.marks.texts)}"] if campaign.marks else ()),
+        *([campaign.marks.said] if campaign.marks else ()),
         *([f"the slots: {describe(campaign.slots)}"] if campaign.slots else ()),
         f"the cohort: {asked}{cohort.sampling.value}",
         "which devices were asked, which answered, and how many people each answer is over",

@@ -194,7 +194,7 @@ class ReleaseSpec(Specification):
             f"the coordinates: {Plane.parse(self.plane)}" if self.plane else "",
             f"the time: {self.table.when}" if self.table.when else "",
             f"the weight of a row: its {self.value!r}" if self.value else "",
-            f"the marks that are counted: {', '.join(self.mark)}" if self.mark else "",
+            self.marks.said if self.marks else "",
             "the names and types of the table's columns",
         ]
         rows = isinstance(self.bounding, RowIsPerson)

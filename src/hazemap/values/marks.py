@@ -80,6 +80,15 @@ class Marks:
         """As `of` reads them."""
         return tuple(map(str, self.marks))
 
+    @property
+    def said(self) -> str:
+        """What a privacy statement says of them."""
+        return f"the marks that are counted: {', '.join(self.texts)}"
+
+    def named_by(self, said: str) -> bool:
+        """Whether that is what a statement says, perhaps with other spaces: as somebody wrote them."""
+        return "".join(said.split()) == "".join(self.said.split())
+
     @cached_property
     def columns(self) -> dict[str, tuple[str | None, ...]]:
         """The values of each column that are marks, in the order in which they were named."""

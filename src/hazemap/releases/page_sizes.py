@@ -1,0 +1,169 @@
+"""What the columns of a Parquet file come to in memory, told from the headers of its pages before any is decompressed.
+
+A page of a few bytes can be one of two gigabytes, a row of a list can hold millions of numbers, and rows can name one
+long text of a dictionary again and again. Parquet's footer says how long all of it is, but its readers do not hold a
+file to that. So files of releases have columns of few kinds, and pages whose own headers (Thrift's compact protocol)
+say what they come to.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+ROWS = 1 << 16
+"""Rows of a row group, at most: what is in memory as polygons at one time."""
+
+FREE_ROWS = 1 << 20
+"""Beyond so many rows, a file has no more of them than bytes: noise takes some bytes in every row."""
+
+FREE_BYTES, MOST_TIMES = 1 << 27, 100
+"""Beyond so many bytes, the pages of a file are at most so many times as long as the file."""
+
+TEXT = "BYTE_ARRAY"
+KINDS = {"BOOLEAN", "INT32", "INT64", "DOUBLE", TEXT}
+"""The types of columns. Others could be as long as a file says."""
+
+DATA, INDEX, DICTIONARY, DATA_2 = range(4)
+"""Kinds of pages."""
+
+PLAIN, PLAIN_DICTIONARY, RLE_DICTIONARY = 0, 2, 8
+"""How texts may be encoded: the others make a long text of a short difference to the one before."""
+
+HEADER = 1 << 16
+"""Bytes of a page's header, at most: statistics of its texts stand in it."""
+
+
+class Page(NamedTuple):
+    """What a page's header says: its kind, bytes before and after compression, and how its numbers are encoded."""
+
+    kind: int
+    whole: int
+    stored: int
+    encoding: int
+
+
+def bounded(path: Path, file: "pq.ParquetFile", columns: Sequence[str] | None = None) -> list[str]:
+    """Columns, of those that are to be read, with texts of which some stand in a dictionary.
+
+    `ValueError` for a file that would become many times as long in memory. O(pages).
+    """
+    metadata, size, schema = file.metadata, path.stat().st_size, file.schema
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    if any(not 0 <= group.num_rows <= ROWS for group in groups):
+        raise ValueError(f"a row group holds more than {ROWS:,} rows")  # a few bytes can say many rows that are alike
+    if sum(group.num_rows for group in groups) > max(FREE_ROWS, size):
+        raise ValueError("it says more rows than its bytes can hold")
+    wanted = [
+        number
+        for number in range(len(schema))
+        if columns is None or schema.column(number).path.partition(".")[0] in columns
+    ]
+    for number in wanted:
+        column = schema.column(number)
+        if column.max_repetition_level or column.physical_type not in KINDS:
+            raise ValueError(f"its column {column.path!r:.60} is of a kind that no release has")
+    total, repeated = 0, set[str]()
+    with path.open("rb") as content:
+        for group in groups:
+            for number in wanted:
+                chunk, place = group.column(number), schema.column(number)
+                if chunk.num_values != group.num_rows:
+                    raise ValueError("a column has another number of rows than its row group")
+                if chunk.total_compressed_size < 0:
+                    raise ValueError("a column of negative length")
+                starts = [chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset]
+                content.seek(min(starts))
+                pages = _pages(content.read(chunk.total_compressed_size))
+                total += sum(page.whole for page in pages)
+                if place.physical_type == TEXT:
+                    if any(page.encoding not in (PLAIN, PLAIN_DICTIONARY, RLE_DICTIONARY) for page in pages):
+                        raise ValueError("its texts are encoded in a way that no release has")
+                    if any(page.kind == DICTIONARY for page in pages):
+                        repeated.add(place.path)
+    if total > max(FREE_BYTES, MOST_TIMES * size):
+        raise ValueError("it would become many times as long as it is")
+    return sorted(repeated)
+
+
+def _pages(content: bytes) -> list[Page]:
+    """The pages of a column in a row group, which take exactly these bytes."""
+    found, at = list[Page](), 0
+    while at < len(content):
+        page, after = _header(content, at)
+        if page.whole < 0 or page.stored < 0 or page.kind not in (DATA, DICTIONARY, DATA_2):
+            raise ValueError("a page of no known kind")
+        at = after + page.stored
+        found.append(page)
+    if at != len(content):
+        raise ValueError("a page is cut off")
+    return found
+
+
+def _header(content: bytes, at: int) -> tuple[Page, int]:
+    """A page's header, and where it ends."""
+    fields, after = _Thrift(content[at : at + HEADER]).fields()
+    own = {DATA: (5, 2), DICTIONARY: (7, 2), DATA_2: (8, 4)}
+    place, encoding = own.get(fields.get(1, -1), (0, 0))
+    return Page(fields.get(1, -1), fields.get(2, -1), fields.get(3, -1), fields.get(place, {}).get(encoding, -1)), (
+        at + after
+    )
+
+
+class _Thrift:
+    """A struct of Thrift's compact protocol being read: numbers and structs by the numbers of their fields.
+
+    Fields stand in the order of their numbers, each once: of a field that came twice, readers might take either.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.at = content, 0
+
+    def fields(self, depth: int = 0) -> tuple[dict[int, Any], int]:
+        """The fields of a struct, and where it ends."""
+        found, last = dict[int, Any](), 0
+        while head := self._byte():
+            number = last + (head >> 4) if head >> 4 else self._number()
+            if number <= last or depth > 3:
+                raise ValueError("a page's header is out of order")
+            found[number], last = self._value(head & 15, depth), number
+        return found, self.at
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if kind in (1, 2):  # a truth value is its own type
+            return kind == 1
+        if kind in (4, 5, 6):
+            number = self._number()
+            if not -(1 << 31) <= number < 1 << 31:
+                raise ValueError("a page's header holds too large a number")
+            return number
+        if kind == 8:
+            length = self._unsigned()
+            self.at += length
+            return None
+        if kind == 12:
+            return self.fields(depth + 1)[0]
+        raise ValueError("a page's header holds what none has")
+
+    def _number(self) -> int:
+        found = self._unsigned()
+        return (found >> 1) ^ -(found & 1)
+
+    def _unsigned(self) -> int:
+        found, shift = 0, 0
+        while True:
+            byte = self._byte()
+            found |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return found
+            if shift > 63:
+                raise ValueError("a page's header holds too large a number")
+
+    def _byte(self) -> int:
+        if self.at >= len(self.content):
+            raise ValueError("a page's header is cut off")
+        self.at += 1
+        return self.content[self.at - 1]
