@@ -24,6 +24,7 @@ from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_enrolment import Admission
 from hazemap.server.enrolment_challenges import Challenges, server_identity
 from hazemap.server.http_routes import Application
+from hazemap.server.page_origins import PageOrigins
 from hazemap.service.http_limits import HttpLimits
 from hazemap.trust.device_tasks import KNOWN, Task, check
 from hazemap.trust.randomised_reports import randomised
@@ -133,6 +134,7 @@ class Town:
     database: str | None = None
     admission: Admission | None = None
     limits: HttpLimits | None = None
+    pages: PageOrigins | None = None
 
     async def __aenter__(self) -> "Town":
         self.folder.mkdir(exist_ok=True)
@@ -148,7 +150,7 @@ class Town:
         challenges = Challenges(server_identity("a town"), ("http://town",))
         admission = self.admission or Admission(TOKEN)
         self.coordinator = Coordinator(self.store, self.folder, self.ledger, admission, self.pace, challenges)
-        application = Application(self.coordinator, OPERATOR, self.limits)
+        application = Application(self.coordinator, OPERATOR, self.limits, self.pages)
         transport = httpx.ASGITransport(application)
         self.http = httpx.AsyncClient(transport=transport, base_url="http://town")
         await self.coordinator.start()

@@ -34,12 +34,13 @@ agent.SILENT = 0.5
 agent.Backoff.wait = lambda self, failures: agent.jittered(min(1.0, 0.05 * 2.0 ** min(failures, 10)))
 PACE = Pace(busy=1e6, idle=1e6, least=0.08, most=0.3, calm=0.1)
 
-def serve(folder, port, peers=None):
+def serve(folder, port, peers=None, pages=()):
     import logging
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
     ledger, judge = Ledger(Path(folder) / "ledger.sqlite"), lambda *asked: check_recipe(*asked).reasons
     known = PeerServers.read(Path(peers)) if peers else NO_PEERS
-    ServerProcess(Path(folder), port=port, ledger=ledger, pace=PACE, judge=judge, peers=known).run()
+    pages = {"page_origins": tuple(pages)}
+    ServerProcess(Path(folder), port=port, ledger=ledger, pace=PACE, judge=judge, peers=known, **pages).run()
 
 def hazemap_(*arguments):
     sys.argv = ["hazemap", *arguments]
@@ -131,6 +132,7 @@ class Server:
     folder: Path
     port: int
     peers: Path | None = None
+    pages: tuple[str, ...] = ()
     child: Child | None = field(default=None, init=False)
 
     @property
@@ -142,7 +144,8 @@ class Server:
         return self.folder.with_name(f"{self.folder.name}.log")
 
     def start(self) -> None:
-        self.child = self.parent.fork(self.log, "serve", str(self.folder), self.port, self.peers and str(self.peers))
+        peers = self.peers and str(self.peers)
+        self.child = self.parent.fork(self.log, "serve", str(self.folder), self.port, peers, self.pages)
 
     def kill(self) -> None:
         assert self.child

@@ -56,6 +56,7 @@ COMMANDS = {
     "shuffler": "Shuffle what people's devices send to an analyser, who then cannot see who sent it.",
     "policy": "Write and sign what recipes may ask of devices, and at which price.",
     "device": "Keep a person's rows, and answer campaigns without showing one.",
+    "browser-device": "Serve, write or compare the page that makes a browser's tab a device, and print its SHA-256.",
     "study": "Ask people's devices recipes, one after the other, within the budget of their analysis.",
     "recipe": "Write what devices are asked of their events, and check it before anybody is asked.",
     "studio": "Release maps in a browser: look at a table, plan, see what it costs and leaves, release, look, compare.",

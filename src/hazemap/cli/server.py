@@ -66,6 +66,15 @@ def run(
             metavar="URL", rich_help_panel=REACHED, help="Its address as devices see it; again for each other one."
         ),
     ] = None,
+    page_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            rich_help_panel=REACHED,
+            help="Where the page is served that makes a browser's tab a device; again for each other one. "
+            "By default none.",
+        ),
+    ] = None,
     trusted_proxy: Annotated[
         list[str] | None,
         typer.Option(
@@ -150,6 +159,7 @@ def run(
         key=key,
         behind_proxy=behind_proxy,
         urls=tuple(url or ()),
+        page_origins=tuple(page_origin or ()),
         enrolment=enrolment,
         attestation=attestation,
         ticket_days=ticket_days,

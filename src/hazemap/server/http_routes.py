@@ -19,6 +19,7 @@ from hazemap.server.campaign_spec import campaign_from
 from hazemap.server.campaign_status import plain
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_endpoints import DeviceEndpoints, Receive, Scope, Send
+from hazemap.server.page_origins import PageOrigins
 from hazemap.server.roles import Principal, Role
 from hazemap.server.route_guard import Guard, OlderDevice, TooOften, body_of, place_from
 from hazemap.server.study_routes import study_routes
@@ -174,7 +175,13 @@ def _picture(cellmap: Any) -> bytes:
 class Application:
     """HTTP for a coordinator; it starts and stops with the application. `operator` is the first operator's token."""
 
-    def __init__(self, coordinator: Coordinator, operator: str, limits: HttpLimits | None = None) -> None:
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        operator: str,
+        limits: HttpLimits | None = None,
+        pages: PageOrigins | None = None,
+    ) -> None:
         @asynccontextmanager
         async def alive(_: Starlette) -> AsyncIterator[None]:
             await coordinator.start()
@@ -184,7 +191,7 @@ class Application:
         guard = Guard(coordinator, operator, limits or HttpLimits.here())
         makers = (open_routes, campaign_routes, study_routes, administration_routes)
         self.routes = [route for make in makers for route in make(coordinator, guard)]
-        self._coordinator, self._guard = coordinator, guard
+        self._coordinator, self._guard, self._pages = coordinator, guard, pages or PageOrigins()
         self._working = DeviceEndpoints(coordinator)
         self._rest = Starlette(routes=self.routes, lifespan=alive)
 
@@ -194,6 +201,7 @@ class Application:
             await self._rest(scope, receive, send)
             return
         metrics = self._coordinator.metrics
+        send = self._pages.sender(scope, send)
 
         async def counted(message: Any) -> None:
             metrics.sent += len(message.get("body", b""))
@@ -202,6 +210,8 @@ class Application:
         with self._guard.under_way(place_from(scope)) as welcome:
             if not welcome:
                 await self._guard.too_many(send)
+            elif self._pages.asks(scope):
+                await self._pages.preflight(send)
             elif scope["path"].startswith("/v1/tasks"):
                 await self._working(scope, receive, counted)
             else:

@@ -18,6 +18,7 @@ from hazemap.server.device_enrolment import Admission
 from hazemap.server.enrolment_challenges import Challenges, server_identity
 from hazemap.server.http_routes import Application
 from hazemap.server.metrics import Metrics
+from hazemap.server.page_origins import PageOrigins
 from hazemap.server.peer_servers import NO_PEERS, PeerServers
 from hazemap.server.polling_interval import Pace
 from hazemap.server.studies import RecipeJudge
@@ -39,7 +40,8 @@ class ServerProcess:
     """How a server is reached, and where it keeps what it must not forget.
 
     Without a certificate only this machine may reach it, unless a proxy before it speaks TLS. `urls` are its names, as
-    devices see them: they sign the one that they enrol at. `enrolment` is one of `WAYS`: besides codes of one use, the
+    devices see them: they sign the one that they enrol at. `page_origins` are those of pages that are devices in
+    browsers. `enrolment` is one of `WAYS`: besides codes of one use, the
     token in the folder, nothing more, the function `attestation` (`module:function`), or anybody. What a proxy says of
     addresses counts if it is one of `trusted_proxies`. `InputError` for settings that would send tickets unencrypted.
 
@@ -64,6 +66,7 @@ class ServerProcess:
     pace: Pace | None = None
     judge: RecipeJudge | None = None
     peers: PeerServers = NO_PEERS
+    page_origins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._address.check("tickets")
@@ -74,6 +77,7 @@ class ServerProcess:
             )
         for url in self.urls:
             origin(url)
+        PageOrigins.of(self.page_origins, (self.url, *self.urls))
         if self.enrolment not in WAYS or (self.enrolment == "attestation") != (self.attestation is not None):
             raise InputError(
                 f"--enrolment is one of {', '.join(WAYS)}, and --attestation names the function of 'attestation'; "
@@ -127,7 +131,7 @@ class ServerProcess:
                 *(store, self.folder, ledger, admission, self.pace, challenges, metrics, self.judge, self.peers)
             )
             config = uvicorn.Config(
-                Application(coordinator, operator, limits),
+                Application(coordinator, operator, limits, PageOrigins.of(self.page_origins)),
                 host=self.host,
                 port=self.port,
                 loop="hazemap.service.http_limits:HandshakeLoop",

@@ -1,6 +1,6 @@
 import { bigEndian, systemRandom } from "./bytes.js";
 import type { Device, DeviceAnswer, Log } from "./device.js";
-import type { DeviceFile } from "./device_file.js";
+import type { DeviceStore } from "./device_store.js";
 import { enrol } from "./enrolment.js";
 import { CodecError, Unreachable } from "./errors.js";
 import type { HttpTransport } from "./http_transport.js";
@@ -37,7 +37,7 @@ export class Agent {
   private answered = Infinity;
 
   constructor(
-    private readonly device: Device, private readonly file: DeviceFile, private readonly http: HttpTransport,
+    private readonly device: Device, private readonly store: DeviceStore, private readonly http: HttpTransport,
     private readonly server: string, private readonly code: string, private readonly idle: number, private readonly log: Log,
   ) {}
 
@@ -71,8 +71,8 @@ export class Agent {
       this.swept = now;
       await this.device.sweep(now);
     }
-    if (this.file.record.ticket === null) await this.enrolled();
-    const found = await this.http.send("GET", "/v1/tasks", this.file.record.ticket);
+    if (this.store.record.ticket === null) await this.enrolled();
+    const found = await this.http.send("GET", "/v1/tasks", this.store.record.ticket);
     if (found.status === 204) {
       if (now - this.answered > this.idle * 1_000) this.ended = "";
       return found.wait === null ? jittered(ASK) : Math.max(found.wait, LEAST);
@@ -88,15 +88,15 @@ export class Agent {
   }
 
   private async enrolled(): Promise<void> {
-    await enrol(this.file.record, this.http, this.server, this.code);
-    this.file.save();
+    await enrol(this.store.record, this.http, this.server, this.code);
+    await this.store.save();
     this.log("enrolled");
   }
 
-  /** What is in the file goes out. A 409 may be about bytes that had arrived before, so the session stays open. */
+  /** What is in the store goes out. A 409 may be about bytes that had arrived before, so the session stays open. */
   private async send(session: string, { reply, refusal, campaign, last }: DeviceAnswer): Promise<void> {
     const path = `/v1/tasks/${session}`;
-    const ticket = this.file.record.ticket;
+    const ticket = this.store.record.ticket;
     if (refusal !== null) await this.http.post(`${path}/refusal`, ticket, { reason: refusal });
     if (reply === null) return;
     const { status } = await this.http.send("POST", path, ticket, reply, "application/octet-stream");

@@ -3,7 +3,7 @@ import type { Place } from "./cell_counts.js";
 import { checkedContribution, noisy } from "./checked_contribution.js";
 import { answer, type ClientOwner, drawsFrom } from "./client.js";
 import { type ClientState, readState, writeState } from "./client_state.js";
-import type { Charge, DeviceFile } from "./device_file.js";
+import type { Charge, DeviceStore } from "./device_store.js";
 import { Identity } from "./ed25519.js";
 import { CodecError, Refused } from "./errors.js";
 import { Fraction } from "./fraction.js";
@@ -18,6 +18,10 @@ const CLOCKS = 120_000;
 const GRACE = DAY;
 const LONGEST = 7 * DAY;
 const LAST_STAGE = 6;
+/** What a device says in each stage, in the log's words. */
+const STAGES = [
+  "", "keys", "choice of neighbours", "sealed shares", "masked counts", "assent to who is in the sum", "shares to open the sum",
+];
 
 /** What to send: a reply, or why there is none. `last` is the end of the session. */
 export interface DeviceAnswer {
@@ -33,7 +37,7 @@ export type Log = (line: string) => void;
 /**
  * One person's device: from a server's message to a reply, without a network.
  *
- * Judge, charge, answer, write: the file has the state, the charge and the reply before `answer` returns, so a message
+ * Judge, charge, answer, write: the store has the state, the charge and the reply before `answer` returns, so a message
  * that comes again after a crash gets the same bytes for the charge that stands. One thing is done at a time, however many
  * are asked for at once.
  */
@@ -41,12 +45,12 @@ export class Device {
   private last: Promise<unknown> = Promise.resolve();
 
   private constructor(
-    private readonly identity: Identity, private readonly file: DeviceFile, private readonly policy: Policy,
+    private readonly identity: Identity, private readonly store: DeviceStore, private readonly policy: Policy,
     private readonly places: readonly Place[], private readonly random: RandomBytes, private readonly log: Log,
   ) {}
 
-  static async of(file: DeviceFile, policy: Policy, places: readonly Place[], random: RandomBytes, log: Log): Promise<Device> {
-    return new Device(await Identity.of(unhex(file.record.identity)), file, policy, places, random, log);
+  static async of(store: DeviceStore, policy: Policy, places: readonly Place[], random: RandomBytes, log: Log): Promise<Device> {
+    return new Device(await Identity.of(unhex(store.record.identity)), store, policy, places, random, log);
   }
 
   answer(work: ServerTask, now: number): Promise<DeviceAnswer> {
@@ -60,10 +64,11 @@ export class Device {
 
   /** Close the sessions to which no server came back. */
   sweep(now: number): Promise<void> {
-    return this.inTurn(() => {
-      const left = this.file.record.sessions.filter(([, open]) => open && open.until + GRACE < now);
-      for (const [session] of left) this.file.setSession(session, null);
-      if (left.length) this.file.save();
+    return this.inTurn(async () => {
+      const left = this.store.record.sessions.filter(([, open]) => open && open.until + GRACE < now);
+      for (const [session] of left) this.store.setSession(session, null);
+      if (left.length) this.log(`leaves ${left.length} sessions to which the server did not come back`);
+      if (left.length) await this.store.save();
     });
   }
 
@@ -77,24 +82,24 @@ export class Device {
   private async judged(work: ServerTask, now: number): Promise<DeviceAnswer> {
     try {
       if (!(now - work.until <= CLOCKS)) throw new Refused("the time for this answer is over, by this device's clock");
-      const open = this.file.session(work.session);
+      const open = this.store.session(work.session);
       if (open === null) throw new Refused("this device has left the session and does not come back");
       return await (open ? this.next(work, open.task, readState(open.state), now) : this.first(work, now));
     } catch (error) {
       if (!(error instanceof Refused || error instanceof CodecError)) throw error;
-      return this.refuse(work, error.message);
+      return await this.refuse(work, error.message);
     }
   }
 
-  private leave(session: string): void {
-    this.file.setSession(session, null);
-    this.file.save();
+  private async leave(session: string): Promise<void> {
+    this.store.setSession(session, null);
+    await this.store.save();
   }
 
   /** Whether a campaign has nothing more to ask of this device: its budget is paid, and no session is open. */
   ended(campaign: string): boolean {
-    const said = this.file.record.campaigns.find(([name]) => name === campaign)?.[1];
-    if (!said || this.file.record.sessions.some(([, open]) => open)) return false;
+    const said = this.store.record.campaigns.find(([name]) => name === campaign)?.[1];
+    if (!said || this.store.record.sessions.some(([, open]) => open)) return false;
     const { budget } = JSON.parse(said) as { budget: string };
     return this.spent((charge) => charge.campaign === campaign).compare(Fraction.written(budget)) >= 0;
   }
@@ -107,15 +112,15 @@ export class Device {
     const task = await readTask(work.task);
     checkPolicy(this.policy, task, message.terms);
     const said = JSON.stringify(termsOfCampaign(task));
-    const before = this.file.record.campaigns.find(([name]) => name === task.campaign)?.[1];
+    const before = this.store.record.campaigns.find(([name]) => name === task.campaign)?.[1];
     if (before !== undefined && before !== said) {
       throw new Refused("the campaign has changed its purpose, budget or cohort since this device first agreed to it");
     }
     this.checkSpending(task, now);
     const charges: Charge[] = [];
     const state = await answer(null, work.message, this.owner(task, now, charges));
-    if (before === undefined) this.file.record.campaigns.push([task.campaign, said]);
-    this.log(`answers round ${task.round} of a campaign at ε = ${task.price.toNumber()}`);
+    if (before === undefined) this.store.record.campaigns.push([task.campaign, said]);
+    this.log(`takes part in round ${task.round} of “${task.campaign}” (“${task.purpose}”), among ${message.terms.clients} people, at ε = ${task.price.toNumber()}`);
     return this.kept(work, work.task, task, state, charges, now);
   }
 
@@ -126,18 +131,21 @@ export class Device {
     return this.kept(work, text, task, answered, charges, now);
   }
 
-  /** State, charge and reply come into the file together: nothing is waited for here. */
-  private kept(work: ServerTask, text: string, task: Task, state: ClientState, charges: Charge[], now: number): DeviceAnswer {
+  /** State, charge, reply and what the log says of them are kept together, before anything is sent. */
+  private async kept(
+    work: ServerTask, text: string, task: Task, state: ClientState, charges: Charge[], now: number,
+  ): Promise<DeviceAnswer> {
     const until = Math.min(work.until, now + LONGEST);
-    this.file.record.charges.push(...charges);
-    this.file.setSession(work.session, { task: text, until, state: writeState(state) });
-    this.file.save();
+    this.store.record.charges.push(...charges);
+    this.store.setSession(work.session, { task: text, until, state: writeState(state) });
+    this.log(`has its ${STAGES[state.stage]} for round ${task.round} ready: ${state.reply.length} bytes`);
+    await this.store.save();
     return { reply: state.reply, refusal: null, campaign: task.campaign, last: state.stage === LAST_STAGE };
   }
 
-  private refuse(work: ServerTask, reason: string): DeviceAnswer {
+  private async refuse(work: ServerTask, reason: string): Promise<DeviceAnswer> {
     this.log(`refuses a session: ${reason}`);
-    this.leave(work.session);
+    await this.leave(work.session);
     return { reply: null, refusal: reason, campaign: null, last: true };
   }
 
@@ -153,11 +161,12 @@ export class Device {
   /** The masked vector's content; its charge is for the write that keeps it. */
   private async charged(task: Task, terms: SessionParameters, now: number, charges: Charge[]): Promise<Uint32Array> {
     this.checkSpending(task, now);
-    const key = await sha256(unhex(this.file.record.sampling), utf8(task.campaign));
+    const key = await sha256(unhex(this.store.record.sampling), utf8(task.campaign));
     const { sums, trouble } = checkedContribution(task.counts, this.places, key);
     if (trouble) this.log(`answers as if it had no rows: counting them failed (${trouble})`);
     const vector = noisy(sums, terms, this.random);
     const session = hex(await sessionOf(terms));
+    this.log(`pays ε = ${task.price.toNumber()} for round ${task.round}: its counts go out masked, with noise`);
     charges.push({
       campaign: task.campaign, round: task.round, session, epsilon: task.price.toString(), time: now,
     });
@@ -173,8 +182,8 @@ export class Device {
     }
   }
 
-  private spent(counts: (charge: DeviceFile["record"]["charges"][number]) => boolean): Fraction {
-    const charges = this.file.record.charges.filter(counts);
+  private spent(counts: (charge: Charge) => boolean): Fraction {
+    const charges = this.store.record.charges.filter(counts);
     return charges.reduce((sum, { epsilon }) => sum.plus(Fraction.written(epsilon)), new Fraction(0));
   }
 }

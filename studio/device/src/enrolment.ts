@@ -1,5 +1,5 @@
 import { ascii, type Bytes, hex, join, uint32, unhex, utf8 } from "./bytes.js";
-import type { DeviceRecord } from "./device_file.js";
+import type { DeviceRecord } from "./device_store.js";
 import { Identity, verified } from "./ed25519.js";
 import { CodecError, Refused, Unreachable } from "./errors.js";
 import { type HttpReply, type HttpTransport, originOf } from "./http_transport.js";

@@ -4,6 +4,8 @@ import { InputError, Unreachable } from "./errors.js";
 const LARGEST = 64 << 20;
 const PATIENCE = 30_000;
 const LONGEST_ORIGIN = 300;
+/** What a browser is told: no cookies, no referrer, no cache, no other server. Node has none of these. */
+const ALONE: RequestInit = { redirect: "manual", credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" };
 const PORTS: Readonly<Record<string, number>> = { http: 80, https: 443 };
 
 export interface HttpReply {
@@ -44,7 +46,7 @@ export class HttpTransport {
     let response: Response;
     let body: Bytes;
     try {
-      const request: RequestInit = { method, headers, redirect: "manual", signal: AbortSignal.timeout(PATIENCE) };
+      const request: RequestInit = { ...ALONE, method, headers, signal: AbortSignal.timeout(PATIENCE) };
       if (content) request.body = content;
       response = await fetch(this.address + path, request);
       body = await read(response);
@@ -68,11 +70,14 @@ export class HttpTransport {
 async function read(response: Response): Promise<Bytes> {
   const parts: Uint8Array[] = [];
   let size = 0;
-  for await (const part of response.body ?? []) {
-    const some = part as Uint8Array;
-    size += some.length;
-    if (size > LARGEST) throw new Unreachable(`the server's answer is larger than ${LARGEST} bytes`);
-    parts.push(some);
+  const reader = response.body?.getReader();
+  for (let read = await reader?.read(); read && !read.done; read = await reader!.read()) {
+    size += read.value.length;
+    if (size > LARGEST) {
+      await reader!.cancel();
+      throw new Unreachable(`the server's answer is larger than ${LARGEST} bytes`);
+    }
+    parts.push(read.value);
   }
   return joined(parts);
 }

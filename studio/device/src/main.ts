@@ -26,7 +26,7 @@ async function main(): Promise<void> {
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
   const file = DeviceFile.open(values.file ?? "device.json", systemRandom);
   try {
-    file.save();
+    await file.save();
     const device = await Device.of(file, policy, rows, systemRandom, log);
     await new Agent(device, file, new HttpTransport(server), server, values.code ?? "", idle, log).run(stop.signal);
     if (!stop.signal.aborted) log("the campaign has ended for this device");

@@ -1,0 +1,65 @@
+import { hex, type RandomBytes } from "./bytes.js";
+
+/** A round that was paid: ε as a fraction, the time in milliseconds since 1970. */
+export interface Charge {
+  readonly campaign: string;
+  readonly round: number;
+  readonly session: string;
+  readonly epsilon: string;
+  readonly time: number;
+}
+
+/** A session that is open: its task, when it is over at the latest, and what the client remembers. */
+export interface OpenSession {
+  readonly task: string;
+  readonly until: number;
+  readonly state: Record<string, unknown>;
+}
+
+/** All that a device keeps. `null` stands for a session that was answered or refused, and is closed for good. */
+export interface DeviceRecord {
+  version: 1;
+  identity: string;
+  /** The secret that draws which rows count. */
+  sampling: string;
+  server: string | null;
+  name: string | null;
+  ticket: string | null;
+  /** The server's identity when the device first enrolled there. */
+  pinned: string | null;
+  /** By campaign, what it said first. */
+  campaigns: [string, string][];
+  charges: Charge[];
+  sessions: [string, OpenSession | null][];
+}
+
+export const createdRecord = (random: RandomBytes): DeviceRecord => ({
+  version: 1,
+  identity: hex(random(32)),
+  sampling: hex(random(32)),
+  server: null,
+  name: null,
+  ticket: null,
+  pinned: null,
+  campaigns: [],
+  charges: [],
+  sessions: [],
+});
+
+/** Where a device keeps its record: a file, or a browser's database. One process, or tab, has it at a time. */
+export abstract class DeviceStore {
+  protected constructor(readonly record: DeviceRecord) {}
+
+  /** Returns when all of the record is kept for good; throws where it cannot be, and then nothing may be sent. */
+  abstract save(): Promise<void>;
+
+  session(session: string): OpenSession | null | undefined {
+    return this.record.sessions.find(([name]) => name === session)?.[1];
+  }
+
+  setSession(session: string, kept: OpenSession | null): void {
+    const found = this.record.sessions.find(([name]) => name === session);
+    if (found) found[1] = kept;
+    else this.record.sessions.push([session, kept]);
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * Visitors in Debian's Chromium, each in a profile of their own, who make their tabs devices by keyboard alone. They answer
+ * until a line comes on standard input. Then what they saw is printed as JSON.
+ *
+ * usage: node browser/visitors.mjs ORDERS.json, which is
+ * {"links": […], "rules": {"people": "40", …}, "files": [path or null for a made-up walk, …],
+ *  "closed": the visitor whose tab is closed when it is about to send its masked counts, or null,
+ *  "pictures": a folder or null}
+ */
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+
+import { chromium } from "playwright-core";
+
+const orders = JSON.parse(readFileSync(process.argv[2], "utf8"));
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const found = { requests: [], errors: [], violations: [], checked: 0, logs: [], facts: {} };
+const MASKED = 4;
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"],
+});
+
+async function visitor(link) {
+  const context = await browser.newContext({ viewport: { width: 1100, height: 1000 }, locale: "en-GB" });
+  context.setDefaultTimeout(60_000);
+  const allowed = [new URL(link).origin, new URLSearchParams(new URL(link).hash.slice(1)).get("server")];
+  context.on("request", (request) => {
+    const address = request.url();
+    if (!allowed.some((each) => address.startsWith(`${each}/`)) && !/^(data|blob):/.test(address)) found.requests.push(address.slice(0, 200));
+  });
+  return context;
+}
+
+async function opened(context, link) {
+  const page = await context.newPage();
+  page.on("pageerror", (error) => found.errors.push(error.message));
+  page.on("console", (message) => {
+    const told = /status of 4|Content Security Policy|ERR_/.test(message.text()); // what was refused is shown in words
+    if (message.type() === "error" && !told) found.errors.push(message.text());
+  });
+  await page.goto(link);
+  return page;
+}
+
+async function check(page, name) {
+  found.checked += 1;
+  if (orders.pictures) await page.screenshot({ path: `${orders.pictures}/${name}.png`, fullPage: true });
+  await page.evaluate(axe); // by the protocol of developers' tools, which the page's policy does not bind
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document));
+  for (const each of violations) found.violations.push(`${name}: ${each.id}: ${each.nodes[0].html.slice(0, 200)}`);
+}
+
+/** Press Tab until the focus is on this element, as whoever has no mouse does. */
+async function tabTo(page, locator) {
+  for (let presses = 0; presses < 60; presses += 1) {
+    if (await locator.evaluate((element) => element === document.activeElement)) return;
+    await page.keyboard.press("Tab");
+  }
+  throw new Error(`the keyboard does not reach ${locator}`);
+}
+
+async function press(page, name) {
+  await tabTo(page, page.getByRole("button", { name }));
+  await page.keyboard.press("Enter");
+}
+
+async function write(page, id, text) {
+  await tabTo(page, page.locator(`#${id}`));
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type(text);
+}
+
+const logOf = (page) => page.locator(".lines li").allTextContents();
+
+/** Places, rules, and the start. */
+async function join(page, file) {
+  await page.waitForSelector("html[data-ready]");
+  if (file) {
+    await tabTo(page, page.locator("#file"));
+    const [choosing] = await Promise.all([page.waitForEvent("filechooser"), page.keyboard.press("Space")]);
+    await choosing.setFiles(file);
+  } else {
+    await tabTo(page, page.locator("summary"));
+    await page.keyboard.press("Enter");
+    await press(page, "Make a walk up");
+  }
+  await page.getByText(/places are kept here, sealed/).waitFor();
+  for (const [name, value] of Object.entries(orders.rules)) await write(page, `rule-${name}`, value);
+  await press(page, "Keep these rules");
+  await page.getByText(/goes by other rules/).waitFor();
+  await press(page, "Start answering");
+  await page.getByText(/Enrolled at/).waitFor();
+}
+
+const contexts = [], pages = [];
+for (const [at, link] of orders.links.entries()) {
+  const context = await visitor(link), page = await opened(context, link);
+  if (at === 0) {
+    await page.waitForSelector("html[data-ready]");
+    found.facts.address = page.url();
+    found.facts.begun = [await page.getByRole("status").textContent(), await page.locator("#rule-people").inputValue()];
+    await check(page, "begun");
+  }
+  contexts.push(context);
+  pages.push(page);
+  if (at === orders.closed) {
+    let sent = 0;
+    await page.route("**/v1/tasks/*", async (route) => {
+      if (route.request().method() !== "POST" || ++sent < MASKED) return route.continue();
+      await route.abort(); // a request that waits here would go out when the tab is closed
+      if (sent === MASKED) await page.close();
+    });
+  }
+  await join(page, orders.files[at]);
+}
+const second = await opened(contexts[0], orders.links[0]);
+found.facts.second = await second.getByRole("alert").textContent();
+await check(second, "second-tab");
+await second.close();
+console.log("answering");
+
+for await (const _ of createInterface({ input: process.stdin })) break;
+
+await check(pages[0], "answering");
+found.facts.bound = await pages[0].evaluate((url) => fetch(url).then(() => "reached", (error) => error.name), orders.links[0]);
+for (const [at, page] of pages.entries()) {
+  if (page.isClosed()) {
+    pages[at] = await opened(contexts[at], orders.links[at]);
+    await pages[at].waitForSelector("html[data-ready]");
+    found.facts.reopened = await pages[at].getByRole("status").textContent();
+    await check(pages[at], "reopened");
+  } else {
+    await press(page, "Stop answering");
+    await page.getByText(/Not answering/).waitFor();
+  }
+  found.logs.push(await logOf(pages[at]));
+}
+await pages[0].emulateMedia({ colorScheme: "dark" });
+await check(pages[0], "dark");
+found.facts.kept = await pages[0].evaluate(async () => {
+  const asked = (request) => new Promise((resolve) => { request.onsuccess = () => resolve(request.result); });
+  const store = (await asked(indexedDB.open("hazemap-device"))).transaction("kept").objectStore("kept");
+  const names = await asked(store.getAllKeys());
+  const key = await asked(store.get("key"));
+  const kinds = [];
+  for (const name of names) kinds.push([name, (await asked(store.get(name))).constructor.name]);
+  return { kinds: Object.fromEntries(kinds), extractable: key.extractable };
+});
+// Whoever clears what a browser keeps is a stranger again: the same code opens nothing.
+await pages[0].close();
+const again = await contexts[0].newPage();
+const tools = await contexts[0].newCDPSession(again);
+await tools.send("Storage.clearDataForOrigin", { origin: new URL(orders.links[0]).origin, storageTypes: "all" });
+await again.goto(orders.links[0]);
+await again.waitForSelector("html[data-ready]");
+await press(again, "Start answering");
+await again.getByRole("alert").waitFor();
+found.facts.again = await again.getByRole("alert").textContent();
+await check(again, "refused");
+await browser.close();
+console.log(JSON.stringify(found));
+process.exit(0);

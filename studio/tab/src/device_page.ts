@@ -1,0 +1,163 @@
+import { systemRandom } from "../../device/src/bytes.js";
+import { CodecError, InputError } from "../../device/src/errors.js";
+import { field, h, section } from "./elements.js";
+import { madeUpWalk } from "./made_up_walk.js";
+import { placesOf } from "./places_file.js";
+import { ALWAYS, looser, policyText, type Rule, RULES, written } from "./rules.js";
+import type { TabDevice } from "./tab_device.js";
+import type { LogLine } from "./tab_store.js";
+
+/** All that a person sees and does. */
+export class DevicePage {
+  readonly root = h("div", {});
+  private readonly server = h("input", { type: "url", autocomplete: "off", required: true, placeholder: "https://maps.example" });
+  private readonly code = h("input", { autocomplete: "off", spellcheck: "false" });
+  private readonly file = h("input", { type: "file", accept: ".gpx,.json,application/gpx+xml,application/json" });
+  private readonly lon = h("input", { inputmode: "decimal" });
+  private readonly lat = h("input", { inputmode: "decimal" });
+  private readonly rules = Object.fromEntries(RULES.map(({ name }) => [name, h("input", {})])) as Record<Rule["name"], HTMLInputElement>;
+  private readonly places = h("p", { class: "places" });
+  private readonly warning = h("p", { class: "warning" });
+  private readonly status = h("p", { role: "status", class: "status" });
+  private readonly problem = h("p", { role: "alert", class: "problem", hidden: true });
+  private readonly enrolled = h("p", { class: "enrolled" });
+  private readonly settings = h("fieldset", {});
+  private readonly lines = h("ol", {});
+  private readonly log = h("div", { role: "log", tabindex: "0", "aria-labelledby": "log", class: "lines" }, this.lines);
+  private readonly toggle = h("button", { type: "button", class: "main", onclick: () => void this.toggled() });
+
+  constructor(private readonly device: TabDevice, link: URLSearchParams) {
+    const [lon, lat] = (link.get("walk") ?? "13.4,52.5").split(",");
+    this.server.value = device.store.record.server ?? link.get("server") ?? "";
+    this.code.value = link.get("code") ?? "";
+    [this.lon.value, this.lat.value] = [lon ?? "", lat ?? ""];
+    this.file.addEventListener("change", () => void this.doing(() => this.chosen()));
+    this.settings.append(h("legend", { class: "hidden" }, "Settings"), this.placesPart(), this.rulesPart(), this.serverPart());
+    this.root.append(h("main", {}, h("h1", {}, "A device in this tab"), this.introduction(), this.answeringPart(), this.settings, this.logPart()));
+    device.store.lines.forEach((line) => this.lines.append(lineOf(line)));
+    device.store.heard = () => {
+      this.lines.append(lineOf(device.store.lines.at(-1)!));
+      this.log.scrollTop = this.log.scrollHeight;
+      this.refresh();
+    };
+    this.showRules();
+    this.refresh();
+  }
+
+  private introduction(): HTMLElement {
+    return h("div", {},
+      h("p", {}, "Your places stay in this browser. A server asks many people at once how many of them were in each square of a map. ",
+        "This tab answers with numbers that are masked, so that only the sum over all of you can be read, and with noise, so that the sum ",
+        "does not tell whether you are in it."),
+      h("p", {}, "Whoever served this page could have changed it. Before you give it your places, compare its SHA-256 with one that you ",
+        "trust: hazemap's documentation says how, under “A device in a browser's tab”."),
+    );
+  }
+
+  private placesPart(): HTMLElement {
+    const button = (text: string, work: () => Promise<void>): HTMLElement =>
+      h("button", { type: "button", onclick: () => void this.doing(work) }, text);
+    return section("places", "Your places", this.places,
+      field("file", "A file of your own: GPX, or JSON of Google Takeout", this.file, "It is read here and sent nowhere. It replaces the places that are kept."),
+      h("details", {}, h("summary", {}, "A made-up walk, to try it"),
+        h("div", { class: "fields" }, field("lon", "Near longitude", this.lon), field("lat", "Near latitude", this.lat)),
+        button("Make a walk up", () => this.walked())),
+      button("Forget my places", () => this.device.keepPlaces([], "because you said so")),
+    );
+  }
+
+  private rulesPart(): HTMLElement {
+    return section("rules", "Your rules",
+      h("ul", {}, ...ALWAYS.map((rule) => h("li", {}, rule))),
+      h("div", { class: "fields" }, ...RULES.map(({ name, label, help }) => field(`rule-${name}`, label, this.rules[name], help))),
+      this.warning,
+      h("button", { type: "button", onclick: () => void this.doing(() => this.ruled()) }, "Keep these rules"),
+    );
+  }
+
+  private serverPart(): HTMLElement {
+    return section("server", "The server", this.enrolled, h("div", { class: "fields" },
+      field("address", "Its address", this.server, "Once you start, your browser lets this page reach no other."),
+      field("code", "Your enrolment code", this.code, "From whoever runs the campaign. It works once.")));
+  }
+
+  private answeringPart(): HTMLElement {
+    return section("answering", "Answering", this.status, this.problem, this.toggle);
+  }
+
+  private logPart(): HTMLElement {
+    return section("log", "Everything that this device did", this.log);
+  }
+
+  /** What a button asks for; what goes wrong is said. */
+  private async doing(work: () => void | Promise<void>): Promise<void> {
+    this.problem.hidden = true;
+    try {
+      await work();
+    } catch (error) {
+      const ours = error instanceof InputError || error instanceof CodecError;
+      this.complain(ours ? error.message : `that did not work (${error instanceof Error ? error.message : "unknown"})`);
+    }
+    this.refresh();
+  }
+
+  private complain(text: string): void {
+    this.problem.textContent = text;
+    this.problem.hidden = false;
+  }
+
+  private async toggled(): Promise<void> {
+    await this.doing(async () => {
+      if (this.device.answering) return this.device.stop();
+      this.device.start(this.server.value, this.code.value, (reason) => {
+        if (reason !== null) this.complain(reason);
+        this.refresh();
+      });
+    });
+  }
+
+  private async chosen(): Promise<void> {
+    const file = this.file.files?.[0];
+    if (!file) return;
+    await this.device.keepPlaces(placesOf(await file.text()), "of a file");
+    this.file.value = "";
+  }
+
+  private async walked(): Promise<void> {
+    const near = { lon: Number(this.lon.value || NaN), lat: Number(this.lat.value || NaN) };
+    if (!(Math.abs(near.lon) <= 180 && Math.abs(near.lat) <= 85)) throw new InputError("a walk is made up near a longitude and a latitude, in degrees");
+    await this.device.keepPlaces(madeUpWalk(near, systemRandom), "of a made-up walk");
+  }
+
+  private async ruled(): Promise<void> {
+    await this.device.keepPolicy(policyText(Object.fromEntries(RULES.map(({ name }) => [name, this.rules[name].value])) as Record<Rule["name"], string>));
+    this.showRules();
+  }
+
+  private showRules(): void {
+    const texts = written(this.device.policy);
+    for (const { name } of RULES) this.rules[name].value = texts[name];
+  }
+
+  private refresh(): void {
+    const { device } = this;
+    const { policy, places, answering } = device;
+    const { record } = device.store;
+    this.places.textContent = places.length ? `${places.length} places are kept here, sealed.` : "No places are kept here: it would answer as somebody without any.";
+    const loose = looser(policy).map(({ label }) => label.toLowerCase());
+    this.warning.hidden = !loose.length;
+    this.warning.textContent = loose.length ? `Looser than hazemap's own rules: ${loose.join("; ")}.` : "";
+    this.enrolled.textContent = record.name ? `Enrolled at ${record.server} as ${record.name}.` : "Not enrolled.";
+    const paid = `${device.spent.toNumber()} of ε = ${policy.period.toNumber()} paid in ${policy.days} days.`;
+    this.status.textContent = `${answering ? "Answering. Leave this tab open." : "Not answering. Nothing is asked or sent."} ${paid}`;
+    this.toggle.textContent = answering ? "Stop answering" : "Start answering";
+    this.settings.disabled = answering;
+    this.code.disabled = record.ticket !== null;
+    this.server.readOnly = record.server !== null;
+  }
+}
+
+function lineOf([time, text]: LogLine): HTMLElement {
+  const when = new Date(time);
+  return h("li", {}, h("time", { datetime: when.toISOString() }, when.toISOString().slice(0, 19).replace("T", " ")), ` ${text}`);
+}

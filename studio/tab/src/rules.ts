@@ -1,0 +1,60 @@
+import { DEFAULT_POLICY, type Policy, readPolicy } from "../../device/src/policy.js";
+
+/** A rule that a person may change: its name, its words, and how it is written. */
+export interface Rule {
+  readonly name: "people" | "survivors" | "campaign" | "period" | "days";
+  readonly label: string;
+  readonly help: string;
+}
+
+export const RULES: readonly Rule[] = [
+  { name: "people", label: "People asked together, at least",
+    help: "Your answer is added to those of so many others before anybody can read the sum." },
+  { name: "survivors", label: "Of whom must answer, at least",
+    help: "With fewer the sum is never opened." },
+  { name: "campaign", label: "ε that one campaign may cost you, at most",
+    help: "A smaller ε hides you better. Write 0.5 or 1/2." },
+  { name: "period", label: "ε that all may cost you together, at most",
+    help: "What you pay is lost to others for as long as the next line says." },
+  { name: "days", label: "… in so many days", help: "After them, what was paid is free again." },
+];
+
+/** What no field changes. */
+export const ALWAYS: readonly string[] = [
+  "The server is never trusted: this device answers only where no server can see one person's answer, whatever it does.",
+  "A tenth of the others may work with the server: the noise of the rest is enough.",
+  "Every question must follow from the campaign that was announced, and the campaign must keep its first word.",
+  "Only counts of places in cells are answered: no words, no times, no paths.",
+];
+
+export const written = (policy: Policy): Record<Rule["name"], string> => ({
+  people: `${policy.people}`,
+  survivors: `${policy.survivors}`,
+  campaign: `${policy.campaign}`,
+  period: `${policy.period}`,
+  days: `${policy.days}`,
+});
+
+/** A policy as JSON from what was written into the fields; `InputError` where it is none. */
+export function policyText(fields: Readonly<Record<Rule["name"], string>>): string {
+  const whole = (text: string): number | string => (/^[0-9]{1,9}$/.test(text.trim()) ? Number(text) : text);
+  const { people, survivors, campaign, period, days } = fields;
+  const text = JSON.stringify({
+    people: whole(people), survivors: whole(survivors), days: whole(days), campaign: campaign.trim(), period: period.trim(),
+  });
+  readPolicy(text);
+  return text;
+}
+
+/** The rules that protect less than hazemap's own. */
+export function looser(policy: Policy): Rule[] {
+  const [own, usual] = [policy, DEFAULT_POLICY];
+  const less: Record<Rule["name"], boolean> = {
+    people: own.people < usual.people,
+    survivors: own.survivors < usual.survivors,
+    campaign: own.campaign.compare(usual.campaign) > 0,
+    period: own.period.compare(usual.period) > 0,
+    days: own.days < usual.days,
+  };
+  return RULES.filter(({ name }) => less[name]);
+}

@@ -1,0 +1,106 @@
+import { Agent } from "../../device/src/agent.js";
+import { systemRandom, utf8 } from "../../device/src/bytes.js";
+import type { Place } from "../../device/src/cell_counts.js";
+import { Device } from "../../device/src/device.js";
+import { CodecError, InputError, Refused } from "../../device/src/errors.js";
+import { Fraction } from "../../device/src/fraction.js";
+import { checkedAddress, HttpTransport } from "../../device/src/http_transport.js";
+import { DEFAULT_POLICY, type Policy, readPolicy } from "../../device/src/policy.js";
+import { readPlaces, writtenPlaces } from "./kept_places.js";
+import { SealedDatabase } from "./sealed_database.js";
+import { bindTo } from "./server_bond.js";
+import { TabStore } from "./tab_store.js";
+
+const [PLACES, POLICY] = ["places", "policy"];
+const DAY = 86_400_000;
+
+/** The device of a browser profile: what it keeps, and whether it answers. */
+export class TabDevice {
+  private running: { stop: AbortController; ended: Promise<void> } | null = null;
+
+  private constructor(
+    private readonly database: SealedDatabase, readonly store: TabStore,
+    private known: readonly Place[], private rules: Policy,
+  ) {}
+
+  static async open(): Promise<TabDevice> {
+    const database = await SealedDatabase.open();
+    const store = await TabStore.open(database, systemRandom);
+    const [places, policy] = [await database.get(PLACES), await database.get(POLICY)];
+    const rules = policy ? readPolicy(new TextDecoder().decode(policy)) : DEFAULT_POLICY;
+    const found = new TabDevice(database, store, places ? readPlaces(places) : [], rules);
+    const open = store.record.sessions.filter(([, session]) => session !== null).length;
+    store.log(open ? `this page was opened; ${open} answers were under way when it was closed` : "this page was opened");
+    await store.save();
+    return found;
+  }
+
+  get places(): readonly Place[] {
+    return this.known;
+  }
+
+  get policy(): Policy {
+    return this.rules;
+  }
+
+  get answering(): boolean {
+    return this.running !== null;
+  }
+
+  /** ε that was paid within the policy's period. */
+  get spent(): Fraction {
+    const since = Date.now() - this.rules.days * DAY;
+    const charges = this.store.record.charges.filter(({ time }) => time > since);
+    return charges.reduce((sum, { epsilon }) => sum.plus(Fraction.written(epsilon)), new Fraction(0));
+  }
+
+  async keepPlaces(places: readonly Place[], from: string): Promise<void> {
+    await this.database.put(PLACES, writtenPlaces(places));
+    this.known = places;
+    this.store.log(places.length ? `keeps ${places.length} places ${from}` : `forgets its places ${from}`);
+  }
+
+  async keepPolicy(text: string): Promise<void> {
+    const policy = readPolicy(text);
+    await this.database.put(POLICY, utf8(text));
+    this.rules = policy;
+    this.store.log(`goes by other rules: ${text}`);
+  }
+
+  /** Enrols where it has not, and answers until `stop`, or until `over` is told why not. */
+  start(server: string, code: string, over: (reason: string | null) => void): void {
+    if (this.running) return;
+    const address = checkedAddress(server.trim());
+    bindTo(address);
+    const stop = new AbortController();
+    const ended = this.answer(address, code.trim(), stop.signal).then(
+      () => this.over("stops answering", null, over),
+      (error: unknown) => {
+        const ours = error instanceof InputError || error instanceof Refused || error instanceof CodecError;
+        const reason = ours ? error.message : `something went wrong (${error instanceof Error ? error.message : "unknown"})`;
+        this.over(`stops answering: ${reason}`, reason, over);
+      },
+    );
+    this.running = { stop, ended };
+    this.store.log(`answers ${address}`);
+  }
+
+  async stop(): Promise<void> {
+    this.running?.stop.abort();
+    await this.running?.ended;
+  }
+
+  private async answer(address: string, code: string, signal: AbortSignal): Promise<void> {
+    const log = this.store.log;
+    if (!(await navigator.storage.persist())) log("the browser may delete what is kept here when it needs room");
+    const device = await Device.of(this.store, this.rules, this.known, systemRandom, log);
+    const http = new HttpTransport(address);
+    while (!signal.aborted) await new Agent(device, this.store, http, address, code, Infinity, log).run(signal);
+  }
+
+  private over(line: string, reason: string | null, tell: (reason: string | null) => void): void {
+    this.running = null;
+    this.store.log(line);
+    tell(reason);
+  }
+}
