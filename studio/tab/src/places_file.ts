@@ -22,7 +22,7 @@ const onEarth = (lon: unknown, lat: unknown): Place | null =>
 
 /** Way, track and route points of GPX 1.0 and 1.1, which have their coordinates as attributes. */
 function gpxPlaces(text: string): Place[] {
-  const bare = text.replaceAll(/<!--[^]*?-->|<!\[CDATA\[[^]*?\]\]>/g, "");
+  const bare = markupOf(text);
   if (!/<(?:[\w.-]+:)?gpx[\s>]/.test(bare)) throw new InputError("this file is XML, but no GPX");
   const found: Place[] = [];
   for (const [, attributes] of bare.matchAll(/<(?:[\w.-]+:)?(?:wpt|trkpt|rtept)((?:\s+[\w.:-]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*\/?>/g)) {
@@ -35,6 +35,20 @@ function gpxPlaces(text: string): Place[] {
     found.push(place);
   }
   return found;
+}
+
+/** XML without comments and character data: no point in them is one. */
+function markupOf(text: string): string {
+  const parts: string[] = [];
+  const opening = /<!--|<!\[CDATA\[/g;
+  for (let at = 0; ; opening.lastIndex = at) {
+    const found = opening.exec(text);
+    parts.push(text.slice(at, found?.index));
+    const closing = found?.[0] === "<!--" ? "-->" : "]]>";
+    const end = found ? text.indexOf(closing, opening.lastIndex) : -1;
+    if (end < 0) return parts.join("");
+    at = end + closing.length;
+  }
 }
 
 function jsonPlaces(text: string): Place[] {
