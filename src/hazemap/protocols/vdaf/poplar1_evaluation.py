@@ -39,9 +39,12 @@ class TreeNodes:
 _ROOT = np.zeros(1, dtype=np.uint64)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _below_root(parameter: Poplar1Parameter) -> PrefixTree:
-    """What all jobs with this parameter walk: a parameter is itself, whatever is in it."""
+    """What all jobs with this parameter walk: a parameter is itself, whatever is in it.
+
+    A tree has 8 bytes a node: 33 MB for the most prefixes on the deepest level that there are.
+    """
     return PrefixTree.below(_ROOT, -1, parameter.prefixes, parameter.level)
 
 
