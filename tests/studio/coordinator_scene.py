@@ -2,19 +2,18 @@
 
 import asyncio
 import threading
-import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
-import uvicorn
+from tests.device.serving import listening
+from tests.server.asking_studies import judge
 from tests.server.fleet import OPERATOR, TOKEN, crowd
 
 from hazemap.privacy.ledger import Ledger
 from hazemap.server.campaign_store import CampaignStore
 from hazemap.server.coordinator import Coordinator
 from hazemap.server.device_enrolment import Admission
-from hazemap.server.enrolment_challenges import Challenges, server_identity
 from hazemap.server.http_routes import Application
 from hazemap.studio.coordinator_access import CoordinatorAccess
 from hazemap.studio.stewards import Stewards
@@ -43,32 +42,18 @@ def coordinator(folder):
     """A coordinator that listens: its address."""
     folder.mkdir()
     store = CampaignStore(folder / "server.sqlite")
-    server = None
+    book = Ledger(folder / "coordinator.sqlite")
     try:
-        listening = uvicorn.Config(lambda: None, port=0).bind_socket()
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        challenges = Challenges(server_identity("a town"), (url,))
-        working = Coordinator(store, folder, Ledger(folder / "coordinator.sqlite"), Admission(TOKEN), None, challenges)
-        config = uvicorn.Config(Application(working, OPERATOR), log_level="error", lifespan="on")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-        thread.start()
-        until = time.monotonic() + 60
-        while not server.started:
-            assert time.monotonic() < until and thread.is_alive()
-            time.sleep(0.02)
-        yield url
+        with listening(Application(Coordinator(store, folder, book, Admission(TOKEN), judge=judge), OPERATOR)) as url:
+            yield url
     finally:
-        if server is not None:
-            server.should_exit = True
-            thread.join(60)
         store.close()
 
 
 @contextmanager
-def people(url, number, declining=0):
+def people(url, number, declining=0, devices=None):
     """Made-up devices that answer until the block ends."""
-    devices, enough = crowd(number), threading.Event()
+    devices, enough = devices or crowd(number), threading.Event()
     for device in devices[:declining]:
         device.declines = "<b>not</b> me"
 

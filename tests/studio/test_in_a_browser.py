@@ -14,12 +14,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.server.asking_studies import SIGNED, Typist, recipe
 from tests.server.fleet import OPERATOR
 
 from hazemap.codec import dumps
 from hazemap.planning.synthetic_city import DemoCity
 from hazemap.privacy.budget import PureDP
 from hazemap.privacy.ledger import Ledger
+from hazemap.recipes.recipe_file import recipe_to_toml
 from hazemap.server.campaign_order import CampaignOrder
 from hazemap.service.operator_line import operator
 from hazemap.studio import app_files
@@ -133,6 +135,27 @@ def test_an_operator_orders_watches_stops_and_fetches_by_keyboard(tmp_path):
     assert "<b>not</b> me" in facts["reasons"]
     assert len(set(facts["words"].values())) == 4
     assert {path.name for path in root.iterdir()} == {"commuters.parquet"}
+
+
+@pytest.mark.slow
+def test_an_analyst_writes_checks_and_asks_a_recipe_by_keyboard(tmp_path):
+    need(CHROMIUM, APP / "node_modules" / "playwright-core", BUILT)
+    root, book = tmp_path / "data", Ledger(tmp_path / "ledger.sqlite")
+    root.mkdir()
+    (root / "keyboard.json").write_text(SIGNED.to_json())
+    token = token_in(tmp_path, OPERATOR)
+    typists = [Typist(0, 0, text="hello" if place % 3 else "world") for place in range(12)]
+    with coordinator(tmp_path / "coordinator") as url, people(url, 12, devices=typists):
+        with operator(url, token) as line:
+            line.post("/v1/policies", SIGNED.to_json().encode())
+        with studio(tmp_path, root, book, "--server", url, "--token-file", str(token)) as link:
+            found = played("analyst", tmp_path, link, recipe_to_toml(recipe()))
+    facts = found["facts"]
+    assert found["checked"] == 7
+    assert "TOML" in facts["refused"] and "ngram" in facts["words"]
+    assert "hello" in facts["answer"] and "3 reports" in facts["left"]
+    assert len(set(facts["languages"].values())) == 4
+    assert {path.name for path in root.iterdir()} == {"keyboard.json", "words.toml", "spring.parquet"}
 
 
 @pytest.mark.slow

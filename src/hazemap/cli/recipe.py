@@ -8,7 +8,7 @@ import typer
 from hazemap.cli.console_output import deliver, note
 from hazemap.cli.device_options import Ask, StoreFile, allowed_at, opened, store_at
 from hazemap.cli.shared_options import AsJson, Force
-from hazemap.errors import FileError, InputError
+from hazemap.errors import InputError
 
 if TYPE_CHECKING:
     from hazemap.device.recipe_check import RecipeCheck
@@ -46,14 +46,16 @@ def check(
     Exit code 4 means that they would not.
     """
     from hazemap.device.recipe_check import check_recipe
+    from hazemap.device.recipe_words import check_lines
+    from hazemap.recipes.policy_file import read_policy
     from hazemap.recipes.recipe_file import read_recipe
     from hazemap.recipes.recipe_price import RecipePrice
 
     found = read_recipe(recipe)
     price = RecipePrice.of(found)
-    judged = check_recipe(found, shipped_policy(policy), found.minimum_cohort) if policy else None
+    judged = check_recipe(found, read_policy(policy), found.minimum_cohort) if policy else None
     facts = _facts(found, price, judged, people or found.minimum_cohort)
-    deliver(facts, as_json, *_lines(found, price, judged, people or found.minimum_cohort))
+    deliver(facts, as_json, *check_lines(found, price, judged, people or found.minimum_cohort))
     if not price.kept or (judged and judged.reasons):
         raise typer.Exit(4)
 
@@ -112,16 +114,17 @@ def explain(
     why the device would refuse. Exit code 4 means that it would.
     """
     from hazemap.device.recipe_check import admit, check_recipe
-    from hazemap.device.recipe_explanation import explained
+    from hazemap.device.recipe_words import explanation
+    from hazemap.recipes.policy_file import read_policy
     from hazemap.recipes.recipe_file import read_recipe
 
     found, reasons = read_recipe(recipe), tuple[str, ...]()
-    touched = admit(found, shipped_policy(policy)).touched if policy else None
+    touched = admit(found, read_policy(policy)).touched if policy else None
     own = _own_policy(store, passphrase) if policy is None else None
     if own is not None:
         judged = check_recipe(found, own, found.minimum_cohort)
         touched, reasons = judged.admitted.touched if judged.admitted else None, judged.reasons
-    lines = [*explained(found, touched), *(f"This device would refuse it: {each}." for each in reasons)]
+    lines = explanation(found, touched, reasons)
     fields = touched and [str(each) for each in touched]
     facts: dict[str, Any] = {"id": found.id, "digest": found.digest, "fields": fields, "words": lines}
     if own is not None:
@@ -139,24 +142,6 @@ def _own_policy(store: Path | None, passphrase: bool) -> "ShippedPolicy | None":
         return None
     with opened(store, passphrase) as file:
         return allowed_at(file, store) if ShippedPolicies(file).current() else None
-
-
-def shipped_policy(path: Path) -> "ShippedPolicy":
-    """The policy in a file: TOML, JSON, or signed JSON, whose signature is not looked at here."""
-    from hazemap.recipes.policy_document import LIMITS, from_json, from_toml
-    from hazemap.recipes.signed_policy import SignedPolicy
-
-    try:
-        with path.open("rb") as file:
-            text = file.read(LIMITS.length + 1).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"the policy {path} cannot be read ({error})") from None
-    if text.lstrip()[:1] != "{":
-        return from_toml(text)
-    try:
-        return SignedPolicy.from_json(text).policy
-    except InputError:
-        return from_json(text)
 
 
 def _facts(recipe: "Recipe", price: "RecipePrice", judged: "RecipeCheck | None", people: int) -> dict[str, Any]:
@@ -189,35 +174,3 @@ def _facts(recipe: "Recipe", price: "RecipePrice", judged: "RecipeCheck | None",
         "answered": judged and judged.answered,
         "reasons": list(judged.reasons) if judged else [],
     }
-
-
-def _lines(recipe: "Recipe", price: "RecipePrice", judged: "RecipeCheck | None", people: int) -> list[str]:
-    own = " and one" if recipe.none_bin is not None else ", and a random one of them"
-    who = "".join(f"{each.name} {' or '.join(each.values)}; " for each in recipe.cohort)
-    least = f"{price.least_cohort:,} people would do" if price.least_cohort else "no sum of any size would do"
-    verdict = "which it keeps" if price.kept else "which it does NOT keep: no device answers"
-    keep, turn_on = recipe.law.chances
-    lines = [
-        f"{recipe.id}, version {recipe.version}, for {recipe.analysis}: {recipe.purpose}",
-        f"bins     {recipe.bins:,} ({' × '.join(f'{each.name} {each.rule.size:,}' for each in recipe.features)}){own}"
-        " for devices where nothing fits",
-        f"cohort   {who}{recipe.minimum_cohort:,} people at least, by {recipe.carrier.value}",
-        f"report   ε₀ = {_number(recipe.local_epsilon)}: a bit that is set is sent as 1 with probability {keep:.4g},"
-        f" any other with {turn_on:.4g}",
-        f"sum      (ε, δ) = ({float(price.sum.epsilon):.4g}, {float(recipe.delta):.3g}), by {price.sum.bound};"
-        f" the recipe states ε = {_number(recipe.epsilon)}, {verdict} ({least})",
-        f"error    ± {recipe.standard_deviation(people):,.1f} people in a rare bin, ±"
-        f" {recipe.standard_deviation(people, 0.1):,.1f} in one that a tenth report, one standard deviation, of"
-        f" {people:,} people",
-    ]
-    if judged is None:
-        return [*lines, "fields   --policy says which fields are read, and whether devices would answer"]
-    if judged.admitted:
-        lines.append(f"fields   {', '.join(map(str, judged.admitted.touched))}")
-    if judged.answered:
-        return [*lines, "answered by every device that has told nothing yet"]
-    return [*lines, *(f"refused  {reason}" for reason in judged.reasons)]
-
-
-def _number(value: Any) -> str:
-    return f"{float(value):.6g}"

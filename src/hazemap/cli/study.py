@@ -1,6 +1,5 @@
 """`hazemap study`: ask people's devices recipes, one after the other, within the budget of their analysis."""
 
-from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,17 +82,27 @@ def begin(
 ) -> None:
     """Begin a study. It costs nothing before its first round."""
     from hazemap.codec import dumps
-    from hazemap.privacy.budget import exact
-    from hazemap.server.campaign_spec import Deadlines
-    from hazemap.server.study_spec import StudySpec
+    from hazemap.server.study_order import StudyOrder
     from hazemap.server.study_statement import assumed
-    from hazemap.server.trust_options import TrustOptions
-    from hazemap.trust.cohort_assumptions import Cohort
 
-    cohort = Cohort(people, min(people, shard or 1000), exact(dropout, "--dropout"), exact(corrupt, "--corrupt"))
-    budget = exact(epsilon, "--epsilon"), exact(delta, "--delta"), reports
-    carrier = TrustOptions(trust, leader, helper).of_study(least, cohort.people - floor(people * cohort.dropout))
-    spec = StudySpec(name, analysis, *budget, cohort, Deadlines.all(stage, quiet), wait, carrier=carrier)
+    spec = StudyOrder(
+        name=name,
+        analysis=analysis,
+        epsilon=epsilon,
+        people=people,
+        delta=delta,
+        reports=reports,
+        shard=shard,
+        dropout=dropout,
+        corrupt=corrupt,
+        stage=stage,
+        quiet=quiet,
+        wait=wait,
+        trust=trust,
+        leader=leader,
+        helper=helper,
+        least=least,
+    ).study()
     with operator(server, token_file, trust_certificate) as line:
         line.post("/v1/studies", dumps(spec).encode())
     facts = {"study": name, "analysis": analysis, "people": people, "honest": spec.honest, "reports": reports}

@@ -65,14 +65,8 @@ class CampaignOrder:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "CampaignOrder":
         """Of the names of a form; `InputError` for a name that there is none of, and for one that is missing."""
-        known = {field.name for field in fields(cls)}
-        if unknown := sorted(set(data) - known):
-            raise InputError(f"an order of a campaign says nothing of {', '.join(map(repr, unknown))[:200]}")
-        for name, why in (("name", "its own, used once"), ("purpose", "every person sees it"), ("people", "a round")):
-            if name not in data:
-                raise InputError(f"a campaign needs {name} ({why})")
-        seconds = ("stage", "upload", "quiet", "wait")
-        return cls(**{name: _seconds(value) if name in seconds else value for name, value in data.items()})
+        needed = {"name": "its own, used once", "purpose": "every person sees it", "people": "a round"}
+        return cls(**of_names(cls, data, needed))
 
     def map_of(self, given: Mapping[str, Any]) -> ReleaseSpec:
         """The specification of its map: the names of `MAP`. Without another data set, its own name pays."""
@@ -107,6 +101,17 @@ class CampaignOrder:
             local_epsilon=whom.local_epsilon(local, spec.budget),
             carrier=whom.carrier(self.least or cohort.survivors(self.people), local),
         )
+
+
+def of_names(kind: type, data: Mapping[str, Any], needed: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of an order in a form. `InputError` for others, and where one is missing that is `needed`, and why."""
+    known = {field.name: field.type for field in fields(kind)}
+    if unknown := sorted(set(data) - set(known)):
+        raise InputError(f"an order says nothing of {', '.join(map(repr, unknown))[:200]}")
+    for name, why in needed.items():
+        if name not in data:
+            raise InputError(f"an order needs {name} ({why})")
+    return {name: _seconds(value) if "float" in str(known[name]) else value for name, value in data.items()}
 
 
 def _seconds(value: Any) -> Any:

@@ -36,6 +36,10 @@ class Operator:
         """An order."""
         self._asked("POST", path, MOST, content=content)
 
+    def sent(self, path: str, content: bytes, most: int = MOST) -> bytes:
+        """An order with an answer of at most so many bytes."""
+        return self._asked("POST", path, most, content=content).content
+
     def order(self, path: str, data: dict[str, Any]) -> Any:
         """An order with an answer, in JSON."""
         return self._asked("POST", path, MOST, json=data).json()

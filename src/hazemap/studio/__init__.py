@@ -1,4 +1,4 @@
-"""The studio: stewards release maps in a browser, and operators run campaigns, over the Python API of the command line.
+"""The studio: stewards release maps in a browser, operators run campaigns, analysts ask recipes.
 
 It keeps nothing: what it shows is in the ledger and in files; sessions and running releases end with the process.
 """

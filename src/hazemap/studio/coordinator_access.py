@@ -90,6 +90,12 @@ class CoordinatorLine:
         with self.told():
             self.line.post(path, content)
 
+    def order(self, path: str, content: bytes) -> Any:
+        """An order with an answer, in JSON."""
+        with self.told():
+            found = self.line.sent(path, content, ANSWER.length)
+        return self.read(found)
+
     def read(self, content: bytes) -> Any:
         """The values of an answer."""
         try:

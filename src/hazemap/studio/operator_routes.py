@@ -163,18 +163,19 @@ class OperatorRoutes:
 
         def fetched(line: CoordinatorLine) -> None:
             with only_writer(goal):
-                _free(goal)
+                free(goal)
                 content = line.content(f"/v1/campaigns/{name}/release", MOST)
                 with whole(goal) as part:
                     part.write_bytes(content)
                     open_release(part)
 
-        _free(goal)
+        free(goal)
         await self._threads.asked(who, fetched)
         same = ServerCommands(access_of(who)).fetch(name, str(goal)).to_json()
         return JSONResponse({"file": file, "same_as": same}, 201)
 
 
-def _free(goal: Path) -> None:
+def free(goal: Path) -> None:
+    """`FileError` where a file is there: none is replaced."""
     if goal.exists() or goal.is_symlink():
         raise FileError(f"{goal.name} is there already: choose another name")

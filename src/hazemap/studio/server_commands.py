@@ -58,6 +58,41 @@ class ServerCommands:
             f"order = CampaignOrder({own})\ncampaign = order.campaign(order.map_of({dict(map_)!r}))\n",
         )
 
+    def study(self, what: str, name: str) -> SameAs:
+        """Look at a study, or stop it."""
+        python = {"status": "print(study.status())", "stop": "study.stop()"}
+        return self._of_study(["study", what, name], name, python[what])
+
+    def begin_study(self, order: Mapping[str, Any]) -> SameAs:
+        """Begin a study."""
+        rest = {name: value for name, value in order.items() if name != "name"}
+        own = ", ".join(f"{name}={value!r}" for name, value in order.items())
+        return self.same(
+            ["study", "begin", str(order["name"]), *_words(rest)],
+            f"server.post('/v1/studies', dumps(StudyOrder({own}).study()).encode())",
+            "from hazemap.codec import dumps\nfrom hazemap.server.study_order import StudyOrder\n",
+        )
+
+    def ask(self, name: str, file: str) -> SameAs:
+        """Ask the recipe in a file, by its whole path."""
+        asked = f"print(study.answer(study.begin(read_recipe(Path({file!r})))))"
+        return self._of_study(["study", "ask", name, file], name, asked, "read_recipe")
+
+    def results(self, name: str, round_: int, confidence: float) -> SameAs:
+        """Look at the answer of a round."""
+        words = ["study", "results", name, "--round", str(round_), "--confidence", str(confidence)]
+        return self._of_study(words, name, f"print(study.answer({round_}))")
+
+    def answers(self, name: str, file: str) -> SameAs:
+        """Write all answers to a file, by its whole path."""
+        return self._of_study(["study", "release", name, "-o", file], name, f"study.release().save({file!r})")
+
+    def _of_study(self, words: Sequence[str], name: str, python: str, more: str = "") -> SameAs:
+        imports = "from hazemap.study.http_study import HttpStudy\n"
+        if more:
+            imports = "from hazemap.recipes.recipe_file import read_recipe\n" + imports
+        return self.same(words, f"study = HttpStudy(server.http, {name!r})\n{python}", imports)
+
     def same(self, words: Sequence[str], python: str, imports: str = "", before: str = "") -> SameAs:
         """A command with its server and token, and a few lines of Python with `server`."""
         access = self.access

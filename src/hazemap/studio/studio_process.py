@@ -19,6 +19,7 @@ from starlette.routing import Route
 from hazemap.errors import InputError
 from hazemap.service.http_limits import HttpLimits
 from hazemap.service.served_address import ServedAddress, loopback
+from hazemap.studio.analyst_routes import AnalystRoutes
 from hazemap.studio.app_files import INDEX, AppFile, app_files
 from hazemap.studio.operator_routes import CoordinatorThreads, OperatorRoutes
 from hazemap.studio.request_guard import Application, Guard, Origins, OwnHostOnly
@@ -79,7 +80,8 @@ class Studio:
         guard = Guard(self.stewards, sessions, self.origins, cookie, LIMITS)
         signing = SignInRoutes(guard, secure, lambda: self.print_link(sessions))
         steward = StewardRoutes(guard, runs, rows=loopback(self.address.host))
-        operator = OperatorRoutes(guard, CoordinatorThreads())
+        threads = CoordinatorThreads()
+        operator, analyst = OperatorRoutes(guard, threads), AnalystRoutes(guard, threads)
 
         @asynccontextmanager
         async def alive(_: Starlette) -> AsyncIterator[None]:
@@ -88,7 +90,7 @@ class Studio:
             if task is not None:
                 task.cancel()
 
-        routes = [*_page(files), *signing.routes(), *steward.routes(), *operator.routes()]
+        routes = [*_page(files), *signing.routes(), *steward.routes(), *operator.routes(), *analyst.routes()]
         return OwnHostOnly(Starlette(routes=routes, lifespan=alive), self.origins)
 
     def print_link(self, sessions: Sessions) -> str:

@@ -7,12 +7,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from hazemap.codec import dumps, loads
-from hazemap.errors import BudgetError, HazemapError, InputError, NotOpened
+from hazemap.errors import BudgetError, HazemapError, InputError, NotOpened, Refused
 from hazemap.noisy_queries import Answer
 from hazemap.privacy.statement import Statement
 from hazemap.recipes.recipe import KNOWN as OF_RECIPES
 from hazemap.recipes.recipe import Recipe
 from hazemap.releases.study_answers import RoundAnswer, StudyAnswers
+from hazemap.service.bounded_answer import asked
+from hazemap.service.operator_line import MOST
 from hazemap.study.study_budget import StudyBudget
 
 if TYPE_CHECKING:
@@ -120,7 +122,9 @@ class HttpStudy:
         import httpx
 
         try:
-            reply = self.http.request(method, path, content=content)
+            reply = asked(self.http, method, path, MOST, content=content)
+        except Refused as error:
+            raise HazemapError(f"the server {self.http.base_url} is not read: {error}") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise HazemapError(
                 f"the server {self.http.base_url} did not answer ({type(error).__name__}): see that it runs, then ask "

@@ -33,7 +33,7 @@ export function replace(parent: Element, ...children: Child[]): void {
 
 /** A label above a field, with a line of help that screen readers read with it. */
 export function field(
-  label: string, control: HTMLInputElement | HTMLSelectElement, help?: string,
+  label: string, control: HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement, help?: string,
 ): HTMLElement {
   control.id ||= fresh();
   const said = help ? h("small", { id: `${control.id}-help` }, help) : null;

@@ -9,9 +9,12 @@ import { ledger } from "./views/ledger.ts";
 import { map, maps } from "./views/maps.ts";
 import { release } from "./views/release.ts";
 import { signIn } from "./views/sign_in.ts";
+import { studies } from "./views/studies.ts";
+import { study } from "./views/study.ts";
+import { studyOrder } from "./views/study_order.ts";
 
 const PARTS = ["release", "maps", "ledger"] as const;
-const OF_SERVER = ["campaigns"] as const;
+const OF_SERVER = ["campaigns", "studies"] as const;
 
 const place = document.getElementById("studio")!;
 const main = h("main", { id: "content", tabindex: -1 });
@@ -61,6 +64,8 @@ function show(why?: unknown): void {
   else if (part === "folder") view = maps(name ?? "");
   else if (part === "ledger") view = ledger();
   else if (part === "campaigns" && name === "new" && rest === "order") view = campaignOrder();
+  else if (part === "studies" && name === "new" && rest === "order") view = studyOrder();
+  else if (part === "studies") view = name ? study(name) : studies();
   else if (part === "campaigns") view = name ? campaign(name) : campaigns();
   else view = release();
   replace(main, view);

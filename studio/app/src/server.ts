@@ -82,6 +82,28 @@ export interface CampaignReview {
   name: string; purpose: string; dataset: string; price: string; people: number; shards: number; assumed: string[];
   cautions: string[]; same_as: SameAs;
 }
+export interface RecipeCheck {
+  id: string; version: number; digest: string; analysis: string; price: string; kept: boolean; bins: number;
+  lines: string[]; words: string[]; answered: boolean | null; same_as: SameAs;
+}
+export interface StudyRound {
+  round: number; recipe: string; price: string; state: string; reason: string; created: string; ended: string | null;
+  survivors: number; refusals: Count[]; lost: string[];
+}
+export interface Study {
+  name: string; analysis: string; state: string; reason: string; created: string; stopped: string | null; budget: string;
+  left: string; people: number; trust: string; assumptions: string[]; rounds: StudyRound[];
+  same_as: Record<"status" | "stop", SameAs>;
+}
+export interface Counted { count: number; standard_error: number; low: number; high: number }
+export interface StudyTable {
+  features: string[]; lines: (Counted & { labels: string[] })[]; more: number; people: number; confidence: number;
+  none: Counted | null; promise: string[];
+}
+export interface StudyAnswer extends StudyRound { table: StudyTable | null; left: string | null; same_as: SameAs }
+export interface StudyReview {
+  name: string; analysis: string; people: number; reports: number; price: string; assumed: string[]; same_as: SameAs;
+}
 export interface Device {
   device: string; enrolled: string; expires: string | null; revoked: string | null; silent: number | null;
 }
@@ -159,4 +181,18 @@ export const server = {
   tellCampaign: async (name: string, act: CampaignAct) => { await ask("POST", "/v1/campaign/act", { name, act }); },
   fetchCampaign: (name: string, file: string) =>
     post<{ file: string; same_as: SameAs }>("/v1/campaign/fetch", { name, file }),
+  exampleRecipe: async () => (await get<{ text: string }>("/v1/recipe")).text,
+  openRecipe: async (file: string) => (await post<{ text: string }>("/v1/recipe/open", { file })).text,
+  saveRecipe: (file: string, text: string) => post<{ file: string }>("/v1/recipe/save", { file, text }),
+  checkRecipe: (form: object) => post<RecipeCheck>("/v1/recipe/check", form),
+  studies: () => get<{ server: string; studies: string[] }>("/v1/studies"),
+  study: (name: string) => post<Study>("/v1/study", { name }),
+  reviewStudy: (form: object) => post<StudyReview>("/v1/study/review", form),
+  beginStudy: (form: object) => post<{ name: string }>("/v1/study/begin", form),
+  askStudy: (name: string, text: string, file: string) =>
+    post<{ round: number; same_as: SameAs }>("/v1/study/ask", { name, text, file }),
+  answerOf: (name: string, round: number) => post<StudyAnswer>("/v1/study/answer", { name, round }),
+  releaseStudy: (name: string, file: string) =>
+    post<{ file: string; same_as: SameAs }>("/v1/study/release", { name, file }),
+  stopStudy: async (name: string) => { await ask("POST", "/v1/study/stop", { name }); },
 };

@@ -1,0 +1,193 @@
+"""What an analyst's browser asks for: recipes, and studies over the HTTP API of a coordinator."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from hazemap.atomic_write import whole
+from hazemap.codec import dumps
+from hazemap.errors import FileError, InputError
+from hazemap.execution.output_lock import only_writer
+from hazemap.recipes.recipe_file import EXAMPLE
+from hazemap.server.study_order import StudyOrder
+from hazemap.server.study_statement import assumed
+from hazemap.studio import recipe_check, study_answers
+from hazemap.studio.coordinator_access import CoordinatorLine, StrangeAnswer
+from hazemap.studio.operator_routes import CoordinatorThreads, access_of, free, named
+from hazemap.studio.request_guard import Guard, form
+from hazemap.studio.server_answers import fields
+from hazemap.studio.server_answers import whole as whole_number
+from hazemap.studio.server_commands import ServerCommands
+from hazemap.studio.stewards import Steward
+from hazemap.study.http_study import HttpStudy
+
+LAST_ROUND: Final = 1_000_000
+
+
+class AnalystRoutes:
+    """The routes of analysts."""
+
+    def __init__(self, guard: Guard, threads: CoordinatorThreads) -> None:
+        self._guard, self._threads = guard, threads
+        self._checking = asyncio.Semaphore(1)
+
+    def routes(self) -> list[Route]:
+        """All of them."""
+        steward = self._guard.steward
+        told = [
+            ("/v1/recipe", self.example, "GET"),
+            ("/v1/recipe/open", self.open, "POST"),
+            ("/v1/recipe/save", self.save, "POST"),
+            ("/v1/recipe/check", self.check, "POST"),
+            ("/v1/studies", self.studies, "GET"),
+            ("/v1/study", self.study, "POST"),
+            ("/v1/study/review", self.review, "POST"),
+            ("/v1/study/begin", self.begin, "POST"),
+            ("/v1/study/ask", self.ask, "POST"),
+            ("/v1/study/answer", self.answer, "POST"),
+            ("/v1/study/release", self.release, "POST"),
+            ("/v1/study/stop", self.stop, "POST"),
+        ]
+        return [Route(path, steward(endpoint), methods=[method]) for path, endpoint, method in told]
+
+    async def example(self, _: Request, __: Steward) -> Response:
+        """A recipe to begin with."""
+        return JSONResponse({"text": EXAMPLE})
+
+    async def open(self, request: Request, who: Steward) -> Response:
+        """The text of a recipe in the folder."""
+        data = await form(request)
+        return JSONResponse({"text": await asyncio.to_thread(recipe_check.read, who.root, data.get("file"))})
+
+    async def save(self, request: Request, who: Steward) -> Response:
+        """Write a recipe to the folder as it was typed, where it is one."""
+        data = await form(request)
+        text, goal = data.get("text"), recipe_check.recipe_file(who.root, data.get("file"))
+
+        def written() -> None:
+            recipe_check.recipe_of(text)
+            with only_writer(goal):
+                free(goal)
+                with whole(goal) as part:
+                    part.write_text(str(text), encoding="utf-8")
+
+        await asyncio.to_thread(written)
+        return JSONResponse({"file": data["file"]}, 201)
+
+    async def check(self, request: Request, who: Steward) -> Response:
+        """What a recipe asks and costs, and what a device would be told of it; nobody is asked."""
+        data = await form(request)
+        async with self._checking:
+            return JSONResponse(await asyncio.to_thread(recipe_check.checked, data, who.root))
+
+    async def studies(self, _: Request, who: Steward) -> Response:
+        """The names of all studies."""
+        found = await self._threads.asked(who, lambda line: study_answers.studies(line.get("/v1/studies")))
+        return JSONResponse({"server": access_of(who).url, "studies": found})
+
+    async def study(self, request: Request, who: Steward) -> Response:
+        """What a study has asked, what became of it, and what is left."""
+        name = named(await form(request))
+        found = await self._threads.asked(who, lambda line: _study(line, name))
+        commands = ServerCommands(access_of(who))
+        acts = {what: commands.study(what, name).to_json() for what in ("status", "stop")}
+        return JSONResponse({**found, "same_as": acts})
+
+    async def review(self, request: Request, who: Steward) -> Response:
+        """What all rounds of a study may cost, whom it asks and what it assumes; nothing is sent."""
+        data = _filled(await form(request))
+        spec = await asyncio.to_thread(lambda: StudyOrder.from_json(data).study())
+        facts = {"name": spec.name, "analysis": spec.analysis, "people": spec.cohort.people, "reports": spec.reports}
+        same = ServerCommands(access_of(who)).begin_study(data).to_json()
+        words = {"price": str(spec.budget), "assumed": list(assumed(spec))}
+        return JSONResponse({**facts, **words, "same_as": same})
+
+    async def begin(self, request: Request, who: Steward) -> Response:
+        """Begin a study, which costs nothing before its first round."""
+        data = _filled(await form(request))
+        spec = await asyncio.to_thread(lambda: StudyOrder.from_json(data).study())
+        await self._threads.asked(who, lambda line: line.post("/v1/studies", dumps(spec).encode()))
+        return JSONResponse({"name": spec.name}, 201)
+
+    async def ask(self, request: Request, who: Steward) -> Response:
+        """Ask a recipe: this spends, unless the same recipe was asked before."""
+        data = await form(request)
+        name, recipe = named(data), await asyncio.to_thread(recipe_check.recipe_of, data.get("text"))
+        content = dumps(recipe).encode()
+
+        def asked(line: CoordinatorLine) -> int:
+            return whole_number(fields(line.order(f"/v1/studies/{name}/rounds", content))["round"])
+
+        same = ServerCommands(access_of(who)).ask(name, recipe_check.named_file(who.root, data)).to_json()
+        return JSONResponse({"round": await self._threads.asked(who, asked), "same_as": same}, 201)
+
+    async def answer(self, request: Request, who: Steward) -> Response:
+        """How far a round is, or its answer with intervals."""
+        data = await form(request)
+        name, round_, confidence = named(data), _round(data), data.get("confidence", 0.95)
+        if type(confidence) is not float or not 0 < confidence < 1:
+            raise InputError("how often an interval holds is a number between 0 and 1, such as 0.95")
+
+        def found(line: CoordinatorLine) -> dict[str, Any]:
+            told = line.get(f"/v1/studies/{name}/rounds/{round_}")
+            made = study_answers.round_of(told)
+            if made["round"] != round_:
+                raise StrangeAnswer("the server answers for another round than it was asked for")
+            known = study_answers.answered(told)
+            if known is None:
+                return {**made, "table": None, "left": None}
+            study = _study(line, name)
+            shown = study_answers.table(*known, tuple(study["assumptions"]), confidence)
+            return {**made, "table": shown, "left": study["left"]}
+
+        same = ServerCommands(access_of(who)).results(name, round_, confidence).to_json()
+        return JSONResponse({**await self._threads.asked(who, found), "same_as": same})
+
+    async def release(self, request: Request, who: Steward) -> Response:
+        """Write all answers of a study, with recipes, price and statement, to one file in the folder. It is free."""
+        data = await form(request)
+        name, file = named(data), data.get("file")
+        if not isinstance(file, str) or not file.lower().endswith(".parquet"):
+            raise FileError("answers of a study are written to a .parquet file")
+        goal = who.root.inside(file)
+        free(goal)
+
+        def released(line: CoordinatorLine) -> None:
+            with line.told():
+                made = HttpStudy(line.line.http, name).release()
+            with only_writer(goal):
+                free(goal)
+                made.save(goal)
+
+        await self._threads.asked(who, released)
+        same = ServerCommands(access_of(who)).answers(name, str(goal)).to_json()
+        return JSONResponse({"file": file, "same_as": same}, 201)
+
+    async def stop(self, request: Request, who: Steward) -> Response:
+        """Let no further question through."""
+        name = named(await form(request))
+        await self._threads.asked(who, lambda line: line.post(f"/v1/studies/{name}/stop"))
+        return Response(status_code=204)
+
+
+def _study(line: CoordinatorLine, name: str) -> dict[str, Any]:
+    found = study_answers.study(line.get(f"/v1/studies/{name}"))
+    if found["name"] != name:
+        raise StrangeAnswer("the server answers for another study than it was asked for")
+    return found
+
+
+def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A form without what was left blank."""
+    return {name: value for name, value in data.items() if value not in ("", None)}
+
+
+def _round(data: Mapping[str, Any]) -> int:
+    found = data.get("round")
+    if type(found) is not int or not 1 <= found <= LAST_ROUND:
+        raise InputError("rounds are numbered from 1")
+    return found

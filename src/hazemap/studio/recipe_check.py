@@ -1,0 +1,98 @@
+"""A recipe that somebody writes in the studio: what it asks, what a device would be told of it, and what it costs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from hazemap.device.recipe_check import check_recipe
+from hazemap.device.recipe_words import check_lines, explanation
+from hazemap.errors import FileError, InputError
+from hazemap.recipes.policy_file import read_policy
+from hazemap.recipes.recipe import Recipe
+from hazemap.recipes.recipe_file import recipe_from_json, recipe_from_toml
+from hazemap.recipes.recipe_price import RecipePrice
+from hazemap.studio.command_text import SameAs, line
+from hazemap.studio.root_folder import RootFolder
+from hazemap.study.study import check_columns
+
+ENDINGS: Final = (".toml", ".json")
+LONGEST: Final = 60_000
+"""Letters of a recipe in the form; longer ones, of large maps, are for the command line."""
+
+
+def recipe_of(text: Any) -> Recipe:
+    """The recipe in a text, TOML or JSON by its first sign; `InputError` says what is wrong with it."""
+    if not isinstance(text, str) or not 0 < len(text) <= LONGEST:
+        raise InputError(f"a recipe is a text of up to {LONGEST:,} letters")
+    found = recipe_from_json(text) if text.lstrip()[:1] == "{" else recipe_from_toml(text)
+    check_columns(found)
+    return found
+
+
+def recipe_file(root: RootFolder, name: Any) -> Path:
+    """Where a recipe or a policy is in the folder, by a name that ends as one does."""
+    if not isinstance(name, str) or not name.lower().endswith(ENDINGS):
+        raise FileError("recipes and policies are files that end in .toml or .json")
+    return root.inside(name)
+
+
+def read(root: RootFolder, name: Any) -> str:
+    """The text of a recipe in the folder."""
+    path = recipe_file(root, name)
+    try:
+        with path.open("rb") as file:
+            content = file.read(4 * LONGEST + 1).decode()
+    except (OSError, UnicodeDecodeError):
+        raise FileError(f"the recipe {name!r:.200} cannot be read: see that it is in the folder") from None
+    if len(content) > LONGEST:
+        raise FileError(f"the recipe {name!r:.200} is longer than {LONGEST:,} letters: it is for the command line")
+    return content
+
+
+def checked(data: Mapping[str, Any], root: RootFolder) -> dict[str, Any]:
+    """What a recipe asks, costs and finds, and what a device would be told. No data is read, nobody is asked.
+
+    With the name of a `policy` in the folder, also which fields it reads, and whether devices would answer.
+    """
+    recipe = recipe_of(data.get("text"))
+    policy, people = data.get("policy") or None, data.get("people") or recipe.minimum_cohort
+    if type(people) is not int or not 0 < people < 1 << 40:
+        raise InputError("of how many people is a whole number")
+    judged = None
+    if policy is not None:
+        path = recipe_file(root, policy)
+        if not path.is_file():
+            raise FileError(f"there is no policy {policy!r:.200} in the studio's folder")
+        judged = check_recipe(recipe, read_policy(path), recipe.minimum_cohort)
+    price = RecipePrice.of(recipe)
+    touched = judged.admitted.touched if judged and judged.admitted else None
+    return {
+        "id": recipe.id,
+        "version": recipe.version,
+        "digest": recipe.digest,
+        "analysis": recipe.analysis,
+        "price": f"ε = {float(recipe.epsilon):.6g}, δ = {float(recipe.delta):.3g}",
+        "kept": price.kept,
+        "bins": recipe.bins,
+        "lines": check_lines(recipe, price, judged, people),
+        "words": explanation(recipe, touched, judged.reasons if judged else ()),
+        "answered": None if judged is None else judged.answered,
+        "same_as": _same(root, named_file(root, data), policy).to_json(),
+    }
+
+
+def named_file(root: RootFolder, data: Mapping[str, Any]) -> str:
+    """The whole path of the file in which a form says that its recipe is, or would be."""
+    return str(recipe_file(root, data.get("file") or "recipe.toml"))
+
+
+def _same(root: RootFolder, where: str, policy: str | None) -> SameAs:
+    rest = [] if policy is None else ["--policy", str(root.path / policy)]
+    command = f"{line(['recipe', 'check', where, *rest])}\n{line(['device', 'explain', where, *rest])}"
+    python = (
+        "from pathlib import Path\nfrom hazemap.device.recipe_explanation import explained\n"
+        "from hazemap.recipes.recipe_file import read_recipe\nfrom hazemap.recipes.recipe_price import RecipePrice\n\n"
+        f"recipe = read_recipe(Path({where!r}))\nprint(RecipePrice.of(recipe))\n"
+        "print(*explained(recipe, None), sep='\\n')"
+    )
+    return SameAs(command, python)
