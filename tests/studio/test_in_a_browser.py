@@ -27,6 +27,7 @@ from hazemap.service.operator_line import operator
 from hazemap.studio import app_files
 
 from .coordinator_scene import coordinator, people, token_in
+from .scene import write_table
 
 APP = Path(__file__).parents[2] / "studio" / "app"
 CHROMIUM = Path("/usr/bin/chromium")
@@ -156,6 +157,27 @@ def test_an_analyst_writes_checks_and_asks_a_recipe_by_keyboard(tmp_path):
     assert "hello" in facts["answer"] and "3 reports" in facts["left"]
     assert len(set(facts["languages"].values())) == 4
     assert {path.name for path in root.iterdir()} == {"keyboard.json", "words.toml", "spring.parquet"}
+
+
+@pytest.mark.slow
+def test_a_researcher_drops_a_map_and_reads_the_points_of_figures(tmp_path):
+    need(CHROMIUM, APP / "node_modules" / "playwright-core", BUILT)
+    root, book = tmp_path / "data", Ledger(tmp_path / "ledger.sqlite")
+    root.mkdir()
+    write_table(tmp_path / "town.csv", 400)
+    with studio(tmp_path, root, book) as link:
+        found = played("researcher", tmp_path, link, str(tmp_path / "town.csv"))
+    facts = found["facts"]
+    assert found["checked"] == 3 and facts["charts"] == 3
+    assert "leads out" in facts["refused"]
+    assert (
+        "UG at ε = 0.5: " in facts["first"]
+        and "UG at ε = 1: " in facts["second"]
+        and "of 2 releases" in facts["second"]
+    )
+    assert facts["hovered"] not in (facts["first"], facts["second"])
+    assert len(set(facts["words"].values())) == 4
+    assert {path.name for path in root.iterdir()} == {"my town.csv", "comparison"}
 
 
 @pytest.mark.slow

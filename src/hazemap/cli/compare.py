@@ -9,10 +9,10 @@ import typer
 from hazemap.cli.completion import method_texts
 from hazemap.cli.console_output import console, deliver, note, progress
 from hazemap.cli.shared_options import AsJson
-from hazemap.errors import HazemapError, InputError
+from hazemap.errors import HazemapError
 
 if TYPE_CHECKING:
-    from hazemap.compare.presets import Catalogue, Preset
+    from hazemap.compare.presets import Catalogue
 
 EXAMPLE = "Example: [bold]hazemap compare quick --map city --repetitions 3 -o comparison[/bold]"
 
@@ -64,15 +64,18 @@ def compare(
     if lists:
         _listed(catalogue, as_json)
         return
+    from hazemap.compare.comparison_order import ComparisonOrder
     from hazemap.compare.report_page import written
     from hazemap.compare.result_tables import by_map
     from hazemap.compare.results import Results
     from hazemap.compare.run_comparison import RESULTS, compared
     from hazemap.parallel_map import processors
 
-    own = tuple(_own(text) for text in maps or () if "=" in text)
-    preset = _changed(catalogue.preset(name), maps, methods, practices, epsilons, repetitions, emd)
-    atlas, trials = replace(catalogue.datasets, own=own), list(preset.trials())
+    order = ComparisonOrder(
+        name, tuple(maps or ()), tuple(methods or ()), tuple(practices or ()), tuple(epsilons or ()), repetitions, emd
+    )
+    preset = order.preset(catalogue)
+    atlas, trials = replace(catalogue.datasets, own=order.own), list(preset.trials())
     try:
         with progress() as tell:
             outcome = compared(trials, atlas, folder, jobs=jobs or processors(), tell=tell, afresh=afresh)
@@ -98,45 +101,6 @@ def compare(
     deliver(facts, as_json, *(table.rich() for table in tables), "", counted)
     if outcome.failures:
         raise HazemapError(f"{len(outcome.failures):,} trials failed; the same command tries them again")
-
-
-def _changed(
-    preset: "Preset",
-    maps: list[str] | None,
-    methods: list[str] | None,
-    practices: list[str] | None,
-    epsilons: list[str] | None,
-    repetitions: int | None,
-    emd: bool,
-) -> "Preset":
-    """The comparison with what the options say instead; everything is looked at before anything is measured."""
-    from hazemap.compare.practices import practice_named
-    from hazemap.compare.trial_settings import Everyone
-    from hazemap.privacy.budget import PureDP
-
-    if maps:
-        preset = preset.on(tuple(dict.fromkeys(text.partition("=")[0] for text in maps)))
-    if methods:
-        preset = replace(preset, methods=tuple(preset.method(text) for text in methods))
-    if practices:
-        preset = preset.beside(tuple(dict.fromkeys(practice_named(text) for text in practices)))
-    if epsilons:
-        preset = replace(preset, epsilons=tuple(dict.fromkeys(epsilons)))
-    for epsilon in preset.epsilons:
-        PureDP(epsilon)
-    if emd:
-        settings = tuple(replace(s, emd=True) if isinstance(s, Everyone) else s for s in preset.settings)
-        preset = replace(preset, settings=settings, scores=(*preset.scores, "emd"))
-    return replace(preset, repetitions=repetitions or preset.repetitions)
-
-
-def _own(text: str) -> tuple[str, Path]:
-    name, _, file = text.partition("=")
-    if not name.isidentifier() and not name.replace("-", "_").isidentifier():
-        raise InputError(
-            f"write a map of your own as NAME=FILE, with letters, digits and hyphens in the name; found {text!r}"
-        )
-    return name, Path(file)
 
 
 def _listed(catalogue: "Catalogue", as_json: bool) -> None:

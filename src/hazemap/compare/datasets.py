@@ -168,11 +168,17 @@ def own_map(name: str, path: Path) -> GroundTruthMap:
     origin = f"your own: {path.name}"
     match path.suffix.lower():
         case ".npy":
-            return _picture(name, np.load(path, allow_pickle=False), origin)
+            try:
+                numbers = np.load(path, mmap_mode="r", allow_pickle=False)  # no longer than the file, whatever it says
+            except (OSError, ValueError, EOFError) as error:
+                raise FileError(f"{path.name} holds no array of NumPy") from error
+            return _picture(name, numbers, origin)
         case ".tif" | ".tiff":
             import rasterio
 
             with rasterio.open(path) as raster:
+                if max(raster.width, raster.height) > LARGEST:
+                    raise InputError(f"the map {name} has {raster.width} × {raster.height} pixels: {LARGEST} at most")
                 band = raster.read(1, masked=True)
             return _picture(name, np.ma.filled(band.astype(np.float64), 0.0), origin)
         case _:

@@ -21,6 +21,7 @@ from hazemap.service.http_limits import HttpLimits
 from hazemap.service.served_address import ServedAddress, loopback
 from hazemap.studio.analyst_routes import AnalystRoutes
 from hazemap.studio.app_files import INDEX, AppFile, app_files
+from hazemap.studio.comparison_routes import ComparisonRoutes
 from hazemap.studio.operator_routes import CoordinatorThreads, OperatorRoutes
 from hazemap.studio.request_guard import Application, Guard, Origins, OwnHostOnly
 from hazemap.studio.running_releases import RunningReleases, warnings_to_runs
@@ -80,7 +81,7 @@ class Studio:
         guard = Guard(self.stewards, sessions, self.origins, cookie, LIMITS)
         signing = SignInRoutes(guard, secure, lambda: self.print_link(sessions))
         steward = StewardRoutes(guard, runs, rows=loopback(self.address.host))
-        threads = CoordinatorThreads()
+        researcher, threads = ComparisonRoutes(guard, runs), CoordinatorThreads()
         operator, analyst = OperatorRoutes(guard, threads), AnalystRoutes(guard, threads)
 
         @asynccontextmanager
@@ -90,7 +91,14 @@ class Studio:
             if task is not None:
                 task.cancel()
 
-        routes = [*_page(files), *signing.routes(), *steward.routes(), *operator.routes(), *analyst.routes()]
+        routes = [
+            *_page(files),
+            *signing.routes(),
+            *steward.routes(),
+            *operator.routes(),
+            *analyst.routes(),
+            *researcher.routes(),
+        ]
         return OwnHostOnly(Starlette(routes=routes, lifespan=alive), self.origins)
 
     def print_link(self, sessions: Sessions) -> str:

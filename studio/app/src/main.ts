@@ -5,6 +5,7 @@ import { Problem, server, type Who } from "./server.ts";
 import { campaign } from "./views/campaign.ts";
 import { campaignOrder } from "./views/campaign_order.ts";
 import { campaigns } from "./views/campaigns.ts";
+import { comparison } from "./views/comparison.ts";
 import { ledger } from "./views/ledger.ts";
 import { map, maps } from "./views/maps.ts";
 import { release } from "./views/release.ts";
@@ -13,7 +14,7 @@ import { studies } from "./views/studies.ts";
 import { study } from "./views/study.ts";
 import { studyOrder } from "./views/study_order.ts";
 
-const PARTS = ["release", "maps", "ledger"] as const;
+const PARTS = ["release", "maps", "ledger", "comparison"] as const;
 const OF_SERVER = ["campaigns", "studies"] as const;
 
 const place = document.getElementById("studio")!;
@@ -64,6 +65,7 @@ function show(why?: unknown): void {
   else if (part === "folder") view = maps(name ?? "");
   else if (part === "ledger") view = ledger();
   else if (part === "campaigns" && name === "new" && rest === "order") view = campaignOrder();
+  else if (part === "comparison") view = comparison();
   else if (part === "studies" && name === "new" && rest === "order") view = studyOrder();
   else if (part === "studies") view = name ? study(name) : studies();
   else if (part === "campaigns") view = name ? campaign(name) : campaigns();

@@ -31,7 +31,7 @@ export interface Review {
 export interface Run {
   run: string; what: string; state: "running" | "done" | "failed"; doing: string; part: number | null;
   error: { type: string; message: string } | null; warnings: string[]; file?: string | null; line?: string;
-  left?: string | null;
+  left?: string | null; failures?: string[];
 }
 export interface Page { dataset: string; model: string; charges: number; said: Said }
 export interface Ledger {
@@ -104,6 +104,12 @@ export interface StudyAnswer extends StudyRound { table: StudyTable | null; left
 export interface StudyReview {
   name: string; analysis: string; people: number; reports: number; price: string; assumed: string[]; same_as: SameAs;
 }
+export interface ChartPoint {
+  epsilon: number; mean: number; low: number; high: number; mean_said: string; low_said: string; high_said: string;
+  number: number;
+}
+export interface Chart { score: string; words: string; short: string; methods: { name: string; points: ChartPoint[] }[] }
+export interface Figures { folder: string; maps: { map: string; scores: Chart[] }[] }
 export interface Device {
   device: string; enrolled: string; expires: string | null; revoked: string | null; silent: number | null;
 }
@@ -118,8 +124,10 @@ export class Problem extends Error {
 
 async function ask(method: string, path: string, data?: unknown, signal?: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = { "X-Hazemap-Key": localStorage.getItem(KEY) ?? "" };
-  const body = data === undefined ? null : JSON.stringify(data);
-  if (body !== null) headers["Content-Type"] = "application/json";
+  const file = data instanceof File;
+  const body = data === undefined ? null : file ? data : JSON.stringify(data);
+  if (body !== null) headers["Content-Type"] = file ? "application/octet-stream" : "application/json";
+  if (file) headers["X-Hazemap-Name"] = encodeURIComponent(data.name);
   let found: Response;
   try {
     found = await fetch(path, { method, headers, body, signal: signal ?? null, credentials: "same-origin" });
@@ -195,4 +203,9 @@ export const server = {
   releaseStudy: (name: string, file: string) =>
     post<{ file: string; same_as: SameAs }>("/v1/study/release", { name, file }),
   stopStudy: async (name: string) => { await ask("POST", "/v1/study/stop", { name }); },
+  comparisons: () => get<{ maps: { name: string; what: string }[]; methods: string[] }>("/v1/comparisons"),
+  compareMethods: (form: object) => post<Run & { same_as: SameAs }>("/v1/comparison/run", form),
+  figuresOf: (folder: string) => post<Figures>("/v1/comparison/figures", { folder }),
+  ownMap: async (file: File) => await (await ask("POST", "/v1/comparison/map", file)).json() as
+    { file: string; people: number },
 };

@@ -1,0 +1,147 @@
+"""Comparisons of methods in a steward's folder: what is ordered, and the results as points that a browser draws."""
+
+import re
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final
+
+from hazemap.compare.comparison_order import ComparisonOrder
+from hazemap.compare.datasets import Datasets
+from hazemap.compare.map_scores import MEASURES, MetricLabel
+from hazemap.compare.presets import Catalogue
+from hazemap.compare.results import ResultMean, Results
+from hazemap.compare.run_comparison import RESULTS
+from hazemap.errors import FileError, InputError
+from hazemap.studio.command_text import SameAs, line
+from hazemap.studio.root_folder import RootFolder
+
+MOST: Final = 12
+"""Maps, methods or prices of one comparison; larger ones are for the command line."""
+REPETITIONS: Final = 20
+ROWS: Final = 200_000
+LARGEST: Final = 64 << 20
+"""Bytes of results that are drawn in a browser."""
+_MAP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}(/[0-9]{1,5})?(@[0-9]{1,9})?")
+_OWN = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,39}")
+OWN_ENDINGS: Final = (".npy", ".tif", ".tiff", ".csv", ".parquet", ".geojson", ".gpkg")
+
+
+def known() -> dict[str, Any]:
+    """Maps and methods that there are."""
+    from hazemap.compare.compared_methods import METHODS
+
+    maps = [{"name": each.name, "what": each.what} for each in Datasets().known.values() if each.kind == "maps"]
+    return {"maps": maps, "methods": [each.name for each in METHODS]}
+
+
+def ordered(data: Mapping[str, Any], root: RootFolder) -> tuple[ComparisonOrder, Path]:
+    """The comparison of a form, and the folder of its results; everything is looked at before anything is measured.
+
+    `InputError` and `FileError` say what cannot be; maps of somebody's own are files of the folder.
+    """
+    folder = data.get("folder")
+    if not isinstance(folder, str) or not folder.strip():
+        raise InputError("name a folder for the results, such as comparison")
+    goal = root.inside(folder)
+    if goal == root.path or (goal.exists() and not (goal / RESULTS).exists() and any(goal.iterdir())):
+        raise FileError(f"the folder {folder!r} holds other files: name a new one for the results")
+    own = []
+    for each in _list(data, "own"):
+        path = root.table(each)
+        name = re.sub(r"[^A-Za-z0-9-]+", "-", path.stem).strip("-")
+        if not path.is_file() or not path.name.lower().endswith(OWN_ENDINGS) or not _OWN.fullmatch(name):
+            raise InputError(
+                f"a map of your own is a file whose name begins with a letter and ends in {', '.join(OWN_ENDINGS)}"
+            )
+        own.append(f"{name}={path}")
+    maps = [*_list(data, "maps"), *own]
+    for each in _list(data, "maps"):
+        if not _MAP.fullmatch(each):
+            raise InputError(f"there is no map {each!r:.80}")
+    repetitions = data.get("repetitions")
+    if type(repetitions) is not int or not 1 <= repetitions <= REPETITIONS:
+        raise InputError(f"each is released 1 to {REPETITIONS} times")
+    methods, epsilons = _list(data, "methods"), _list(data, "epsilons")
+    for what, given in (("map", maps), ("method", methods), ("price", epsilons)):
+        if not given:
+            raise InputError(f"choose at least one {what}")
+    order = ComparisonOrder("quick", tuple(maps), tuple(methods), (), tuple(epsilons), repetitions)
+    preset = order.preset(Catalogue())
+    unknown = {name.partition("@")[0].partition("/")[0] for name in preset.maps} - set(Datasets().known)
+    if missing := unknown - {name for name, _ in order.own}:
+        raise InputError(f"there is no map {min(missing)!r:.80}")
+    return order, goal
+
+
+def same_as(order: ComparisonOrder, goal: Path) -> SameAs:
+    """The command and the Python that measure the same."""
+    words = ["compare", order.comparison, "-o", str(goal), "--repetitions", str(order.repetitions)]
+    for flag, values in (("--map", order.maps), ("--method", order.methods), ("--epsilon", order.epsilons)):
+        for each in values:
+            words += [flag, each]
+    python = (
+        "from dataclasses import replace\nfrom pathlib import Path\n"
+        "from hazemap.compare.comparison_order import ComparisonOrder\nfrom hazemap.compare.presets import Catalogue\n"
+        "from hazemap.compare.run_comparison import compared\n\n"
+        "if __name__ == '__main__':  # in a file: its processes begin with it\n"
+        f"    order = ComparisonOrder({order.comparison!r}, {order.maps!r}, {order.methods!r}, (), {order.epsilons!r}, "
+        f"{order.repetitions})\n    known = Catalogue()\n    maps = replace(known.datasets, own=order.own)\n"
+        f"    compared(list(order.preset(known).trials()), maps, Path({str(goal)!r}), jobs=1)"
+    )
+    return SameAs(line(words), python)
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    """For each map and score the mean of each method at each ε, with its interval, in numbers and in words."""
+    from pyarrow import parquet
+
+    path = folder / RESULTS
+    try:
+        too_many = path.stat().st_size > LARGEST or parquet.read_metadata(path).num_rows > ROWS
+    except (OSError, ValueError):
+        raise FileError(f"the folder {folder.name!r} holds no results of a comparison") from None
+    if too_many:
+        raise InputError("these results are too many for a browser: `hazemap compare` draws them")
+    results = Results.read(path)
+    if not {"map", "method", "epsilon"} <= set(results.frame.columns):
+        raise FileError(f"the folder {folder.name!r} holds no results of a comparison of maps")
+    try:
+        return {"maps": [_of_map(results.where(map=name), str(name)) for name in results.named("map")[:MOST]]}
+    except (ValueError, TypeError):  # columns of other types
+        raise FileError(f"the folder {folder.name!r} holds no results of a comparison of maps") from None
+
+
+def _of_map(results: Results, name: str) -> dict[str, Any]:
+    found = [_of_score(results, MEASURES[score]) for score in ("mre", "l1", "seconds") if score in results.frame]
+    return {"map": name, "scores": [each for each in found if each["methods"]]}
+
+
+def _of_score(results: Results, measure: MetricLabel) -> dict[str, Any]:
+    methods = []
+    for name in results.named("method"):
+        along = results.where(method=name).along("epsilon", measure.score)
+        points = [
+            _point(epsilon, mean, measure) for epsilon, mean in along if isfinite(epsilon) and isfinite(mean.mean)
+        ]
+        if points:
+            methods.append({"name": str(name), "points": points})
+    return {"score": measure.score, "words": measure.words, "short": measure.short, "methods": methods}
+
+
+def _point(epsilon: float, mean: ResultMean, measure: MetricLabel) -> dict[str, Any]:
+    low, high = (value if isfinite(value) else mean.mean for value in (mean.low, mean.high))
+    numbers = {"mean": mean.mean, "low": low, "high": high}
+    written = {f"{name}_said": measure.written(value) for name, value in numbers.items()}
+    scaled = {name: value * measure.factor for name, value in numbers.items()}
+    return {"epsilon": epsilon, **scaled, **written, "number": mean.number}
+
+
+def _list(data: Mapping[str, Any], name: str) -> Sequence[str]:
+    found = data.get(name, [])
+    if not isinstance(found, list) or len(found) > MOST or not all(isinstance(each, str) for each in found):
+        raise InputError(f"{name} are up to {MOST} texts")
+    given = [each.strip() for each in found if each.strip()]
+    if any(len(each) > 200 for each in given):
+        raise InputError(f"{name} are short texts")
+    return given
