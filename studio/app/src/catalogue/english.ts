@@ -273,7 +273,7 @@ export const english = {
   analysisHelp: "Whose budget pays: as the devices' policy calls it.",
   studyEpsilonHelp: "What all rounds may cost together.",
   mostRounds: "Most rounds",
-  atMost: "At most",
+  upperPrice: "At most",
   studyIsFree: "It costs nothing before its first round.",
   beginStudy: "Begin {name}",
   budgetOfAll: "Budget of all rounds",

@@ -274,7 +274,7 @@ export const french: Catalogue = {
   analysisHelp: "Dont le budget paie : comme la nomme la politique des appareils.",
   studyEpsilonHelp: "Ce que tous les tours peuvent coûter ensemble.",
   mostRounds: "Le plus de tours",
-  atMost: "Au plus",
+  upperPrice: "Au plus",
   studyIsFree: "Elle ne coûte rien avant son premier tour.",
   beginStudy: "Commencer {name}",
   budgetOfAll: "Budget de tous les tours",

@@ -274,7 +274,7 @@ export const german: Catalogue = {
   analysisHelp: "Deren Budget zahlt: wie die Geräterichtlinie sie nennt.",
   studyEpsilonHelp: "Was alle Runden zusammen kosten dürfen.",
   mostRounds: "Höchstzahl Runden",
-  atMost: "Höchstens",
+  upperPrice: "Höchstens",
   studyIsFree: "Vor der ersten Runde kostet sie nichts.",
   beginStudy: "{name} beginnen",
   budgetOfAll: "Budget aller Runden",

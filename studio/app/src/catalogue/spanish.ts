@@ -274,7 +274,7 @@ export const spanish: Catalogue = {
   analysisHelp: "Cuyo presupuesto paga: como lo llama la política de los dispositivos.",
   studyEpsilonHelp: "Lo que pueden costar todas las rondas juntas.",
   mostRounds: "Máximo de rondas",
-  atMost: "Como mucho",
+  upperPrice: "Como mucho",
   studyIsFree: "No cuesta nada antes de su primera ronda.",
   beginStudy: "Empezar {name}",
   budgetOfAll: "Presupuesto de todas las rondas",

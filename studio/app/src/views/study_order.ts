@@ -95,7 +95,7 @@ function review(found: StudyReview, begin: () => void, back: () => void): HTMLEl
     [say("peopleARound"), number(found.people)],
   ];
   return h("section", { class: "card cost", "aria-labelledby": "cost" },
-    h("h2", { id: "cost", tabindex: -1 }, `${say("atMost")}: ${found.price}`),
+    h("h2", { id: "cost", tabindex: -1 }, `${say("upperPrice")}: ${found.price}`),
     h("dl", {}, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
     h("p", {}, say("assumes")), h("ul", { lang: "en" }, ...found.assumed.map((each) => h("li", {}, each))),
     h("p", {}, say("studyIsFree")),
