@@ -100,7 +100,7 @@ def test_a_steward_goes_from_a_table_to_a_map_by_keyboard_and_spends_once(served
     link, book, root = served
     found = played("steward", tmp_path, link)
     facts = found["facts"]
-    assert found["checked"] == 10
+    assert found["checked"] == 11 and "--rho 0.02" in facts["rho"] and "--epsilon" not in facts["rho"]
     assert "link=" not in facts["address"]
     assert "has ε = 1 left of its cap ε = 1" in facts["refused"]
     assert "ε = 0.5" in facts["cost"] and facts["done"] == "city-map.parquet is there. The data set has ε = 0.5 left."

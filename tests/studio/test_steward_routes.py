@@ -225,6 +225,21 @@ def test_the_command_says_what_is_missing(tmp_path, capsys):
     assert "there is no folder" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("asked", "price", "words"),
+    [
+        ({"epsilon": "", "rho": "0.05"}, "ρ = 0.05", "--rho 0.05"),
+        ({"delta": "1e-6"}, "(ε, δ) = (0.6, 1e-06)", "--epsilon 0.6 --delta 1e-6"),
+        ({"mark": ["sick", "kind=bike"]}, "ε = 0.6", "--mark sick --mark kind=bike"),
+        ({"slots": "hour-of-day", "time_zone": "Europe/Berlin"}, "ε = 0.6", "--slots hour-of-day"),
+    ],
+)
+def test_prices_in_delta_or_rho_and_marks_and_slots_are_ordered_as_on_the_command_line(tmp_path, asked, price, words):
+    found = Scene(tmp_path, cap=None).browser().post("/v1/review", order(**asked))
+    assert found.status_code == 200, found.text
+    assert found.json()["price"] == price and words in found.json()["same_as"]["command"]
+
+
 @pytest.mark.parametrize("changed", ["a charge elsewhere", "a cap", "another order", "another process", "no key"])
 def test_a_key_fits_one_order_and_one_state_of_the_ledger(scene, tmp_path, changed):
     browser = scene.browser()

@@ -29,6 +29,19 @@ await page.getByText(/cells at ε = 0\.01/).waitFor();
 found.facts.coarse = await page.getByText(/cells at ε/).textContent();
 await page.getByText("The figures").waitFor();
 await check(page, "plan");
+await page.getByText("In δ or ρ").click();
+await write(page, "ρ", "0.02");
+await write(page, "Data set that pays", "others"); // whose cap is not in ε
+await page.getByText(/cells at ρ = 0\.02/).waitFor();
+await press(page, "See what it costs");
+await page.getByRole("heading", { name: /^What it costs: ρ = 0\.02/ }).waitFor();
+found.facts.rho = await page.locator(".cost pre").first().textContent();
+await check(page, "rho");
+for (const label of ["ρ", "Data set that pays"]) {
+  await tabTo(page, page.getByLabel(label, { exact: true }));
+  await page.keyboard.press("Control+A");
+  await page.keyboard.press("Delete");
+}
 await write(page, "ε", "5");
 await press(page, "See what it costs");
 await page.getByRole("alert").waitFor();

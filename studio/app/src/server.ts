@@ -57,7 +57,7 @@ export interface Facts {
   outside: string | null; exports: string[]; same_as?: SameAs;
 }
 export interface Comparison { maps: Facts[]; picture: string; files: string[]; same_as: SameAs }
-export type Order = Record<string, string | boolean>;
+export type Order = Record<string, string | boolean | string[]>;
 
 export interface Devices { enrolled: number; recent: number }
 export interface CampaignLine { name: string; state: string; reason: string; created: string; ended: string | null }

@@ -72,7 +72,7 @@ export const english = {
   plan: "What to expect",
   planWhy: "Tried on a made-up city at the real price. No data is touched.",
   truth: "A city that does not exist",
-  shown: "The map that ε = {epsilon} buys of it",
+  shown: "The map that {price} buys of it",
   truthAlt: "Density of the people of a made-up city: a centre, a river, districts and roads.",
   shownAlt: "The same city as the map would show it, in {cells} cells.",
   planNeedsBox: "Say a box, and a plan is made here.",
@@ -339,6 +339,13 @@ export const english = {
   pointSaid: "{method} at ε = {epsilon}: {mean} ({low} to {high}, of {count} releases), {words}",
   asTable: "The same as a table",
   mean: "Mean",
+
+  slots: "A map for each slot too",
+  slotsHelp: "hour-of-day, day-of-week, hour, day, or clock:7:00,16:00.",
+  timeZone: "Time zone",
+  otherPrices: "In δ or ρ",
+  deltaHelp: "Beside ε: the promise may fail with this probability.",
+  rhoHelp: "In place of ε and δ: zero-concentrated privacy.",
 
   sameAs: "The same on the command line and in Python",
   command: "Command",

@@ -73,7 +73,7 @@ export const french: Catalogue = {
   plan: "À quoi s'attendre",
   planWhy: "Essayé sur une ville inventée, au vrai prix. Aucune donnée n'est touchée.",
   truth: "Une ville qui n'existe pas",
-  shown: "La carte qu'en achète ε = {epsilon}",
+  shown: "La carte qu'en achète {price}",
   truthAlt: "Densité des gens d'une ville inventée : un centre, un fleuve, des quartiers et des routes.",
   shownAlt: "La même ville telle que la carte la montrerait, en {cells} cellules.",
   planNeedsBox: "Donnez un cadre, et un plan se fait ici.",
@@ -340,6 +340,13 @@ export const french: Catalogue = {
   pointSaid: "{method} à ε = {epsilon} : {mean} ({low} à {high}, de {count} publications), {words}",
   asTable: "La même chose en table",
   mean: "Moyenne",
+
+  slots: "Aussi une carte par créneau",
+  slotsHelp: "hour-of-day, day-of-week, hour, day, ou clock:7:00,16:00.",
+  timeZone: "Fuseau horaire",
+  otherPrices: "En δ ou ρ",
+  deltaHelp: "Avec ε : la promesse peut faillir avec cette probabilité.",
+  rhoHelp: "Au lieu de ε et δ : confidentialité zéro-concentrée.",
 
   sameAs: "La même chose en ligne de commande et en Python",
   command: "Commande",

@@ -73,7 +73,7 @@ export const german: Catalogue = {
   plan: "Was zu erwarten ist",
   planWhy: "Versucht an einer erfundenen Stadt zum wirklichen Preis. Daten werden nicht angerührt.",
   truth: "Eine Stadt, die es nicht gibt",
-  shown: "Die Karte, die ε = {epsilon} von ihr kauft",
+  shown: "Die Karte, die {price} von ihr kauft",
   truthAlt: "Dichte der Menschen einer erfundenen Stadt: Mitte, Fluss, Viertel und Straßen.",
   shownAlt: "Dieselbe Stadt, wie die Karte sie zeigen würde, in {cells} Zellen.",
   planNeedsBox: "Nennen Sie einen Ausschnitt, dann entsteht hier ein Plan.",
@@ -340,6 +340,13 @@ export const german: Catalogue = {
   pointSaid: "{method} bei ε = {epsilon}: {mean} ({low} bis {high}, aus {count} Veröffentlichungen), {words}",
   asTable: "Dasselbe als Tabelle",
   mean: "Mittel",
+
+  slots: "Auch eine Karte je Zeitfenster",
+  slotsHelp: "hour-of-day, day-of-week, hour, day oder clock:7:00,16:00.",
+  timeZone: "Zeitzone",
+  otherPrices: "In δ oder ρ",
+  deltaHelp: "Neben ε: mit dieser Wahrscheinlichkeit darf die Zusage scheitern.",
+  rhoHelp: "Anstelle von ε und δ: null-konzentrierte Privatheit.",
 
   sameAs: "Dasselbe auf der Kommandozeile und in Python",
   command: "Befehl",

@@ -73,7 +73,7 @@ export const spanish: Catalogue = {
   plan: "Qué esperar",
   planWhy: "Probado en una ciudad inventada, al precio real. No se toca ningún dato.",
   truth: "Una ciudad que no existe",
-  shown: "El mapa que ε = {epsilon} compra de ella",
+  shown: "El mapa que {price} compra de ella",
   truthAlt: "Densidad de la gente de una ciudad inventada: un centro, un río, barrios y carreteras.",
   shownAlt: "La misma ciudad como la mostraría el mapa, en {cells} celdas.",
   planNeedsBox: "Diga un recuadro, y aquí se hace un plan.",
@@ -340,6 +340,13 @@ export const spanish: Catalogue = {
   pointSaid: "{method} con ε = {epsilon}: {mean} ({low} a {high}, de {count} publicaciones), {words}",
   asTable: "Lo mismo en tabla",
   mean: "Media",
+
+  slots: "También un mapa por franja",
+  slotsHelp: "hour-of-day, day-of-week, hour, day o clock:7:00,16:00.",
+  timeZone: "Zona horaria",
+  otherPrices: "En δ o ρ",
+  deltaHelp: "Junto a ε: la promesa puede fallar con esta probabilidad.",
+  rhoHelp: "En lugar de ε y δ: privacidad cero-concentrada.",
 
   sameAs: "Lo mismo en la línea de órdenes y en Python",
   command: "Orden",

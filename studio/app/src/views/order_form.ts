@@ -17,6 +17,11 @@ export class OrderForm {
   private readonly epsilon = h("input", {
     type: "number", name: "epsilon", min: FROM / 10, step: "any", value: "1", required: true, inputmode: "decimal",
   });
+  private readonly delta = h("input", { name: "delta", autocomplete: "off", placeholder: "0" });
+  private readonly rho = h("input", { name: "rho", autocomplete: "off" });
+  private readonly marks = h("input", { name: "mark", autocomplete: "off" });
+  private readonly slots = h("input", { name: "slots", autocomplete: "off", placeholder: "hour-of-day" });
+  private readonly zone = h("input", { name: "time_zone", autocomplete: "off", placeholder: "UTC" });
   private readonly people = h("input", { type: "number", name: "people", min: 100, step: 1, value: "100000" });
   private readonly dataset = h("input", { name: "dataset", autocomplete: "off" });
   private readonly output = h("input", { name: "output", autocomplete: "off", required: true });
@@ -34,16 +39,22 @@ export class OrderForm {
       this.changed();
     });
     this.tellPrice();
-    this.people.addEventListener("input", () => this.changed());
+    for (const each of [this.people, this.delta, this.rho, this.marks, this.slots, this.zone]) {
+      each.addEventListener("input", () => this.changed());
+    }
     this.element = h(
       "div", {},
       card(1, say("table"), h("p", {}, say("chooseTable")), choice),
       card(2, say("columns"), this.columns),
-      card(3, say("map"), this.ground.element),
+      card(3, say("map"), this.ground.element, h("details", {}, h("summary", {}, say("moreOfMap")),
+        h("div", { class: "fields" }, field(say("marks"), this.marks, say("campaignMarksHelp")),
+          field(say("slots"), this.slots, say("slotsHelp")), field(say("timeZone"), this.zone)))),
       card(
         4, say("price"),
         h("div", { class: "fields price" }, field(say("epsilon"), this.epsilon, say("epsilonHelp")),
           field(say("slider"), this.slider), field(say("people"), this.people)),
+        h("details", {}, h("summary", {}, say("otherPrices")), h("div", { class: "fields" },
+          field(say("delta"), this.delta, say("deltaHelp")), field("ρ", this.rho, say("rhoHelp")))),
       ),
       card(
         5, say("save"),
@@ -67,9 +78,11 @@ export class OrderForm {
   order(): Order {
     const roles = [...this.roles].map(([name, chosen]) => [name, chosen.value] as const);
     const rows = this.ground.bounding.value === "rows are people";
+    const marks = this.marks.value.split(",").map((each) => each.trim()).filter((each) => each !== "");
     const all: Order = {
       source: this.source, ...Object.fromEntries(roles.filter(([name]) => !(rows && name === "person"))),
-      ...this.mapped(), dataset: this.dataset.value.trim(), output: this.output.value.trim(),
+      ...this.mapped(), ...(marks.length > 0 ? { mark: marks } : {}), slots: this.slots.value.trim(),
+      time_zone: this.zone.value.trim(), dataset: this.dataset.value.trim(), output: this.output.value.trim(),
     };
     return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ""));
   }
@@ -78,11 +91,13 @@ export class OrderForm {
   plan(): object | null {
     const people = Number(this.people.value);
     const mapped = Object.fromEntries(Object.entries(this.mapped()).filter(([, value]) => value !== ""));
-    return mapped["box"] && mapped["epsilon"] && Number.isInteger(people) ? { ...mapped, people } : null;
+    return mapped["box"] && (mapped["epsilon"] || mapped["rho"]) && Number.isInteger(people) ? { ...mapped, people } : null;
   }
 
   private mapped(): Order {
-    return { epsilon: this.epsilon.value, ...this.ground.order() };
+    const rho = this.rho.value.trim();
+    const price: Order = rho === "" ? { epsilon: this.epsilon.value, delta: this.delta.value.trim() } : { rho };
+    return { ...price, ...this.ground.order() };
   }
 
   private tellPrice(): void {

@@ -30,7 +30,7 @@ export class PlanPanel {
   }
 
   /** Follow a form: `null` where it has no box. */
-  follow(form: { epsilon?: string | boolean } & object | null): void {
+  follow(form: object | null): void {
     if (form === null) {
       this.forPicture.stop();
       this.forFigures.stop();
@@ -46,7 +46,7 @@ export class PlanPanel {
         this.truth.src = found.truth;
         this.shown.src = found.shown;
         this.shown.alt = say("shownAlt", { cells: number(found.cells) });
-        replace(this.name, say("shown", { epsilon: String(form.epsilon) }));
+        replace(this.name, say("shown", { price: found.price }));
         this.pictures.hidden = false;
         replace(this.status, say("planned", { cells: number(found.cells), price: found.price }));
       } catch (error) {
