@@ -198,8 +198,8 @@ THINGS = {
             for partition in (AllSlots, EachSlot)
             for cells in (Leaves.at_level(TREE, 1), WholeDomain(TREE))
         ),
-        AdaptiveSlots(TREE, Clock.hours("Europe/Berlin")),
-        PrivateBoundingBox(AdaptiveSlots(HEXAGONS, Weekdays("Asia/Tokyo"), AtMostCells(3))),
+        AdaptiveSlots(TREE, Clock.hours("Europe/Berlin"), fullness=4),
+        PrivateBoundingBox(AdaptiveSlots(HEXAGONS, Weekdays("Asia/Tokyo"), AtMostCells(3), fullness=4)),
     ),
     "methods-that-find": (
         TwoStageStatistics(

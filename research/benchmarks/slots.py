@@ -17,6 +17,7 @@ against the bounded rows, which they are about. Results go to results/slots.json
 
 import json
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -108,6 +109,22 @@ def hours_together(table: MemoryTable, truths: list, rule: Bounding, budget: Bud
     trust = Curator(table, Stream.fixed(seed.encode()))
     made = run(AdaptiveSlots(TREE, HOURS, rule), trust, budget, Unrecorded()).value
     return [scores(painted(made.finer([hour]), TREE)[0], truth) for hour, truth in enumerate(truths)]
+
+
+def limits(table: MemoryTable, truths: list, rule: Bounding, budget: Budget, runs: int) -> dict[str, dict]:
+    """What no sharing between slots can better: two maps without noise, shown for every hour."""
+    day = sum(truths)
+    cells = TREE.cell_at({name: table.columns[name] for name in ("lon", "lat")}, TREE.depth)
+    rows = [scores(day, truth) for truth in truths]
+    found = {"the exact day": rows, "exact counts of the day in the release's cells": list[dict]()}
+    for number in range(runs):
+        trust = Curator(table, Stream.fixed(f"limits {number}".encode()))
+        total = run(AdaptiveSlots(TREE, HOURS, rule), trust, budget, Unrecorded()).value.total
+        place = total.cells.locate(cells)
+        exact = np.bincount(place[place >= 0], minlength=total.cells.size).astype(float)
+        shown = painted(replace(total, values=exact, unbiased=exact), TREE)[0]
+        found["exact counts of the day in the release's cells"] += [scores(shown, truth) for truth in truths]
+    return {way: {name: float(np.mean([row[name] for row in each])) for name in rows[0]} for way, each in found.items()}
 
 
 def bounded(table: MemoryTable, rule: Bounding) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -228,7 +245,8 @@ def measured(rule_text: str, runs: int) -> dict:
                 }
                 print(rule_text, budget_text, way, found[way][budget_text], flush=True)
     best = {way: {m: min(of[m] for of in by.values()) for m in next(iter(by.values()))} for way, by in found.items()}
-    return {"runs": runs, "by budget": found, "best": best, "intervals": held(table, rule, runs)}
+    bare = limits(table, truths, rule, PureDP(1), runs)
+    return {"runs": runs, "by budget": found, "best": best, "limits": bare, "intervals": held(table, rule, runs)}
 
 
 def pages(results: dict) -> tuple[str, str]:
@@ -264,6 +282,18 @@ def pages(results: dict) -> tuple[str, str]:
         for way, by in line["by budget"].items():
             for budget, row in by.items():
                 lines.append(f"| {rule} | {way}, {budget} | " + " | ".join(f"{row[m]:.3f}" for m in measures) + " |")
+    lines += [
+        "",
+        "Two maps without noise that look the same in every hour: the day itself, and what is left of it in the cells",
+        "that one release of ε = 1 decided on. An hour that can hardly be told from the day is not shown better than",
+        "by the second.",
+        "",
+        head.replace("| way", "| map"),
+        "|---" * (2 + len(measures)) + "|",
+    ]
+    for rule, line in results.items():
+        for way, row in line.get("limits", {}).items():
+            lines.append(f"| {rule} | {way} | " + " | ".join(f"{row[m]:.3f}" for m in measures) + " |")
     lines += ["", "How many 95 % intervals of one release (ε = 1) hold what the rule leaves, in percent:", ""]
     lines += ["| rule | cells in a slot | boxes in some slots | whole slots |", "|---|---|---|---|"]
     for rule, line in results.items():

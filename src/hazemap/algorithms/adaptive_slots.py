@@ -58,7 +58,7 @@ class AdaptiveSlots:
     least: Fraction = Fraction(10, 100)
     most: Fraction = Fraction(60, 100)
     growth: Fraction = Fraction(17, 100)
-    fullness: int = 4
+    fullness: int = 2
     most_numbers: int | None = None
 
     def __post_init__(self) -> None:

@@ -12,10 +12,10 @@ it is the total's own.
 
 The best guess begins with what the slots have in common: a slot is *predicted* to be the total map, scaled to the
 people of the slot. From the top down, a cell's number in a slot is shared out to its parts; each is predicted by the
-total, measured in the slot, and judged as parts of any map are (`empirical_bayes`), by a prior that all parts of all
-slots of one level teach. So where an hour says nothing of its own it looks like the day, with all detail of the day. In
-the end the slots are scaled so that they add up to the best guess of the total, cell by cell (iterative proportional
-fitting; Deming and Stephan 1940).
+total, or by what the slots before and after say where that helps (`slot_neighbours`), measured in the slot, and judged
+as parts of any map are (`empirical_bayes`), by a prior that all parts of all slots of one level teach. So where an hour
+says nothing of its own it looks like the day, with all detail of the day. In the end the slots are scaled so that they
+add up to the best guess of the total, cell by cell (iterative proportional fitting; Deming and Stephan 1940).
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,6 +31,7 @@ from hazemap.encoders import Counts
 from hazemap.errors import InputError
 from hazemap.estimate.empirical_bayes import LEAST, shared
 from hazemap.estimate.postprocess import once_fixed, read
+from hazemap.estimate.slot_neighbours import from_neighbours
 from hazemap.estimate.smooth_disaggregation import EvenDisaggregation, finer
 from hazemap.estimate.transcript_measurements import LEAST_VARIANCE, measured_people, measurements
 from hazemap.estimate.tree_least_squares import ConsistentEstimate, Measurement, consistent
@@ -161,7 +162,7 @@ def read_slots(transcript: Iterable[tuple[Question, Answer]], cells: Leaves, slo
     each = [consistent(own, coarse) for own in parts]
     found = np.stack([one.numbers for one in each])
     unbiased = found + (day.numbers - found.sum(axis=0)) / len(each)
-    values = _guessed(total, coarse, parts, unbiased, each[0])
+    values = _guessed(total, coarse, parts, unbiased, each[0], slots)
     return SlotMaps(total, slots, values, unbiased, day, each[0])
 
 
@@ -204,6 +205,7 @@ def _guessed(
     asked: list[tuple[Measurement, ...]],
     unbiased: Floats,
     slot: ConsistentEstimate,
+    slots: Slots,
 ) -> Floats:
     """The best guess of every cell of the total in every slot, float64[slots, cells]."""
     holder = held_by(total.cells, coarse)
@@ -218,14 +220,14 @@ def _guessed(
     numbers = unbiased.sum(axis=1)
     hours = _judged(numbers[:, None], even[:, None], np.full((len(asked), 1), max(stddev, LEAST)), None)[0][:, 0]
     hours = hours * (people / hours.sum()) if hours.sum() > 0 else even
-    guess = _walked(coarse, day, hours, asked)
+    guess = _walked(coarse, day, hours, asked, slots)
     part = np.divide(values, day[holder], out=np.zeros(len(values)), where=(holder >= 0) & (day[holder] > 0))
     return np.asarray(_fitted(guess, day, hours)[:, holder] * part)
 
 
-def _walked(coarse: Leaves, day: Floats, hours: Floats, asked: list[tuple[Measurement, ...]]) -> Floats:
+def _walked(coarse: Leaves, day: Floats, hours: Floats, asked: list[tuple[Measurement, ...]], slots: Slots) -> Floats:
     """Each slot's people shared out from the top down, float64[slots, coarse cells]."""
-    generations, slots = TreeLevels(coarse), len(asked)
+    generations = TreeLevels(coarse)
     guesses = [
         consistent([*generations.unknown, *parts], coarse, float(people))
         for parts, people in zip(asked, hours, strict=True)
@@ -233,7 +235,7 @@ def _walked(coarse: Leaves, day: Floats, hours: Floats, asked: list[tuple[Measur
     place = np.full(len(guesses[0].whole), -1)
     place[guesses[0].regions.forest.row] = np.arange(len(place))
     sums = sums_up(generations, day)
-    values, weights = np.zeros((slots, coarse.size)), None
+    values, weights = np.zeros((len(asked), coarse.size)), None
     start, upper, upper_numbers, upper_day = 0, hours[:, None], hours[:, None], np.array([day.sum()])
     for level, here in enumerate(generations.levels):
         at = place[start : start + len(here.cells)]
@@ -245,7 +247,8 @@ def _walked(coarse: Leaves, day: Floats, hours: Floats, asked: list[tuple[Measur
         measured = numbers + given * (upper - upper_numbers)[:, here.parent]
         stddev = np.broadcast_to(np.sqrt(below * np.maximum(1 - given, LEAST)), numbers.shape)
         common = np.divide(sums[level], upper_day[here.parent], out=np.zeros(len(at)), where=upper_day[here.parent] > 0)
-        found, weights = _judged(measured, upper[:, here.parent] * common, stddev, weights)
+        predicted = from_neighbours(measured, upper[:, here.parent] * common, stddev, slots)
+        found, weights = _judged(measured, predicted, stddev, weights)
         found = np.stack(
             [
                 shared(each, np.maximum(sums[level], LEAST), here.parent, top)
