@@ -76,6 +76,19 @@ def test_with_next_to_no_noise_hours_are_the_truth(commuters):
     assert np.allclose(np.stack([made.during([hour]).values for hour in range(24)]), truth, atol=1.5)
 
 
+def test_the_first_grid_is_as_fine_as_there_are_people(commuters):
+    """As without slots, people are counted first; devices, which send so many numbers, are not asked for that."""
+    sizes = []
+    for people in (60, 4_000):
+        some = commuters.person < people
+        table = MemoryTable(commuters.person[some], {name: column[some] for name, column in commuters.columns.items()})
+        first, second, *_ = asked(AdaptiveSlots(SQUARES, HOURS), table, PureDP("0.3")).transcript
+        assert first.question.size == 1 and first.question.share == Fraction(5, 1000)
+        sizes.append(second.question.size)
+    assert sizes[0] < sizes[1] <= 256
+    assert asked(AdaptiveSlots(SQUARES, HOURS, most_numbers=5_000), commuters).transcript[0].question.size == 64
+
+
 def test_hours_that_differ_are_told_apart(commuters):
     """The middle is full by day: the part of people in it, by day and at night."""
     made = asked(AdaptiveSlots(SQUARES, HOURS, RowIsPerson()), commuters).value

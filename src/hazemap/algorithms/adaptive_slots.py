@@ -117,17 +117,18 @@ class AdaptiveSlots:
         """
         day, share = self.day, self.least
         rounds = day.rounds(_OverSlots(prices, timed))
-        counting = 1 - sum(day.deciding, Fraction(0))
+        before = day.before_cells
+        counting = 1 - sum(before, Fraction(0))
         try:
             question = next(rounds)
             while True:
                 counts = over_slots(question.encoder, timed)  # type: ignore[union-attr]  # it asks for nothing but sums
-                deciding = len(transcript) < len(day.deciding)
+                deciding = len(transcript) < len(before)
                 left = Fraction(1) if deciding else (counting - share - self.hours) / counting
                 asked = Query(counts, question.share * left)
                 answer = yield asked
                 transcript.append((asked, answer))
-                if len(transcript) == len(day.deciding):
+                if len(transcript) == len(before):
                     share = self.share(answer.sums.sum() / self.bounding.unit, self._noise(prices, Fraction(1)))
                 question = rounds.send(answer)
         except StopIteration as end:
@@ -166,8 +167,8 @@ class AdaptiveSlots:
         return found
 
 
-DECIDING = Fraction(155, 1000)
-"""What the deciding rounds of the adaptive map take."""
+DECIDING = Fraction(160, 1000)
+"""What the deciding rounds of the adaptive map take, and counting its people first."""
 
 HARDLY = 16.0
 """People in a slot, in standard errors of what all of the budget buys: fewer hardly tell an hour from the day."""

@@ -103,7 +103,8 @@ class Adaptive:
     def for_slots(cls, tree: Tree, bounding: Bounding = AtMostRows(1), most_numbers: int | None = None) -> "Adaptive":
         """Parameters for a map of all slots together, whose cells slots are shown in: always as many rounds.
 
-        Where there may only be so many numbers the first grid has 64 cells, as `for_devices` has.
+        Where there may only be so many numbers nobody is counted first, and the first grid has 64 cells, as that of
+        `for_devices`.
         """
         shares = (Fraction(15, 1000), Fraction(4, 100), Fraction(10, 100))
         coarser = ((4, Fraction(1, 100)), (TO_THE_TOP, Fraction(95, 1000)))
@@ -112,7 +113,6 @@ class Adaptive:
             *(tree, bounding, first, shares, (20, 6, 6), coarser),
             most_numbers=most_numbers,
             smooth=None,
-            sizing=None,
         )
 
     @classmethod
@@ -153,6 +153,11 @@ class Adaptive:
             - sum(self.deciding, Fraction(0))
             - sum((share for _, share in self.coarser), Fraction(0))
         )
+
+    @property
+    def before_cells(self) -> tuple[Fraction, ...]:
+        """The shares of the questions that are asked before the cells are fixed, in order."""
+        return (*([] if self._sizing is None else [self._sizing]), *self.deciding)
 
     @property
     def _sizing(self) -> Fraction | None:
