@@ -6,9 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hazemap.algorithm_session import Unrecorded, run
 from hazemap.algorithms import AdaptiveSlots, PrivateBoundingBox
 from hazemap.cells import Leaves
-from hazemap.codec import dumps
+from hazemap.codec import MESSAGE, dumps, loads
 from hazemap.device import enrolment
 from hazemap.device import row_store as rows
 from hazemap.device.activity_log import ActivityLog
@@ -18,19 +19,25 @@ from hazemap.device.encrypted_store import EncryptedStore
 from hazemap.device.query_description import described
 from hazemap.device.row_store import PersonRows, Rows
 from hazemap.encoders import Counts
+from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
+from hazemap.execution.release_assembly import released
 from hazemap.noisy_queries import Query
 from hazemap.privacy.budget import PureDP
-from hazemap.releases import TimedRelease
+from hazemap.privacy.random_stream import Stream
+from hazemap.releases import TimedRelease, open_release
 from hazemap.server.campaign_spec import Campaign, campaign_from, prices_of
+from hazemap.server.campaign_status import so_far
+from hazemap.server.privacy_statement import statement
 from hazemap.spatial.whole_domain import WholeDomain
 from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.tables.contribution_bounding import AtMostRows, OneVote
 from hazemap.temporal.time_slots import Clock, Spans
 from hazemap.trust.checked_contribution import contribution
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
-from hazemap.trust.device_tasks import Task
+from hazemap.trust.device_tasks import KNOWN, Task
 from hazemap.trust.report_carriers import ByOneReport
+from hazemap.trust.simulated_secure_aggregation import SimulatedSecureAggregation
 from hazemap.values.cells_in_slots import AllSlots, EachSlot
 from hazemap.values.timed_tree import TimedTree
 
@@ -166,3 +173,28 @@ def test_a_box_may_be_found_first_and_hostile_slots_are_refused():
     assert campaign(algorithm=PrivateBoundingBox(method)).slots == QUARTERS
     with pytest.raises(InputError, match="years 2 and 9998"):
         Spans("UTC", (0, 10**30))
+
+
+def test_a_task_of_many_slots_is_read_without_naming_them_all(monkeypatch):
+    """A server may ask for 65,535 stretches of time: their names took seconds, for each task."""
+    spans = Spans("Europe/Berlin", tuple(range(0, 65_536 * 60, 60)))
+    asked = dumps(task(Counts(EachSlot(TimedTree(TREE, spans), WholeDomain(TREE)), AtMostRows(1))))
+    monkeypatch.setattr(Spans, "names", property(lambda _: pytest.fail("all names were made")))
+    read = loads(asked, KNOWN, Task, MESSAGE)
+    assert Policy().order_refusal(read) is None
+    assert "65,535 stretches of time in Europe/Berlin, the first from 1970-01-01T01:00+01:00" in str(described(read))
+
+
+def test_answered_rounds_of_a_campaign_that_ended_early_are_a_map_of_all_slots(tmp_path):
+    own = places()
+    columns = {name: np.concatenate([getattr(each, name) for each in own]) for name in ("time", "lon", "lat")}
+    people = MemoryTable(np.repeat(np.arange(PEOPLE), 3), columns)
+    ordered = timed()
+    trust = SimulatedSecureAggregation(people, ordered.cohort, Stream.fixed(b"a campaign that ends early"))
+    transcript = run(ordered.algorithm, trust, ordered.budget, Unrecorded()).transcript
+    for answered in range(1, len(transcript) + 1):
+        found = so_far(transcript[:answered])
+        released(found, statement(ordered), ordered.algorithm, transcript[:answered]).save(tmp_path / "part.parquet")
+        part = open_release(tmp_path / "part.parquet")
+        assert part.cells.same_cells(found.cells)
+        assert part.total().value == pytest.approx(3 * PEOPLE, abs=8)

@@ -126,7 +126,7 @@ def test_a_label_that_names_other_slots_or_another_question_is_found(made, tmp_p
     made.save(path)
     relabelled(path)
     assert main(["inspect", str(path), "--replay"]) == 0
-    relabelled(path, day=0)
+    relabelled(path, day=1)  # the first grid; question 0 counts everybody
     capsys.readouterr()
     assert main(["inspect", str(path), "--replay"]) != 0 and "other numbers" in capsys.readouterr().err
     relabelled(path, slots=["<b>morning</b>", "noon", "night"])

@@ -1,6 +1,6 @@
 """Timeslots in words, for statements and for people whose devices are asked about them."""
 
-from hazemap.temporal.time_slots import Always, Slots, Spans, Weekdays
+from hazemap.temporal.time_slots import Always, Slots, Spans, Weekdays, shown
 
 
 def describe(slots: Slots) -> str:
@@ -15,6 +15,7 @@ def describe(slots: Slots) -> str:
     if isinstance(slots, Weekdays):
         return f"days of the week in {slots.zone}"
     if isinstance(slots, Spans):
-        return f"{len(slots.names):,} stretches of time in {slots.zone}, the first from {slots.names[0]}"
+        first = shown(slots.zone, slots.edges[0])
+        return f"{len(slots.edges) - 1:,} stretches of time in {slots.zone}, the first from {first}"
     what = "hours of the day" if len(slots.edges) == 24 else f"parts of the day ({', '.join(slots.names)})"
     return f"{what}, as clocks of {slots.zone} show it"

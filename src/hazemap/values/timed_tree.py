@@ -14,7 +14,7 @@ from hazemap.field_types import check_fields
 from hazemap.spatial.districts import PATH_BITS, Districts
 from hazemap.spatial.h3_hexagons import FINEST, Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.temporal.time_slots import Slots
+from hazemap.temporal.time_slots import Slots, Spans
 from hazemap.values.histogram_bins import OneLevelTree
 
 
@@ -60,8 +60,8 @@ class TimedTree(OneLevelTree):
 
     @cached_property
     def many(self) -> int:
-        """How many slots."""
-        return len(self.slots.names)
+        """How many slots; the names of many stretches of time take a second."""
+        return len(self.slots.edges) - 1 if isinstance(self.slots, Spans) else len(self.slots.names)
 
     @cached_property
     def _grain(self) -> int:
