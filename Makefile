@@ -9,7 +9,7 @@ PAGE := src/hazemap/releases/page/page.html
 APP := src/hazemap/studio/app/index.html
 TAB := src/hazemap/device/tab/device.html
 
-.PHONY: demo demo-federated demo-recipes demo-two-servers demo-studio compare-quick compare-docs results test test-slow lint docs reference bench mutants constraints clean system studio
+.PHONY: demo demo-federated demo-recipes demo-two-servers demo-browser demo-studio compare-quick compare-docs results test test-slow lint docs reference bench mutants constraints clean system studio
 
 demo: .venv/base $(PAGE)  ## Make a city, release it, draw it, ask it three questions (into ./demo)
 	$(BIN)/hazemap demo --folder demo
@@ -25,6 +25,13 @@ demo-recipes: .venv/server  ## A server and 1,500 devices with chat: frequent wo
 demo-two-servers: .venv/server  ## Leader, helper, coordinator and 2,000 devices, until there is a map (in ./demo-two-servers)
 	rm -rf demo-two-servers
 	$(BIN)/hazemap demo-two-servers --folder demo-two-servers
+
+demo-browser: .venv/server $(TAB) studio/tab/node_modules system  ## A coordinator, 60 devices and three tabs of Chromium make one map (in ./demo-browser)
+	rm -rf demo-browser
+	$(BIN)/hazemap demo-browser --folder demo-browser --visitors "node studio/tab/browser/visitors.mjs"
+
+studio/tab/node_modules:
+	cd studio/tab && npm ci --silent --no-audit --no-fund
 
 demo-studio: .venv/server $(PAGE) $(APP)  ## The studio in a browser, on a city of people who do not exist (in ./demo-studio)
 	$(BIN)/hazemap demo --folder demo-studio

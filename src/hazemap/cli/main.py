@@ -34,6 +34,9 @@ COMMANDS = {
     "demo-two-servers": (
         "Start two servers, a coordinator and many devices, and make a map from reports that no server can read."
     ),
+    "demo-browser": (
+        "Start a coordinator, devices and the page of a device in a tab, and make a map with your browsers' tabs."
+    ),
     "release": "Publish where the people of a table are, under differential privacy per person.",
     "stats": (
         "Publish the mean of a value per cell and timeslot, under differential privacy per person with all "
