@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { ascii, type Bytes, hex, join, opaqueBytes, sha256, systemRandom, uint32, unhex } from "./invitations.js";
 import { Device } from "../device.js";
 import { DeviceFile } from "../device_file.js";
+import { createdRecord, DeviceStore } from "../device_store.js";
 import { Identity } from "../ed25519.js";
 import { CodecError, InputError } from "../errors.js";
 import { checkedAddress, originOf } from "../http_transport.js";
@@ -59,6 +60,31 @@ test("a device keeps its answer in its file before it gives it, and gives the sa
   const resumed = await Device.of(again, POLICY, [], systemRandom, () => undefined);
   assert.deepEqual((await resumed.answer(work, NOW)).reply, reply);
   again.close();
+});
+
+/** A store that can be full, as a browser's may be. */
+class FullStore extends DeviceStore {
+  full = true;
+
+  constructor() {
+    super(createdRecord(systemRandom));
+  }
+
+  override async save(): Promise<void> {
+    if (this.full) throw new InputError("full");
+  }
+}
+
+test("a device gives no answer that could not be kept, and says what it has ready before it is kept", async () => {
+  const store = new FullStore();
+  const identity = await Identity.of(unhex(store.record.identity));
+  const said: string[] = [];
+  const device = await Device.of(store, POLICY, [], systemRandom, (line) => said.push(line));
+  const work = await invited(identity, TEXT, 1);
+  await assert.rejects(device.answer(work, NOW), InputError);
+  store.full = false;
+  const { reply } = await device.answer(work, NOW);
+  assert.ok(said.some((line) => line === `has its keys for round 1 ready: ${reply!.length} bytes`), said.join("\n"));
 });
 
 test("a device refuses another purpose, a late message, a task that is not the terms', and a session that it left", async () => {
