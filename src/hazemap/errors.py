@@ -8,7 +8,8 @@
     │   └── OtherUnit           prices that are about other people than a data set's, or another model
     ├── BudgetError             privacy that has been spent
     │   ├── BudgetExceeded      an algorithm asks for more than its run was given
-    │   └── CapExceeded         a data set has less left than a release would cost
+    │   ├── CapExceeded         a data set has less left than a release would cost
+    │   └── PeriodPaid          a period of a schedule that was paid for already
     ├── ConversationError       a program's: the two sides do not fit
     │   ├── TranscriptMismatch  stored answers belong to other queries
     │   ├── Unanswerable        this trust model cannot answer this query
@@ -68,6 +69,10 @@ class BudgetExceeded(BudgetError):
 
 class CapExceeded(BudgetError):
     """A data set has less left under its cap than a release would cost."""
+
+
+class PeriodPaid(BudgetError):
+    """A period of a schedule is paid for once, and was."""
 
 
 class ConversationError(HazemapError):

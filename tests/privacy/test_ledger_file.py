@@ -96,7 +96,7 @@ def test_the_database_of_another_program_is_not_touched(ledger: Ledger) -> None:
 def test_a_ledger_of_a_newer_hazemap_is_not_touched(ledger: Ledger) -> None:
     filled(ledger)
     with sqlite3.connect(ledger.path) as db:
-        db.execute("PRAGMA user_version = 3")
+        db.execute("PRAGMA user_version = 4")
     for call in everything(ledger):
         with pytest.raises(LedgerError, match="newer hazemap: upgrade"):
             call()

@@ -18,7 +18,8 @@ from hazemap.execution.output_lock import free_place, only_writer
 from hazemap.execution.release_assembly import Publication
 from hazemap.execution.run import Progress, asked_of, converse, ended, fingerprint, finish, folder_of, opened, replayed
 from hazemap.privacy.ledger import Ledger, LedgerAccount
-from hazemap.privacy.ledger_records import LedgerCharge
+from hazemap.privacy.ledger_records import LedgerCharge, Occasion
+from hazemap.privacy.ledger_schedules import asked_again
 from hazemap.privacy.privacy_unit import VALUES_ONLY
 from hazemap.privacy.random_stream import Stream
 from hazemap.releases import Release, Statistics
@@ -92,6 +93,7 @@ def recover(
     same_table: bool = False,
     memory_limit: int | None = None,
     progress: Progress | None = None,
+    occasion: Occasion | None = None,
 ) -> Release | Statistics:
     """The release that a charge paid for and that is not there, after a crash, a full disk or a failed write.
 
@@ -100,7 +102,8 @@ def recover(
     other. A file that was changed since is refused, unless `same_table` says that its rows are the same. The file goes
     to `output`, or where the run would have put it; with `overwrite` it may replace one.
 
-    A question that was being answered when the process died is paid again, on the same page of the ledger.
+    A question that was being answered when the process died is paid again, on the same page of the ledger, and for the
+    same period of a schedule; `occasion` has a schedule's allowance of today instead of that of then.
 
     Raises `InputError` where nothing can be recovered, `FileError` where the file or the table is in the way or gone,
     and `CapExceeded` where a question has to be paid again and the cap does not allow it.
@@ -130,7 +133,8 @@ def recover(
         goal = None if chosen is None else Path(chosen)
         session = replayed(publication, journal)
         with nullcontext() if goal is None else only_writer(goal):
-            account = LedgerAccount(book, publication.dataset, journal.head["what"], publication.unit)
+            what, pays_for = journal.head["what"], occasion or record.occasion
+            account = LedgerAccount(book, publication.dataset, what, publication.unit, occasion=pays_for)
             ours = goal is not None and _is_ours(goal, publication, session)
             if goal is not None and not ours:
                 free_place(goal, spec)
@@ -219,7 +223,7 @@ def _paid_again(account: LedgerAccount, journal: Journal, session: Session[Any],
         if record.run == run:
             return record.charge.id
     what = f"{account.what}: a question asked again after a crash (charge {charge})"
-    return account.ledger.charge(account.dataset, session.price, what, account.unit, run).id
+    return account.ledger.charge(account.dataset, session.price, what, account.unit, run, account.occasion).id
 
 
 def _record(ledger: Ledger, charge: int) -> LedgerCharge:
@@ -227,14 +231,14 @@ def _record(ledger: Ledger, charge: int) -> LedgerCharge:
         if record.charge.id == charge:
             if record.released:
                 raise InputError(f"charge {charge} is released already" + (f", in {record.file}" * bool(record.file)))
-            if record.run and ":" in record.run:
+            if asked_again(record.run):
                 raise InputError(f"charge {charge} paid for a question of another run: {record.charge.what}")
             return record
     raise InputError(f"the ledger {ledger.path} holds no charge {charge}: see `hazemap recover` for what there is")
 
 
 def _journal(ledger: Ledger, record: LedgerCharge) -> Path | None:
-    if record.run is None or ":" in record.run:
+    if record.run is None or asked_again(record.run):
         return None
     path = folder_of(ledger) / f"{record.run}.journal"
     return path if path.exists() else None

@@ -26,6 +26,7 @@ from hazemap.noisy_queries import Algorithm
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.duplicate_tables import Fingerprints
 from hazemap.privacy.ledger import Ledger, LedgerAccount
+from hazemap.privacy.ledger_records import Occasion
 from hazemap.privacy.privacy_unit import FULL, ROW, VALUES_ONLY, Model, Unit
 from hazemap.privacy.random_stream import Stream
 from hazemap.privacy.statement_facts import Randomness
@@ -53,8 +54,9 @@ def execute(
     memory_limit: int | None,
     progress: Progress | None,
     stream: Stream | None,
+    occasion: Occasion | None = None,
 ) -> Release | Statistics:
-    """Make what a specification asks for, and put it where it says."""
+    """Make what a specification asks for, and put it where it says; `occasion` is the period of a schedule."""
     say: Progress = progress or (lambda _what, _part: None)
     if isinstance(ledger, str | Path):
         raise InputError(f"a ledger is opened before it is given: ledger=hazemap.Ledger({str(ledger)!r})")
@@ -62,14 +64,14 @@ def execute(
     only = PublicLocationSpec.of(spec) if isinstance(spec, StatisticsSpec) and values_only(spec.model) else None
     model: Model = VALUES_ONLY if only else FULL
     goal = None if spec.output is None else free_place(Path(spec.output).absolute(), spec)
-    book.check(spec.dataset, spec.budget, model)  # said before hours of reading; the charge below decides
+    book.check(spec.dataset, spec.budget, model, occasion)  # said before hours of reading; the charge below decides
     with nullcontext() if goal is None else only_writer(goal):
         if goal is not None:
             free_place(goal, spec)  # somebody may have written it until it was locked
         key, found = os.urandom(16), fingerprint(spec.table.source and str(Path(spec.table.source).absolute()))
         table, lookalikes = opened(spec, source, key, memory_limit, say), Fingerprints(book)
         table.watch(lookalikes.key())
-        account = book.account(spec.dataset, _what(spec, goal), _whose(table, spec, model), uuid.uuid4().hex)
+        account = book.account(spec.dataset, _what(spec, goal), _whose(table, spec, model), uuid.uuid4().hex, occasion)
         account.check(spec.budget)  # now that it is known by which column people are told apart
         noise = stream or Stream.from_os()
         algorithm, trust = asked_of(spec, only, table, noise)

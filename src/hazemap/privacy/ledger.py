@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from hazemap.errors import CodecError, HazemapWarning, InputError, LedgerError, OtherUnit
+from hazemap.errors import HazemapWarning, InputError, LedgerError, OtherUnit
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.ledger_balance import (
     check_room,
@@ -38,7 +38,17 @@ from hazemap.privacy.ledger_balance import (
     unsettled,
 )
 from hazemap.privacy.ledger_file import RESTORE, SUFFIX, LedgerFile
-from hazemap.privacy.ledger_records import Charge, LedgerBalance, LedgerChange, LedgerCharge, ProtectedUnit
+from hazemap.privacy.ledger_records import (
+    Charge,
+    LedgerBalance,
+    LedgerChange,
+    LedgerCharge,
+    Occasion,
+    PaidPeriod,
+    ProtectedUnit,
+)
+from hazemap.privacy.ledger_rows import CHANGES, CHARGES, change_of, charge_of
+from hazemap.privacy.ledger_schedules import asked_again, check_occasion, paid_periods
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
 from hazemap.privacy.statement import Statement, budget_to_json
 
@@ -52,6 +62,7 @@ class LedgerAccount:
     what: str
     unit: Unit
     run: str | None = None
+    occasion: Occasion | None = None
     _charges: list[Charge] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def charge(self, price: Budget) -> None:
@@ -61,11 +72,11 @@ class LedgerAccount:
                 f"this account has paid for its run of {self.dataset!r} already (charge {self.receipt}): "
                 "open another account for another run"
             )
-        self._charges.append(self.ledger.charge(self.dataset, price, self.what, self.unit, self.run))
+        self._charges.append(self.ledger.charge(self.dataset, price, self.what, self.unit, self.run, self.occasion))
 
     def check(self, price: Budget) -> None:
         """Raise now what a charge would; nothing is paid or promised, others may spend what is left."""
-        self.ledger.check(self.dataset, price, self.unit)
+        self.ledger.check(self.dataset, price, self.unit, self.occasion)
 
     @property
     def receipt(self) -> int | None:
@@ -112,31 +123,43 @@ class Ledger:
             home = platformdirs.user_data_dir("hazemap", appauthor=False)
         return cls(Path(home) / "ledger.sqlite")
 
-    def charge(self, dataset: str, price: Budget, what: str, unit: Unit, run: str | None = None) -> Charge:
+    def charge(
+        self,
+        dataset: str,
+        price: Budget,
+        what: str,
+        unit: Unit,
+        run: str | None = None,
+        occasion: Occasion | None = None,
+    ) -> Charge:
         """Pay `price` for `what` (one line) of the privacy of `unit`: on the disk when this returns, and for good.
 
         Raises, and writes nothing, `CapExceeded` where a cap does not allow it, of the page that pays or of another
         on which it counts, and `OtherUnit` where the data set protects others. A data set that the ledger does not
         know is added, without a cap. Warns (`HazemapWarning`) where ids are read otherwise than they were. `run` names
-        the journal of the run that pays.
+        the journal of the run that pays, `occasion` the period of a schedule: `PeriodPaid` for one that was paid for.
         """
         if not isinstance(unit, Unit):
             raise InputError(f"a charge needs a Unit that says whose privacy it is about, not {unit!r:.80}")
         name, time, line = _name(dataset), _now(), _one_line(what)
         row = (name, unit.model, _json(unit.to_json()), _json(budget_to_json(price)), str(price.rho), time, line, run)
+        of: tuple[str, ...] | tuple[None, ...] = (None,) * 3
+        if occasion:
+            of = (occasion.schedule, occasion.period, _json(budget_to_json(occasion.allowance)))
         with self.file.writing() as db:
             _add(db, name, unit.model, time)
             caution = check_unit(db, name, unit)
             check_room(db, name, price, unit.model)
+            if occasion:
+                check_occasion(db, name, price, occasion, asked_again(run))
             if caution:  # before anything is written: where warnings are errors, nothing is paid
                 warnings.warn(caution, HazemapWarning, stacklevel=2)
             _protect(db, name, ProtectedUnit.of(unit))
-            names = "dataset, model, unit, price, rho, time, what, run"
-            db.execute(f"INSERT INTO charges ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608 - ours
+            db.execute(_CHARGE, row + of)
             [number] = db.execute("SELECT last_insert_rowid()").fetchone()
         return Charge(number, name, price, line, time, unit.model, unit)
 
-    def check(self, dataset: str, price: Budget, unit: Unit | Model) -> None:
+    def check(self, dataset: str, price: Budget, unit: Unit | Model, occasion: Occasion | None = None) -> None:
         """Raise what a charge would; nothing is paid or promised.
 
         Where the table has not been opened, so that nobody knows its column of ids, the model alone tells whether
@@ -147,10 +170,14 @@ class Ledger:
             if isinstance(unit, Unit):
                 check_unit(db, name, unit)
             check_room(db, name, price, unit.model if isinstance(unit, Unit) else unit)
+            if occasion:
+                check_occasion(db, name, price, occasion, again=False)
 
-    def account(self, dataset: str, what: str, unit: Unit, run: str | None = None) -> LedgerAccount:
+    def account(
+        self, dataset: str, what: str, unit: Unit, run: str | None = None, occasion: Occasion | None = None
+    ) -> LedgerAccount:
         """Who pays for one run, and whose privacy."""
-        return LedgerAccount(self, _name(dataset), _one_line(what), unit, run)
+        return LedgerAccount(self, _name(dataset), _one_line(what), unit, run, occasion)
 
     def released(self, charge_id: int, statement: Statement, file: str | None, again: Sequence[int] = ()) -> None:
         """Note what a charge was spent on, once `file` is in its place; `again` paid for questions asked once more."""
@@ -244,18 +271,18 @@ class Ledger:
         """Every charge, or those of one data set, the oldest first; `InputError` for a data set not known."""
         with self.file.reading() as db:
             name = self._known(db, dataset)
-            rows = db.execute(
-                "SELECT id, dataset, model, unit, price, what, time, state, statement, file, run "
-                "FROM charges ORDER BY id"
-            )
-            return [_record(row) for row in rows if name in {None, row[1]}]
+            return [charge_of(row) for row in db.execute(CHARGES) if name in {None, row[1]}]
 
     def changes(self, dataset: str | None = None) -> list[LedgerChange]:
         """Every change of a cap or of whom a data set protects, the oldest first."""
         with self.file.reading() as db:
             name = self._known(db, dataset)
-            rows = db.execute("SELECT dataset, model, old, new, time, who, why FROM changes ORDER BY id")
-            return [_change(row) for row in rows if name in {None, row[0]}]
+            return [change_of(row) for row in db.execute(CHANGES) if name in {None, row[0]}]
+
+    def periods(self, schedule: str) -> list[PaidPeriod]:
+        """Every charge for a period of a schedule, the oldest first."""
+        with self.file.reading() as db:
+            return paid_periods(db, schedule)
 
     def _page(self, db: sqlite3.Connection, name: str, model: Model) -> LedgerBalance:
         status = page_status(db, name, model)
@@ -273,6 +300,10 @@ class Ledger:
         return name
 
 
+_CHARGE = (
+    "INSERT INTO charges (dataset, model, unit, price, rho, time, what, run, schedule, period, allowance) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _CHANGE = "INSERT INTO changes (dataset, model, old, new, time, who, why) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -319,29 +350,6 @@ def _protect(db: sqlite3.Connection, name: str, protected: ProtectedUnit) -> Non
     known = read_protected(text)
     if known is None or (known.kind == "person" and known.read_as is None):
         db.execute("UPDATE datasets SET protects = ? WHERE name = ?", (_json(protected.to_json()), name))
-
-
-def _record(row: tuple[Any, ...]) -> LedgerCharge:
-    number, dataset, model, unit, price, what, time, state, text, file, run = row
-    try:
-        statement = None if text is None else Statement.from_json(json.loads(text))
-    except (CodecError, ValueError, TypeError) as error:
-        raise LedgerError(f"the statement of charge {number} cannot be read: {error}") from error
-    charge = Charge(number, dataset, read_budget(price), what, time, model, read_unit(unit))
-    return LedgerCharge(charge, state == "released", statement, file, run)
-
-
-def _change(row: tuple[Any, ...]) -> LedgerChange:
-    dataset, model, old, new, time, who, why = row
-    read = read_protected if model is None else _read_cap
-    changed = read(new)
-    if changed is None:
-        raise LedgerError(f"the ledger does not say what was changed of {dataset!r}")
-    return LedgerChange(dataset, model, read(old), changed, time, who, why)
-
-
-def _read_cap(text: str | None) -> Budget | None:
-    return None if text is None else read_budget(text)
 
 
 def data_set_name(dataset: str) -> str:

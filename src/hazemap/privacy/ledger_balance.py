@@ -99,9 +99,9 @@ def page_status(db: sqlite3.Connection, name: str, model: Model) -> LedgerBalanc
     if isinstance(cap, PureDP):
         limit = PrivacyAmount("ε", cap.epsilon)
     elif cap is not None:
-        limit = PrivacyAmount("ρ", _rho(rho))
+        limit = PrivacyAmount("ρ", booked(rho))
     measure = limit.measure if limit else "ε" if pure(paid) else "ρ"
-    spent = PrivacyAmount(measure, sum((_cost(price, rho, measure) for price, rho in paid), Fraction(0)))
+    spent = PrivacyAmount(measure, sum((cost_in(price, rho, measure) for price, rho in paid), Fraction(0)))
     remaining = PrivacyAmount(measure, max(limit.value - spent.value, Fraction(0))) if limit else None
     return LedgerBalance(name, model, read_protected(protects), cap, spent, remaining, len(own), created)
 
@@ -163,7 +163,7 @@ def unsettled(name: str, earlier: str) -> str:
 def _charged(db: sqlite3.Connection, name: str, model: Model) -> list[Paid]:
     """A page's own charges."""
     rows = db.execute("SELECT price, rho FROM charges WHERE dataset = ? AND model = ?", (name, model)).fetchall()
-    return [(read_budget(price), _rho(rho)) for price, rho in rows]
+    return [(read_budget(price), booked(rho)) for price, rho in rows]
 
 
 def _check_page(status: LedgerBalance, price: Budget, model: Model) -> None:
@@ -184,7 +184,7 @@ def _check_page(status: LedgerBalance, price: Budget, model: Model) -> None:
             "ask for pure ε, or give the data set a cap in ρ or in (ε, δ) if the people's agreement allows it"
         )
     here = price if model == status.model else for_a_replacement(price)
-    cost = PrivacyAmount(left.measure, _cost(here, here.rho, left.measure))
+    cost = PrivacyAmount(left.measure, cost_in(here, here.rho, left.measure))
     if cost.value <= left.value:
         return
     asked = str(price)
@@ -207,7 +207,8 @@ def _most(left: PrivacyAmount, price: Budget, converted: bool) -> PrivacyAmount:
         return PrivacyAmount("ε", Fraction((2 * decimal(rho)).sqrt()))
 
 
-def _cost(price: Budget, rho: Fraction, measure: Literal["ε", "ρ"]) -> Fraction:
+def cost_in(price: Budget, rho: Fraction, measure: Literal["ε", "ρ"]) -> Fraction:
+    """What a price, booked with this ρ, takes of a cap in this measure."""
     if measure == "ρ":
         return rho
     if isinstance(price, PureDP):
@@ -217,7 +218,8 @@ def _cost(price: Budget, rho: Fraction, measure: Literal["ε", "ρ"]) -> Fractio
     )
 
 
-def _rho(text: str) -> Fraction:
+def booked(text: str) -> Fraction:
+    """The ρ that a charge was booked with, as the ledger holds it."""
     try:
         rho = Fraction(text)
     except (ValueError, TypeError, ZeroDivisionError):

@@ -37,6 +37,7 @@ def charge_facts(record: LedgerCharge, running: Mapping[int, bool]) -> dict[str,
         "released": record.released,
         "file": record.file,
         "recoverable": running.get(charge.id) is False,
+        "period": record.occasion and {"schedule": record.occasion.schedule, "period": record.occasion.period},
     }
 
 

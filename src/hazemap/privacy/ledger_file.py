@@ -16,7 +16,7 @@ from hazemap.atomic_write import make_folder
 from hazemap.errors import LedgerError
 
 APPLICATION = 0x48415A45  # "HAZE", in SQLite's header: this file is a ledger and no other database
-SCHEMA = 2
+SCHEMA = 3
 
 SUFFIX = " (values only)"
 """What schema 1 added to the name of a data set to have a page for values-only. Names mean nothing any more, so that a
@@ -50,6 +50,9 @@ TABLES = (
         file TEXT,
         statement TEXT,
         run TEXT,
+        schedule TEXT,
+        period TEXT,
+        allowance TEXT,
         FOREIGN KEY (dataset, model) REFERENCES pages (dataset, model)
     )""",
     """CREATE TABLE changes (
@@ -73,7 +76,8 @@ TABLES = (
 """A budget is JSON of rationals. Its ρ stands beside it: for (ε, δ) it comes of a search in floats, and what
 was paid must not change with the machine that reads it. No index but the names': a damaged one hides rows.
 
-`run` names the journal of the run that paid (`execution.journal`), where there was one.
+`run` names the journal of the run that paid (`execution.journal`), where there was one. A charge of a schedule
+names it, the `period` that it pays for, and what all periods of the year may cost (`privacy.ledger_schedules`).
 
 `earlier` are the kinds of what an older hazemap charged, where it did not note whose it was. A change without a model
 is one of whom the data set protects. `fingerprints` are for warnings alone (see `privacy.duplicate_tables`), are in no
@@ -201,7 +205,17 @@ _PROTECTS = {"row": '{"kind": "row"}', "device": '{"kind": "device"}'}
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Turn the tables of schema 1 into these, within the transaction that is open: every charge and every cap stays.
+    """Turn the tables of an older schema into these, within the transaction that is open; nothing is lost."""
+    if db.execute("PRAGMA user_version").fetchone() == (1,):
+        _from_first(db)
+        return
+    for column in ("schedule", "period", "allowance"):  # schema 2 knew no schedules
+        db.execute(f"ALTER TABLE charges ADD COLUMN {column} TEXT")
+    db.execute(f"PRAGMA user_version = {SCHEMA}")
+
+
+def _from_first(db: sqlite3.Connection) -> None:
+    """Turn the tables of schema 1 into these: every charge and every cap stays.
 
     Whose a charge was is known from its statement, where it was released; by which column people were told apart is
     not, so the next charge asks for it (`Ledger.charge`). A data set named "x (values only)" becomes the values-only

@@ -131,10 +131,49 @@ class Charge:
 
 
 @dataclass(frozen=True)
+class Occasion:
+    """What a charge of a schedule pays for: one of its periods, once.
+
+    `allowance` is what all periods of a year may cost in all; a period's name begins with its year.
+
+    >>> from hazemap.privacy.budget import PureDP
+    >>> Occasion("nightly", "2026-03-29", PureDP(30)).year
+    '2026'
+    """
+
+    schedule: str
+    period: str
+    allowance: Budget
+
+    @property
+    def year(self) -> str:
+        """The year whose allowance pays."""
+        return self.period[:4]
+
+
+@dataclass(frozen=True)
+class PaidPeriod:
+    """A charge for a period of a schedule, and what became of it; with `again`, for a question asked once more.
+
+    `rho` is what it was booked with.
+    """
+
+    occasion: Occasion
+    charge: int
+    dataset: str
+    price: Budget
+    rho: Fraction
+    released: bool
+    file: str | None
+    again: bool
+
+
+@dataclass(frozen=True)
 class LedgerCharge:
     """A charge and what became of it.
 
-    A record that is not `released` was paid for a run that failed, or is still going on; `run` names its journal.
+    A record that is not `released` was paid for a run that failed, or is still going on; `run` names its journal, and
+    `occasion` the period of a schedule.
     """
 
     charge: Charge
@@ -142,6 +181,7 @@ class LedgerCharge:
     statement: Statement | None
     file: str | None
     run: str | None = None
+    occasion: Occasion | None = None
 
 
 @dataclass(frozen=True)
