@@ -18,6 +18,7 @@
     │   ├── Unreachable         the other side does not answer, or not now
     │   └── CodecError          JSON or bytes that no version of hazemap wrote
     ├── LedgerError             the ledger cannot be read or written
+    ├── ScheduleRunning         another process is running this schedule now
     └── StoreError              the server's database cannot be read or written
 
 A message says what was asked, what was found and what to do. It never holds a row or a secret.
@@ -113,6 +114,12 @@ class LedgerError(HazemapError):
     """The ledger cannot be read or written; nothing was released."""
 
     exit_code = 5
+
+
+class ScheduleRunning(HazemapError):
+    """Another process is running this schedule; nothing was done here."""
+
+    exit_code = 6
 
 
 class StoreError(HazemapError):

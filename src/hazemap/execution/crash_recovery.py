@@ -148,6 +148,11 @@ def recover(
     return made
 
 
+def kept(ledger: Ledger, run: str | None) -> bool:
+    """Whether the journal of a run is there, so that what it paid for can be recovered."""
+    return run is not None and not asked_again(run) and (folder_of(ledger) / f"{run}.journal").exists()
+
+
 def sweep(ledger: Ledger) -> None:
     """Remove the journals of runs that never paid, or whose files the ledger knows: nothing is left to be recovered.
 
@@ -238,10 +243,7 @@ def _record(ledger: Ledger, charge: int) -> LedgerCharge:
 
 
 def _journal(ledger: Ledger, record: LedgerCharge) -> Path | None:
-    if record.run is None or asked_again(record.run):
-        return None
-    path = folder_of(ledger) / f"{record.run}.journal"
-    return path if path.exists() else None
+    return folder_of(ledger) / f"{record.run}.journal" if kept(ledger, record.run) else None
 
 
 def _is_ours(goal: Path, publication: Publication, session: Session[Any]) -> bool:

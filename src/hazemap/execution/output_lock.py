@@ -21,6 +21,10 @@ from hazemap.specs.release_spec import ReleaseSpec
 from hazemap.specs.statistics_spec import StatisticsSpec
 
 
+class BeingWritten(FileError):
+    """Another process has the lock of this file."""
+
+
 @contextmanager
 def only_writer(path: Path) -> Iterator[None]:
     """Have `path` to write alone; `FileError` at once where another run is about to write it.
@@ -57,7 +61,7 @@ def _locked(goal: Path, lock: Path, file: FileIO) -> bool:
     except FileNotFoundError:
         return False
     except BlockingIOError:
-        raise FileError(
+        raise BeingWritten(
             f"{goal} is being written by another release: wait until it is done, or choose another name"
         ) from None
     except OSError as error:

@@ -165,6 +165,7 @@ class PaidPeriod:
     rho: Fraction
     released: bool
     file: str | None
+    run: str | None
     again: bool
 
 

@@ -30,6 +30,7 @@ def paid_periods(db: sqlite3.Connection, schedule: str) -> list[PaidPeriod]:
             booked(rho),
             state == "released",
             file,
+            run,
             asked_again(run),
         )
         for number, dataset, price, rho, period, allowance, state, file, run in rows
