@@ -16,6 +16,7 @@ from typer.main import get_command
 from hazemap.cli.main import app
 from hazemap.recipes.policy_schema import POLICY_SCHEMA
 from hazemap.recipes.recipe_schema import SCHEMA as RECIPE
+from hazemap.specs.schedule_spec import SCHEMA as SCHEDULE
 from hazemap.specs.spec_fields import SCHEMAS
 
 FOLDER = Path(__file__).parent / "reference" / "cli"
@@ -30,7 +31,7 @@ def commands(command: Any, name: str = "hazemap") -> Iterator[tuple[str, Any]]:
         yield from commands(inner, f"{name} {own}")
 
 
-FILES = SCHEMAS | {"recipe": RECIPE, "policy": POLICY_SCHEMA}
+FILES = SCHEMAS | {"schedule": SCHEDULE, "recipe": RECIPE, "policy": POLICY_SCHEMA}
 """The JSON Schema of each kind of file that people write."""
 
 COMMANDS = dict(commands(get_command(app)))

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from hazemap.engines.memory import MemoryTable
     from hazemap.errors import HazemapError
     from hazemap.execution.crash_recovery import Recoverable, recover, recoverable
+    from hazemap.execution.scheduled_releases import ScheduleStatus, run_schedule, schedule_series, schedule_status
     from hazemap.noisy_queries import Answer, Query
     from hazemap.planning.release_plan import plan
     from hazemap.planning.statistics_plan import plan_stats
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from hazemap.readers.open_table import open_table
     from hazemap.releases import Estimate, MarkedRelease, Release, Statistics, StudyAnswers, TimedRelease
     from hazemap.releases import open_release as open  # noqa: A004
+    from hazemap.releases.release_series import ReleaseSeries
     from hazemap.spatial.binary_partition import BinaryPartition
     from hazemap.spatial.bounding_box import Box
     from hazemap.spatial.district_layers import DistrictLayer
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from hazemap.spatial.quadtree_clipped_to_districts import DistrictQuadtree
     from hazemap.spatial.two_level_grid import TwoLevelGrid
     from hazemap.specs.release_spec import ReleaseSpec
+    from hazemap.specs.schedule_spec import ScheduleSpec
     from hazemap.specs.statistics_spec import StatisticsSpec
     from hazemap.specs.table_spec import TableSpec
     from hazemap.study.study import Study
@@ -128,8 +131,11 @@ __all__ = [
     "Reading",
     "Recoverable",
     "Release",
+    "ReleaseSeries",
     "ReleaseSpec",
     "RowIsPerson",
+    "ScheduleSpec",
+    "ScheduleStatus",
     "Session",
     "Statement",
     "Statistics",
@@ -155,7 +161,10 @@ __all__ = [
     "run",
     "run_async",
     "run_release",
+    "run_schedule",
     "run_stats",
+    "schedule_series",
+    "schedule_status",
     "stats",
 ]
 
@@ -172,6 +181,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "engines.memory": ("MemoryTable",),
     "errors": ("HazemapError",),
     "execution.crash_recovery": ("Recoverable", "recover", "recoverable"),
+    "execution.scheduled_releases": ("ScheduleStatus", "run_schedule", "schedule_series", "schedule_status"),
     "planning.release_plan": ("plan",),
     "planning.statistics_plan": ("plan_stats",),
     "privacy.budget": ("ApproxDP", "PureDP", "ZCDP"),
@@ -183,6 +193,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "readers.csv_dialect": ("CsvDialect",),
     "readers.open_table": ("open_table",),
     "releases": ("Estimate", "MarkedRelease", "Release", "Statistics", "StudyAnswers", "TimedRelease"),
+    "releases.release_series": ("ReleaseSeries",),
     "algorithm_session": ("Session", "Unrecorded", "replay", "run", "run_async"),
     "spatial.binary_partition": ("BinaryPartition",),
     "spatial.bounding_box": ("Box",),
@@ -194,6 +205,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "spatial.quadtree": ("Quadtree",),
     "spatial.two_level_grid": ("TwoLevelGrid",),
     "specs.release_spec": ("ReleaseSpec",),
+    "specs.schedule_spec": ("ScheduleSpec",),
     "specs.statistics_spec": ("StatisticsSpec",),
     "specs.table_spec": ("TableSpec",),
     "study.study": ("Study",),

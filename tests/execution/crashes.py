@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PARENT = """
-import json, os, select, signal, sys, time
+import json, os, select, signal, sys, time, warnings
 import duckdb, geopandas, numba, pyarrow.parquet, rasterio, scipy.linalg, shapely
 import hazemap.algorithms, hazemap.spatial.pixel_kernels, hazemap.publish, hazemap.releases.geoparquet
 import hazemap.execution.crash_recovery
@@ -22,6 +22,8 @@ from hazemap.errors import HazemapError
 from hazemap.privacy.ledger import Ledger
 from hazemap.privacy.ledger_file import LedgerFile
 from hazemap.algorithm_session import Session
+from hazemap.execution.scheduled_releases import run_schedule
+from hazemap.specs.schedule_spec import ScheduleSpec
 from hazemap.trust.curator import Curator
 
 {sabotage}
@@ -73,6 +75,11 @@ def work(task):
         if task["kind"] == "recover":
             for each in hazemap.execution.crash_recovery.recoverable(ledger):
                 hazemap.execution.crash_recovery.recover(each.record.charge.id, ledger=ledger)
+        elif task["kind"] == "nights":
+            warnings.simplefilter("ignore")  # of nights with few people
+            spec = ScheduleSpec.read(pathlib.Path(task["spec"]))
+            for now in task["nights"]:
+                run_schedule(spec, ledger=ledger, now=now, memory_limit=1 << 20)
         else:
             options = dict(
                 person="person", epsilon=1, box="13.2,52.4,13.6,52.6", dataset=task["dataset"], output=task["output"],

@@ -1,7 +1,8 @@
 """`hazemap`: the list of commands, and what happens to their errors.
 
 Exit codes: 0 done · 1 the system refused, or a bug · 2 wrong options or data · 3 privacy is spent ·
-4 files of different releases or versions · 5 the ledger cannot be used · 130 interrupted.
+4 files of different releases or versions · 5 the ledger cannot be used · 6 another process runs this schedule ·
+130 interrupted.
 """
 
 import sys
@@ -42,6 +43,7 @@ COMMANDS = {
         "Publish the mean of a value per cell and timeslot, under differential privacy per person with all "
         "their records."
     ),
+    "schedule": "Release a map for every period of a calendar, each paid for once, within a yearly budget.",
     "recover": "Make the file of a charge that was paid for, after a crash, a full disk or a failed write.",
     "ask": "Ask a release for a number: in a box, a polygon, a cell, at a point, or by default in all.",
     "centres": "Find the K places that the people of a map have the least way to, and how many are nearest to each.",

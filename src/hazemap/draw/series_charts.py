@@ -106,7 +106,7 @@ def _chances(axes: "Axes", places: Floats, numbers: SeriesNumbers, alpha: float)
 
 def _label(axes: "Axes", numbers: SeriesNumbers) -> None:
     """Names of some releases, evenly chosen."""
-    chosen = np.unique(np.linspace(0, len(numbers.places) - 1, MOST_LABELS).round().astype(int))
+    chosen = range(0, len(numbers.places), -(-len(numbers.places) // MOST_LABELS))
     axes.set_xticks([numbers.places[each] for each in chosen], [numbers.names[each] for each in chosen], **style(7))
     axes.tick_params(length=2.5, width=0.5, color=GREY)
 

@@ -67,14 +67,14 @@ def changed_p(before: Ints, after: Ints, laws: tuple[Law, Law]) -> float | None:
     >>> changed_p(quiet, quiet + 9, (("laplace", 2.0), ("laplace", 2.0)))
     1e-09
     """
-    difference = (after - before).astype(np.float64)
+    difference = after.astype(np.float64) - before
+    if not difference.any():
+        return 1.0
     together = -(-len(difference) // MOST_NUMBERS)
     sizes = [together] * (len(difference) // together)
     if rest := len(difference) - sum(sizes):
         sizes.append(rest)
-    groups = np.add.reduceat(difference, np.r_[0, np.cumsum(sizes)[:-1]]) if sizes else difference
-    if not groups.any():
-        return 1.0
+    groups = np.add.reduceat(difference, np.r_[0, np.cumsum(sizes)[:-1]])
     found = _distribution(laws, tuple(sorted((size, sizes.count(size)) for size in set(sizes))))
     if found is None:
         return None

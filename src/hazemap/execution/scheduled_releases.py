@@ -31,6 +31,8 @@ from hazemap.privacy.ledger_records import PaidPeriod, PrivacyAmount
 from hazemap.privacy.ledger_schedules import left_in, spent_in
 from hazemap.privacy.privacy_unit import FULL
 from hazemap.privacy.statement import budget_to_json
+from hazemap.releases import Release
+from hazemap.releases.release_series import ReleaseSeries
 from hazemap.specs.schedule_spec import ScheduleSpec
 from hazemap.temporal.calendar_periods import Period, utc_text
 from hazemap.temporal.time_slots import moment
@@ -232,3 +234,16 @@ def _alone(spec: ScheduleSpec, book: Ledger) -> Iterator[None]:
                 f"the schedule {spec.name!r} is being run by another process: nothing was done here"
             ) from None
         yield
+
+
+def schedule_series(
+    spec: ScheduleSpec, *, ledger: Ledger | None = None, now: datetime | str | None = None
+) -> ReleaseSeries:
+    """The releases of a schedule as a series; a period without a file that is still there leaves a gap.
+
+    Reads published files alone. `InputError` where there is none.
+    """
+    found = _standing(spec, ledger or Ledger.default(), _instant(spec, now))
+    files = ((each.period.name, None if each.file is None else Path(each.file)) for each in found)
+    opened = ((name, Release.open(file) if file is not None and file.is_file() else None) for name, file in files)
+    return ReleaseSeries.of(spec.name, opened)

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from decimal import localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal, TypeVar
 
 from hazemap.errors import CapExceeded, CodecError, LedgerError, OtherUnit
@@ -21,6 +22,7 @@ Paid = tuple[Budget, Fraction]
 """A price, and the ρ it was booked with."""
 
 
+@lru_cache(maxsize=1024)
 def read_budget(text: str) -> Budget:
     """A price or a cap as the ledger holds it."""
     return _read(text, budget_from_json, "holds a price that hazemap did not write")
@@ -218,6 +220,7 @@ def cost_in(price: Budget, rho: Fraction, measure: Literal["ε", "ρ"]) -> Fract
     )
 
 
+@lru_cache(maxsize=1024)
 def booked(text: str) -> Fraction:
     """The ρ that a charge was booked with, as the ledger holds it."""
     try:

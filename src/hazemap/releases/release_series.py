@@ -31,8 +31,8 @@ class SeriesPoint:
 
     `cell_error` is the median standard error of a cell. `total_p` and `cells_p` say how often noise alone makes the
     total, or the counts of the cells, differ so much from the release before; each is corrected for all that the series
-    tests (Holm 1979), so that of a series in which nobody moved 1 in 20 has any below 0.05. None where it was not tested:
-    in the first, and where two releases have no question in common.
+    tests (Holm 1979): of twenty series in which no number changed, one has any below 0.05. None where it was not
+    tested: in the first, and where two releases have no question in common.
     """
 
     place: int
@@ -66,16 +66,13 @@ class SeriesPoint:
     def words(self) -> str:
         """One line for people."""
         tested = [
-            f"{what} p {'≤' if chance <= 1e-9 else '='} {chance:.2g}"
+            f"{what} p ≤ {chance:.2g}"
             for what, chance in (("total", self.total_p), ("cells", self.cells_p))
             if chance is not None
         ]
-        said = (
-            "more than noise explains" if self.drift else "noise explains the change" if tested else "nothing to test"
-        )
-        return f"{self.name}: {self.total}; a cell ± {self.cell_error:.3g}; {said}{' (' * bool(tested)}" + (
-            f"{', '.join(tested)})" if tested else ""
-        )
+        said = "more than noise explains" if self.drift else "noise explains the change"
+        shown = f"; {said} ({', '.join(tested)})" if tested else ""
+        return f"{self.name}: {self.total}; a cell ± {self.cell_error:.3g}{shown}"
 
 
 @dataclass(frozen=True)

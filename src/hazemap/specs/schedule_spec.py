@@ -191,10 +191,11 @@ class ScheduleSpec:
         )
 
     @classmethod
-    def read(cls, file: Path) -> "ScheduleSpec":
+    def read(cls, file: str | Path) -> "ScheduleSpec":
         """The schedule in a file; what it names is looked for in the file's own folder."""
+        path = Path(file)
         try:
-            return cls.from_toml(file.read_text(encoding="utf-8"), file.absolute().parent)
+            return cls.from_toml(path.read_text(encoding="utf-8"), path.absolute().parent)
         except (OSError, UnicodeDecodeError) as error:
             raise FileError(f"the schedule {file} cannot be read: {error}") from error
 
