@@ -12,6 +12,7 @@ person = "person"
 time = "at"
 epsilon = "1"
 method = "flat:2"
+cells = "quadtree:4"
 box = "13.2,52.4,13.6,52.6"
 output = "{period}.parquet"
 

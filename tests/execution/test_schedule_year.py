@@ -46,6 +46,7 @@ person = "user"
 time = "at"
 epsilon = "1/10"
 method = "flat:1"
+cells = "quadtree:3"
 box = "13.2,52.4,13.6,52.6"
 dataset = "city"
 output = "maps/{{period}}.parquet"
@@ -100,7 +101,7 @@ def test_a_year_of_nights_with_kills_pays_for_no_period_twice_and_stays_within_i
     assert str(schedule_status(spec, ledger=ledger, now=nights(DAYS - 1)[0]).left) == "ε = 0"
     assert not [path for path in folder_of(ledger).glob("*") if path.suffix != ".lock"]
     series = schedule_series(spec, ledger=ledger, now=nights(DAYS - 1)[0])
-    assert len(series.points) == len(paid) == len(list((tmp_path / "maps").glob("*.parquet")))
+    assert len(series.points) == len(paid) == len(list((tmp_path / "maps").glob("2025-*.parquet")))
     page = tmp_path / "series.html"
     page.write_text(series.to_html())
     assert encode(series.draw())[:4] == b"\x89PNG" and page.stat().st_size > 10_000
@@ -113,7 +114,7 @@ def test_a_ledger_that_forgets_periods_pays_twice_and_is_found_out(spec, tmp_pat
     sabotage = """
 import hazemap.execution.scheduled_releases as scheduled
 import hazemap.privacy.ledger as books
-books.check_occasion = lambda *_: None
+books.check_occasion = lambda *_, **__: None
 scheduled._known = lambda book, period, paid: scheduled.PeriodState(
     period, "there" if pathlib.Path(f"maps/{period.name}.parquet").exists() else "due"
 )

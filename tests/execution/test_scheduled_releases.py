@@ -45,6 +45,7 @@ def order(tmp_path):
     pq.write_table(rows(3), tmp_path / "visits.parquet")
     (tmp_path / "maps").mkdir()
     usual = {"source": "visits.parquet", "person": "user", "time": "at", "epsilon": "1", "method": "flat:2"}
+    usual |= {"cells": "quadtree:4"}
     usual |= {"box": "13.2,52.4,13.6,52.6", "output": "maps/{period}.parquet", "dataset": "city"}
     own = {"name": "monthly", "every": "month", "begins": "2025-01-01", "yearly_epsilon": "100"}
 

@@ -159,7 +159,7 @@ def test_a_ledger_that_looks_before_it_writes_pays_twice_and_is_found_out(ledger
             real(db, dataset, price, occasion, again=False)
         return charge(self, dataset, price, what, unit, run, occasion)
 
-    monkeypatch.setattr(module, "check_occasion", lambda *_: None)
+    monkeypatch.setattr(module, "check_occasion", lambda *_, **__: None)
     monkeypatch.setattr(Ledger, "charge", looks_first)
     won = [race for each in _race(ledger.path) for race in each]
     assert sorted(won) != list(range(100))

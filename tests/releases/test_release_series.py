@@ -26,7 +26,14 @@ def made(tmp_path):
     import pyarrow as pa
 
     book = Ledger(tmp_path / "ledger.sqlite")
-    asked = {"person": "user", "box": "13.2,52.4,13.6,52.6", "method": "flat:4", "ledger": book, "dataset": "city"}
+    asked = {
+        "person": "user",
+        "box": "13.2,52.4,13.6,52.6",
+        "method": "flat:4",
+        "cells": "quadtree:4",
+        "ledger": book,
+        "dataset": "city",
+    }
     return lambda columns, **more: hazemap.release(pa.table(columns), **{"epsilon": 1, **asked, **more})
 
 
@@ -46,12 +53,11 @@ def test_the_same_people_are_explained_by_noise_and_others_are_not(made):
     points = {each.name: each for each in series.points}
     assert [each.place for each in series.points] == [0, 1, 3, 4, 5]
     assert (points["a"].total_p, points["a"].cells_p, points["a"].drift) == (None, None, False)
-    assert not points["b"].drift and points["b"].cells_p > 1e-9  # fails once in 10^9
+    assert points["b"].total_p > 1e-8 and points["b"].cells_p > 1e-8  # fails once in 10^8: corrected for 7 tests
     assert points["b"].cell_error < points["a"].cell_error
     assert points["moved"].drift and points["moved"].cells_p < 1e-6
     assert points["more"].drift and points["more"].total_p < 1e-6
     assert points["other cells"].cells_p is None and points["other cells"].total_p is not None
-    assert "2 are more than noise explains" in series.summary
     assert "more than noise explains" in points["moved"].words
     page = series.to_html()
     assert "nightly &lt;b&gt;" in page and "<b>" not in page and 'class="drift"' in page and "http" not in page
