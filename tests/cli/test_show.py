@@ -55,9 +55,23 @@ def test_a_picture_crops_nobody_in_silence(release, hazemap):
     assert hazemap("show", "map.parquet", "--frame", "all").code == 2
 
 
+def test_a_picture_has_its_size_and_theme(release, hazemap, tmp_path):
+    options = ("--size", "1200x800px", "--theme", "dark", "--no-uncertainty")
+    assert hazemap("show", "map.parquet", "-o", "dark.png", *options).code == 0
+    assert struct.unpack(">II", (tmp_path / "dark.png").read_bytes()[16:24]) == (1200, 800)
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
+        (("map.parquet", "--size", "10"), "WIDTHxHEIGHT, such as 10x7 (inches) or 1600x900px; found '10'"),
+        (("map.parquet", "--size", "99x99"), "5 to 24 inches wide (1,000 to 4,800 pixels)"),
+        (("map.parquet", "--size", "5x3"), "no room for"),
+        (("map.parquet", "--size", "9x9", "--width", "9"), "leave --width out"),
+        (("map.parquet", "--theme", "blue"), "light or dark; found blue"),
+        (("map.parquet", "--width", "4"), "5 to 24 inches wide"),
+        (("map.parquet", "-o", "map.html", "--theme", "dark"), "leave --theme out"),
+        (("map.parquet", "-o", "map.tif", "--blur", "90", "--size", "9x9"), "holds numbers and no paper"),
         (("map.parquet", "-o", "map.jpeg"), ".png, .svg, .pdf; found '.jpeg'"),
         (("map.parquet", "-o", "no/map.png"), "no/map.png could not be written"),
         (("map.parquet", "--outlines", "none.geojson"), "none.geojson"),

@@ -99,7 +99,7 @@ def test_errors_are_shares_where_something_is_known_and_per_area_where_nothing_i
     view = Viewport.of(Box(10.3, 59.8, 11.1, 60.2))
     unsure = DensitySurface.of(make(tree, cells, 0.1, 3.0))
     per_area = ErrorClasses.of(unsure, view, "km²")
-    assert per_area.question == "standard error per km²"
+    assert per_area.question == "standard error per 1,000 km²"
     assert per_area.breaks[1] <= np.median(unsure.noise) <= per_area.breaks[2]
     assert set(per_area.classes(unsure)) <= {1.0, 2.0, 3.0}
     assert per_area.labels()[0].endswith("or less")
@@ -107,6 +107,10 @@ def test_errors_are_shares_where_something_is_known_and_per_area_where_nothing_i
     assert ErrorClasses.of(DensitySurface.of(make(tree, cells, some, 3.0)), view, "km²") == ErrorClasses()
     exact = DensitySurface.of(make(tree, cells, 0.0, 0.0))
     assert ErrorClasses.of(exact, view, "km²") == ErrorClasses()
+    city = DensitySurface.of(
+        make(tree, fine := tree.grid(7).ravel(), np.where(np.arange(len(fine)) == 9, 1e7, 0.1), 3.0)
+    )
+    assert ErrorClasses.of(city, view, "km²").unit == "km²"  # a speck of the picture is known, which nobody sees
     unknown = DensitySurface.of(make(tree, cells, 5.0, np.inf))
     assert ErrorClasses.of(unknown, view, "km²") == ErrorClasses()
 

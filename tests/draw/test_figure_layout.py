@@ -86,6 +86,20 @@ def test_a_missing_folder_is_said(figure, tmp_path: Path):
         draw.save(figure, tmp_path / "nowhere" / "map.png")
 
 
-def test_the_same_picture_is_the_same_bytes(figure):
-    assert draw.encode(figure) == draw.encode(figure)
-    assert draw.encode(figure, ".pdf") == draw.encode(figure, ".pdf")
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_the_same_picture_is_the_same_bytes_whatever_the_settings(town, suffix: str):
+    from matplotlib import rc_context
+
+    def made() -> bytes:
+        return draw.encode(draw.draw_map(town, title="A town", panels=[draw.MapPanel.DENSITY]), suffix)
+
+    first = made()
+    with rc_context({"svg.hashsalt": "another", "text.hinting": "none", "savefig.facecolor": "red"}):
+        assert made() == first
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".pdf"])
+def test_no_date_is_in_a_picture(figure, suffix: str):
+    import re
+
+    assert not re.search(rb"Date>|/CreationDate|/ModDate|<dc:date", draw.encode(figure, suffix))

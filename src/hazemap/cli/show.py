@@ -79,7 +79,23 @@ def show(
             help="Of a map with marks, beside each share: width (of its interval), density (of people) or nothing.",
         ),
     ] = None,
-    width: Annotated[float, typer.Option(metavar="INCHES", min=2, max=40, help="How wide the picture is.")] = 10.0,
+    width: Annotated[
+        float | None,
+        typer.Option(
+            metavar="INCHES", min=2, max=40, help="How wide the picture is; 10, and as high as it needs to be."
+        ),
+    ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WxH",
+            help="Instead of a width the size of the whole picture, such as 10x7 (inches), 25x18cm or 1600x900px.",
+        ),
+    ] = None,
+    theme: Annotated[
+        str | None,
+        typer.Option(metavar="THEME", help="light (as usual) or dark. Both suit colour-blind people."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw a release as a map, with a legend, a scale bar, its uncertainty and its privacy statement.
@@ -117,16 +133,20 @@ def show(
             "--statistic": statistic,
             "--beside": beside,
             "--frame": frame if frame != "map" else None,
+            "--width": width,
+            "--size": size,
+            "--theme": theme,
         }
         _page(release, output, title, as_json, [name for name, value in chosen.items() if value is not None])
         return
+    page = _paper(width, size, theme)
     if beside is not None and (blur or not isinstance(release, MarkedRelease)):
         why = "a heatmap shows people and no shares" if blur else f"{file} counts no marks"
         raise InputError(f"{why}: --beside is for maps that `hazemap release --mark` made, without --blur")
     release, slot = _in_slots(release, file, slot, goal := output or file.with_suffix(".png"), cell or statistic)
     _fit(file, isinstance(release, Statistics), blur, cell, slot, statistic)
     if isinstance(release, TimedRelease) and not (blur and _still(goal)):
-        _every_slot(release, goal, title, {"outlines": outlines, "base": base}, width, frame, box, as_json)
+        _every_slot(release, goal, {"title": title, "outlines": outlines, "base": base, **page}, frame, box, as_json)
         return
     with progress() as tell:
         tell("drawing", None)
@@ -136,10 +156,10 @@ def show(
         part: dict[str, Any] = {"frame": MapExtent(frame), "box": kind.parse(box) if box else None}
 
         if not isinstance(release, Statistics):
-            look = {"title": title, "width": width, "outlines": outlines, "base": base, **part}
+            look = {"title": title, "outlines": outlines, "base": base, **page, **part}
             heatmap = release.heatmap(blur or None) if _blurred(release, blur) else None
             if output is not None and output.suffix.lower() == ".tif":
-                _geotiff(heatmap, output, as_json, whole=box is None and frame == "map")
+                _geotiff(heatmap, output, as_json, whole=box is None and frame == "map", paper=width or size or theme)
                 return
             said = PeopleOutside.of(release, shown_part(release.map, **part)).to_json()
             look["note"] = said["said"]
@@ -151,12 +171,22 @@ def show(
                 panels = (MapPanel.DENSITY, MapPanel.UNCERTAINTY) if uncertainty else (MapPanel.DENSITY,)
                 figure = release.plot(panels=panels, **look)
         else:
-            look = {"title": title, "width": width}
+            look = {"title": title, **page}
             ground = {"outlines": outlines, "base": base, **part}
             figure, said = _of_values(release, cell, slot, statistic, look, uncertainty, ground)
         tell("writing the picture", None)
         save(figure, goal)
     deliver({"picture": str(goal), **said}, as_json, str(goal), *([said["said"]] if said else []))
+
+
+def _paper(width: float | None, size: str | None, theme: str | None) -> dict[str, Any]:
+    """The paper of a picture: its width or its size, and its theme."""
+    from hazemap.draw import PageSize, theme_named
+
+    if width is not None and size is not None:
+        raise InputError("a --size says how wide a picture is: leave --width out")
+    look: dict[str, Any] = {"theme": theme_named("light" if theme is None else theme)}
+    return look | ({"size": PageSize.parse(size)} if size is not None else {} if width is None else {"width": width})
 
 
 def _page(
@@ -213,8 +243,10 @@ def _fit(
         raise InputError("a histogram needs one --cell and one --slot, and no --statistic")
 
 
-def _geotiff(heatmap: "Heatmap | None", output: Path, as_json: bool, whole: bool) -> None:
+def _geotiff(heatmap: "Heatmap | None", output: Path, as_json: bool, whole: bool, paper: object) -> None:
     """Write a heatmap as a GeoTIFF."""
+    if paper is not None:
+        raise InputError("a .tif holds numbers and no paper: leave --width, --size and --theme out")
     if heatmap is None:
         raise InputError("a .tif shows a heatmap: say how far to blur with --blur METRES, or use `hazemap export`")
     if not whole:
@@ -264,9 +296,7 @@ def _in_slots(
 def _every_slot(
     release: "TimedRelease",
     goal: Path,
-    title: str | None,
-    ground: dict[str, Any],
-    width: float,
+    look: dict[str, Any],
     frame: str,
     box: str | None,
     as_json: bool,
@@ -282,9 +312,9 @@ def _every_slot(
         kind = PlaneBox if plane_of(release.cells.tree) else Box
         part: dict[str, Any] = {"frame": MapExtent(frame), "box": kind.parse(box) if box else None}
         said = PeopleOutside.of(release, shown_part(release.map, **part)).to_json()
-        look = {"title": title, "note": said["said"], **ground, **part}
+        look = {**look, "note": said["said"], **part}
         if goal.suffix.lower() in MOVING:
             release.animate(goal, **look)
         else:
-            save(release.plot(width=width, **look), goal)
+            save(release.plot(**look), goal)
     deliver({"picture": str(goal), **said}, as_json, str(goal), said["said"])

@@ -6,15 +6,21 @@ from hazemap.draw.error_by_cell_size import ErrorCurve, draw_plan
 from hazemap.draw.figure_layout import encode, save
 from hazemap.draw.heatmaps import draw_heatmap
 from hazemap.draw.maps import MapPanel, draw_map, draw_side_by_side
+from hazemap.draw.page_size import PageSize
 from hazemap.draw.share_maps import Beside, draw_shares
 from hazemap.draw.small_maps import draw_small_maps
+from hazemap.draw.themes import DARK, LIGHT, Theme, theme_named
 from hazemap.draw.viewport import MapExtent
 
 __all__ = [
+    "DARK",
+    "LIGHT",
     "Beside",
     "ErrorCurve",
     "MapExtent",
     "MapPanel",
+    "PageSize",
+    "Theme",
     "draw_grids",
     "draw_heatmap",
     "draw_map",
@@ -25,4 +31,5 @@ __all__ = [
     "encode",
     "save",
     "shown_part",
+    "theme_named",
 ]

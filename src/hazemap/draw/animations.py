@@ -7,6 +7,7 @@ from typing import Any
 
 from hazemap.atomic_write import write_whole
 from hazemap.cellmap import CellMap
+from hazemap.draw.figure_layout import SAME_BYTES
 from hazemap.draw.small_maps import draw_small_maps
 from hazemap.errors import InputError
 
@@ -24,6 +25,7 @@ def animate(frames: Sequence[tuple[str, CellMap]], path: str | Path, seconds: fl
     Options are those of `draw_small_maps`, whose scale and view are of all frames together. O(frames · cells) time, and
     memory for all frames: 1 MB each of 600 × 600 pixels. The statement is written in every frame.
     """
+    from matplotlib import rc_context
     from PIL import Image
 
     path = Path(path)
@@ -36,7 +38,8 @@ def animate(frames: Sequence[tuple[str, CellMap]], path: str | Path, seconds: fl
     for number in range(len(frames)):
         made = io.BytesIO()
         figure = draw_small_maps(frames, only=number, dpi=DPI, **{"width": FRAME, **options})
-        figure.savefig(made, format="png", facecolor="white")
+        with rc_context(SAME_BYTES):
+            figure.savefig(made, format="png", facecolor=figure.get_facecolor())
         pictures.append(Image.open(made).convert("RGB"))
     found = io.BytesIO()
     kind = {".gif": "GIF", ".apng": "PNG"}[suffix]

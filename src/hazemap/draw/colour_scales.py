@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,22 +11,19 @@ from numpy.typing import NDArray
 
 from hazemap.arrays import Floats
 from hazemap.draw.cell_densities import DensitySurface
-from hazemap.draw.cell_painting import Colours
+from hazemap.draw.cell_painting import Colours, Palette
+from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import Viewport
 
-# Even steps of lightness (OKLab L 0.98 to 0.20) from paper over orange and red to violet: the order is
-# readable in grey and with any colour blindness.
-DENSITY_COLOURS = (
-    *("#fcf9f0", "#eedeb6", "#eabe7a", "#e99846", "#e56e30", "#d54334"),
-    *("#b32b47", "#8d1d4e", "#631850", "#3c1346", "#1b0c31"),
-)
+DENSITY_COLOURS = LIGHT.densities
 ERROR_BREAKS = (0.05, 0.2, 0.5, 1.0)  # of relative standard error
-ERROR_COLOURS = ("#004654", "#1f7b87", "#5fb0b4", "#aed7d5", "#f3f1ea")  # sure … unsure
+ERROR_COLOURS = LIGHT.errors  # sure … unsure
 UNSURE_EVERYWHERE = 0.9  # of people and ground: with more of it over the last break, shares say nothing
-SPARSE, CROWDED = 0.5, 1e5  # people per km²: the darkest colour of a map below or above them has another unit
+PALE_EVERYWHERE = 0.99  # of the picture: so do they, where this much of it has the last colour
+SPARSE, CROWDED = 2.0, 1e5  # people per km²: the darkest colour of a map below or above them has another unit
 MOST_DECADES = 3.0
 FEWEST_DECADES = 0.7
-UNKNOWN = "#d7d9dc"  # a cell of which no value is published
+UNKNOWN = LIGHT.unknown  # a cell of which no value is published
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,7 @@ class DensityScale:
     low: float
     high: float
     densest: float
+    steps: tuple[str, ...] = DENSITY_COLOURS
 
     @classmethod
     def of(cls, surfaces: Sequence[DensitySurface], view: Viewport) -> "DensityScale":
@@ -79,7 +78,7 @@ class DensityScale:
 
     def colours(self, density: NDArray[np.float64]) -> Colours:
         """Red, green, blue and alpha, 0 to 255."""
-        table = _table()
+        table = _table(self.steps)
         colours: Colours = table[np.rint(self.position(density) * (len(table) - 1)).astype(np.intp)]
         return colours
 
@@ -107,6 +106,7 @@ class ValueScale:
     low: float
     high: float
     steps: tuple[str, ...] = DENSITY_COLOURS[:-1]
+    unknown: str = UNKNOWN
 
     @classmethod
     def of(cls, values: Floats, bounds: tuple[float, float] = (0.0, 1.0), noise: float = 0.0) -> "ValueScale":
@@ -128,9 +128,13 @@ class ValueScale:
         known = np.isfinite(values)
         place = np.clip((np.where(known, values, self.low) - self.low) / (self.high - self.low), 0, 1)
         found = LinearSegmentedColormap.from_list("value", self.steps, 1024)(place)
-        found[~known] = to_rgba(UNKNOWN)
+        found[~known] = to_rgba(self.unknown)
         colours: Colours = np.rint(found * 255).astype(np.uint8)
         return colours
+
+    def of_unknown(self, values: Floats) -> Colours:
+        """The colour of what is not known, whatever the values are."""
+        return self.colours(np.full(values.shape, np.nan))
 
 
 @dataclass(frozen=True)
@@ -148,13 +152,19 @@ class ErrorClasses:
     def of(cls, surface: DensitySurface, view: Viewport, unit: str) -> "ErrorClasses":
         """Shares of the number, the same in all pictures; but errors per area where it is over 100 % nearly everywhere.
 
-        People and ground count alike, as in `DensityScale`; so one city that is known well keeps the shares.
+        People and ground count alike, as in `DensityScale`; so one city that is known well keeps the shares, unless it
+        is a speck of the picture.
         """
         seen = view.touches(surface.shapes.bounds) & (surface.areas > 0) & np.isfinite(surface.noise)
         noise, areas = surface.noise[seen], surface.areas[seen]
         weight = np.sqrt(np.maximum(surface.values[seen], 1.0) * areas)
         unsure = surface.relative[seen] > ERROR_BREAKS[-1]
-        if not unsure.any() or weight[unsure].sum() < UNSURE_EVERYWHERE * weight.sum():
+        if not unsure.any():
+            return cls()
+        west, south, east, north = (edge[seen] for edge in surface.shapes.bounds)
+        paper = (east - west) * (north - south)
+        pale = paper[unsure].sum() >= PALE_EVERYWHERE * paper.sum()
+        if not pale and weight[unsure].sum() < UNSURE_EVERYWHERE * weight.sum():
             return cls()
         return cls.around(quantile(noise[unsure], areas[unsure], 0.5), unit)
 
@@ -213,13 +223,18 @@ def error_classes(relative: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.searchsorted(np.array(ERROR_BREAKS), relative, side="left").astype(np.float64)
 
 
-def error_colours(classes: NDArray[np.float64]) -> Colours:
+def error_colours(classes: NDArray[np.float64], steps: tuple[str, ...] = ERROR_COLOURS) -> Colours:
     """The colour of each class; the mean of several classes is rounded."""
     from matplotlib.colors import to_rgba_array
 
-    table = np.rint(to_rgba_array(ERROR_COLOURS) * 255).astype(np.uint8)
+    table = np.rint(to_rgba_array(steps) * 255).astype(np.uint8)
     colours: Colours = table[np.rint(classes).astype(np.intp)]
     return colours
+
+
+def error_palette(theme: Theme) -> Palette:
+    """`error_colours` in those of a theme."""
+    return partial(error_colours, steps=theme.errors)
 
 
 def error_labels() -> list[str]:
@@ -245,9 +260,10 @@ def short(value: float) -> str:
     return f"{rounded:g}"
 
 
-def _table() -> Colours:
+@lru_cache(maxsize=8)
+def _table(steps: tuple[str, ...]) -> Colours:
     from matplotlib.colors import LinearSegmentedColormap
 
-    steps = LinearSegmentedColormap.from_list("density", DENSITY_COLOURS, 1024)
-    table: Colours = np.rint(steps(np.linspace(0, 1, 1024)) * 255).astype(np.uint8)
+    even = LinearSegmentedColormap.from_list("density", steps, 1024)
+    table: Colours = np.rint(even(np.linspace(0, 1, 1024)) * 255).astype(np.uint8)
     return table

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hazemap.atomic_write import write_whole
+from hazemap.draw.page_size import DPI, NARROWEST, WIDEST, PageSize
+from hazemap.draw.panel_layout import FREE_HEIGHT, Room
+from hazemap.draw.themes import LIGHT, Theme, theme_named
 from hazemap.draw.viewport import Viewport
 from hazemap.errors import InputError
 
@@ -17,16 +20,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DPI = 200
 MARGIN = 0.3
 TITLE, NOTE, CAPTION = 15.0, 8.0, 7.0  # points
-GROUND = "#eceef0"  # where no cell is
 FAMILY = "DejaVu Sans"  # ships with matplotlib, so that a picture looks the same everywhere
-INK = "#22252b"
-GREY = "#6a6f78"
+INK, GREY = LIGHT.ink, LIGHT.grey
 LEADING = 1.35  # line height in font sizes
 POINT = 1 / 72  # inches
 SUFFIXES = (".png", ".svg", ".pdf")
+LEAST_BODY = 1.4  # inches, for maps or a chart
+SAME_BYTES: dict[Any, Any] = {"svg.hashsalt": "hazemap", "text.hinting": "none"}
+"""Whatever a user's settings are: ids in an SVG from what it shows, and letters as wide as `width` says."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +40,32 @@ class FigureLayout:
     width: float
     height: float
     top: float
+    left: float = MARGIN
+    theme: Theme = LIGHT
 
     @classmethod
-    def ruled(cls, width: float, body: float, title: str | None, caption: str, note: str = "") -> "FigureLayout":
+    def ruled(
+        cls,
+        width: float,
+        body: float,
+        title: str | None,
+        caption: str,
+        note: str = "",
+        *,
+        theme: Theme = LIGHT,
+        size: PageSize | None = None,
+    ) -> "FigureLayout":
         """A page as high as its title, a body of this height, its note and its caption need.
 
         The caption's artist has the gid `caption` and its unbroken text as label; those of title and note likewise.
+        With a `size` the page has that, and a body that leaves some of it over stands in the middle; `width` is then
+        what the body needs with the margins.
         """
         from matplotlib.figure import Figure
 
+        left = MARGIN
+        if size is not None:
+            left, width = MARGIN + max(size.width - width, 0) / 2, size.width
         inner = width - 2 * MARGIN
         head = wrapped(title, inner, TITLE, "bold") if title else []
         said = wrapped(note, inner, NOTE)
@@ -54,15 +74,40 @@ class FigureLayout:
         between = height(len(said), NOTE) + (0.12 if said else 0)
         under = between + height(len(foot), CAPTION) + ((0.06 if said else 0.12) if foot else 0)
         total = top + body + under + MARGIN * 0.8
-        page = cls(Figure(figsize=(width, total), dpi=DPI, facecolor="white"), width, total, top)
+        if size is not None:
+            spare, total = size.height - total, size.height
+            top += spare / 2
+        figure = Figure(figsize=(width, total), dpi=DPI, facecolor=theme.paper)
+        page = cls(figure, width, total, top, left, theme)
+        bottom = total - MARGIN * 0.8
+        feet = bottom - height(len(foot), CAPTION)
+        notes = feet - (0.06 if foot else 0) - height(len(said), NOTE)
         for gid, lines, text, place, look in (
-            ("title", head, title, MARGIN, style(TITLE, weight="bold")),
-            ("note", said, note, top + body + 0.12, style(NOTE)),
-            ("caption", foot, caption, top + body + between + (0.06 if said else 0.12), style(CAPTION, colour=GREY)),
+            ("title", head, title, MARGIN, page.style(TITLE, weight="bold")),
+            ("note", said, note, notes, page.style(NOTE)),
+            ("caption", foot, caption, feet, page.style(CAPTION, faint=True)),
         ):
             if lines:
                 page.write(MARGIN, place, "\n".join(lines), gid=gid, label=text, va="top", **look)
         return page
+
+    @staticmethod
+    def room(width: float, size: PageSize | None, title: str | None, caption: str, note: str = "") -> Room:
+        """What a page has for its body; `InputError` where its words leave next to nothing of a given size."""
+        if size is None:
+            return Room(width - 2 * MARGIN, FREE_HEIGHT * width, given=False)
+        words = FigureLayout.ruled(size.width, 0.0, title, caption, note).height
+        high = size.height - words
+        if high < LEAST_BODY:
+            raise InputError(
+                f"a picture of {size.width:g} × {size.height:g} inches leaves {max(high, 0):.1f} inches beside"
+                f" its words; make it {words + LEAST_BODY:.1f} inches high or more, or wider"
+            )
+        return Room(size.width - 2 * MARGIN, high, given=True)
+
+    def style(self, size: float, *, weight: str = "normal", faint: bool = False) -> dict[str, Any]:
+        """Keywords of a text in the ink of the page, or in its grey."""
+        return style(size, weight=weight, colour=self.theme.grey if faint else self.theme.ink)
 
     def write(self, left: float, top: float, text: str, **look: Any) -> None:
         """Text at a place of the page."""
@@ -75,13 +120,14 @@ class FigureLayout:
         axes.set_xticks([])
         axes.set_yticks([])
         for spine in axes.spines.values():
-            spine.set(linewidth=line, color=GREY)
+            spine.set(linewidth=line, color=self.theme.grey)
+        axes.set_facecolor(self.theme.paper)
         return axes
 
     def panel(self, left: float, top: float, width: float, view: Viewport, label: str) -> "Axes":
         """Axes for a map of this view, in metres of the sheet, one scale across and up."""
         axes = self.axes(left, top, width, width / view.aspect, label)
-        axes.set_facecolor(GROUND)
+        axes.set_facecolor(self.theme.ground)
         axes.set_xlim(view.west, view.east)
         axes.set_ylim(view.south, view.north)
         axes.set_autoscale_on(False)
@@ -89,6 +135,20 @@ class FigureLayout:
         for spine in axes.spines.values():
             spine.set_zorder(5)
         return axes
+
+
+def paged(
+    theme: Theme | str, size: PageSize | tuple[float, float] | None, width: float, least: float = NARROWEST
+) -> tuple[Theme, PageSize | None]:
+    """The theme and the size of a picture; `InputError` where either, or its width in inches, cannot be."""
+    if not (isinstance(width, int | float) and least <= width <= WIDEST):
+        raise InputError(
+            f"a picture is {least:g} to {WIDEST:g} inches wide (of {DPI} pixels each); found {width!s:.20}"
+        )
+    return (
+        theme if isinstance(theme, Theme) else theme_named(theme),
+        None if size is None else PageSize.of(size),
+    )
 
 
 def style(size: float, *, weight: str = "normal", colour: str = INK) -> dict[str, Any]:
@@ -141,7 +201,10 @@ def height(lines: int, size: float) -> float:
 
 
 def encode(figure: "Figure", suffix: str = ".png") -> bytes:
-    """The picture as PNG, SVG or PDF, with its title and caption as the file's title and description."""
+    """The picture as PNG, SVG or PDF, with its title and caption as the file's title and description.
+
+    The same figure always gives the same bytes: no date is in it, and no number drawn by chance.
+    """
     words = {text.get_gid(): str(text.get_label()) for text in figure.texts}
     title, caption = words.get("title", ""), words.get("caption", "")
     metadata: dict[str, str | None]
@@ -153,15 +216,18 @@ def encode(figure: "Figure", suffix: str = ".png") -> bytes:
         metadata = {"Title": title, "Subject": caption, "Creator": "hazemap", "CreationDate": None}
     else:
         raise InputError(f"a picture's file name must end in {', '.join(SUFFIXES)}; found {suffix!r}")
+    from matplotlib import rc_context
+
     content = io.BytesIO()
-    figure.savefig(
-        content,
-        format=suffix[1:],
-        dpi=figure.dpi,
-        facecolor="white",
-        bbox_inches=None,
-        metadata={key: value for key, value in metadata.items() if value != ""},
-    )
+    with rc_context(SAME_BYTES):
+        figure.savefig(
+            content,
+            format=suffix[1:],
+            dpi=figure.dpi,
+            facecolor=figure.get_facecolor(),
+            bbox_inches=None,
+            metadata={key: value for key, value in metadata.items() if value != ""},
+        )
     return content.getvalue()
 
 

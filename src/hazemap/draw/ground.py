@@ -11,7 +11,8 @@ import numpy as np
 from hazemap.base_map import BaseMap, Place, base_map
 from hazemap.draw.cell_painting import points_across
 from hazemap.draw.figure_layout import style, width
-from hazemap.draw.overlay_lines import HALO, draw_lines, lines_in
+from hazemap.draw.overlay_lines import draw_lines, lines_in
+from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import Viewport, sheet
 from hazemap.errors import InputError
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from geopandas import GeoDataFrame
     from matplotlib.axes import Axes
 
-LAND, WATER = "#eceef0", "#d3e0e8"  # where no cell is
-SHORE, RIVER, BORDER, STATE = "#3d6478", "#6f9fbd", "#54425c", "#877b8c"
 NAME = 6.0  # points
 MOST_NAMES, MOST_NAMES_AN_INCH = 14, 3
 ROOM = 1.15  # times its own size: what a name keeps free of others
@@ -35,14 +34,17 @@ class Ground:
     view: Viewport
     lines: Sequence[Any] = ()
     base: BaseMap | None = None
+    theme: Theme = LIGHT
 
     @classmethod
-    def of(cls, view: Viewport, outlines: "Path | str | GeoDataFrame | None", base: bool = True) -> "Ground":
+    def of(
+        cls, view: Viewport, outlines: "Path | str | GeoDataFrame | None", base: bool = True, theme: Theme = LIGHT
+    ) -> "Ground":
         """`base` is whether the base map is drawn. `FileError` and `InputError` are those of `lines_in`."""
         if view.plane and outlines is not None:
             raise InputError("outlines are in degrees, and this map is on a plane: leave them out")
         lines = [] if outlines is None else lines_in(outlines, view)
-        return cls(view, lines, _base_of(*view.degrees) if base and not view.plane else None)
+        return cls(view, lines, _base_of(*view.degrees) if base and not view.plane else None, theme)
 
     def draw(self, axes: "Axes", line: float, names: bool = False) -> None:
         """Land and water under all that is on the axes; over it shores, rivers, borders and own lines.
@@ -52,13 +54,13 @@ class Ground:
         if self.base is not None:
             self._paint(axes)
             for gid, lines, colour, part, dashes in (
-                ("rivers", self.base.rivers, RIVER, 0.8, "solid"),
-                ("states", self.base.states, STATE, 0.6, (0, (4, 2))),
-                ("borders", self.base.borders, BORDER, 0.9, (0, (6, 1.5, 1, 1.5))),
-                ("shores", self._shores, SHORE, 0.8, "solid"),
+                ("rivers", self.base.rivers, self.theme.river, 0.8, "solid"),
+                ("states", self.base.states, self.theme.state, 0.6, (0, (4, 2))),
+                ("borders", self.base.borders, self.theme.border, 0.9, (0, (6, 1.5, 1, 1.5))),
+                ("shores", self._shores, self.theme.shore, 0.8, "solid"),
             ):
                 self._stroke(axes, gid, lines, colour, part * line, dashes)
-        draw_lines(axes, list(self.lines), line)
+        draw_lines(axes, list(self.lines), line, self.theme)
         if names and self.base is not None:
             self._name(axes)
 
@@ -72,8 +74,9 @@ class Ground:
         from matplotlib.path import Path as Outline
 
         assert self.base is not None  # noqa: S101 - as above
-        axes.set_facecolor(WATER)
-        for gid, areas, colour in (("land", self.base.land, LAND), ("lakes", self.base.lakes, WATER)):
+        axes.set_facecolor(self.theme.water)
+        land, water = self.theme.land, self.theme.water
+        for gid, areas, colour in (("land", self.base.land, land), ("lakes", self.base.lakes, water)):
             rings = [Outline(_on_sheet(ring), closed=True) for area in areas for ring in area]
             if rings:
                 path = Outline.make_compound_path(*rings)
@@ -84,7 +87,7 @@ class Ground:
 
         if lines:
             drawn = [_on_sheet(line) for line in lines]
-            halo: dict[str, Any] = {"colors": HALO, "linewidths": points + 1.0, "alpha": 0.3, "zorder": 2.5}
+            halo: dict[str, Any] = {"colors": self.theme.halo, "linewidths": points + 1.0, "alpha": 0.3, "zorder": 2.5}
             for look in (halo, {"colors": colour, "linewidths": points, "linestyles": [dashes], "zorder": 2.6}):
                 axes.add_collection(LineCollection(drawn, gid=gid, **look), autolim=False)
 
@@ -92,10 +95,18 @@ class Ground:
         """Names and dots of the most important places, none over another (gid `place`)."""
         from matplotlib.patheffects import withStroke
 
-        halo = [withStroke(linewidth=1.8, foreground=HALO, alpha=0.75)]
+        around, state = self.theme.halo, self.theme.state
+        halo = [withStroke(linewidth=2.2, foreground=around, alpha=0.85)]
+        dot: dict[str, Any] = {"color": state, "markeredgecolor": around, "markeredgewidth": 0.5, "markersize": 2.2}
         for place, x, y, side in self.named(points_across(axes) / 72):
-            axes.plot([x], [y], "o", color=STATE, markersize=2.2, markeredgecolor=HALO, markeredgewidth=0.5, zorder=4)
-            look: dict[str, Any] = {**style(NAME), "path_effects": halo, "zorder": 4, "clip_on": True, "gid": "place"}
+            axes.plot([x], [y], "o", zorder=4, **dot)
+            look: dict[str, Any] = {
+                **style(NAME, colour=self.theme.ink),
+                "path_effects": halo,
+                "zorder": 4,
+                "clip_on": True,
+                "gid": "place",
+            }
             offset: dict[str, Any] = {"xytext": (3 * side, 0), "textcoords": "offset points", "va": "center_baseline"}
             axes.annotate(place.name, (x, y), ha="left" if side > 0 else "right", **offset, **look)
 

@@ -1,5 +1,7 @@
 """Draws a blurred density beside its uncertainty."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +14,25 @@ from hazemap.draw.colour_scales import (
     MOST_DECADES,
     DensityScale,
     error_classes,
-    error_colours,
+    error_palette,
     quantile,
 )
-from hazemap.draw.figure_layout import MARGIN, FigureLayout
+from hazemap.draw.figure_layout import MARGIN, FigureLayout, paged
 from hazemap.draw.ground import Ground
-from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, draw_bar, draw_densities, draw_errors, draw_graticule, head_errors
+from hazemap.draw.legends import (
+    ERROR_LEGEND_WIDTH,
+    bar_width,
+    draw_bar,
+    draw_densities,
+    draw_errors,
+    draw_graticule,
+    head_errors,
+)
+from hazemap.draw.maps import GAP, LEGEND_GAP, STRIP, MapPanel, panels_of
+from hazemap.draw.page_size import PageSize
+from hazemap.draw.panel_layout import grown, may_grow
+from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent, Viewport
-from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
 
 if TYPE_CHECKING:
@@ -27,12 +40,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MAIN, GAP, STRIP, EDGE, LEGEND_GAP, TALLEST = 0.64, 0.35, 0.56, 0.22, 0.08, 0.85
-"""As `maps` has them: the first panel's part of the width; inches between and around panels; height by width."""
-
 CLEAR = 3.0  # standard errors above nothing
 ROOM = 0.05  # of the extent, around what is clear
-NARROWEST_PAGE, WIDEST_PAGE = 5.0, 24.0  # inches
 
 
 def draw_heatmap(
@@ -51,40 +60,41 @@ def draw_heatmap(
     box: Box | None = None,
     note: str = "",
     width: float = 10.0,
+    size: PageSize | tuple[float, float] | None = None,
+    theme: Theme | str = LIGHT,
 ) -> "Figure":
     """Densities per km² of the pixels of a view, float64[rows, columns], with a smaller map of their standard error.
 
     The picture is of `box`, or of all, or as `frame` says. Other options are those of `draw_map`.
     """
-    if not NARROWEST_PAGE <= width <= WIDEST_PAGE:
-        raise InputError(f"a picture is {NARROWEST_PAGE:g} to {WIDEST_PAGE:g} inches wide; found {width}")
+    theme, size = paged(theme, size, width)
+    room = FigureLayout.room(width, size, title, caption, note)
+    layout = partial(panels_of, panels=list(MapPanel)[: 1 + uncertainty], room=room)
     seen = Viewport.of(box) if box is not None else view
     seen = (_clear(density, stddev, view) if box is None and frame is MapExtent.PEOPLE else seen).shaped()
-    ground = Ground.of(seen, outlines, base)
-    inner = width - 2 * MARGIN - EDGE - GAP * uncertainty
-    first = min(inner * (MAIN if uncertainty else 1), TALLEST * width * seen.aspect)
-    second = first * (1 - MAIN) / MAIN
-    heights = [first / seen.aspect + EDGE]
-    heights += [second / seen.aspect + LEGEND_GAP + ERROR_LEGEND_HEIGHT] if uncertainty else []
-    across = first + (GAP + second) * uncertainty
-    page = FigureLayout.ruled(across + EDGE + 2 * MARGIN, STRIP + max(heights), title, caption, note)
-    left, top, scale = MARGIN + EDGE, page.top + STRIP, _scale(density, stddev)
-    axes = page.panel(left, top, first, seen, "density")
+    seen = grown(seen, layout) if size and may_grow(seen, frame, box) else seen
+    ground, made = Ground.of(seen, outlines, base, theme), layout(seen.aspect)
+    page = FigureLayout.ruled(made.width + 2 * MARGIN, made.height, title, caption, note, theme=theme, size=size)
+    spot, scale = made.spots[0], replace(_scale(density, stddev), steps=theme.densities)
+    left, top = page.left + spot.left, page.top + spot.top
+    axes = page.panel(left, top, spot.across, seen, "density")
     _paint(axes, density, view, scale.colours)
     area = f"km², blurred by {_length(metres)}"
-    draw_densities(page, left, page.top, min(2.8, 0.42 * first), scale, counted, area)
+    draw_densities(page, left, top - STRIP, bar_width(spot.across), scale, counted, area)
     ground.draw(axes, 0.6, names=True)
-    draw_graticule(axes, seen)
-    draw_bar(axes, seen, first / seen.aspect)
+    draw_graticule(axes, seen, theme=theme)
+    draw_bar(axes, seen, spot.across / seen.aspect, theme=theme)
     if uncertainty:
-        left += first + GAP
+        spot = made.spots[1]
+        left, top, high = page.left + spot.left, page.top + spot.top, spot.across / seen.aspect
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = np.where(density > 0, stddev / density, np.where(stddev > 0, np.inf, 0.0))
-        axes = page.panel(left, top, second, seen, "uncertainty")
+        axes = page.panel(left, top, spot.across, seen, "uncertainty")
         classes = np.where(np.isnan(density), np.nan, error_classes(np.nan_to_num(relative, nan=np.inf)))
-        _paint(axes, classes, view, error_colours)
-        head_errors(page, left, top - 0.07, second, "How sure is it?")
-        draw_errors(page, left, top + second / seen.aspect + LEGEND_GAP, second)
+        _paint(axes, classes, view, error_palette(theme))
+        head_errors(page, left, top - 0.07, spot.across, "How sure is it?")
+        under = (left + spot.across + GAP, top) if made.stacked else (left, top + high + LEGEND_GAP)
+        draw_errors(page, *under, ERROR_LEGEND_WIDTH)
         ground.draw(axes, 0.35)
     return page.figure
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,23 @@ import numpy as np
 from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.cell_painting import points_across
-from hazemap.draw.colour_scales import DensityScale, ErrorClasses, error_colours
-from hazemap.draw.figure_layout import DPI, MARGIN, FigureLayout, height, style, wrapped
+from hazemap.draw.colour_scales import DensityScale, ErrorClasses, error_palette
+from hazemap.draw.figure_layout import MARGIN, FigureLayout, height, paged, wrapped
 from hazemap.draw.ground import Ground
-from hazemap.draw.legends import ERROR_LEGEND_HEIGHT, draw_bar, draw_densities, draw_errors, draw_graticule, head_errors
+from hazemap.draw.legends import (
+    DENSITY_LEGEND_HEIGHT,
+    ERROR_LEGEND_HEIGHT,
+    ERROR_LEGEND_WIDTH,
+    bar_width,
+    draw_bar,
+    draw_densities,
+    draw_errors,
+    draw_graticule,
+    head_errors,
+)
+from hazemap.draw.page_size import PageSize
+from hazemap.draw.panel_layout import Layout, Room, grid, grown, may_grow, one, two
+from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
 from hazemap.estimate import shown
@@ -27,17 +40,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MAIN = 0.64  # of the width between the margins, for the first of several panels
+LEAST = 1.2  # inches: a panel of several
 GAP = 0.35  # inches between panels
-STRIP = 0.56  # inches above the panels: legend, scale bar, headings
+STRIP = DENSITY_LEGEND_HEIGHT + 0.06  # inches above the panels: legend, scale bar, headings
 EDGE = 0.22  # inches left of and below a panel with a graticule
 LEGEND_GAP = 0.08  # inches between a smaller panel and its legend
-TALLEST = 0.85  # of the page's width: no panel is higher
 MOST_PANELS = 4  # side by side
-NARROWEST_PAGE, WIDEST_PAGE = 5.0, 24.0  # inches
 NAME = 9.0  # points
 SMALLEST_OUTLINED, FULLY_OUTLINED = 1.5, 14.0  # points on paper: smaller cells would drown in their outlines
-DARK, PALE = np.array([0.17, 0.11, 0.09, 1.0]), np.array([1.0, 0.96, 0.9, 1.0])
 
 
 class MapPanel(Enum):
@@ -61,6 +71,8 @@ def draw_map(
     box: Box | None = None,
     note: str = "",
     width: float = 10.0,
+    size: PageSize | tuple[float, float] | None = None,
+    theme: Theme | str = LIGHT,
     fine: CellMap | None = None,
 ) -> "Figure":
     """A map of density (`values` per km², negative ones as zero), with a smaller one of its standard error.
@@ -68,47 +80,56 @@ def draw_map(
     `caption` stands beneath, whole: it is the place of the privacy statement; `note` stands above it, and is the place
     to say whom the picture does not show (`shown_part` tells which part it does). `cell_lines` is the opacity of the
     cells' outlines, 0 to 1; by default it falls with their number. The view is `box`, or all of the map, or as `frame`
-    says; a ribbon of a view is widened. `width` is in inches (200 pixels each). Looks at nothing but the released
-    numbers, so it is post-processing. `base` is whether the base map is drawn: shores, rivers, borders and places under
-    the `outlines`. `fine` is what is painted inside the cells, where somebody knows that better.
+    says; a ribbon of a view is widened. `width` is in inches (200 pixels each); the page is as high as it needs to be,
+    unless `size` gives its width and height. Where that leaves room beside all of a map, more ground is shown around
+    it. `theme` is light or dark. `base` is whether the base map is drawn: shores, rivers, borders and places under the
+    `outlines`. `fine` is what is painted inside the cells, where somebody knows that better. Looks at nothing but the
+    released numbers, so it is post-processing.
     Raises `InputError` for a cell map without places, `FileError` for outlines that cannot be read.
     """
     panels = tuple(dict.fromkeys(panels))
     if not panels:
         raise InputError("a map needs at least one panel: density, uncertainty")
-    _check(width, cell_lines)
+    theme, size = paged(theme, size, width)
+    _check(cell_lines)
     surface, painted = _surfaces(cellmap, fine)
+    room = FigureLayout.room(width, size, title, caption, note)
+    layout = partial(panels_of, panels=panels, room=room)
     view = surface.framed(frame, box)
-    ground = Ground.of(view, outlines, base)
+    view = grown(view, layout) if size and may_grow(view, frame, box) else view
+    ground = Ground.of(view, outlines, base, theme)
 
-    several = len(panels) > 1
-    inner = width - 2 * MARGIN - EDGE - GAP * several
-    first = min(inner * (MAIN if several else 1), TALLEST * width * view.aspect)
-    widths = [first, first * (1 - MAIN) / MAIN][: len(panels)]
-    feet = [EDGE, LEGEND_GAP][: len(panels)]  # the first panel has degrees below it
-    legends = [ERROR_LEGEND_HEIGHT if panel is MapPanel.UNCERTAINTY else 0.0 for panel in panels]
-    heights = [w / view.aspect + foot + legend for w, foot, legend in zip(widths, feet, legends, strict=True)]
-    body = STRIP + max(heights)
-    page = FigureLayout.ruled(sum(widths) + GAP * several + EDGE + 2 * MARGIN, body, title, caption, note)
-
-    left, top, area = MARGIN + EDGE, page.top + STRIP, ground_unit(cellmap.cells.tree).name
-    for place, (panel, across, foot) in enumerate(zip(panels, widths, feet, strict=True)):
+    made = layout(view.aspect)
+    page = FigureLayout.ruled(made.width + 2 * MARGIN, made.height, title, caption, note, theme=theme, size=size)
+    area = ground_unit(cellmap.cells.tree).name
+    for place, (panel, spot) in enumerate(zip(panels, made.spots, strict=True)):
+        left, top, across = page.left + spot.left, page.top + spot.top, spot.across
         axes = page.panel(left, top, across, view, panel.value)
         if panel is MapPanel.DENSITY:
-            scale = DensityScale.of([painted], view)
-            _fill_densities(axes, surface, painted, view, scale, cell_lines)
-            draw_densities(page, left, page.top, min(2.8, 0.42 * across), scale, counted, area)
+            scale = replace(DensityScale.of([painted], view), steps=theme.densities)
+            _fill_densities(axes, surface, painted, view, scale, cell_lines, theme)
+            draw_densities(page, left, top - STRIP, bar_width(across), scale, counted, area)
         else:
             errors = ErrorClasses.of(surface, view, area)
-            surface.shapes.fill(axes, view, errors.classes(surface), error_colours)
+            surface.shapes.fill(axes, view, errors.classes(surface), error_palette(theme))
             head_errors(page, left, top - 0.07, 0.72 * across if place == 0 else across, said=errors.question)
-            draw_errors(page, left, top + across / view.aspect + foot, across, errors.labels())
+            foot = EDGE if place == 0 else LEGEND_GAP
+            under = (left + across + GAP, top) if place and made.stacked else (left, top + across / view.aspect + foot)
+            draw_errors(page, *under, ERROR_LEGEND_WIDTH, errors.labels() if errors.unit else None)
         ground.draw(axes, 0.6 if place == 0 else 0.35, names=place == 0)
         if place == 0:
-            draw_graticule(axes, view)
-            draw_bar(axes, view, across / view.aspect)
-        left += across + GAP
+            draw_graticule(axes, view, theme=theme)
+            draw_bar(axes, view, across / view.aspect, theme=theme)
     return page.figure
+
+
+def panels_of(aspect: float, panels: Sequence[MapPanel], room: Room) -> Layout:
+    """Where one map stands, or two of which the first is larger; the first has degrees below it."""
+    feet = [0.0 if panel is MapPanel.DENSITY else ERROR_LEGEND_HEIGHT for panel in panels]
+    if len(panels) == 1:
+        return one(aspect, room, left=EDGE, above=STRIP, below=EDGE + feet[0])
+    below = EDGE + feet[0], feet[1] and LEGEND_GAP + feet[1]
+    return two(aspect, room, left=EDGE, above=STRIP, below=below, gap=GAP, beside=ERROR_LEGEND_WIDTH)
 
 
 def draw_side_by_side(
@@ -124,6 +145,8 @@ def draw_side_by_side(
     box: Box | None = None,
     note: str = "",
     width: float = 10.0,
+    size: PageSize | tuple[float, float] | None = None,
+    theme: Theme | str = LIGHT,
 ) -> "Figure":
     """Densities of several cell maps, each under its name, in one scale and one view: two methods, two years.
 
@@ -133,38 +156,48 @@ def draw_side_by_side(
     """
     if not 1 <= len(maps) <= MOST_PANELS:
         raise InputError(f"a comparison can show 1 to {MOST_PANELS} cell maps; found {len(maps)}")
-    _check(width, cell_lines)
+    theme, size = paged(theme, size, width)
+    _check(cell_lines)
     surfaces, fines = zip(*(_surfaces(cellmap) for _, cellmap in maps), strict=True)
     view = reduce(Viewport.joined, (surface.framed(frame, box) for surface in surfaces)).shaped()
     view = replace(view, plane=plane_of(maps[0][1].cells.tree))
-    ground = Ground.of(view, outlines, base)
-    scale = DensityScale.of(fines, view)
 
-    gaps = GAP * (len(maps) - 1)
-    across = min((width - 2 * MARGIN - EDGE - gaps) / len(maps), TALLEST * width * view.aspect)
-    names = [wrapped(name, across, NAME, "bold") for name, _ in maps]
-    heading = height(max(map(len, names)), NAME) + 0.16
+    room = FigureLayout.room(width, size, title, caption, note)
+    room = replace(room, high=room.high - STRIP)
+    layout = partial(_named_panels, names=[name for name, _ in maps], room=room)
+    view = grown(view, layout) if size and may_grow(view, frame, box) else view
+    ground, made = Ground.of(view, outlines, base, theme), layout(view.aspect)
+    heading = made.spots[0].top
+    scale = replace(DensityScale.of(fines, view), steps=theme.densities)
     page = FigureLayout.ruled(
-        across * len(maps) + gaps + EDGE + 2 * MARGIN,
-        STRIP + heading + across / view.aspect + EDGE,
-        title,
-        caption,
-        note,
+        made.width + 2 * MARGIN, STRIP + made.height, title, caption, note, theme=theme, size=size
     )
     area = ground_unit(maps[0][1].cells.tree).name
-    draw_densities(page, MARGIN + EDGE, page.top, min(2.8, 0.42 * across * len(maps)), scale, counted, area)
-    left, top = MARGIN + EDGE, page.top + STRIP + heading
-    for (name, _), surface, fine, words in zip(maps, surfaces, fines, names, strict=True):
+    draw_densities(page, page.left + EDGE, page.top, bar_width(made.width - EDGE), scale, counted, area)
+    for number, ((name, _), surface, fine, spot) in enumerate(zip(maps, surfaces, fines, made.spots, strict=True)):
+        left, top, across = page.left + spot.left, page.top + STRIP + spot.top, spot.across
         axes = page.panel(left, top, across, view, name)
-        _fill_densities(axes, surface, fine, view, scale, cell_lines)
-        ground.draw(axes, 0.5, names=surface is surfaces[0])
-        page.write(left, top - 0.08, "\n".join(words), va="bottom", **style(NAME, weight="bold"))
-        if surface is surfaces[0]:
-            draw_graticule(axes, view, most=3)
-        if surface is surfaces[-1]:
-            draw_bar(axes, view, across / view.aspect, lift=heading)
-        left += across + GAP
+        _fill_densities(axes, surface, fine, view, scale, cell_lines, theme)
+        ground.draw(axes, 0.5, names=number == 0)
+        words = "\n".join(wrapped(name, across, NAME, "bold"))
+        page.write(left, top - 0.08, words, va="bottom", **page.style(NAME, weight="bold"))
+        if number == 0:
+            draw_graticule(axes, view, 3, theme)
+        if number == made.columns - 1:
+            draw_bar(axes, view, across / view.aspect, heading, theme)
     return page.figure
+
+
+def _named_panels(aspect: float, names: Sequence[str], room: Room) -> Layout:
+    """Panels of one size under their names, in as many lines as the longest name needs in so narrow a panel."""
+    lines = 1
+    while True:
+        above = height(lines, NAME) + 0.16
+        made = grid(len(names), aspect, room, left=EDGE, gap=GAP, above=above, below=EDGE, least=LEAST)
+        needed = max(len(wrapped(name, made.across, NAME, "bold")) for name in names)
+        if needed <= lines:
+            return made
+        lines = needed
 
 
 def _surfaces(cellmap: CellMap, fine: CellMap | None = None) -> tuple[DensitySurface, DensitySurface]:
@@ -173,11 +206,7 @@ def _surfaces(cellmap: CellMap, fine: CellMap | None = None) -> tuple[DensitySur
     return surface, surface if fine is cellmap else DensitySurface.of(fine)
 
 
-def _check(width: float, cell_lines: float | None) -> None:
-    if not NARROWEST_PAGE <= width <= WIDEST_PAGE:
-        raise InputError(
-            f"a picture is {NARROWEST_PAGE:g} to {WIDEST_PAGE:g} inches wide (of {DPI} pixels each); found {width}"
-        )
+def _check(cell_lines: float | None) -> None:
     if cell_lines is not None and not 0 <= cell_lines <= 1:
         raise InputError(f"the opacity of cell lines must be from 0 (none) to 1; found {cell_lines}")
 
@@ -189,6 +218,7 @@ def _fill_densities(
     view: Viewport,
     scale: DensityScale,
     opacity: float | None,
+    theme: Theme,
 ) -> None:
     """Paint the densities inside cells; then the cells that are large enough on paper get a hairline."""
     fine.shapes.fill(axes, view, fine.density, scale.colours)
@@ -198,8 +228,8 @@ def _fill_densities(
     if opacity is None:
         opacity = min(0.4, 0.4 * (4000 / max(int(drawn.sum()), 1)) ** 0.25)
     if opacity > 0 and drawn.any():
-        dark = scale.position(surface.density) > 0.5
-        colours = np.where(dark[:, None], PALE, DARK)
+        many = scale.position(surface.density) > 0.5
+        colours = np.where(many[:, None], (*theme.on_many, 1.0), (*theme.on_few, 1.0))
         fade = np.clip((points - SMALLEST_OUTLINED) / (FULLY_OUTLINED - SMALLEST_OUTLINED), 0, 1)
-        colours[:, 3] = np.where(drawn, opacity * fade * np.where(dark, 0.5, 1), 0)
+        colours[:, 3] = np.where(drawn, opacity * fade * np.where(many, 0.5, 1), 0)
         surface.shapes.lines(axes, view, colours)

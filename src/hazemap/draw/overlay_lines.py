@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import Viewport, longitude, sheet
 from hazemap.errors import FileError, HazemapWarning, InputError
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from geopandas import GeoDataFrame
     from matplotlib.axes import Axes
 
-LINE, HALO = "#1c2733", "white"
 FINEST = 1 / 4000  # of the view's width: bends smaller than this are not drawn
 
 
@@ -81,11 +81,11 @@ def _degrees(outlines: "Path | str | GeoDataFrame") -> NDArray[Any]:
     return geometries
 
 
-def draw_lines(axes: "Axes", lines: list[NDArray[np.float64]], width: float) -> None:
-    """Thin dark lines with a pale halo, so that they are seen on dark cells too (gid `outlines`)."""
+def draw_lines(axes: "Axes", lines: list[NDArray[np.float64]], width: float, theme: Theme = LIGHT) -> None:
+    """Thin lines with a halo, dark on pale or pale on dark, so that they are seen on all cells (gid `outlines`)."""
     from matplotlib.collections import LineCollection
 
-    for colour, points, alpha in ((HALO, 2.4 * width, 0.45), (LINE, width, 0.85)):
+    for colour, points, alpha in ((theme.halo, 2.4 * width, 0.45), (theme.line, width, 0.85)):
         collection = LineCollection(
             lines,
             colors=colour,

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,14 +12,27 @@ import numpy as np
 from hazemap.arrays import Floats
 from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
-from hazemap.draw.cell_painting import Colours, Palette, shapes_of
-from hazemap.draw.colour_scales import ERROR_COLOURS, DensityScale, ValueScale
-from hazemap.draw.figure_layout import MARGIN, FigureLayout
+from hazemap.draw.cell_painting import shapes_of
+from hazemap.draw.colour_scales import DensityScale, ValueScale
+from hazemap.draw.figure_layout import MARGIN, FigureLayout, paged, wrapped
+from hazemap.draw.figure_layout import width as text_width
 from hazemap.draw.ground import Ground
-from hazemap.draw.legends import draw_bar, draw_densities, draw_graticule, draw_values
+from hazemap.draw.legends import (
+    DENSITY_LEGEND_HEIGHT,
+    bar_width,
+    draw_bar,
+    draw_densities,
+    draw_graticule,
+    draw_values,
+    fitting,
+)
+from hazemap.draw.page_size import PageSize
+from hazemap.draw.panel_layout import Layout, Room, grid, grown, may_grow
+from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.plane import ground_unit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,12 +41,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-STRIP = 0.56  # inches above each panel: legend, scale bar
+STRIP = DENSITY_LEGEND_HEIGHT + 0.06  # inches above each panel: legend, scale bar
 GAP, EDGE = 0.35, 0.22  # inches between panels, and left of and below one with degrees
 MOST_ACROSS = 3
-TALLEST = 0.85  # of the page's width
-NARROWEST_PAGE, WIDEST_PAGE = 5.0, 24.0  # inches
+LEAST = 1.9  # inches: a panel with its legend
 WIDEST_INTERVAL = 50.0  # per cent: shares that are known less well are not shown
+NOT_KNOWN = f"not known: the interval is wider than {WIDEST_INTERVAL:g} points"
 
 
 class Beside(Enum):
@@ -57,6 +72,8 @@ def draw_shares(
     box: Box | None = None,
     note: str = "",
     width: float = 10.0,
+    size: PageSize | tuple[float, float] | None = None,
+    theme: Theme | str = LIGHT,
 ) -> "Figure":
     """A map of the share of each mark, all in one scale; cells of which it is not known (NaN) are grey.
 
@@ -65,45 +82,49 @@ def draw_shares(
     """
     if not shares:
         raise InputError("a picture of shares needs at least one mark")
-    if not NARROWEST_PAGE <= width <= WIDEST_PAGE:
-        raise InputError(f"a picture is {NARROWEST_PAGE:g} to {WIDEST_PAGE:g} inches wide; found {width}")
+    theme, size = paged(theme, size, width)
     surface = DensitySurface.of(cellmap)
+    second = {Beside.WIDTH: list(widths), Beside.DENSITY: [""], Beside.NOTHING: []}[beside]
+    panels = [(name, "share") for name in shares] + [(name, beside.value) for name in second]
+    room = FigureLayout.room(width, size, title, caption, note)
+    layout = partial(_rows, panels=len(panels), marks=len(shares), room=room)
     view = surface.framed(frame, box)
-    ground = Ground.of(view, outlines, base)
-    panels = [(name, "share") for name in shares]
-    panels += [(name, "width") for name in widths] if beside is Beside.WIDTH else []
-    panels += [("", "density")] if beside is Beside.DENSITY else []
-
-    across_page = min(len(panels), len(shares) if beside is Beside.WIDTH and len(shares) > 1 else 2, MOST_ACROSS)
-    inner = width - 2 * MARGIN - EDGE - GAP * (across_page - 1)
-    across = min(inner / across_page, TALLEST * width * view.aspect)
-    rows = math.ceil(len(panels) / across_page)
-    high = STRIP + across / view.aspect + EDGE
-    page_width = across * across_page + GAP * (across_page - 1) + EDGE + 2 * MARGIN
-    page = FigureLayout.ruled(page_width, rows * high, title, caption, note)
+    view = grown(view, layout) if size and may_grow(view, frame, box) else view
+    ground, made = Ground.of(view, outlines, base, theme), layout(view.aspect)
+    page = FigureLayout.ruled(made.width + 2 * MARGIN, made.height, title, caption, note, theme=theme, size=size)
     known = np.concatenate([each[np.isfinite(each)] for each in shares.values()])
-    scale, doubt = _scale(known), ValueScale(0.0, WIDEST_INTERVAL, ERROR_COLOURS)
-    density = DensityScale.of([surface], view)
-    for number, (name, what) in enumerate(panels):
-        left = MARGIN + EDGE + (number % across_page) * (across + GAP)
-        top = page.top + number // across_page * high
-        axes = page.panel(left, top + STRIP, across, view, f"{name} {what}".strip())
-        bar = min(2.2, 0.42 * across)
+    scale = replace(_scale(known), steps=theme.densities[:-1], unknown=theme.unknown)
+    doubt = ValueScale(0.0, WIDEST_INTERVAL, theme.errors, theme.unknown)
+    density = replace(DensityScale.of([surface], view), steps=theme.densities)
+    for number, ((name, what), spot) in enumerate(zip(panels, made.spots, strict=True)):
+        left, above, across = page.left + spot.left, page.top + spot.top - STRIP, spot.across
+        axes = page.panel(left, above + STRIP, across, view, f"{name} {what}".strip())
+        bar, under = bar_width(across), (left, above + 0.59)
         if what == "density":
             surface.shapes.fill(axes, view, surface.density, density.colours)
-            draw_densities(page, left, top, bar, density, counted, "km²")
+            draw_densities(page, left, above, bar, density, counted, ground_unit(cellmap.cells.tree).name)
         elif what == "share":
-            _fill(axes, cellmap, 100 * shares[name], view, scale.colours)
-            draw_values(page, left, top, bar, scale, f"{name}, % of {counted}", "not known" if across > 3 else "")
+            _fill(axes, cellmap, 100 * shares[name], view, scale)
+            unit = _fitting(across, f"{name}, % of {counted}", f"{name}, %", name)
+            draw_values(
+                page, left, above, bar, scale, unit, fitting(0.67 * across - 0.32, NOT_KNOWN, "not known"), under
+            )
         else:
-            numbers = np.minimum(100 * widths[name], WIDEST_INTERVAL)
-            _fill(axes, cellmap, numbers, view, doubt.colours)
-            draw_values(page, left, top, bar, doubt, f"{name}: width of the 95 % interval, points")
+            _fill(axes, cellmap, np.minimum(100 * widths[name], WIDEST_INTERVAL), view, doubt)
+            unit = _fitting(across, f"{name}: width of the 95 % interval, points", f"{name}: 95 % interval", name)
+            draw_values(page, left, above, bar, doubt, unit, more=True)
         ground.draw(axes, 0.6 if what == "share" else 0.35, names=number == 0)
         if number == 0:
-            draw_graticule(axes, view)
-            draw_bar(axes, view, across / view.aspect)
+            draw_graticule(axes, view, theme=theme)
+            draw_bar(axes, view, across / view.aspect, theme=theme)
     return page.figure
+
+
+def _rows(aspect: float, panels: int, marks: int, room: Room) -> Layout:
+    """Shares in one row and what is beside them in the next, or each mark with what is beside it."""
+    free = marks == 1 or panels <= marks
+    columns = tuple(range(1, min(panels, MOST_ACROSS) + 1)) if free else tuple(range(1, min(marks, MOST_ACROSS) + 1))
+    return grid(panels, aspect, room, left=EDGE, gap=GAP, above=STRIP, below=EDGE, columns=columns, least=LEAST)
 
 
 def _scale(known: Floats) -> ValueScale:
@@ -115,14 +136,18 @@ def _scale(known: Floats) -> ValueScale:
     return ValueScale(float(low if low < high else max(low - 5, 0)), float(high if low < high else min(low + 5, 100)))
 
 
-def _fill(axes: "Axes", cellmap: CellMap, numbers: Floats, view: Viewport, palette: Palette) -> None:
+def _fitting(across: float, *words: str) -> str:
+    """The first of some words that fit over a panel this wide; of the last, as many as fit."""
+    return next(
+        (each for each in words if text_width(each, 8, "bold") <= across), wrapped(words[-1], across, 8, "bold")[0]
+    )
+
+
+def _fill(axes: "Axes", cellmap: CellMap, numbers: Floats, view: Viewport, scale: ValueScale) -> None:
     """Cells without a number first, so that none of them is averaged with one that has one."""
     places, known = cellmap.places, np.isfinite(numbers)
-    for some, colours in ((places & ~known, _unknown), (places & known, palette)):
+    for some in (places & ~known, places & known):
         if some.any():
             shapes = shapes_of(cellmap.cells.tree, cellmap.cells.cells[some])
+            colours = scale.colours if known[some].all() else scale.of_unknown
             shapes.fill(axes, view, np.where(known, numbers, 0)[some], colours)
-
-
-def _unknown(values: Floats) -> Colours:
-    return ValueScale(0.0, 1.0).colours(np.full(values.shape, np.nan))

@@ -1,26 +1,31 @@
 """Small multiples: a map for every slot of time, in one scale and one view."""
 
-import math
 from collections.abc import Sequence
-from functools import reduce
+from dataclasses import replace
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hazemap.cellmap import CellMap
 from hazemap.draw.cell_densities import DensitySurface
 from hazemap.draw.colour_scales import DensityScale
-from hazemap.draw.figure_layout import DPI, MARGIN, FigureLayout, style
+from hazemap.draw.figure_layout import MARGIN, FigureLayout, paged
 from hazemap.draw.ground import Ground
-from hazemap.draw.legends import draw_bar, draw_densities
+from hazemap.draw.legends import DENSITY_LEGEND_HEIGHT, draw_bar, draw_densities
+from hazemap.draw.page_size import DPI, PageSize
+from hazemap.draw.panel_layout import grid, grown, may_grow
+from hazemap.draw.themes import LIGHT, Theme
 from hazemap.draw.viewport import MapExtent, Viewport
 from hazemap.errors import InputError
 from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.plane import ground_unit, plane_of
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
     from matplotlib.figure import Figure
 
-GAP, NAME, LEGEND = 0.12, 0.2, 0.6  # inches: between maps, above each, above all
+GAP, NAME, LEGEND = 0.12, 0.2, DENSITY_LEGEND_HEIGHT + 0.12  # inches: between maps, above each, above all
+LEAST = 4.0  # inches: no page is narrower
 MOST_MAPS = 60
 """On one page."""
 
@@ -37,6 +42,8 @@ def draw_small_maps(
     box: Box | None = None,
     note: str = "",
     width: float = 10.0,
+    size: PageSize | tuple[float, float] | None = None,
+    theme: Theme | str = LIGHT,
     only: int | None = None,
     dpi: int = DPI,
 ) -> "Figure":
@@ -50,29 +57,30 @@ def draw_small_maps(
         raise InputError(
             f"a page holds 1 to {MOST_MAPS} small maps; found {len(maps):,}: draw some slots, or a .gif of all"
         )
-    if not 5 <= width <= 24:
-        raise InputError(f"a picture is 5 to 24 inches wide; found {width}")
+    theme, size = paged(theme, size, width)
     surfaces = [DensitySurface.of(cellmap) for _, cellmap in maps]
     view = reduce(Viewport.joined, (surface.framed(frame, box) for surface in surfaces)).shaped()
-    scale = DensityScale.of(surfaces, view)
-    ground = Ground.of(view, outlines, base)
-
+    view = replace(view, plane=plane_of(maps[0][1].cells.tree))
     drawn = list(zip(maps, surfaces, strict=True))
     drawn = drawn if only is None else drawn[only : only + 1]
-    inner = width - 2 * MARGIN
-    columns = min(len(drawn), max(2, round(math.sqrt(len(drawn) * 1.6 / view.aspect))))
-    across = (inner - GAP * (columns - 1)) / columns
-    high = across / view.aspect + NAME
-    page = FigureLayout.ruled(width, LEGEND + math.ceil(len(drawn) / columns) * (high + GAP), title, caption, note)
+    room = FigureLayout.room(width, size, title, caption, note)
+    room = replace(room, high=room.high - LEGEND)
+    layout = partial(grid, len(drawn), room=room, gap=GAP, above=NAME, below=GAP)
+    view = grown(view, layout) if size and may_grow(view, frame, box) else view
+    scale = replace(DensityScale.of(surfaces, view), steps=theme.densities)
+    ground, made = Ground.of(view, outlines, base, theme), layout(view.aspect)
+
+    page_width = max(made.width + 2 * MARGIN, LEAST)
+    page = FigureLayout.ruled(page_width, LEGEND + made.height, title, caption, note, theme=theme, size=size)
     page.figure.set_dpi(dpi)
-    draw_densities(page, MARGIN, page.top, min(2.8, inner / 2), scale, counted, "km²")
-    for number, ((name, _), surface) in enumerate(drawn):
-        left = MARGIN + (number % columns) * (across + GAP)
-        top = page.top + LEGEND + (number // columns) * (high + GAP) + NAME
+    area = ground_unit(maps[0][1].cells.tree).name
+    draw_densities(page, page.left, page.top, min(2.8, (page_width - 2 * MARGIN) / 2), scale, counted, area)
+    for number, (((name, _), surface), spot) in enumerate(zip(drawn, made.spots, strict=True)):
+        left, top, across = page.left + spot.left, page.top + LEGEND + spot.top, spot.across
         axes = page.panel(left, top, across, view, name)
-        page.write(left, top - 0.05, name, va="bottom", **style(7 if only is None else 11, weight="bold"))
+        page.write(left, top - 0.05, name, va="bottom", **page.style(7 if only is None else 11, weight="bold"))
         surface.shapes.fill(axes, view, surface.density, scale.colours)
         ground.draw(axes, 0.35, names=len(drawn) == 1)
-        if number == len(drawn) - 1:
-            draw_bar(axes, view, across / view.aspect)
+        if number == made.columns - 1:
+            draw_bar(axes, view, across / view.aspect, theme=theme)
     return page.figure
