@@ -102,7 +102,7 @@ def show_constants(as_json: bool, spec: "ReleaseSpec", people: int, files: list[
 def _table(made: "Plan") -> "Table":
     from rich.table import Table
 
-    from hazemap.planning.plan_in_words import metres, percent
+    from hazemap.planning.spoken_numbers import metres, percent
 
     table = Table(
         "flat map", "cell side", "cells", "± a cell", "average cell", "typical cell", "misplaced", "", box=None

@@ -10,6 +10,7 @@ import numpy as np
 
 from hazemap.compare.trial_settings import Place
 from hazemap.errors import FileError
+from hazemap.releases.notebook_table import NotebookTable, ShownAsTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,7 @@ class ResultMean(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class Results(ShownAsTable):
     """A row a trial; the folder where they are kept, and the maps that they are about.
 
     Columns: what tells a trial apart (`Trial.labels`), then its scores; a score that a trial does not have is NaN.
@@ -50,6 +51,20 @@ class Results:
                 f"{path} holds no results of a comparison: run `hazemap compare` into its folder"
             ) from error
         return cls(frame, path.parent, maps or {})
+
+    def notebook_table(self) -> NotebookTable:
+        """The mean of each score over the repetitions of a method on a map at a price, with half its 95 % interval."""
+        labels = [name for name in ("map", "method", "epsilon") if name in self.frame]
+        numbers = self.frame.select_dtypes("number").columns
+        scores = [
+            name for name in numbers if name not in (*labels, "repetition", "draws") and not name.startswith("set_")
+        ]
+        rows = []
+        for key, part in self.frame.groupby(labels, sort=False, dropna=False) if labels else ():
+            means = [mean_of(part[name].to_numpy(dtype=np.float64)) for name in scores]
+            said = [f"{each.mean:.3g} ± {(each.high - each.low) / 2:.2g}" if each.number else "" for each in means]
+            rows.append((*(f"{each:g}" if isinstance(each, float) else str(each) for each in key), *said))
+        return NotebookTable("Results of a comparison", (*labels, *scores), tuple(rows), words=len(labels))
 
     def named(self, column: str) -> list[Any]:
         """The values of a column, as they first come."""

@@ -4,14 +4,12 @@ from dataclasses import asdict
 from typing import Any
 
 from hazemap.planning.release_plan import Expected, ExpectedSlots, Plan
+from hazemap.planning.spoken_numbers import metres, percent
 
 
 def heading(made: Plan) -> str:
     """What the plan is for."""
-    return (
-        f"{made.people:,} people in {made.box}, {made.budget}, {made.bounding}: "
-        "expectations for a typical city (made up; no data was touched)"
-    )
+    return made.heading
 
 
 def facts(made: Plan, method: str) -> dict[str, Any]:
@@ -64,13 +62,3 @@ def _of_slots(made: Plan, slots: ExpectedSlots) -> list[str]:
         f"known to ± {slots.cell:,.3g} {counted} (standard error), everybody in a slot to ± {slots.stddev:,.3g}. A "
         f"slot's map misplaces {percent(slots.misplaced)} of its people.",
     ]
-
-
-def metres(length: float) -> str:
-    """A length as people say it."""
-    return f"{length / 1000:.3g} km" if length >= 1000 else f"{length:.3g} m"
-
-
-def percent(part: float) -> str:
-    """A part of 1 as people say it."""
-    return f"{100 * part:.2g} %" if part < 1 else f"{100 * part:,.0f} %"

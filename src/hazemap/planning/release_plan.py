@@ -21,10 +21,12 @@ from hazemap.errors import InputError
 from hazemap.estimate.confidence_margins import reach
 from hazemap.noisy_queries import Answer, Prices, Query, Question
 from hazemap.planning.city_in_slots import CityInSlots
+from hazemap.planning.spoken_numbers import metres, percent
 from hazemap.planning.synthetic_city import PlotLevel, SyntheticTable, median, middle
 from hazemap.privacy.budget import Budget
 from hazemap.privacy.mechanisms import Noise, noise_for
 from hazemap.privacy.random_stream import Stream
+from hazemap.releases.notebook_table import NotebookTable, ShownAsTable
 from hazemap.spatial.bounding_box import Box
 from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
@@ -99,7 +101,7 @@ class ExpectedSlots:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(ShownAsTable):
     """What can be expected for a box, a budget, a bounding rule and a number of people.
 
     `uniform` is the level that the uniform grid would choose, of those that were tried. `method` is what to expect of
@@ -124,6 +126,29 @@ class Plan:
     def flat(self) -> PlannedLevel:
         """The level that put the fewest people of the made-up city in a wrong place."""
         return min(self.levels, key=lambda level: level.misplaced)
+
+    @property
+    def heading(self) -> str:
+        """What the plan is for."""
+        return (
+            f"{self.people:,} people in {self.box}, {self.budget}, {self.bounding}: "
+            "expectations for a typical city (made up; no data was touched)"
+        )
+
+    def notebook_table(self) -> NotebookTable:
+        """A line for each level of flat maps, and what the adaptive map would make of the same."""
+        names = ("flat map", "cell side", "cells", "± a cell", "average cell", "typical cell", "misplaced", "")
+        rows = []
+        for level in self.levels:
+            parts = (percent(part) for part in (level.average, level.typical, level.misplaced))
+            chosen = "◂ best" if level == self.flat else ""
+            rows.append((level.name, metres(level.metres), f"{level.cells:,}", f"{level.stddev:.3g}", *parts, chosen))
+        made = self.adaptive
+        note = (
+            f"Adaptive (the default): about {made.cells:,} cells, a typical person's {metres(made.typical)}; it"
+            f" misplaces {percent(made.misplaced)} of all people. Errors are standard errors."
+        )
+        return NotebookTable(self.heading, names, tuple(rows), (note,))
 
 
 @takes(ReleaseOptions)

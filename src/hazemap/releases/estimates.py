@@ -11,6 +11,7 @@ from hazemap.cellmap import CellMap, Spread
 from hazemap.estimate.confidence_margins import checked_confidence, reach
 from hazemap.estimate.cut_cell_uncertainty import held, placed
 from hazemap.estimate.overdispersion import Overdispersion
+from hazemap.releases.notebook_table import NotebookTable, ShownAsTable
 from hazemap.releases.region_weights import Region
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(ShownAsTable):
     """A number that noise was added to, and how far it may be from the truth.
 
     The true number is what the bounding rule left of everybody's rows, in the cells and the part of cells that were
@@ -53,6 +54,21 @@ class Estimate:
     def to_json(self) -> dict[str, float | str]:
         """Everything as plain values."""
         return {**asdict(self), "noise_stddev": self.noise_stddev}
+
+    def notebook_table(self) -> NotebookTable:
+        """The number with its interval, and where its doubt is from."""
+        digits = decimals(self.stddev)
+        rows = [
+            (f"{100 * self.confidence:.6g} % interval", f"{self.low:,.{digits}f} … {self.high:,.{digits}f}"),
+            ("standard error", f"{self.stddev:,.{digits}f}"),
+        ]
+        if self.placement_stddev:
+            rows.append(("… of the noise", f"{self.noise_stddev:,.{digits}f}"))
+            rows.append(
+                (f"… of where {self.cut:,.0f} {self.counted} in cut cells are", f"{self.placement_stddev:,.{digits}f}")
+            )
+        rows.append(("what the picture shows", f"{self.best:,.{digits}f}"))
+        return NotebookTable(f"{self.value:,.{digits}f} {self.counted}", ("", ""), tuple(rows))
 
     def __str__(self) -> str:
         digits = decimals(self.stddev)

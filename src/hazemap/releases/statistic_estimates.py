@@ -10,6 +10,7 @@ from hazemap.arrays import Floats
 from hazemap.estimate.confidence_margins import reach
 from hazemap.estimate.isotonic_regression import monotone
 from hazemap.releases.estimates import decimals
+from hazemap.releases.notebook_table import NotebookTable, ShownAsTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class StatisticEstimate:
+class StatisticEstimate(ShownAsTable):
     """One statistic of a cell or a region in one slot. `value` and `stddev` are None where too few people are there.
 
     The interval holds the truth with the stated confidence even then: it says what can be excluded. An estimator may
@@ -46,19 +47,27 @@ class StatisticEstimate:
         """Everything as plain values; a bias only where an estimator has one."""
         return {name: value for name, value in asdict(self).items() if name != "bias" or value is not None}
 
-    def __str__(self) -> str:
+    def notebook_table(self) -> NotebookTable:
+        """What it is of, the number and its interval."""
+        return _in_rows("", (self,), ())
+
+    def words(self) -> tuple[str, str]:
+        """The value with its error, or that it cannot be said; and its interval."""
         digits = decimals(self.stddev) if self.stddev is not None else 0 if self.value is None else 2
         said = "too few people to say" if self.value is None else f"{self.value:,.{digits}f}"
         said += "" if self.stddev is None else f" ± {self.stddev:,.{digits}f}"
         said += "" if self.bias is None else f", bias at most {self.bias:,.{digits}f}"
-        ends = f"{self.low:,.{digits}f} … {self.high:,.{digits}f}"
+        return said, f"{self.low:,.{digits}f} … {self.high:,.{digits}f}"
+
+    def __str__(self) -> str:
+        said, ends = self.words()
         joint = "in" if self.statistic in ("people", "records") else "of"
         where = f"{self.statistic} {joint} {self.cell} at {self.slot}"
         return f"{where}: {said} ({100 * self.confidence:.6g} % interval {ends})"
 
 
 @dataclass(frozen=True)
-class RegionStatistics:
+class RegionStatistics(ShownAsTable):
     """Statistics of the whole cells that lie in a region with half of their area or more, slot after slot.
 
     The border of the region cuts `inside` of these `cells`, and `outside` cells more, which do not count. Intervals are
@@ -87,8 +96,20 @@ class RegionStatistics:
         """Everything as plain values."""
         return {"statistics": [each.to_json() for each in self.estimates], "cells": list(self.cells), "said": self.said}
 
+    def notebook_table(self) -> NotebookTable:
+        """A row for each number, and what they are of."""
+        return _in_rows("Statistics of a region", self.estimates, (self.said,))
+
     def __str__(self) -> str:
         return "\n".join([*map(str, self.estimates), self.said])
+
+
+def _in_rows(heading: str, estimates: tuple[StatisticEstimate, ...], notes: tuple[str, ...]) -> NotebookTable:
+    sure = {100 * each.confidence for each in estimates}
+    interval = f"{sure.pop():.6g} % interval" if len(sure) == 1 else "interval"
+    rows = tuple((each.statistic, each.cell, each.slot, *each.words()) for each in estimates)
+    columns = ("statistic", "of", "at", "value", interval)
+    return NotebookTable(heading, columns, rows, notes, words=3)
 
 
 def _cells(number: int) -> str:

@@ -3,7 +3,7 @@
 import base64
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -22,12 +22,16 @@ from hazemap.recipes.recipe import KNOWN as OF_RECIPES
 from hazemap.recipes.recipe import Recipe
 from hazemap.releases.base_release import AnyPath
 from hazemap.releases.content_digest import Digest
+from hazemap.releases.estimates import decimals
 from hazemap.releases.file_metadata import OF_RECIPES as KIND
 from hazemap.releases.file_metadata import STUDIES, inflated, parse_label, reading, understood
+from hazemap.releases.notebook_table import NotebookTable, ShownAsTable, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pandas import DataFrame
+
+Numbers = Iterable[float]
 
 NUMBERS = ("count", "standard_error", "low", "high")
 """The columns of every answer, after those of its features."""
@@ -67,6 +71,19 @@ def counts_of(answer: Answer, confidence: float) -> dict[str, NDArray[np.float64
     return dict(zip(NUMBERS, (counts, stddev, low, high), strict=True))
 
 
+def counts_in_words(count: Numbers, error: Numbers, low: Numbers, high: Numbers) -> list[tuple[str, str]]:
+    """Counts with standard errors and their intervals, each to the digits that it deserves.
+
+    >>> counts_in_words([40.0], [5.0], [30.2], [49.8])
+    [('40.0 ± 5.0', '30.2 … 49.8')]
+    """
+    found = []
+    for number, stddev, start, end in zip(count, error, low, high, strict=True):
+        digits = decimals(float(stddev))
+        found.append((f"{number:,.{digits}f} ± {stddev:,.{digits}f}", f"{start:,.{digits}f} … {end:,.{digits}f}"))
+    return found
+
+
 def column_of(feature: str) -> str:
     """The column with the labels of a feature.
 
@@ -86,7 +103,7 @@ class StudyContents(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class StudyAnswers:
+class StudyAnswers(ShownAsTable):
     """Answers of a study, and what its people were promised: asking and looking are over, so all of it is free.
 
     `confidence` is that of the intervals in the file; `to_dataframe` computes any other.
@@ -162,6 +179,22 @@ class StudyAnswers:
         from pandas import DataFrame
 
         return DataFrame(self._columns(self.confidence if confidence is None else confidence))
+
+    def notebook_table(self) -> NotebookTable:
+        """A line for each bin of each round; beneath them the promise, and what was asked at which price."""
+        rows = []
+        for each in self.rounds:
+            columns = each.columns(self.confidence)
+            labels = each.recipe.decoded(columns["count"]).labels
+            words = [", ".join(map(plain, row)) for row in zip(*labels.values(), strict=True)]
+            if each.recipe.none_bin is not None:
+                words.append("without an answer")
+            counts = counts_in_words(*(columns[name] for name in NUMBERS))
+            rows += [
+                (str(each.round), each.recipe.id, *row) for row in ((a, *b) for a, b in zip(words, counts, strict=True))
+            ]
+        names = ("round", "recipe", "answer", "people", f"{100 * self.confidence:.6g} % interval")
+        return NotebookTable(f"Study {plain(self.study)}", names, tuple(rows), tuple(self.summary()), words=3)
 
     def summary(self) -> list[str]:
         """A few sentences: the promise, and what was asked at which price."""

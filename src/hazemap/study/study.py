@@ -1,12 +1,13 @@
 """`hazemap.Study`: recipes asked one after the other, each answer a table with intervals."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hazemap.algorithm_session import Session, Unrecorded
 from hazemap.encoders import Encoder
-from hazemap.errors import InputError, TranscriptMismatch, Unanswerable
+from hazemap.errors import HazemapError, InputError, TranscriptMismatch, Unanswerable
 from hazemap.noisy_queries import Algorithm, Answer, Query, Question
 from hazemap.privacy.budget import PureDP
 from hazemap.recipes.policy import ShippedPolicy
@@ -106,12 +107,16 @@ class Study:
 
         The people without an answer stand apart: `frame.attrs["none"]`, where the recipe counts them, and how many
         people answered in `frame.attrs["people"]`. `frame.attrs["promise"]` says what people are promised, and on which
-        assumptions. A recipe that was asked before is read again, for nothing.
+        assumptions; `frame.attrs["left"]` what is left of the budget. Notebooks show all of it. A recipe that was asked
+        before is read again, for nothing.
         `InputError` where devices would refuse it, `BudgetError` where nothing is left, `NotOpened` where too few
         answered, with the reasons that devices gave.
         """
         check_columns(recipe)
-        return tabled(recipe, self.trust.ask(recipe), self.trust.assumptions(), confidence)
+        frame = tabled(recipe, self.trust.ask(recipe), self.trust.assumptions(), confidence)
+        with suppress(HazemapError):  # the answer is here and paid: it does not fail because the rest cannot be had
+            frame.attrs["left"] = str(self.left)
+        return frame
 
     def release(self, path: AnyPath, recipe: Recipe | None = None, confidence: float = 0.95) -> StudyAnswers:
         """Write the answers of all rounds, or to one recipe, to a `.parquet` file, whole or not at all.
@@ -151,12 +156,12 @@ class Study:
 
 def tabled(recipe: Recipe, answer: Answer, assumptions: tuple[str, ...], confidence: float = 0.95) -> "DataFrame":
     """An answer to a recipe as a table, with its promise: O(bins · features)."""
-    from pandas import DataFrame
+    from hazemap.study.answer_table import AnswerTable
 
     check_columns(recipe)
     columns = counts_of(answer, confidence)
     found = recipe.decoded(columns["count"])
-    frame = DataFrame({**found.labels, **{name: values[: recipe.bins] for name, values in columns.items()}})
+    frame = AnswerTable({**found.labels, **{name: values[: recipe.bins] for name, values in columns.items()}})
     frame.attrs["people"], frame.attrs["confidence"] = answer.people, confidence
     frame.attrs["promise"] = promised(recipe, assumptions)
     if recipe.none_bin is not None:

@@ -5,10 +5,11 @@ from fractions import Fraction
 
 from hazemap.errors import BudgetExceeded
 from hazemap.recipes.recipe import Recipe
+from hazemap.releases.notebook_table import NotebookTable, ShownAsTable
 
 
 @dataclass(frozen=True)
-class StudyBudget:
+class StudyBudget(ShownAsTable):
     """ε and δ, which add up over recipes, and reports: one of each person for every recipe.
 
     >>> print(StudyBudget(Fraction(1, 2), Fraction(1, 10**6), 3))
@@ -21,6 +22,15 @@ class StudyBudget:
 
     def __str__(self) -> str:
         return f"ε = {float(self.epsilon):.6g}, δ = {float(self.delta):.3g}, {self.reports:,} reports"
+
+    def notebook_table(self) -> NotebookTable:
+        """What is left, a line each."""
+        rows = (
+            ("ε", f"{float(self.epsilon):.6g}"),
+            ("δ", f"{float(self.delta):.3g}"),
+            ("reports", f"{self.reports:,}"),
+        )
+        return NotebookTable("Left of a study's budget", ("", ""), rows)
 
     def after(self, recipe: Recipe) -> "StudyBudget":
         """What is left once a recipe is paid; `BudgetExceeded` where it cannot be."""

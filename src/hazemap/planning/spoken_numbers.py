@@ -1,0 +1,11 @@
+"""Lengths and parts as people say them."""
+
+
+def metres(length: float) -> str:
+    """A length as people say it."""
+    return f"{length / 1000:.3g} km" if length >= 1000 else f"{length:.3g} m"
+
+
+def percent(part: float) -> str:
+    """A part of 1 as people say it."""
+    return f"{100 * part:.2g} %" if part < 1 else f"{100 * part:,.0f} %"
