@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import pairwise
 
@@ -41,7 +41,7 @@ class DensityScale:
     low: float
     high: float
     densest: float
-    steps: tuple[str, ...] = DENSITY_COLOURS
+    steps: tuple[str, ...] = field(default=DENSITY_COLOURS, repr=False)
 
     @classmethod
     def of(cls, surfaces: Sequence[DensitySurface], view: Viewport) -> "DensityScale":
