@@ -4,8 +4,10 @@
 
 Needs `make studio` and `make system`. Each page is opened from the disk, without a network, in a Chromium that draws in
 software; `ready` counts from the beginning of navigation to the map standing there, frames are those while the map is
-dragged by 240 pixels, `repaint` is each painting of all cells. The bundle is the page without a release. Figures go to
-results/page_ready.json, with the load of the machine before (a page is one process among others).
+dragged by 240 pixels, `repaint` is each painting of all cells. `work` is processor time, of the page's main thread and
+of all its threads, until it is ready and for a frame: what others do on the machine does not lengthen it. The bundle is
+the page without a release. Figures go to results/page_ready.json, with the load of the machine before (a page is one
+process among others).
 """
 
 import argparse

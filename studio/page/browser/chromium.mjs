@@ -9,8 +9,8 @@ export async function launched() {
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: flags });
 }
 
-/** The page of a file once it stands; what it asked for beside the file, and what went wrong in it. */
-export async function opened(browser, file, { hash = "", ...options } = {}) {
+/** The page of a file once it stands, `before` which something may be done; what it asked for, and what went wrong in it. */
+export async function opened(browser, file, { hash = "", before = async () => undefined, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-GB", ...options });
   const page = await context.newPage();
   const own = pathToFileURL(file).href, requests = [], errors = [];
@@ -22,6 +22,7 @@ export async function opened(browser, file, { hash = "", ...options } = {}) {
   });
   page.on("pageerror", (error) => errors.push(error.message));
   page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+  await before(page);
   await page.goto(own + hash);
   await page.waitForSelector("html[data-ready]", { timeout: 120_000 });
   return { page, context, requests, errors };

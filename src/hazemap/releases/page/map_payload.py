@@ -41,13 +41,15 @@ def counts_payload(release: "Release", kind: str, title: str | None) -> dict[str
             f"a page shows at most {MOST_CELLS:,} cells, and this map has {release.shown.cells.size:,}: draw a picture"
             " with `hazemap show`, or export a .pmtiles"
         )
+    shown = DensitySurface.of(release.shown)
+    counted = shown if release.shown is release.map else DensitySurface.of(release.map)
     return {
         **release_facts(release, kind, title),
         "total": interval(release.total()),
         "nowhere": None if release.nowhere is None else interval(release.nowhere),
         "said": str(PeopleOutside.of(release)),
         "densest": densest(release),
-        "scales": scales([DensitySurface.of(release.shown)], [DensitySurface.of(release.map)]),
+        "scales": scales([shown], [counted]),
         "cells": _cells(release),
     }
 

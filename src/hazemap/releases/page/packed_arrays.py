@@ -13,6 +13,10 @@ TYPES = ("uint8", "int16", "int32", "uint32", "float32", "float64", "uint64")
 """Those that `studio/page/src/payload/arrays.ts` reads."""
 
 
+LEVEL = 6
+"""Of zlib: the highest would make pages 5 % smaller in ten times the time."""
+
+
 def pack(array: NDArray[Any]) -> dict[str, Any]:
     """A one-dimensional array as JSON; the same array always gives the same text.
 
@@ -22,7 +26,7 @@ def pack(array: NDArray[Any]) -> dict[str, Any]:
     name = array.dtype.name
     if array.ndim != 1 or name not in TYPES:
         raise TypeError(f"a page holds rows of {', '.join(TYPES)}; found {array.ndim} dimensions of {name}")
-    squeeze = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    squeeze = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     data = squeeze.compress(little.tobytes()) + squeeze.flush()
     return {"type": name, "length": len(array), "data": base64.b64encode(data).decode()}

@@ -37,6 +37,7 @@ export class MapCanvas {
   onMove: () => void = () => undefined;
   private readonly context: CanvasRenderingContext2D;
   private readonly layers = [document.createElement("canvas"), document.createElement("canvas")];
+  private readonly pictures = [document.createElement("canvas"), document.createElement("canvas")];
   private readonly under = document.createElement("canvas");
   private readonly over = document.createElement("canvas");
   private sheet: Sheet | null = null;
@@ -212,6 +213,13 @@ export class MapCanvas {
   private decorate(sheet: Sheet): void {
     const contexts = [this.under, this.over].map((canvas) => sized(canvas, sheet.width, sheet.height));
     if (this.base) drawBase(contexts[0]!, contexts[1]!, this.base, this.projection, sheet, this.ink, this.ratio);
+    // Each layer between what is under and over it, as one picture: a map that is dragged copies no more than that.
+    this.paints.forEach((_, which) => {
+      const context = sized(this.pictures[which]!, sheet.width, sheet.height);
+      context.fillStyle = this.ink.water;
+      context.fillRect(0, 0, sheet.width, sheet.height);
+      for (const each of [this.under, this.layers[which]!, this.over]) context.drawImage(each, 0, 0);
+    });
   }
 
   draw(now = false): void {
@@ -240,7 +248,6 @@ export class MapCanvas {
       const x = round((sheet.west - this.view.x) * scale + width / 2), y = round((sheet.north - this.view.y) * scale + height / 2);
       const put = (canvas: HTMLCanvasElement) => context.drawImage(canvas, x, y, sheet.width * zoom, sheet.height * zoom);
       context.imageSmoothingEnabled = !exact && zoom < 1;
-      put(this.under);
       this.paints.forEach((_, which) => {
         context.save();
         if (this.paints.length > 1) {
@@ -249,10 +256,9 @@ export class MapCanvas {
           context.rect(which === 0 ? 0 : line, 0, which === 0 ? line : width - line, height);
           context.clip();
         }
-        put(this.layers[which]!);
+        put(this.pictures[which]!);
         context.restore();
       });
-      put(this.over);
     }
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     drawGraticule(context, this.projection, this.seen, this.width, this.height, this.ink);
