@@ -272,7 +272,7 @@ def test_requests_that_cannot_be_are_refused_before_anything_is_done(two):
     assert refusal(helper.init_job, twice, ring, two.now) is ProblemType.INVALID_MESSAGE
     assert refusal(helper.init_job, b"", ring, two.now) is ProblemType.INVALID_MESSAGE
     assert refusal(helper.init_job, other, ring, two.now) is ProblemType.INVALID_AGGREGATION_PARAMETER
-    assert refusal(helper.continue_job, bytes(16), b"", ring, two.now) is ProblemType.UNRECOGNIZED_AGGREGATION_JOB
+    assert refusal(helper.continue_job, bytes(16), b"", ring) is ProblemType.UNRECOGNIZED_AGGREGATION_JOB
     assert refusal(leader.upload, UploadRequest(()).to_bytes(), ring, two.now) is ProblemType.INVALID_MESSAGE
     for query, agg_param, kind in (
         (Query.next_batch(), b"", ProblemType.INVALID_MESSAGE),

@@ -82,7 +82,7 @@ class Pair:
                 outcome = helper.init_job(request.body, self.ring("helper"), self.now)
             else:
                 outcome = helper.aggregate_share(request.body, self.ring("helper"))
-            leader.answered(request, outcome.resource, outcome.message, self.ring("leader"), self.now)
+            leader.answered(request, outcome.resource, outcome.message, self.ring("leader"))
 
     def rows(self, role):
         return {table: self.stores[role].read(f"SELECT count(*) FROM {table}")[0][0] for table in TABLES}

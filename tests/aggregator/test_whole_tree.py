@@ -144,7 +144,7 @@ def test_reports_that_come_while_others_are_verified_are_counted_with_them(two):
     two.upload(two.report(0), two.report(1 << 5))
     assert not two.leader.service.requests(keys, two.now)  # looked for when those under way are done
     for sent in begun:
-        two.leader.service.answered(sent, *two.at_helper(sent), keys, two.now)
+        two.leader.service.answered(sent, *two.at_helper(sent), keys)
     two.run()
     found = two.result(job, request)
     assert found.count == 7

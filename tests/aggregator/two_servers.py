@@ -173,7 +173,7 @@ class TwoServers:
         if request.kind is RequestKind.INIT_JOB:
             outcome = helper.init_job(request.body, ring, self.now)
         elif request.kind is RequestKind.CONTINUE_JOB:
-            outcome = helper.continue_job(request.peer, request.body, ring, self.now)
+            outcome = helper.continue_job(request.peer, request.body, ring)
         else:
             outcome = helper.aggregate_share(request.body, ring)
             self.left_helper.setdefault(request.body, set()).add(outcome.message)
@@ -200,7 +200,7 @@ class TwoServers:
                 continue
             try:
                 self._may_die(self.leader, deadly)
-                self.leader.service.answered(request, peer, answer, ring, self.now)
+                self.leader.service.answered(request, peer, answer, ring)
             except Crash:
                 self.leader.start()
         self.leader.store.dies = self.helper.store.dies = None

@@ -163,8 +163,8 @@ class AggregatorRoutes:
 
     async def _continue_job(self, request: Request) -> Response:
         helper, job_id = self._helper(request), _resource(request)
-        body, now = await _body(request, AggregationJobContinueReq), self.now()
-        outcome = await asyncio.to_thread(helper.continue_job, job_id, body, self._keys.ring(now), now)
+        body = await _body(request, AggregationJobContinueReq)
+        outcome = await asyncio.to_thread(helper.continue_job, job_id, body, self._keys.ring(self.now()))
         return _answer(AggregationJobResp, outcome.message)
 
     async def _poll_job(self, request: Request) -> Response:

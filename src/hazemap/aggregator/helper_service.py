@@ -43,10 +43,10 @@ class HelperService:
         """Answer an `AggregationJobInitReq`."""
         return self._written(lambda: self._helper(keys).init_job(body, now))
 
-    def continue_job(self, job_id: bytes, body: bytes, keys: DecryptionKeyRing, now: int) -> Outcome:
+    def continue_job(self, job_id: bytes, body: bytes, keys: DecryptionKeyRing) -> Outcome:
         """Answer an `AggregationJobContinueReq`."""
         message = ContinueJob(job_id, body)
-        return self._written(lambda: self._helper(keys).continue_job(message, now, self._states.get(job_id)))
+        return self._written(lambda: self._helper(keys).continue_job(message, self._states.get(job_id)))
 
     def aggregate_share(self, body: bytes, keys: DecryptionKeyRing) -> Outcome:
         """Answer an `AggregateShareReq`."""

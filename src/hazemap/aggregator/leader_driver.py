@@ -137,9 +137,9 @@ class LeaderDriver:
         except CodecError:
             await self._later(request, "the helper does not say where its job is")
             return
-        now = int(self._clock())
+        keys = self._keys.ring(int(self._clock()))
         try:
-            await asyncio.to_thread(self._service.answered, request, peer, reply.content, self._keys.ring(now), now)
+            await asyncio.to_thread(self._service.answered, request, peer, reply.content, keys)
         except HazemapError as error:
             log.warning("an aggregation job was abandoned: %s", error)
 

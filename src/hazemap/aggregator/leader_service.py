@@ -131,7 +131,7 @@ class LeaderService:
                     self._written(closed)
             return self._leased(now, most)
 
-    def answered(self, request: HelperRequest, peer: bytes, body: bytes, keys: DecryptionKeyRing, now: int) -> None:
+    def answered(self, request: HelperRequest, peer: bytes, body: bytes, keys: DecryptionKeyRing) -> None:
         """The helper has answered a request with success."""
         with self._lock:
             if request.kind is RequestKind.AGGREGATE_SHARE:
@@ -139,7 +139,7 @@ class LeaderService:
                 return
             jobs, state = self._jobs(keys), self._states.get(request.job_id)
             try:
-                self._written(jobs.job_answered(request.job_id, peer or request.peer, body, now, state))
+                self._written(jobs.job_answered(request.job_id, peer or request.peer, body, state))
             except AbandonedJob:
                 self._written(jobs.drop_job(request.job_id))
                 raise

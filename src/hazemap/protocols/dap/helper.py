@@ -143,7 +143,7 @@ class Helper:
         changes = (AddJob(job), *claim, *self._committed(job, step.shares))
         return Outcome(answer, job_id, changes, step.going, tuple(step.rejected.values()))
 
-    def continue_job(self, message: ContinueJob, now: int, state: object = None) -> Outcome:
+    def continue_job(self, message: ContinueJob, state: object = None) -> Outcome:
         """Answer an `AggregationJobContinueReq`; `state` is that of the outcome before, where it is still there."""
         task, job = self._task, self._records.job(message.job_id)
         if job is None:
@@ -158,7 +158,7 @@ class Helper:
             return Outcome(job.answer, job.job_id)
         if request.step != job.step + 1 or job.request is None:
             raise task.problem(ProblemType.STEP_MISMATCH, f"the job is at step {job.step}, not before {request.step}")
-        verifying = state if isinstance(state, dict) else self._taken_up(job, job.request, now)
+        verifying = state if isinstance(state, dict) else self._taken_up(job, job.request)
         order = {report_id: place for place, report_id in enumerate(verifying)}
         places = [order.get(each.report_id, -1) for each in request.verify_continues]
         if -1 in places or any(left >= right for left, right in pairwise(places)):
@@ -228,7 +228,11 @@ class Helper:
         return request, batch_id
 
     def _verify_all(
-        self, request: AggregationJobInitReq, batch_id: bytes | None, now: int, taken_up: frozenset[bytes] | None = None
+        self,
+        request: AggregationJobInitReq,
+        batch_id: bytes | None,
+        now: int | None,
+        taken_up: frozenset[bytes] | None = None,
     ) -> _Step:
         """Verify the reports of a first request, or, of a job that is taken up again, those that went on."""
         task, agg_param = self._task, request.agg_param
@@ -263,20 +267,20 @@ class Helper:
         ]
         return _Step.of(reports, dict(zip(opened, states, strict=True)), refused)
 
-    def _open(self, init: VerifyInit, now: int) -> bytes:
+    def _open(self, init: VerifyInit, now: int | None) -> bytes:
         share = init.report_share
         return opened_share(
             self._task, self._keys, share.metadata, share.public_share, share.encrypted_input_share, now
         )
 
-    def _taken_up(self, job: AggregationJob, body: bytes, now: int) -> dict[bytes, _Going]:
+    def _taken_up(self, job: AggregationJob, body: bytes) -> dict[bytes, _Going]:
         """The states of a job that were in memory, from its request and its first answer."""
         if job.step:
             raise self._task.problem(ProblemType.STEP_MISMATCH, "this job cannot be gone on with: abandon it")
         request, batch_id = self._read_init(body)
         answered = AggregationJobResp.from_bytes(job.answer).verify_resps
         accepted = frozenset(each.report_id for each in answered if each.payload)
-        return self._verify_all(request, batch_id, now, accepted).going
+        return self._verify_all(request, batch_id, None, accepted).going
 
     def _continued(
         self, job: AggregationJob, request: AggregationJobContinueReq, digest: bytes, before: dict[bytes, _Going]

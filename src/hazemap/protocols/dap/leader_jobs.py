@@ -104,7 +104,7 @@ class LeaderJobs:
         claim = ClaimReports(job_id, level, tuple((report_id, times[report_id]) for report_id in states))
         return Outcome(body, job_id, (AddJob(job), claim, *none), states, errors)
 
-    def job_answered(self, job_id: bytes, peer: bytes, body: bytes, now: int, state: object = None) -> Outcome:
+    def job_answered(self, job_id: bytes, peer: bytes, body: bytes, state: object = None) -> Outcome:
         """Go on with what the helper answers: an outcome without a message is of a job that is done.
 
         `AbandonedJob` if the helper does not keep to the protocol.
@@ -112,7 +112,7 @@ class LeaderJobs:
         job = self._records.job(job_id)
         if job is None or job.request is None:
             return Outcome(b"", job_id)
-        before = state if isinstance(state, dict) else self._taken_up(job, now)
+        before = state if isinstance(state, dict) else self._taken_up(job)
         try:
             answers = AggregationJobResp.from_bytes(body).verify_resps
         except CodecError as error:
@@ -161,7 +161,7 @@ class LeaderJobs:
         return states, refused | rejected
 
     def _started(
-        self, agg_param: bytes, reports: list[Report], now: int
+        self, agg_param: bytes, reports: list[Report], now: int | None
     ) -> tuple[dict[bytes, Continued], dict[bytes, ReportError]]:
         task = self._task
         shares, rejected = list[ReportShare](), dict[bytes, ReportError]()
@@ -215,7 +215,7 @@ class LeaderJobs:
             after[report_id] = rejection(found) if isinstance(found, Rejected) else found
         return {report_id: after[report_id] for report_id in answers}
 
-    def _taken_up(self, job: AggregationJob, now: int) -> dict[bytes, _Verified]:
+    def _taken_up(self, job: AggregationJob) -> dict[bytes, _Verified]:
         """The states of a job that were in memory, from its reports and the helper's first answer.
 
         Reports whose shares do not open any more (their key has expired) end the job.
@@ -234,7 +234,7 @@ class LeaderJobs:
         found = self._records.reports(ids)
         if set(found) != set(ids):
             raise AbandonedJob("reports of a job are not whole any more")
-        started, rejected = self._started(job.agg_param, [found[report_id] for report_id in ids], now)
+        started, rejected = self._started(job.agg_param, [found[report_id] for report_id in ids], None)
         batch_id = None if self._task.by_time else job.batch.first
         if rejected:
             raise AbandonedJob("reports of a job can no longer be opened")
