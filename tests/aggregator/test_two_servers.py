@@ -6,6 +6,7 @@ import pytest
 
 from hazemap.aggregator import helper_service
 from hazemap.aggregator.helper_service import HelperService
+from hazemap.aggregator.leader_service import LEASE
 from hazemap.protocols.dap.aggregator_changes import AddAggregateShare, CloseBatch
 from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.problem_types import DapProblem, ProblemType
@@ -49,6 +50,31 @@ def test_the_leader_chooses_batches_of_at_least_the_minimum(world):
     two.run()
     found = two.collect()
     assert (found.count, found.sums) == (4, (3,))
+
+
+def test_a_batch_that_has_enough_is_collected_though_there_is_always_a_job_under_way(world):
+    two = world(least=3, mode=BatchMode.LEADER_SELECTED)
+    (job, request), ring, under_way = two.ask(), two.rings[Role.LEADER], []
+    for _ in range(6):
+        two.upload(*(two.report(1) for _ in range(3)))
+        under_way += two.leader.service.requests(ring, two.now)
+        if len(under_way) > 1:
+            sent = under_way.pop(0)
+            two.leader.service.answered(sent, *two.at_helper(sent), ring)
+    assert two.result(job, request).count >= 3
+
+
+def test_a_request_is_sent_again_when_a_clock_that_was_ahead_is_put_right(world):
+    two = world(least=3)
+    ring, leader = two.rings[Role.LEADER], two.leader.service
+    two.upload(*(two.report(1) for _ in range(3)))
+    [sent] = leader.requests(ring, two.now + 86_400)
+    assert [each.body for each in leader.requests(ring, two.now)] == [sent.body]
+    assert not leader.requests(ring, two.now)
+    [sent] = leader.requests(ring, two.now + LEASE)
+    leader.failed(sent, two.now + LEASE + 300)
+    assert not leader.requests(ring, two.now + LEASE + 299)
+    assert leader.requests(ring, two.now + LEASE + 300)
 
 
 def test_noise_is_in_both_shares_and_drawn_once(world):

@@ -198,26 +198,37 @@ class LeaderService:
             open_jobs += bool(self._written(made).message)
 
     def _filling(self) -> bytes:
-        """The batch that reports go to now, where the leader chooses: a new one once the last one has enough."""
+        """The batch that reports go to now, where the leader chooses: a new one once the last one has enough.
+
+        Jobs that are under way in one that has enough are its last: it is collected once they are done.
+        """
         rows = self._store.read(
             "SELECT bucket FROM shards WHERE task = ? AND share IS NOT NULL GROUP BY bucket HAVING sum(count) < ?",
             self._number,
             self.task.least,
         )
-        going = self._store.read("SELECT first FROM jobs WHERE task = ? AND request IS NOT NULL LIMIT 1", self._number)
+        going = self._store.read(
+            "SELECT first FROM jobs WHERE task = ? AND request IS NOT NULL AND first NOT IN "
+            "(SELECT bucket FROM shards WHERE task = ? GROUP BY bucket HAVING sum(count) >= ?) LIMIT 1",
+            self._number,
+            self._number,
+            self.task.least,
+        )
         found = [*rows, *going]
         return bytes(found[0][0]) if found else self._draw(BATCH_ID)
 
     def _leased(self, now: int, most: int) -> list[HelperRequest]:
+        """What nobody works on, or waits to send again. No lease is longer than `LEASE`, unless the clock was ahead."""
         found = list[HelperRequest]()
+        free, times = "(lease_until <= ? OR lease_until > ?)", (now, now + LEASE)
         for table, column in (("collections", "helper_request"), ("jobs", "request")):
             step, peer = ("0", "job") if table == "collections" else ("step", "peer")
             state = "state = 'closed'" if table == "collections" else "request IS NOT NULL"
             rows = self._store.read(
                 f"SELECT job, {column}, {step}, {peer} FROM {table} WHERE task = ? AND {state} "  # noqa: S608 - ours
-                "AND lease_until <= ? ORDER BY job LIMIT ?",
+                f"AND {free} ORDER BY job LIMIT ?",
                 self._number,
-                now,
+                *times,
                 most - len(found),
             )
             for job, body, at, other in rows:
@@ -225,9 +236,9 @@ class LeaderService:
                 if table == "jobs":
                     kind = RequestKind.CONTINUE_JOB if at else RequestKind.INIT_JOB
                 lease = self._draw(16)
-                sql = f"UPDATE {table} SET lease = ?, lease_until = ? WHERE task = ? AND job = ? AND lease_until <= ?"  # noqa: S608 - ours
+                sql = f"UPDATE {table} SET lease = ?, lease_until = ? WHERE task = ? AND job = ? AND {free}"  # noqa: S608 - ours
                 try:
-                    self._store.write_now(Write(sql, (lease, now + LEASE, self._number, bytes(job), now), rows=1))
+                    self._store.write_now(Write(sql, (lease, now + LEASE, self._number, bytes(job), *times), rows=1))
                 except Contradiction:
                     continue
                 found.append(HelperRequest(kind, bytes(job), bytes(body), bytes(other), lease))
