@@ -11,9 +11,9 @@ from hazemap.releases.content_digest import Digest, Long
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_LETTERS, MOST_IN_MEMORY = 1 << 33, 1 << 30
-"""Bytes of the texts of a column in a row group; and where they are in memory at once: rows may name one long text of a
-dictionary again and again. Outlines of districts in many slots are long, names are not."""
+MOST_LETTERS, MOST_IN_MEMORY = 1 << 34, 1 << 30
+"""Bytes of texts of dictionaries in a file, as often as rows name them: how many are digested, and how many may be in
+memory at once. Outlines of districts in many slots are long, names are not."""
 
 AT_ONCE = 1 << 24
 """Bytes of texts of a dictionary that are written out together."""
@@ -87,6 +87,13 @@ def _lengths(column: "pa.ChunkedArray") -> NDArray[np.int64]:
     if lengths.sum() > MOST_LETTERS:
         raise ValueError("its texts would be many times as long as it is")
     return lengths
+
+
+def letters_of(table: "pa.Table") -> int:
+    """Bytes of all texts that stand in dictionaries, as often as rows name them."""
+    import pyarrow as pa
+
+    return sum(int(_lengths(column).sum()) for _, column in _flat(table) if pa.types.is_dictionary(column.type))
 
 
 def _letters(column: "pa.ChunkedArray", lengths: NDArray[np.int64]) -> Iterator[NDArray[np.uint8]]:

@@ -15,7 +15,16 @@ from hazemap.atomic_write import whole
 from hazemap.cells import Cells, NamedByDigits, Tree
 from hazemap.errors import FileError
 from hazemap.releases import byte_digest
-from hazemap.releases.column_digests import column_digests, numbers_of, parts, plain, texts_of
+from hazemap.releases.column_digests import (
+    MOST_IN_MEMORY,
+    MOST_LETTERS,
+    column_digests,
+    letters_of,
+    numbers_of,
+    parts,
+    plain,
+    texts_of,
+)
 from hazemap.releases.content_digest import Digest
 from hazemap.releases.file_metadata import (
     BY_COLUMN,
@@ -40,7 +49,7 @@ from hazemap.releases.file_metadata import (
     understood,
     unpack,
 )
-from hazemap.releases.page_sizes import ROWS, bounded
+from hazemap.releases.page_sizes import ALIKE, ROWS, bounded
 from hazemap.releases.transcript_arrays import packed_arrays, unpacked_arrays
 from hazemap.spatial.plane import plane_of, reference_system
 
@@ -136,10 +145,13 @@ def read(path: Path) -> MapContents | MarkedContents | StatisticsContents | Time
         if label.get("kind") == OF_RECIPES:
             raise HoldsAnswers(f"{path} holds answers of a study: open it with hazemap.open, which opens all releases")
         packed = joined(metadata)
-        digest, names, numbers = Digest(), [], []
-        for table in tables(path, file):
+        digest, names, numbers, letters = Digest(), [], [], 0
+        for table in tables(path, file, 1 if from_answers is None else ALIKE):
             digest.add(*parts(table))
             if from_answers is None:
+                letters += letters_of(table.select([0]))
+                if letters > MOST_IN_MEMORY:
+                    raise ValueError("its names would be many times as long as it is")
                 names += plain(table.column(0)).to_pylist()
                 numbers.append([numbers_of(table[name]) for name in NUMBERS])
         digest.add(metadata[b"geo"], packed)
@@ -170,21 +182,28 @@ def check(path: Path) -> None:
         said = _sealed(label)
         columns = dict[str, list[str]]()
         wanted = {"columns": columns, **digests_of(metadata[b"geo"], joined(metadata), joined(metadata, ARRAYS))}
-        for table in tables(path, file):
+        for table in tables(path, file, 1):
             for name, each in column_digests(table).items():
                 columns.setdefault(name, []).append(each)
         if wanted != said:
             raise ValueError("its content does not match its digest")
 
 
-def tables(path: Path, file: "pq.ParquetFile") -> Iterator["pa.Table"]:
+def tables(
+    path: Path, file: "pq.ParquetFile", rows_a_byte: int = ALIKE, most_letters: int = MOST_LETTERS
+) -> Iterator["pa.Table"]:
     """What a file holds, row group by row group, within `page_sizes.bounded`.
 
     Columns of texts that stand in a dictionary keep it: such a text is there once.
     """
-    with _with_dictionaries(path, file, bounded(path, file)) as checked:
+    with _with_dictionaries(path, file, bounded(path, file, rows_a_byte=rows_a_byte)) as checked:
+        letters = 0
         for group in range(checked.num_row_groups):
-            yield checked.read_row_group(group)
+            table = checked.read_row_group(group)
+            letters += letters_of(table)
+            if letters > most_letters:
+                raise ValueError("its texts would be many times as long as it is")
+            yield table
 
 
 @contextmanager

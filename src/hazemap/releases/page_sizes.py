@@ -17,7 +17,10 @@ ROWS = 1 << 16
 """Rows of a row group, at most: what is in memory as polygons at one time."""
 
 FREE_ROWS = 1 << 20
-"""Beyond so many rows, a file has no more of them than bytes: noise takes some bytes in every row."""
+"""Beyond so many rows, a file has as many bytes as rows, or a part of that (`bounded`)."""
+
+ALIKE = 100
+"""Rows a byte where rows may be alike: of places without anybody, in every slot."""
 
 FREE_BYTES, MOST_TIMES = 1 << 27, 100
 """Beyond so many bytes, the pages of a file are at most so many times as long as the file."""
@@ -45,16 +48,19 @@ class Page(NamedTuple):
     encoding: int
 
 
-def bounded(path: Path, file: "pq.ParquetFile", columns: Sequence[str] | None = None) -> list[str]:
+def bounded(
+    path: Path, file: "pq.ParquetFile", columns: Sequence[str] | None = None, rows_a_byte: int = 1
+) -> list[str]:
     """Columns, of those that are to be read, with texts of which some stand in a dictionary.
 
-    `ValueError` for a file that would become many times as long in memory. O(pages).
+    `ValueError` for a file that would become many times as long in memory. Of a map all rows are there at once, and
+    noise takes some bytes in each, so it has at most one a byte. O(pages).
     """
     metadata, size, schema = file.metadata, path.stat().st_size, file.schema
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     if any(not 0 <= group.num_rows <= ROWS for group in groups):
         raise ValueError(f"a row group holds more than {ROWS:,} rows")  # a few bytes can say many rows that are alike
-    if sum(group.num_rows for group in groups) > max(FREE_ROWS, size):
+    if sum(group.num_rows for group in groups) > max(FREE_ROWS, rows_a_byte * size):
         raise ValueError("it says more rows than its bytes can hold")
     wanted = [
         number

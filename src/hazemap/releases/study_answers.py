@@ -311,7 +311,7 @@ def _read(path: Path) -> StudyContents:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from hazemap.releases.column_digests import parts
+    from hazemap.releases.column_digests import MOST_IN_MEMORY, parts
     from hazemap.releases.geoparquet import LABEL, joined, tables
 
     with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -324,7 +324,8 @@ def _read(path: Path) -> StudyContents:
                 f"{path} holds no {StudyAnswers.HOLDS}: open it with hazemap.open, which opens all releases"
             )
         packed, digest = joined(metadata), Digest()
-        table = pa.concat_tables(_plain(each) for each in tables(path, file)) if file.num_row_groups else file.read()
+        groups = tables(path, file, 1, MOST_IN_MEMORY)
+        table = pa.concat_tables(_plain(each) for each in groups) if file.num_row_groups else file.read()
         digest.add(*parts(table), packed)
         digest.check(label)
         with understood(path, label):
