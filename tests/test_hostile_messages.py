@@ -202,7 +202,8 @@ def test_a_stack_of_a_thousand_and_one_thousandths_of_a_row_does_not_understate_
 def test_every_cache_of_what_comes_from_outside_tells_types_apart():
     """Fraction(2) and True are equal to ints: as keys of a cache, typed plain values are not taken for each other."""
     plain = {"str", "bytes", "int", "int | None", "bool", "Fraction", "Mode", "Policy"}
-    checked = {"Asymmetric", "NttField", "BitVector"}  # of numbers whose exact types are checked, or of our own
+    # of numbers whose exact types are checked, or of our own
+    checked = {"Asymmetric", "NttField", "BitVector", "Poplar1Parameter"}
     caches = 0
     package = Path(codec.__file__).parent.parent
     for folder in ("codec", "device", "protocols", "trust"):

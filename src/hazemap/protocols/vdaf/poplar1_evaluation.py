@@ -39,7 +39,7 @@ class TreeNodes:
 _ROOT = np.zeros(1, dtype=np.uint64)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=4, typed=True)
 def _below_root(parameter: Poplar1Parameter) -> PrefixTree:
     """What all jobs with this parameter walk: a parameter is itself, whatever is in it.
 
