@@ -8,6 +8,8 @@ export PYTHONHASHSEED := 0
 PAGE := src/hazemap/releases/page/page.html
 APP := src/hazemap/studio/app/index.html
 TAB := src/hazemap/device/tab/device.html
+LICENCES := src/hazemap/bundled_licences.txt
+BUNDLED := studio/page/dist/page/licences.txt studio/app/dist/licences.txt studio/tab/dist/tab/licences.txt
 
 .PHONY: demo demo-federated demo-recipes demo-two-servers demo-browser demo-studio compare-quick compare-docs results test test-slow lint docs reference bench mutants constraints clean system studio
 
@@ -68,25 +70,30 @@ test-slow: .venv/test system studio  ## Laws on more examples, statistics, proce
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m "not slow" -n 2 tests/laws
 	HAZEMAP_THOROUGH=1 $(BIN)/python -m pytest -m slow -n 2 --dist worksteal tests
 
-studio: $(PAGE) $(APP) $(TAB)  ## The page of a release, the studio, the device in TypeScript and in a tab, another's client of DAP; without npm their tests skip
+studio: $(PAGE) $(APP) $(TAB) $(LICENCES)  ## The page of a release, the studio, the device in TypeScript and in a tab, another's client of DAP; without npm their tests skip
 	@if command -v npm >/dev/null; then (cd studio/device && npm ci --silent --no-audit --no-fund && npm run --silent build) && \
 	cd studio/dap-client && npm ci --silent --no-audit --no-fund; \
 	else echo "npm is not installed"; fi || echo "the clients in JavaScript could not be built"
 
-$(PAGE): $(shell find studio/page -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
+$(PAGE): $(shell find studio/page studio/bundled_licences.mts -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
 	@if command -v npm >/dev/null; then cd studio/page && npm ci --silent --no-audit --no-fund && npm run --silent build && \
-	cp dist/page/page.html dist/page/licences.txt ../../src/hazemap/releases/page/; else echo "npm is not installed"; fi || \
+	cp dist/page/page.html ../../src/hazemap/releases/page/; else echo "npm is not installed"; fi || \
 	echo "the page could not be built, so there are none of releases"
 
-$(APP): $(shell find studio/app -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
+$(APP): $(shell find studio/app studio/bundled_licences.mts -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
 	@if command -v npm >/dev/null; then cd studio/app && npm ci --silent --no-audit --no-fund && npm run --silent build && \
 	rm -rf ../../src/hazemap/studio/app && cp -r dist ../../src/hazemap/studio/app; else echo "npm is not installed"; fi || \
 	echo "the studio's page could not be built, so there is no studio"
 
-$(TAB): $(shell find studio/tab studio/device -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
+$(TAB): $(shell find studio/tab studio/device studio/bundled_licences.mts -type f -not -path "*/node_modules/*" -not -path "*/dist/*")
 	@if command -v npm >/dev/null; then (cd studio/device && npm ci --silent --no-audit --no-fund) && cd studio/tab && \
 	npm ci --silent --no-audit --no-fund && npm run --silent build && cp dist/tab/device.html ../../$(TAB); \
 	else echo "npm is not installed"; fi || echo "the device's page could not be built, so there is none in a tab"
+
+$(LICENCES): $(PAGE) $(APP) $(TAB)
+	@if command -v npm >/dev/null; then cat src/hazemap/base_map/LICENSE-natural-earth.txt > $@ && for each in $(BUNDLED); do \
+	printf '\n%s\n\n' "$$(printf '=%.0s' $$(seq 80))" >> $@ && cat $$each >> $@ || exit 1; done; fi || { rm -f $@; \
+	echo "there are no licences of what is bundled: after \`make clean\` all is built anew"; }
 
 lint: .venv/test  ## Style, types, spelling, import floors
 	$(BIN)/ruff check .
@@ -115,7 +122,7 @@ constraints: .venv/test  ## Pin anew what is installed by name
 	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file constraints/python.txt pyproject.toml
 
 clean:
-	rm -rf studio/*/node_modules studio/*/dist $(PAGE) $(TAB) src/hazemap/studio/app .venv .mutants demo demo-federated demo-recipes demo-two-servers demo-studio demo-browser comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf studio/*/node_modules studio/*/dist $(PAGE) $(TAB) $(LICENCES) src/hazemap/studio/app .venv .mutants demo demo-federated demo-recipes demo-two-servers demo-studio demo-browser comparison docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { apt-get update -qq && apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; }

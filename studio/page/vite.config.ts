@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { readFileSync, readdirSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 
 import { defineConfig, type Plugin } from "vite";
+
+import { bundledLicences, licencesFile } from "../bundled_licences.mts";
 
 /** Writes `page.html`, which holds script and style and lets no other run, and `licences.txt` of what is bundled. */
 function oneFile(): Plugin {
@@ -11,12 +12,12 @@ function oneFile(): Plugin {
     enforce: "post",
     generateBundle(_, bundle) {
       let script = "", style = "", page = "";
-      const bundled = new Set<string>();
+      let modules: string[] = [];
       for (const [name, part] of Object.entries(bundle)) {
         if (part.type === "chunk") {
           if (script !== "") throw new Error("the page has one script; found another: " + name);
           script = part.code.trim().replaceAll(/<(?=\/script|!--)/g, "\\x3c");
-          part.moduleIds.map(packageOf).forEach((folder) => folder && bundled.add(folder));
+          modules = part.moduleIds;
         } else if (name.endsWith(".css")) style = String(part.source).trim();
         else if (name.endsWith(".html")) page = String(part.source);
         delete bundle[name];
@@ -32,28 +33,13 @@ function oneFile(): Plugin {
         .replace("</head>", () => `<style>${style}</style>\n</head>`)
         .replace("</body>", () => `<script type="module">${script}</script>\n</body>`);
       this.emitFile({ type: "asset", fileName: "page.html", source: whole });
-      this.emitFile({ type: "asset", fileName: "licences.txt", source: licences([...bundled].sort()) });
+      this.emitFile({ type: "asset", fileName: "licences.txt", source: licencesFile("page of a release", bundledLicences(modules)) });
     },
   };
 }
 
 function digest(text: string): string {
   return `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
-}
-
-function packageOf(module: string): string | undefined {
-  return /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(module.replace("\0", ""))?.[1];
-}
-
-function licences(folders: string[]): string {
-  const parts = folders.map((folder) => {
-    const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-    const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
-    if (file === undefined) throw new Error(`${name} has no licence file`);
-    return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), "utf8").trim()}\n`;
-  });
-  const own = "hazemap's page is under the Apache License 2.0, as hazemap is. It holds these packages:\n";
-  return [own, ...(parts.length ? parts : ["none\n"])].join(`\n${"-".repeat(80)}\n\n`);
 }
 
 export default defineConfig({
