@@ -5,6 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 import httpx
+import numpy as np
 import pytest
 
 from hazemap.aggregator.aggregator_routes import AggregatorRoutes, ServedTask
@@ -15,11 +16,15 @@ from hazemap.protocols.dap.basic_types import Interval, ReportError
 from hazemap.protocols.dap.client import Client
 from hazemap.protocols.dap.collection_messages import CollectionJobReq, CollectionJobResp
 from hazemap.protocols.dap.hpke_configs import HpkeConfigList
-from hazemap.protocols.dap.problem_types import PREFIX
+from hazemap.protocols.dap.media_types import PROBLEM
+from hazemap.protocols.dap.problem_types import PREFIX, DapProblem, ProblemType
 from hazemap.protocols.dap.resource_paths import aggregation_jobs, collection_jobs, reports
 from hazemap.protocols.dap.upload_messages import UploadErrors, UploadRequest
 from hazemap.protocols.dap.upload_messages_09 import Report09
+from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration
 from hazemap.protocols.dap.versions import DAP_09
+from hazemap.protocols.vdaf.poplar1 import Poplar1
+from hazemap.protocols.vdaf.poplar1_parameter import Poplar1Parameter
 from hazemap.service.access_tokens import kept
 
 from .two_servers import PRECISION, TwoServers
@@ -35,7 +40,7 @@ class Served:
         self.keys, apps = {}, {}
         for name, server, token in (("leader", self.two.leader, COLLECTORS), ("helper", self.two.helper, LEADERS)):
             self.keys[name] = HpkeKeyStore(server.store, bytes(32))
-            server.store.write_now(*self.keys[name].rotated(self.two.now, bytes([len(name)]) * 63 + name[:1].encode()))
+            server.store.write_now(*self.keys[name].made(self.two.now, bytes([len(name)]) * 63 + name[:1].encode()))
             self.keys[name].reload()
             tasks = {self.two.task.id: ServedTask(server.service, kept(token))}
             routes = AggregatorRoutes(
@@ -157,20 +162,24 @@ def test_a_report_of_draft_09_is_taken_and_counts():
 def test_keys_are_announced_once_they_are_active_and_open_until_they_are_forgotten():
     two = TwoServers()
     store = HpkeKeyStore(two.leader.store, bytes(32))
-    two.leader.store.write_now(*store.rotated(0, bytes(range(64))))
+    two.leader.store.write_now(*store.made(0, bytes(range(64))))
     store.reload()
     [first] = store.announced(0).configs
-    assert store.rotated(PENDING, bytes(64)) == []
+    assert store.made(PENDING, bytes(64)) == []
     later = 12 * 7 * 86_400 + 1
-    two.leader.store.write_now(*store.rotated(later, bytes(64)))
+    two.leader.store.write_now(*store.made(later, bytes(64)))
     store.reload()
     assert store.announced(later).configs == (first,)
     [second] = store.announced(later + PENDING).configs
     assert second != first
-    assert store.ring(later + PENDING).knows(first.id)
-    assert not store.ring(later + PENDING + 7 * 86_400).knows(first.id)
     reopened = HpkeKeyStore(two.leader.store, bytes(32)).announced(later).configs
     assert reopened == (first,)
+    end = PENDING + 13 * 7 * 86_400
+    assert store.forgotten(end - 1) == []
+    two.leader.store.write_now(*store.forgotten(end))
+    assert store.ring().knows(first.id)
+    store.reload()
+    assert (store.ring().knows(first.id), store.ring().knows(second.id)) == (False, True)
     with pytest.raises(Exception, match="another folder"):
         HpkeKeyStore(two.leader.store, bytes(31) + b"\1")
     two.close()
@@ -255,5 +264,37 @@ def test_a_helper_that_is_away_for_a_moment_is_asked_again_soon_however_many_req
             assert 1 <= await jobs_fail(3) <= 2
             two.now += 100
             assert 50 <= await jobs_fail(1) <= 102, "it waits about as long again"
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_a_helper_is_told_of_a_job_that_its_leader_gives_up(refuses):
+    async def story():
+        async with served(least=1, measured=Poplar1Configuration(4), vdaf=Poplar1(4)) as net:
+            two = net.two
+            client = await net.client()
+            made = client.report(5, two.now, two.random.randbytes(client.randomness_bytes))
+            await net.post(net.leader, reports(two.task.id), UploadRequest((made,)))
+            two.ask(two.now // PRECISION, 1, Poplar1Parameter(0, np.array([0, 1], dtype=np.uint64)).to_bytes())
+            true = net.driver._http._transport
+
+            class Spoiling(httpx.AsyncBaseTransport):
+                async def handle_async_request(self, request):
+                    later = not request.url.path.endswith("aggregation_jobs")
+                    if refuses and request.method == "POST" and later:
+                        problem = DapProblem(ProblemType.STEP_MISMATCH, "no", two.task.id).document()
+                        return httpx.Response(400, headers={"Content-Type": PROBLEM}, content=problem.to_json())
+                    reply = await true.handle_async_request(request)
+                    content = await reply.aread()
+                    spoilt = content if refuses else content[:-1]
+                    return httpx.Response(reply.status_code, headers={"Location": reply.headers.get("location", "")},
+                                          content=spoilt)  # fmt: skip
+
+            net.driver._http = httpx.AsyncClient(transport=Spoiling())
+            while await net.driver.turn():
+                pass
+            for server in (two.leader, two.helper):
+                assert server.store.read("SELECT count(*), count(request) FROM jobs") == [(1, 0)]
 
     asyncio.run(story())

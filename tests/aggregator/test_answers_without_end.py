@@ -26,7 +26,7 @@ def two():
 
 def test_a_leader_waits_and_keeps_nothing_where_a_helper_sends_without_end(two, caplog):
     stream, now = WithoutEnd(), [float(two.now)]
-    keys = SimpleNamespace(ring=lambda _: two.rings[Role.LEADER])
+    keys = SimpleNamespace(ring=lambda: two.rings[Role.LEADER])
 
     async def turn(answered):
         async with httpx.AsyncClient(transport=httpx.MockTransport(answered)) as http:

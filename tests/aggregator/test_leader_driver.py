@@ -22,7 +22,7 @@ class IdleService:
 
 
 def driver(service):
-    made = LeaderDriver(service, SimpleNamespace(ring=lambda _: None), None, "token", lambda: 0)
+    made = LeaderDriver(service, SimpleNamespace(ring=lambda: None), None, "token", lambda: 0)
 
     async def sent(request):
         return None

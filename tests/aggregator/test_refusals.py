@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from hazemap.aggregator.report_expiry import expiry_writes
 from hazemap.errors import Refused
 from hazemap.protocols.dap.aggregation_messages import (
     AggregationJobInitReq,
@@ -141,6 +142,7 @@ def test_early_late_and_expired_reports_are_refused_by_both_servers():
         ReportError.REPORT_TOO_EARLY,
         ReportError.REPORT_DROPPED,
     ]
+    two.helper.store.write_now(*expiry_writes(1, two.helper.task, two.now))
     assert at_helper(two, before, early, old) == [
         ReportError.TASK_NOT_STARTED,
         ReportError.REPORT_TOO_EARLY,

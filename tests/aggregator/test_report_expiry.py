@@ -1,17 +1,24 @@
-"""Reports that expire while they are verified: the others of their job count as if nothing had happened."""
+"""Reports that expire: whatever the clocks do, each counts once, and takes no other of its job with it."""
 
 import pytest
 
 from hazemap.aggregator.report_expiry import expiry_writes
-from hazemap.protocols.dap.basic_types import Role
+from hazemap.protocols.dap.aggregation_messages import LEADER_SELECTED_BATCH_ID
+from hazemap.protocols.dap.basic_types import BATCH_ID, ReportError, Role
+from hazemap.protocols.dap.extensions import Extension
+from hazemap.protocols.dap.task_configuration import BatchMode
 from hazemap.protocols.dap.vdaf_configuration import Poplar1Configuration
 from hazemap.protocols.vdaf.poplar1 import Poplar1
+from hazemap.service.store import Contradiction, Write
 
+from .test_refusals import at_helper, upload_errors
 from .test_whole_tree import BITS, HOUR, asked
 from .two_servers import PRECISION, TwoServers
 
 KEPT = 5
+ANOTHER = (Extension(LEADER_SELECTED_BATCH_ID, b"another batch".ljust(BATCH_ID)),)
 LAST_BIT = asked(BITS - 1, 0, 1)
+OPEN = ("jobs WHERE request IS NOT NULL",)
 
 
 def forget(two, server):
@@ -73,4 +80,87 @@ def test_a_report_that_expires_before_the_helper_is_asked_is_refused_alone():
     two.run()
     assert two.result(job, request).count == 3
     assert two.rejections(two.helper) == {"report_dropped": 1}
+    two.close()
+
+
+def counted_and_forgotten():
+    """A report that both servers have counted in a batch of the leader's, and forgotten by clocks that were ahead."""
+    two = TwoServers(least=1, mode=BatchMode.LEADER_SELECTED, report_expiry=KEPT * PRECISION)
+    report = two.report(1)
+    two.upload(report)
+    two.run()
+    two.now += (KEPT + 1) * PRECISION
+    for server in (two.leader, two.helper):
+        forget(two, server)
+        assert server.store.read("SELECT count(*) FROM claims") == [(0,)]
+    two.now -= (KEPT + 1) * PRECISION
+    for server in (two.leader, two.helper):
+        forget(two, server)  # by the clock that is right again
+    return two, report
+
+
+def sums(server):
+    return server.store.read("SELECT coalesce(sum(count), 0) FROM shards")[0][0]
+
+
+def test_a_report_counts_once_though_clocks_were_ahead_and_are_put_right():
+    two, report = counted_and_forgotten()
+    assert upload_errors(two, report) == [ReportError.REPORT_DROPPED]
+    assert at_helper(two, report, extensions=ANOTHER) == [
+        ReportError.REPORT_DROPPED
+    ]  # as a leader that lies would send it
+    two.run()
+    assert [sums(server) for server in (two.leader, two.helper)] == [1, 1]
+    new = two.report(1, two.now + PRECISION)
+    two.now += PRECISION
+    assert upload_errors(two, new) == []
+    two.run()
+    assert [sums(server) for server in (two.leader, two.helper)] == [2, 2]
+    two.close()
+
+
+def test_servers_that_do_not_keep_until_when_they_forgot_would_count_it_twice():
+    two, report = counted_and_forgotten()
+    for server in (two.leader, two.helper):
+        server.store.write_now(Write("DELETE FROM forgotten"))
+    assert upload_errors(two, report) == []
+    two.run()
+    assert [sums(server) for server in (two.leader, two.helper)] == [2, 2]
+    two.close()
+
+
+@pytest.mark.parametrize("role", [Role.LEADER, Role.HELPER])
+def test_reports_that_are_forgotten_while_a_job_of_them_begins_are_claimed_by_none(role, monkeypatch):
+    """The database refuses what was read before the others were deleted."""
+    two, report = counted_and_forgotten()
+    server = two.leader if role is Role.LEADER else two.helper
+    records, said = server.service._records, [0, 0]
+    true = records.forgotten_before
+    monkeypatch.setattr(records, "forgotten_before", lambda: said.pop() if said else true())
+    if role is Role.HELPER:
+        said.pop()
+        assert at_helper(two, report, extensions=ANOTHER) == [ReportError.REPORT_DROPPED]
+    else:
+        assert upload_errors(two, report) == []
+        with pytest.raises(Contradiction):
+            two.leader.service.requests(two.rings[Role.LEADER], two.now)
+        assert not two.leader.service.requests(two.rings[Role.LEADER], two.now)
+        assert two.rejections(two.leader) == {"report_dropped": 1}
+    assert not said and sums(server) == 1
+    two.close()
+
+
+def test_a_helper_keeps_a_job_that_was_given_up_no_longer_than_its_reports():
+    two, _, _ = begun(one_round=False)
+    [sent] = two.leader.service.requests(two.rings[Role.LEADER], two.now)
+    two.at_helper(sent)
+
+    def held():
+        forget(two, two.helper)
+        return [two.helper.store.read(f"SELECT count(*) FROM {each}")[0][0] for each in ("claims", *OPEN)]
+
+    two.now += PRECISION
+    assert held() == [4, 1]  # one of its reports has expired, the others have not
+    two.now += KEPT * PRECISION
+    assert held() == [0, 0]
     two.close()

@@ -21,7 +21,7 @@ from hazemap.protocols.dap.collector import Collector
 from hazemap.protocols.dap.task_vdaf import vdaf_of
 from hazemap.protocols.dap.upload_messages import UploadRequest
 from hazemap.protocols.hpke import Kem, KeyPair
-from hazemap.service.store import Store
+from hazemap.service.store import Store, Write
 
 from .two_servers import PRECISION, a_task
 
@@ -51,13 +51,16 @@ class Pair:
         for role in ROLES:
             self.start(role)
 
-    def start(self, role):
+    def start(self, role, looked=True):
+        """Begin, or begin again; a process before may have looked at the clock until just now."""
         if role in self.stores:
             self.stores[role].close()
         folder = self.folder / role
         folder.mkdir(exist_ok=True)
         self.stores[role] = Store(folder / "a.sqlite", SCHEMA)
         process = AggregatorProcess(role, folder, (), take_tasks_at=URLS[role])
+        if looked:
+            self.stores[role].write_now(Write("DELETE FROM facts WHERE name = 'clock'"))
         keys = HpkeKeyStore(self.stores[role], bytes(32))
         self.running[role] = _Running(process, self.stores[role], keys)
         self.running[role]._shelf._clock = lambda: self.now
@@ -70,7 +73,7 @@ class Pair:
         return self.running[role]._services[task.id]
 
     def ring(self, role):
-        return self.running[role]._keys.ring(self.now)
+        return self.running[role]._keys.ring()
 
     def look(self, role):
         asyncio.run(self.running[role]._end_tasks(self.now))
@@ -174,10 +177,12 @@ def test_a_server_that_dies_while_it_forgets_goes_on_at_its_next_start(pair, wri
     done, write_now = [], Store.write_now
 
     def dying(store, *each):
+        if "facts" in each[0].sql:  # the clock
+            return write_now(store, *each)
         if len(done) == writes:
             raise StoreError("the disk is full")
         done.append(each)
-        write_now(store, *each)
+        return write_now(store, *each)
 
     monkeypatch.setattr(Store, "write_now", dying)
     pair.start("leader")  # it starts all the same
@@ -192,3 +197,46 @@ def test_a_task_without_an_end_is_never_over():
     assert not over(endless, 1 << 60)
     assert retention(ended) == KEPT
     assert not over(ended, END + KEPT) and over(ended, END + KEPT + 1)
+
+
+WEEK = 7 * 86_400
+
+
+def test_nothing_is_lost_by_a_clock_that_was_weeks_ahead_for_less_than_a_day(pair, caplog):
+    """Reports, claims, keys and tasks were deleted by it, and a key that it made was the last for as many weeks."""
+    files = task_files()
+    pair.take(files)
+    job, answer = collected(pair, files)
+    [key], before = pair.running["leader"]._keys.announced(pair.now).configs, pair.rows("leader")
+    right = pair.now
+    for pair.now in (right + 20 * WEEK, right + 20 * WEEK + 86_399, right):
+        asyncio.run(pair.running["leader"]._look(pair.now))
+        assert pair.ring("leader").knows(key.id) and pair.rows("leader") == before
+    assert "the clock is 140.0 days from where it was" in caplog.text
+    assert pair.service("leader", files["leader"].task).poll_collection(job).message == answer
+    pair.stores["leader"].write_now(Write("UPDATE facts SET value = ? WHERE name = 'clock'", (f"{right} {right}",)))
+    for days in range(12 * 7 + 1):
+        asyncio.run(pair.running["leader"]._look(right + days * 86_400))
+    pair.now = right + 12 * WEEK + 3_600
+    [newer] = pair.running["leader"]._keys.announced(pair.now).configs
+    assert newer != key, "a key that is of a time to come was waited for"
+    assert set(pair.rows("leader").values()) == {0}
+
+
+def test_a_clock_that_stays_ahead_is_believed_after_a_day(pair):
+    pair.take(task_files())
+    start = pair.now
+    for pair.now in (start + 20 * WEEK, start + 20 * WEEK + 86_400):
+        asyncio.run(pair.running["helper"]._look(pair.now))
+        asyncio.run(pair.running["helper"]._look(pair.now))
+    assert pair.running["helper"].tasks == 0 and not pair.running["helper"]._shelf.files()
+
+
+def test_a_restart_does_not_make_a_clock_believed(pair):
+    pair.take(task_files())
+    asyncio.run(pair.running["leader"]._look(pair.now))
+    pair.now += 20 * WEEK
+    pair.start("leader", looked=False)
+    assert pair.running["leader"].tasks == 1
+    pair.start("leader", looked=False)
+    assert pair.running["leader"].tasks == 1

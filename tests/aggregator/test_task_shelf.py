@@ -169,13 +169,13 @@ def test_an_aggregator_looks_after_its_keys_again_when_its_disk_has_room(monkeyp
     class Ended(Exception):
         pass
 
-    def rotate():
+    async def look(_):
         looked.append(1)
         raise StoreError("the disk is full") if len(looked) < 3 else Ended
 
     monkeypatch.setattr(aggregator_process, "HOUSEKEEPING", 0)
     with pytest.raises(Ended):
-        asyncio.run(_Running._housekeeping(SimpleNamespace(_rotate=rotate)))
+        asyncio.run(_Running._housekeeping(SimpleNamespace(_look=look)))
     assert len(looked) == 3
 
 

@@ -33,6 +33,7 @@ from hazemap.service.access_tokens import kept, token_file
 from hazemap.service.http_limits import HttpLimits
 from hazemap.service.served_address import ServedAddress
 from hazemap.service.settled_memory import settled
+from hazemap.service.steady_clock import is_steady
 from hazemap.service.store import Store
 
 if TYPE_CHECKING:
@@ -136,11 +137,14 @@ class _Running:
         self._work: dict[bytes, asyncio.Task[None]] = {}
         for file in process.tasks:
             self._begin(file)
+        now, steady = int(time()), False
+        with suppress(StoreError):  # a server whose disk is full still serves what it has
+            steady = is_steady(store, now)
         if process.take_tasks_at is not None:
             self._shelf = TaskShelf(process.folder / "tasks", process.role, process.take_tasks_at)
             for file in self._shelf.files():
-                self._begin_again(file)
-        self._rotate()
+                self._begin_again(file, steady)
+        self._rotate(now, steady)
 
     @property
     def tasks(self) -> int:
@@ -170,10 +174,10 @@ class _Running:
         if self._drive is not None:
             self._drive(file)
 
-    def _begin_again(self, file: TaskFile) -> None:
+    def _begin_again(self, file: TaskFile, steady: bool) -> None:
         """Serve a task that somebody gave, or forget it; one that cannot be served keeps no other from being."""
         try:
-            if over(file, int(time())):
+            if steady and over(file, int(time())):
                 self._forget(file)
             else:
                 self._begin(file)
@@ -235,15 +239,21 @@ class _Running:
         while True:
             await asyncio.sleep(HOUSEKEEPING)
             try:
-                await asyncio.to_thread(self._rotate)
-                await self._end_tasks(int(time()))
-                for task_id, service in list(self._services.items()):
-                    await self._store.write(*expiry_writes(self._numbers[task_id], service.task, int(time())))
+                await self._look(int(time()))
             except StoreError as error:
                 log.warning("nothing is forgotten and no key rotated until the store can be written: %s", error)
 
-    def _rotate(self) -> None:
-        writes = self._keys.rotated(int(time()), os.urandom(64))
+    async def _look(self, now: int) -> None:
+        """Rotate keys, and forget what has expired or is over, for which the clock is not to have jumped."""
+        steady = await asyncio.to_thread(is_steady, self._store, now)
+        await asyncio.to_thread(self._rotate, now, steady)
+        if steady:
+            await self._end_tasks(now)
+            for task_id, service in list(self._services.items()):
+                await self._store.write(*expiry_writes(self._numbers[task_id], service.task, now))
+
+    def _rotate(self, now: int, steady: bool) -> None:
+        writes = self._keys.made(now, os.urandom(64)) + (self._keys.forgotten(now) if steady else [])
         if writes:
             self._store.write_now(*writes)
             self._keys.reload()

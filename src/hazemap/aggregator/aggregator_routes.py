@@ -140,7 +140,7 @@ class AggregatorRoutes:
         leader = self._leader(request)
         body = await _body(request, UploadRequest)
         now = self.now()
-        answer, writes = await asyncio.to_thread(leader.upload, body, self._keys.ring(now), now)
+        answer, writes = await asyncio.to_thread(leader.upload, body, self._keys.ring(), now)
         await self._store.write(*writes)
         leader.listener()
         return _answer(UploadErrors, answer) if answer else Response()
@@ -150,7 +150,7 @@ class AggregatorRoutes:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != Report09.media_type():
             raise leader.task.problem(ProblemType.INVALID_MESSAGE, f"a report is sent as {Report09.media_type()}")
         body, now = await request.body(), self.now()
-        writes = await asyncio.to_thread(leader.upload_09, body, self._keys.ring(now), now)
+        writes = await asyncio.to_thread(leader.upload_09, body, self._keys.ring(), now)
         await self._store.write(*writes)
         leader.listener()
         return Response(status_code=201)
@@ -158,31 +158,31 @@ class AggregatorRoutes:
     async def _init_job(self, request: Request) -> Response:
         helper = self._helper(request)
         body, now = await _body(request, AggregationJobInitReq), self.now()
-        outcome = await asyncio.to_thread(helper.init_job, body, self._keys.ring(now), now)
+        outcome = await asyncio.to_thread(helper.init_job, body, self._keys.ring(), now)
         return _created(request, AggregationJobResp, outcome.resource, outcome.message)
 
     async def _continue_job(self, request: Request) -> Response:
         helper, job_id = self._helper(request), _resource(request)
         body = await _body(request, AggregationJobContinueReq)
-        outcome = await asyncio.to_thread(helper.continue_job, job_id, body, self._keys.ring(self.now()))
+        outcome = await asyncio.to_thread(helper.continue_job, job_id, body, self._keys.ring())
         return _answer(AggregationJobResp, outcome.message)
 
     async def _poll_job(self, request: Request) -> Response:
         helper, step = self._helper(request), request.query_params.get("step", "")
         if not step.isdecimal() or len(step) > 5:
             raise helper.task.problem(ProblemType.INVALID_MESSAGE, "say which step: ?step=0")
-        outcome = await asyncio.to_thread(helper.job, _resource(request), int(step), self._keys.ring(self.now()))
+        outcome = await asyncio.to_thread(helper.job, _resource(request), int(step), self._keys.ring())
         return _answer(AggregationJobResp, outcome.message)
 
     async def _drop_job(self, request: Request) -> Response:
         helper = self._helper(request)
-        await asyncio.to_thread(helper.drop_job, _resource(request), self._keys.ring(self.now()))
+        await asyncio.to_thread(helper.drop_job, _resource(request), self._keys.ring())
         return Response()
 
     async def _aggregate_share(self, request: Request) -> Response:
         helper = self._helper(request)
         body = await _body(request, AggregateShareReq)
-        outcome = await asyncio.to_thread(helper.aggregate_share, body, self._keys.ring(self.now()))
+        outcome = await asyncio.to_thread(helper.aggregate_share, body, self._keys.ring())
         return _created(request, AggregateShare, outcome.resource, outcome.message)
 
     async def _collect(self, request: Request) -> Response:

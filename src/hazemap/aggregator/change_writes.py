@@ -24,6 +24,7 @@ from hazemap.protocols.dap.aggregator_changes import (
     ScrubReports,
     WithdrawQuestion,
 )
+from hazemap.protocols.dap.leader_jobs import REJECTED_JOB
 from hazemap.service.store import Write
 
 
@@ -64,8 +65,7 @@ def _reports(task: int, change: AddReports) -> list[Write]:
 
 def _claims(task: int, change: ClaimReports | CountReports | ScrubReports | ScrubBatch) -> list[Write]:
     if isinstance(change, ClaimReports):
-        sql = "INSERT INTO claims VALUES (?, ?, ?, ?, ?, 0)"
-        return [Write(sql, (task, change.level, report, change.job_id, time)) for report, time in change.reports]
+        return [_claim(task, change, report, time) for report, time in change.reports]
     if isinstance(change, CountReports):
         sql = "UPDATE claims SET counted = 1 WHERE task = ? AND level = ? AND report = ? AND job = ? AND counted = 0"
         return [Write(sql, (task, change.level, report, change.job_id), rows=1) for report in change.report_ids]
@@ -74,6 +74,18 @@ def _claims(task: int, change: ClaimReports | CountReports | ScrubReports | Scru
         return [Write(sql, (task, *batch_times(change.batch)))]
     sql = "UPDATE reports SET body = NULL WHERE task = ? AND report = ?"
     return [Write(sql, (task, report)) for report in change.report_ids]
+
+
+def _claim(task: int, change: ClaimReports, report: bytes, time: int) -> Write:
+    """A claim to a report, unless claims of its time were deleted: it may have been counted by one of those."""
+    values = (task, change.level, report, change.job_id, time)
+    if change.job_id == REJECTED_JOB:  # nobody counts it
+        return Write("INSERT INTO claims VALUES (?, ?, ?, ?, ?, 0)", values)
+    sql = (
+        "INSERT INTO claims SELECT ?, ?, ?, ?, ?, 0 "
+        "WHERE NOT EXISTS (SELECT 1 FROM forgotten WHERE task = ? AND earliest > ?)"
+    )
+    return Write(sql, (*values, task, time), rows=1)
 
 
 def _job(task: int, change: AddJob | AdvanceJob | DropJob) -> Write:

@@ -2,6 +2,8 @@
 
     made ── pending (1 h) ── active (12 weeks) ── expired (1 week) ── forgotten
 
+What opens a report is whatever is not deleted yet, so that a clock that was ahead for a while costs no report.
+
 A key is pending so that every process of an aggregator knows it before a client does; while it is expired, reports of
 clients that have cached it still open. Private keys are stored under a key that is in the aggregator's folder.
 """
@@ -14,7 +16,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from hazemap.errors import InputError, Refused
+from hazemap.errors import InputError, Refused, StoreError
 from hazemap.protocols.dap.basic_types import HpkeCiphertext
 from hazemap.protocols.dap.hpke_configs import HpkeConfig, HpkeConfigList
 from hazemap.protocols.hpke import Aead, CipherSuite, Kdf, Kem, KeyPair
@@ -82,9 +84,9 @@ class HpkeKeyStore:
         self._store, self._aead = store, AESGCM(secret)
         self._keys = self._read()
 
-    def ring(self, now: int) -> DecryptionKeyRing:
-        """What opens reports now."""
-        return DecryptionKeyRing.of(key for key in self._keys if key.state(now) != "forgotten")
+    def ring(self) -> DecryptionKeyRing:
+        """What opens reports: every key that is not deleted."""
+        return DecryptionKeyRing.of(self._keys)
 
     def announced(self, now: int) -> HpkeConfigList:
         """What clients are told: the active keys, the newest first; before there is one, the pending."""
@@ -95,23 +97,24 @@ class HpkeKeyStore:
                 return HpkeConfigList(tuple(key.config for key in newest))
         raise InputError("this aggregator has no HPKE key yet: rotate its keys first")
 
-    def rotated(self, now: int, randomness: bytes) -> list[Write]:
+    def made(self, now: int, randomness: bytes) -> list[Write]:
         """What to write so that there is a key now and, in time, the next one; then call `reload`.
 
-        `randomness` is 64 fresh bytes.
+        `randomness` is 64 fresh bytes. A key that is of a time to come, by a clock that was ahead, is not waited for.
         """
-        writes = [
-            Write("DELETE FROM hpke_keys WHERE config = ?", (key.config.id,))
-            for key in self._keys
-            if key.state(now) == "forgotten"
-        ]
-        newest = max((key.created for key in self._keys), default=None)
-        if newest is None or now >= newest + ACTIVE:
-            pair = KeyPair.derived(SUITE.kem, randomness[:32])
-            taken = {key.config.id for key in self._keys}
-            config = next(number for number in (*range(1, 256), 0) if number not in taken)
-            writes.append(self._write(config, pair, now, randomness[32 : 32 + _NONCE]))
-        return writes
+        newest = max((key.created for key in self._keys if key.created <= now), default=None)
+        if newest is not None and now < newest + ACTIVE:
+            return []
+        taken = {key.config.id for key in self._keys}
+        config = next((number for number in (*range(1, 256), 0) if number not in taken), None)
+        if config is None:
+            raise StoreError("all 256 ids of HPKE keys are taken: see that the clock is right, and wait a day")
+        return [self._write(config, KeyPair.derived(SUITE.kem, randomness[:32]), now, randomness[32 : 32 + _NONCE])]
+
+    def forgotten(self, now: int) -> list[Write]:
+        """What deletes the keys whose life is over, for good; then call `reload`."""
+        over = [key.config.id for key in self._keys if key.state(now) == "forgotten"]
+        return [Write("DELETE FROM hpke_keys WHERE config = ?", (config,)) for config in over]
 
     def reload(self) -> None:
         """Read the keys anew."""

@@ -16,10 +16,11 @@ from hazemap.errors import CodecError, FileError, HazemapError, InputError, Refu
 from hazemap.protocols.dap.aggregation_messages import AggregationJobContinueReq, AggregationJobInitReq
 from hazemap.protocols.dap.basic_types import JOB_ID
 from hazemap.protocols.dap.collection_messages import AggregateShareReq
+from hazemap.protocols.dap.leader_jobs import AbandonedJob
 from hazemap.protocols.dap.media_types import Message
 from hazemap.protocols.dap.problem_types import ProblemType, read_problem
 from hazemap.protocols.dap.resource_paths import aggregate_shares, aggregation_jobs, read_id
-from hazemap.service.bounded_answer import asked_async
+from hazemap.service.bounded_answer import WORDS, asked_async
 
 if TYPE_CHECKING:
     import httpx
@@ -103,7 +104,7 @@ class LeaderDriver:
     async def turn(self) -> int:
         """Send what is to be sent, and take what comes; how many requests there were."""
         now = int(self._clock())
-        requests = await asyncio.to_thread(self._service.requests, self._keys.ring(now), now, ONCE)
+        requests = await asyncio.to_thread(self._service.requests, self._keys.ring(), now, ONCE)
         await asyncio.gather(*(self._sent(request) for request in requests))
         return len(requests)
 
@@ -137,11 +138,14 @@ class LeaderDriver:
         except CodecError:
             await self._later(request, "the helper does not say where its job is")
             return
-        keys = self._keys.ring(int(self._clock()))
+        keys = self._keys.ring()
         try:
             await asyncio.to_thread(self._service.answered, request, peer, reply.content, keys)
-        except HazemapError as error:
+        except AbandonedJob as error:
             log.warning("an aggregation job was abandoned: %s", error)
+            await self._release(peer or request.peer)
+        except HazemapError as error:
+            log.warning("the helper's answer is not taken yet: %s", error)
 
     async def _refused(self, request: HelperRequest, reply: "httpx.Response") -> None:
         problem = read_problem(reply.status_code, reply.headers.get("content-type", ""), reply.content)
@@ -151,7 +155,18 @@ class LeaderDriver:
             await self._later(request, f"the helper does not take it: {problem.in_words()}")
             return
         log.warning("the helper refuses: %s", problem.in_words())
-        await asyncio.to_thread(self._service.refused, request, problem, self._keys.ring(int(self._clock())))
+        await asyncio.to_thread(self._service.refused, request, problem, self._keys.ring())
+        if request.kind is RequestKind.CONTINUE_JOB:
+            await self._release(request.peer)
+
+    async def _release(self, peer: bytes) -> None:
+        """Let the helper forget a job that was given up; one that does not hear keeps it until its reports expire."""
+        import httpx
+
+        url = self._base + aggregation_jobs(self._service.task.task.id, peer)
+        with suppress(httpx.HTTPError, TimeoutError, Refused):
+            async with asyncio.timeout(PATIENCE):
+                await asked_async(self._http, "DELETE", url, WORDS, self._headers)
 
     async def _later(self, request: HelperRequest, why: str, wait: float | None = None) -> None:
         if wait is None:  # as long again as the helper is silent already, however many requests have met that

@@ -2,7 +2,7 @@
 
 from hazemap.service.store import Schema
 
-VERSION = 2
+VERSION = 3
 
 _QUESTIONS = """CREATE TABLE questions (
 task BIGINT NOT NULL,
@@ -11,6 +11,11 @@ last BLOB NOT NULL,
 place BIGINT NOT NULL,
 question BLOB NOT NULL,
 PRIMARY KEY (task, first, place)
+)"""
+
+_FORGOTTEN = """CREATE TABLE forgotten (
+task BIGINT PRIMARY KEY,
+earliest BIGINT NOT NULL
 )"""
 
 TABLES = (
@@ -85,6 +90,7 @@ TABLES = (
         UNIQUE (task, seq)
     )""",
     _QUESTIONS,
+    _FORGOTTEN,
     """CREATE TABLE aggregate_shares (
         task BIGINT NOT NULL,
         share BLOB NOT NULL,
@@ -119,6 +125,7 @@ TABLES = (
 )
 """One list of tables for every database.
 
+* `facts`: the version, and when the clock was looked at.
 * `hpke_keys`: this aggregator's keys, the private ones sealed under the key in its folder.
 * `tasks`: which tasks were ever served, with a digest of all that must not change of them; of one that is over, empty.
 * `reports` (leader): what was uploaded. `body` is gone once it is not needed; the row stays, so that the report is not
@@ -131,12 +138,14 @@ TABLES = (
 * `collected`: batches that were collected, with which parameter, in their order.
 * `questions`: what was answered about a batch from one report of each person, in its order: the account of what is
   paid. The shares of its levels are kept without noise, each random alone; answers are kept sealed, and noise never.
+* `forgotten`: the time before which a task's reports have expired and claims to them were deleted. It never goes back,
+  whatever a clock does, and nothing older is claimed again.
 * `aggregate_shares` (helper): answers, sealed for the collector with the noise in them. Noise itself is never stored.
 * `collections` (leader): collection jobs; `state` is asked, closed, done or failed.
 * `rejections`: how many reports of a task were not taken, by the reason.
 """
 
-MIGRATIONS = {1: (_QUESTIONS,)}
+MIGRATIONS = {1: (_QUESTIONS,), 2: (_FORGOTTEN,)}
 """How each older version becomes the next."""
 
 SCHEMA = Schema("aggregator version", VERSION, TABLES, MIGRATIONS)

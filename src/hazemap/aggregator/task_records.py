@@ -64,6 +64,11 @@ class TaskRecords:
             parameter_digest(agg_param),
         )
 
+    def forgotten_before(self) -> int:
+        """The time before which reports have expired and claims to them were deleted: none is taken again."""
+        rows = self._read("SELECT earliest FROM forgotten WHERE task = ?", self._task)
+        return int(rows[0][0]) if rows else 0
+
     def uploaded(self, report_ids: Collection[bytes]) -> set[bytes]:
         """Those of the reports that were uploaded before."""
         return self._of(report_ids, "SELECT report FROM reports WHERE task = ?", self._task)

@@ -24,6 +24,10 @@ class AggregatorRecords(Protocol):
         """Those of the reports that are in a sum with this parameter, which is of this level."""
         ...
 
+    def forgotten_before(self) -> int:
+        """The time before which reports have expired and claims to them were deleted: none is taken again."""
+        ...
+
     def collected(self, batch: Batch) -> list[tuple[Batch, bytes]]:
         """The collected batches that overlap this one, each with its parameter, in the order of their collection."""
         ...

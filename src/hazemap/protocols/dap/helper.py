@@ -38,7 +38,12 @@ from hazemap.protocols.dap.batches import Batch
 from hazemap.protocols.dap.bucket_shards import OutputShare, bucket_shards
 from hazemap.protocols.dap.collection_messages import AggregateShare, AggregateShareReq
 from hazemap.protocols.dap.extensions import UnsupportedExtensions, check_extensions
-from hazemap.protocols.dap.input_share_opening import DecryptionKeys, RejectedReport, opened_share
+from hazemap.protocols.dap.input_share_opening import (
+    DecryptionKeys,
+    RejectedReport,
+    check_time,
+    opened_share,
+)
 from hazemap.protocols.dap.problem_types import ProblemType
 from hazemap.protocols.dap.report_eligibility import ineligible_reports
 from hazemap.protocols.dap.request_checks import check_no_extensions, parsed
@@ -246,12 +251,14 @@ class Helper:
         }
         again = taken_up is not None
         refused = ineligible_reports(task, self._records, agg_param, buckets, claimed=again)
-        opened = dict[bytes, ReportShare]()
+        opened, earliest = dict[bytes, ReportShare](), self._records.forgotten_before()
         for report_id, each in inits.items():
             if report_id in refused and not again:
                 continue
             try:
-                opened[report_id] = ReportShare(report_id, each.report_share.public_share, self._open(each, now))
+                if now is not None:  # those of a job that is taken up again were in time when it began
+                    check_time(task, each.report_share.metadata.time, now, earliest)
+                opened[report_id] = ReportShare(report_id, each.report_share.public_share, self._open(each))
             except RejectedReport as rejected:
                 refused[report_id] = rejected.error
         states = helper_init(
@@ -267,11 +274,9 @@ class Helper:
         ]
         return _Step.of(reports, dict(zip(opened, states, strict=True)), refused)
 
-    def _open(self, init: VerifyInit, now: int | None) -> bytes:
+    def _open(self, init: VerifyInit) -> bytes:
         share = init.report_share
-        return opened_share(
-            self._task, self._keys, share.metadata, share.public_share, share.encrypted_input_share, now
-        )
+        return opened_share(self._task, self._keys, share.metadata, share.public_share, share.encrypted_input_share)
 
     def _taken_up(self, job: AggregationJob, body: bytes) -> dict[bytes, _Going]:
         """The states of a job that were in memory, from its request and its first answer."""

@@ -33,8 +33,8 @@ class RejectedReport(Exception):
         self.error = error
 
 
-def check_time(task: AggregatorTask, time: int, now: int) -> None:
-    """Reject a report that is made too early, before or after the task's time, or too long ago."""
+def check_time(task: AggregatorTask, time: int, now: int, earliest: int) -> None:
+    """Reject a report that is made too early, before or after the task's time, or before the earliest one taken."""
     if time > task.latest(now):
         raise RejectedReport(ReportError.REPORT_TOO_EARLY)
     if task.task.interval is not None:
@@ -42,7 +42,7 @@ def check_time(task: AggregatorTask, time: int, now: int) -> None:
             raise RejectedReport(ReportError.TASK_NOT_STARTED)
         if time >= task.task.interval.end:
             raise RejectedReport(ReportError.TASK_EXPIRED)
-    if time < task.earliest(now):
+    if time < earliest:
         raise RejectedReport(ReportError.REPORT_DROPPED)
 
 
@@ -52,14 +52,8 @@ def opened_share(
     metadata: ReportMetadata,
     public_share: bytes,
     sealed: HpkeCiphertext,
-    now: int | None,
 ) -> bytes:
-    """This aggregator's input share; `RejectedReport` for one that may not be aggregated. Costs one key agreement.
-
-    Without `now`, one that was in time when its job began, which is taken up again.
-    """
-    if now is not None:
-        check_time(task, metadata.time, now)
+    """This aggregator's input share; `RejectedReport` for one that may not be aggregated. Costs one key agreement."""
     try:
         public = check_extensions(metadata.public_extensions, KNOWN_REPORT_EXTENSIONS)
     except CodecError:

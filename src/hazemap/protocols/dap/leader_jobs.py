@@ -39,7 +39,12 @@ from hazemap.protocols.dap.basic_types import ReportError
 from hazemap.protocols.dap.batches import Batch
 from hazemap.protocols.dap.bucket_shards import OutputShare, bucket_shards
 from hazemap.protocols.dap.extensions import Extension
-from hazemap.protocols.dap.input_share_opening import DecryptionKeys, RejectedReport, opened_share
+from hazemap.protocols.dap.input_share_opening import (
+    DecryptionKeys,
+    RejectedReport,
+    check_time,
+    opened_share,
+)
 from hazemap.protocols.dap.report_eligibility import ineligible_reports
 from hazemap.protocols.dap.resource_ids import resource_id
 from hazemap.protocols.dap.upload_messages import Report
@@ -165,10 +170,13 @@ class LeaderJobs:
     ) -> tuple[dict[bytes, Continued], dict[bytes, ReportError]]:
         task = self._task
         shares, rejected = list[ReportShare](), dict[bytes, ReportError]()
+        earliest = self._records.forgotten_before()
         for each in reports:
             report_id = each.metadata.report_id
             try:
-                share = opened_share(task, self._keys, each.metadata, each.public_share, each.leader_share, now)
+                if now is not None:  # those of a job that is taken up again were in time when it began
+                    check_time(task, each.metadata.time, now, earliest)
+                share = opened_share(task, self._keys, each.metadata, each.public_share, each.leader_share)
                 shares.append(ReportShare(report_id, each.public_share, share))
             except RejectedReport as error:
                 rejected[report_id] = error.error

@@ -60,10 +60,11 @@ def checked_reports(
     before = records.uploaded([report.metadata.report_id for report in reports])
     closed = _closed(task, records, reports)
     accepted, refused = list[Report](), list[tuple[Report, ReportError]]()
+    earliest = max(task.earliest(now), records.forgotten_before())
     for report in reports:
         report_id, time = report.metadata.report_id, report.metadata.time
         try:
-            _check_time(task, time, now)
+            _check_time(task, time, now, earliest)
             if not keys.knows(report.leader_share.config_id):
                 raise RejectedReport(ReportError.OUTDATED_CONFIG)
             if report_id in before or any(bucket_at(time) in batch for batch in closed):
@@ -83,9 +84,9 @@ def _closed(task: AggregatorTask, records: LeaderRecords, reports: Collection[Re
     return list(parameters_before(records, Batch(bucket_at(min(times)), bucket_at(max(times)))))
 
 
-def _check_time(task: AggregatorTask, time: int, now: int) -> None:
+def _check_time(task: AggregatorTask, time: int, now: int, earliest: int) -> None:
     try:
-        check_time(task, time, now)
+        check_time(task, time, now, earliest)
     except RejectedReport as rejected:
         if rejected.error in {ReportError.TASK_NOT_STARTED, ReportError.TASK_EXPIRED}:
             raise RejectedReport(ReportError.REPORT_DROPPED) from None
