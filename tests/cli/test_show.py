@@ -87,15 +87,23 @@ def test_pictures_that_cannot_be_are_refused(wrong, words, release, hazemap):
 @pytest.mark.parametrize("suffix", ["geojson", "csv", "gpkg", "tif"])
 def test_an_export_holds_the_numbers_and_replaces_nothing(suffix, release, hazemap, tmp_path):
     done = hazemap("export", "map.parquet", "-o", f"out.{suffix}")
-    assert (done.code, done.out) == (0, f"out.{suffix}\n")
+    styles = ["out.qml", "out.sld"] if suffix in ("geojson", "csv") else []
+    assert (done.code, done.out.splitlines()) == (0, [f"out.{suffix}", *styles])
     before = (tmp_path / f"out.{suffix}").stat().st_mtime_ns
     again = hazemap("export", "map.parquet", "-o", f"out.{suffix}")
     assert again.code == 2
     assert "is there already" in again.err
     assert (tmp_path / f"out.{suffix}").stat().st_mtime_ns == before
-    assert hazemap("export", "map.parquet", "-o", f"out.{suffix}", "--force", "--json").json == {
-        "file": f"out.{suffix}"
-    }
+    again = hazemap("export", "map.parquet", "-o", f"out.{suffix}", "--force", "--json").json
+    assert again == {"file": f"out.{suffix}"} | ({"styles": styles} if styles else {})
+
+
+def test_a_style_of_ones_own_stays(release, hazemap, tmp_path):
+    (tmp_path / "out.qml").write_text("mine")
+    assert hazemap("export", "map.parquet", "-o", "out.geojson").out.split() == ["out.geojson", "out.sld"]
+    assert (tmp_path / "out.qml").read_text() == "mine"
+    assert hazemap("export", "map.parquet", "-o", "plain.fgb", "--no-style").out.split() == ["plain.fgb"]
+    assert not (tmp_path / "plain.qml").exists()
 
 
 def test_an_export_to_an_unknown_format_is_refused(release, hazemap):

@@ -24,7 +24,7 @@ VECTORS = (".geojson", ".gpkg", ".fgb")
 def test_a_vector_export_holds_every_cell_and_number(any_release, tmp_path, suffix):
     path = tmp_path / f"map{suffix}"
     any_release.export(path)
-    found = pyogrio.read_dataframe(path)
+    found = pyogrio.read_dataframe(path, layer=0)
     wanted = any_release.to_geodataframe()
     name = wanted.columns[0]
     found, wanted = (frame.sort_values(name).reset_index(drop=True) for frame in (found, wanted))

@@ -175,3 +175,15 @@ def test_people_of_an_answer_are_those_on_all_sides(made):
     with pytest.raises(InputError, match="hold a number for each side"):
         MarkedCounts(done.cells, done.counts.marks, done.counts.sides[:2], 1.0)
     assert replace(done.counts, stddev=1.0).map.stddev[0] == 2.0
+
+
+def test_a_gis_draws_shares_and_greys_what_is_not_known(made):
+    made, _, _ = made
+    first, *rest = made.layer_styles()
+    assert first.name == f"share {made.marks[0]}"
+    assert [style.name for style in rest] == [*(f"share {mark}" for mark in made.marks[1:]), "density"]
+    [wide] = first.rules[-1].conditions
+    assert (wide.column, wide.number, wide.times, wide.other) == (
+        *(f"{made.marks[0]}_high", 0.5, 1.0),
+        f"{made.marks[0]}_low",
+    )

@@ -204,3 +204,11 @@ def test_other_cells_boxes_budgets_and_rules(tmp_path, more):
     back = hazemap.open(tmp_path / "other.parquet")
     assert back.during([0, 1, 2]).total().value == pytest.approx(made.total().value)
     assert abs(made.total().value / made.during("0-1").total().value) > 1
+
+
+def test_a_gis_draws_the_total_and_every_slot_in_one_scale(made):
+    total, *slots = made.layer_styles()
+    assert total.name == "density all"
+    assert [style.name for style in slots] == [f"density {slot}" for slot in made.slots]
+    assert {rule.conditions[0].text for rule in slots[0].rules} == {made.slots[0]}
+    assert len({tuple(rule.label for rule in style.rules) for style in slots}) == 1

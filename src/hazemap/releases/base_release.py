@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from geopandas import GeoDataFrame
     from pandas import DataFrame
 
+    from hazemap.releases.gis.layer_styles import LayerStyle
     from hazemap.releases.page.notebook_frame import PageFrame
 
 AnyPath = str | os.PathLike[str]
@@ -133,6 +134,8 @@ class BaseRelease(ABC):
     def export(self, path: AnyPath, pixel: float | None = None, column: str | None = None) -> None:
         """Write the numbers for other tools: `.geojson`, `.gpkg`, `.fgb`, `.pmtiles`, `.csv` or `.tif`.
 
+        A `.gpkg` has styles for QGIS in it; for the others a `.qml` or `.sld` is written under a name of its own.
+
         A `.tif` is drawn at the level of the finest cell, or with pixels of at most `pixel` metres (at the equator).
         That of a map holds its counts; that of statistics the `column`, by default `value`, in a band for every slot.
         Every format carries the statement; beside a `.csv` stands a `.csv.statement.json`.
@@ -215,6 +218,10 @@ class BaseRelease(ABC):
     @abstractmethod
     def bands(self, column: str | None) -> Bands:
         """What a `.tif` for other tools holds."""
+
+    @abstractmethod
+    def layer_styles(self) -> "tuple[LayerStyle, ...]":
+        """How a GIS may draw the rows of the table; the first is the default."""
 
     @abstractmethod
     def summary(self) -> list[str]:

@@ -15,6 +15,7 @@ from hazemap.spatial.plane import plane_of, refuse_plane
 
 if TYPE_CHECKING:
     from hazemap.releases.base_release import BaseRelease
+    from hazemap.releases.gis.layer_styles import LayerStyle
 
 LAYER = "hazemap"
 DEEPEST_TILES = 14
@@ -33,6 +34,8 @@ def export(release: "BaseRelease", path: Path, pixel: float | None, column: str 
         ".fgb": _flatgeobuf,
         ".pmtiles": _tiles,
         ".csv": _csv,
+        ".qml": _qml,
+        ".sld": _sld,
     }
     suffix = path.suffix.lower()
     if suffix in (".geojson", ".pmtiles", ".tif"):
@@ -54,19 +57,26 @@ def _geojson(release: "BaseRelease", path: Path) -> None:
     """RFC 7946 (7 decimals, 1 cm); the statement is a foreign member of the collection."""
     members = {"type": "FeatureCollection", "statement": release.statement.to_json()}
     options = {"NATIVE_DATA": json.dumps(members), "NATIVE_MEDIA_TYPE": "application/vnd.geo+json"}
-    _vectors(release, path, "GeoJSON", RFC7946="YES", DESCRIPTION=release.statement.line(), **options)
+    write_whole(
+        path, _vectors(release, path, "GeoJSON", RFC7946="YES", DESCRIPTION=release.statement.line(), **options)
+    )
 
 
 def _geopackage(release: "BaseRelease", path: Path) -> None:
-    """The statement is the layer's description, and whole in its metadata."""
+    """The statement is the layer's description, and whole in its metadata; styles are in a table that QGIS reads."""
+    from hazemap.releases.gis.geopackage_styles import with_styles
+
     statement = release.statement
     metadata = {"statement": json.dumps(statement.to_json(), ensure_ascii=False)}
-    _vectors(release, path, "GPKG", DESCRIPTION=statement.line(), layer_metadata=metadata)
+    made = _vectors(release, path, "GPKG", DESCRIPTION=statement.line(), layer_metadata=metadata)
+    styles = _styles(release)
+    write_whole(path, with_styles(made, LAYER, styles, statement.line(), statement.created) if styles else made)
 
 
 def _flatgeobuf(release: "BaseRelease", path: Path) -> None:
     """The statement is the description."""
-    _vectors(release, path, "FlatGeobuf", TITLE=release.statement.dataset, DESCRIPTION=release.statement.line())
+    title, line = release.statement.dataset, release.statement.line()
+    write_whole(path, _vectors(release, path, "FlatGeobuf", TITLE=title, DESCRIPTION=line))
 
 
 def _tiles(release: "BaseRelease", path: Path) -> None:
@@ -95,8 +105,8 @@ def _tiles(release: "BaseRelease", path: Path) -> None:
     write_whole(path, archive(made, metadata, (0, zoom), release.ground.extent))
 
 
-def _vectors(release: "BaseRelease", path: Path, driver: str, **options: Any) -> None:
-    """Any vector format of GDAL: made in memory, so that a full disk is noticed, then written whole."""
+def _vectors(release: "BaseRelease", path: Path, driver: str, **options: Any) -> bytes:
+    """Any vector format of GDAL: made in memory, so that a full disk is noticed and it can be written whole."""
     import pyogrio
 
     frame = release.to_geodataframe()
@@ -109,7 +119,7 @@ def _vectors(release: "BaseRelease", path: Path, driver: str, **options: Any) ->
             pyogrio.write_dataframe(frame, made, driver=driver, layer=LAYER, **options)
     except (RuntimeError, ValueError) as error:  # what pyogrio makes of GDAL's errors
         raise FileError(f"{path} could not be written; GDAL says: {error}. Try another format") from error
-    write_whole(path, made.getvalue())
+    return made.getvalue()
 
 
 def _csv(release: "BaseRelease", path: Path) -> None:
@@ -125,3 +135,29 @@ def _csv(release: "BaseRelease", path: Path) -> None:
     statement = json.dumps(release.statement.to_json(), indent=1, ensure_ascii=False) + "\n"
     write_whole(path.with_name(path.name + ".statement.json"), statement.encode())
     write_whole(path, frame.to_csv(index=False, lineterminator="\n").encode())
+
+
+def _styles(release: "BaseRelease") -> "list[LayerStyle]":
+    """Those that can be written down: names of slots and marks may hold what XML cannot."""
+    return [style for style in release.layer_styles() if style.writable]
+
+
+def _qml(release: "BaseRelease", path: Path) -> None:
+    """The default style, for QGIS."""
+    from hazemap.releases.gis.qml import qml
+
+    write_whole(path, qml(_first(release)).encode())
+
+
+def _sld(release: "BaseRelease", path: Path) -> None:
+    """The default style, for all else."""
+    from hazemap.releases.gis.sld import sld
+
+    write_whole(path, sld(_first(release), path.stem).encode())
+
+
+def _first(release: "BaseRelease") -> "LayerStyle":
+    styles = _styles(release)
+    if not styles:
+        raise FileError("a name in this release holds control codes, so no style can be written for it")
+    return styles[0]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from geopandas import GeoDataFrame
     from matplotlib.figure import Figure
 
+    from hazemap.releases.gis.layer_styles import LayerStyle
     from hazemap.releases.heatmap import Heatmap
     from hazemap.releases.k_median_centres import Centres
 
@@ -231,6 +232,12 @@ class Release(BaseRelease, contents=MapContents):
         if column is not None:
             raise FileError(f"the .tif of a map holds its counts: leave the column {column!r} out")
         return Bands(("count",), [self.map.values], True, {})
+
+    def layer_styles(self) -> "tuple[LayerStyle, ...]":
+        """Density, hatched where it is not sure."""
+        from hazemap.releases.gis.layer_styles import density_style
+
+        return (density_style([self.map], self.counted),)
 
     def summary(self) -> list[str]:
         """Statement, total, number of cells, and whom the map leaves out."""

@@ -21,6 +21,8 @@ from hazemap.releases.region_weights import Region, weights
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from hazemap.releases.gis.layer_styles import LayerStyle
+
 HALF = 0.5
 """Of its area: a cell that lies in a region with less does not count there."""
 
@@ -178,6 +180,17 @@ class MarkedRelease(Release, contents=MarkedContents):
         if any(name not in fit for name in wanted):
             raise FileError(f"a .tif of a map with marks holds one of the columns {', '.join(fit)}; found {column!r}")
         return Bands(tuple(wanted), [fit[name] for name in wanted], False, {})
+
+    def layer_styles(self) -> "tuple[LayerStyle, ...]":
+        """The share of each mark, grey where its interval is wide; then the density of people."""
+        from hazemap.releases.gis.layer_styles import Comparison, unless_known, value_style
+
+        made = []
+        for mark in self.marks:
+            wide = Comparison(f"{mark}_high", ">", WIDE, f"{mark}_low")
+            grey = unless_known(f"an interval wider than {100 * WIDE:g} points", wide)
+            made.append(value_style(f"share {mark}", f"{mark}_share", self.known(mark), (0.0, 1.0), (grey,)))
+        return (*made, *super().layer_styles())
 
     def summary(self) -> list[str]:
         """Statement, total, number of cells, the share of each mark on the whole map."""

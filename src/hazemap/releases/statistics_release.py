@@ -26,6 +26,8 @@ from hazemap.releases.statistic_estimates import Histogram, RegionStatistics, St
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from hazemap.releases.gis.layer_styles import LayerStyle
+
 HALF = 0.5
 """Of its area: a cell that lies in a region with less does not count there."""
 
@@ -252,6 +254,14 @@ class Statistics(BaseRelease, contents=StatisticsContents):
             raise FileError(f"a .tif of statistics holds one of the columns {', '.join(fit)}; found {wanted!r}")
         numbers = columns[wanted].reshape(self.cells.size, len(self.slots))
         return Bands(self.slots, list(numbers.T), False, {"COLUMN": wanted, "VALUE": self.value})
+
+    def layer_styles(self) -> "tuple[LayerStyle, ...]":
+        """The best guess of the mean in each slot, in one scale; hatched where too few were there to publish a mean."""
+        from hazemap.releases.gis.layer_styles import IsEmpty, for_each_slot, hatched, value_style
+
+        few = hatched("guessed: too few people for a mean", IsEmpty("value"))
+        style = value_style(f"mean of {self.value}", "guess", self.guesses[0], self._bounds("mean"), (few,))
+        return for_each_slot(style, self.slots)
 
     def summary(self) -> list[str]:
         """Statement, size, in how many places the mean is published, and what the picture shows."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from hazemap.releases.gis.layer_styles import LayerStyle
+
 ALL = "all"
 """What the column of slots says of a row of the total."""
 
@@ -114,6 +116,14 @@ class TimedRelease(Release, contents=TimedContents):
         if column is not None:
             raise FileError(f"the .tif of a map holds its counts: leave the column {column!r} out")
         return Bands(self.slots, list(self.maps.values), True, {})
+
+    def layer_styles(self) -> "tuple[LayerStyle, ...]":
+        """The density of all slots together, then of each in one scale."""
+        from hazemap.releases.gis.layer_styles import density_style, for_each_slot
+
+        total = density_style([self.map], self.counted).only(f"density {ALL}", "slot", ALL)
+        together = density_style([each.map for each in self.by_slot], self.counted)
+        return (total, *for_each_slot(together, self.slots))
 
     def summary(self) -> list[str]:
         """Statement, total, number of cells, whom the map leaves out; and the slots."""
