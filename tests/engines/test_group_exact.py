@@ -96,14 +96,14 @@ def mob(count: int) -> MemoryTable:
 def grown(monkeypatch) -> list[int]:
     """To what size each row buffer grew."""
     sizes: list[int] = []
+    grow = RowBuffer.grow
 
-    class Noted(RowBuffer):
-        def grow(self, capacity: int) -> None:
-            sizes.append(capacity)
-            super().grow(capacity)
+    def noted(self: RowBuffer, capacity: int) -> None:
+        sizes.append(capacity)
+        grow(self, capacity)
 
     monkeypatch.setattr(row_buffer, "SMALLEST", 64)
-    monkeypatch.setattr("hazemap.engines.streaming.person_groups.RowBuffer", Noted)
+    monkeypatch.setattr(RowBuffer, "grow", noted)
     return sizes
 
 

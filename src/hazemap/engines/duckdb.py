@@ -221,9 +221,9 @@ class EngineTable:
 
         ids = self._layout.need_ids()
         words = KeyWords.expanded(self._key, type(bounding).__name__)
-        limit = self._memory_limit // self._threads
+        limit, weighted = self._memory_limit // self._threads, any(part.weight for part in self._layout.parts)
         groups = [
-            PersonGroup(i, self._threads, limit, ids.places, lambda: _at_work(bounding, tree), tally)
+            PersonGroup(i, self._threads, limit, ids.places, partial(_at_work, bounding, tree, weighted), tally)
             for i, tally in enumerate(counters_for(tree, self._threads))
         ]
 
@@ -330,9 +330,11 @@ def _located(columns: dict[str, Any], tree: Tree, bounding: Bounding) -> Cells:
     return tree.cell_at(columns, tree.depth)
 
 
-def _at_work(bounding: Bounding, tree: Tree) -> "BoundingStep":
-    """The compiled form of a rule about people."""
+def _at_work(bounding: Bounding, tree: Tree, weighted: bool) -> "BoundingStep[Any]":
+    """The compiled form of a rule about people, of whose rows each has a weight of its own or all have the same."""
+    from hazemap.engines.streaming.even_vote_per_person import EvenVotePerPerson
     from hazemap.engines.streaming.one_vote_per_person import OneVotePerPerson
+    from hazemap.engines.streaming.packed_row_buffer import PackedRowBuffer
     from hazemap.engines.streaming.per_person_bottom_k import CellSample, RowSample
     from hazemap.engines.streaming.per_person_cell_means import PersonCellMeans
 
@@ -341,6 +343,8 @@ def _at_work(bounding: Bounding, tree: Tree) -> "BoundingStep":
             return RowSample(most)
         case AtMostCells(most=most):
             return CellSample(most)
+        case OneVote(scale=scale) if not weighted and PackedRowBuffer.suits(tree):
+            return EvenVotePerPerson(scale, tree)
         case OneVote(scale=scale):
             return OneVotePerPerson(scale)
         case OwnMeans():

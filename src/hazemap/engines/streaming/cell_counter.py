@@ -32,12 +32,17 @@ class CellCounter(Protocol):
         """All that was counted, without zeros."""
 
 
+def base_cells(tree: Tree) -> tuple[int, int]:
+    """The first number that may stand for a base cell of a tree, and how many there are from there to the last."""
+    first, last = tree.span(tree.root)
+    return int(first.min()), int(last.max()) - int(first.min()) + 1
+
+
 def counters_for(tree: Tree, threads: int) -> list[CellCounter]:
     """Counters for each thread, that suit the number of base cells that the tree can have."""
-    first, last = tree.span(tree.root)
-    size = int(last.max()) - int(first.min()) + 1
+    first, size = base_cells(tree)
     dense = size * threads <= DENSE
-    return [DenseCellCounter(int(first.min()), size) if dense else SparseCellCounter() for _ in range(threads)]
+    return [DenseCellCounter(first, size) if dense else SparseCellCounter() for _ in range(threads)]
 
 
 def gathered(tallies: list[CellCounter]) -> Votes:

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from hazemap.arrays import Ints
 from hazemap.cells import Cells
 from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.keyed_hash import high_product, number
@@ -18,10 +19,12 @@ PLAIN = np.uint64(1 << 46)  # 2¹⁶ micro-votes times a total below this, plus 
 class OneVotePerPerson:
     """The weight of each person in each cell; in the end `scale` micro-votes for each person."""
 
-    valued = True
-
     def __init__(self, scale: int) -> None:
         self._scale = scale
+
+    def row_buffer(self) -> RowBuffer:
+        """An empty one."""
+        return RowBuffer()
 
     def append(
         self,
@@ -50,7 +53,7 @@ class OneVotePerPerson:
 
     def count(self, row_buffer: RowBuffer, seeds: NDArray[np.uint64], tally: CellCounter) -> None:
         """Divide each person's vote over a folded row buffer and count it."""
-        _divide(row_buffer.place, row_buffer.value, row_buffer.size, seeds, self._scale)
+        divide(row_buffer.place, row_buffer.value, row_buffer.size, seeds, self._scale)
         for piece in row_buffer.pieces():
             some = row_buffer.value[piece] > 0
             tally.add(row_buffer.word[piece][some], row_buffer.value[piece][some].view(np.int64))
@@ -84,8 +87,8 @@ def _fold(entries: Entries, size: int) -> int:
 
 
 @compiled
-def _divide(
-    place: NDArray[np.uint32],
+def divide(
+    place: NDArray[np.uint32] | Ints,
     weight: NDArray[np.uint64],
     size: int,
     seeds: NDArray[np.uint64],

@@ -56,7 +56,6 @@ def _append(
 class BottomKSample(ABC):
     """What every sample has in common: of each person, how much was seen and which numbers can still win."""
 
-    valued = True
     unseen: Any = UNSEEN
     """What is remembered of a person before their first row."""
     loop: Callable[..., tuple[int, int]]
@@ -65,6 +64,10 @@ class BottomKSample(ABC):
     def __init__(self, most: int) -> None:
         self._most = most
         self._people = np.empty((0, 2), dtype=np.uint64)
+
+    def row_buffer(self) -> RowBuffer:
+        """An empty one."""
+        return RowBuffer()
 
     def append(
         self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer

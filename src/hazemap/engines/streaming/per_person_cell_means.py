@@ -52,7 +52,6 @@ class PersonCellMeans(BottomKSample):
     what belongs together stands together in a row buffer in order.
     """
 
-    valued = False
     unseen = ANY
     loop = staticmethod(_append)
 
@@ -60,6 +59,10 @@ class PersonCellMeans(BottomKSample):
         super().__init__(rule.cells)
         self._rule = rule
         self._until = np.cumsum(parts, axis=1)
+
+    def row_buffer(self) -> RowBuffer:
+        """An empty one, of words alone."""
+        return RowBuffer(valued=False)
 
     def fold(self, row_buffer: RowBuffer) -> None:
         """Count equal readings together, and drop the places that are too many."""

@@ -5,7 +5,7 @@ so it keeps of people with rows in cells what it would keep without them. This m
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from hazemap.cells import NOWHERE
 from hazemap.engines.streaming import row_buffer
 from hazemap.engines.streaming.cell_counter import CellCounter
 from hazemap.engines.streaming.person_index import PersonIndex, RowBatch
-from hazemap.engines.streaming.row_buffer import RowBuffer
 from hazemap.jit import compiled
 
 MOST_BITS = 16
@@ -28,23 +27,53 @@ WORTHWHILE = 5 / 4
 """A crowded row buffer grows by at least this factor, or not at all."""
 
 
-class BoundingStep(Protocol):
-    """One bounding rule at work on the row buffer of a group, whose entries have values or words alone."""
+class GroupBuffer(Protocol):
+    """What the people of a group have said so far, in entries of `bytes_each`."""
 
-    valued: bool
+    size: int
+
+    @property
+    def bytes_each(self) -> int:
+        """Memory for one entry, while all are put in order."""
+
+    @property
+    def capacity(self) -> int:
+        """How many entries there is room for."""
+
+    def arrange(self, people: int) -> None:
+        """Put all entries in order by the places of so many people, then as the rule needs them."""
+
+    def grow(self, capacity: int) -> None:
+        """Make room for this many entries."""
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Drop what everybody else said; the places of the others move up, in order."""
+
+    def strike(self, rows: NDArray[np.uint32]) -> None:
+        """Put 0 in the stead of the number of each place that has an entry."""
+
+
+Buffer = TypeVar("Buffer", bound=GroupBuffer)
+
+
+class BoundingStep(Protocol[Buffer]):
+    """One bounding rule at work on the row buffer of a group."""
+
+    def row_buffer(self) -> Buffer:
+        """An empty one, as the rule needs it."""
 
     def append(
-        self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: RowBuffer
+        self, batch: RowBatch, rows: NDArray[np.int64], places: NDArray[np.int64], count: int, row_buffer: Buffer
     ) -> int:
         """Put rows on the row buffer until it is full; how many were read."""
 
-    def fold(self, row_buffer: RowBuffer) -> None:
+    def fold(self, row_buffer: Buffer) -> None:
         """Leave of a row buffer in order what is still needed."""
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Forget everybody else."""
 
-    def count(self, row_buffer: RowBuffer, seeds: NDArray[np.uint64], tally: CellCounter) -> None:
+    def count(self, row_buffer: Buffer, seeds: NDArray[np.uint64], tally: CellCounter) -> None:
         """Count what a folded row buffer says."""
 
     def elsewhere(self, rows: NDArray[np.uint32]) -> int:
@@ -89,7 +118,7 @@ class PersonGroup:
         groups: int,
         limit: int,
         places: Callable[[], PersonIndex],
-        rule: Callable[[], BoundingStep],
+        rule: Callable[[], BoundingStep[Any]],
         tally: CellCounter,
     ) -> None:
         self.tally = tally
@@ -155,7 +184,7 @@ class PersonGroup:
     def _start(self, bucket: Bucket | None) -> None:
         self._bucket = bucket
         self._places, self._rule, self._elsewhere = self._new_places(), self._new_rule(), RowsOutsideCells()
-        self._row_buffer = RowBuffer(self._rule.valued)
+        self._row_buffer: GroupBuffer = self._rule.row_buffer()
 
     def _fold(self) -> None:
         self._row_buffer.arrange(self._places.count)
@@ -167,12 +196,13 @@ class PersonGroup:
         while self._row_buffer.size > FULL * self._row_buffer.capacity:
             capacity = min(4 * self._row_buffer.capacity, int(HEADROOM * self._affordable()))
             if capacity >= WORTHWHILE * self._row_buffer.capacity:
-                return self._row_buffer.grow(capacity)
+                self._row_buffer.grow(capacity)
+                return
             if not self._halved():
-                return self._row_buffer.grow(2 * self._row_buffer.capacity)
+                self._row_buffer.grow(2 * self._row_buffer.capacity)
+                return
         while self._row_buffer.capacity > self._affordable() and self._halved():
             pass
-        return None
 
     def _affordable(self) -> int:
         """How many entries the row buffer may have beside these people; the first few are free."""
@@ -255,10 +285,10 @@ class RowsOutsideCells:
         self._rows = self._rows[: len(kept)]
         self._rows = self._rows[kept[: len(self._rows)]]
 
-    def alone(self, row_buffer: RowBuffer) -> NDArray[np.uint32]:
+    def alone(self, row_buffer: GroupBuffer) -> NDArray[np.uint32]:
         """Of all who have rows in `NOWHERE` and nothing on a folded row buffer, how many. O(people + row buffer)."""
         rows = self._rows.copy()
-        _forget(row_buffer.place, row_buffer.size, rows)
+        row_buffer.strike(rows)
         return rows[rows > 0]
 
 
@@ -267,10 +297,3 @@ def _take(places: NDArray[np.int64], rows: NDArray[np.uint32]) -> None:
     for i in range(places.size):
         if rows[places[i]] < MOST:
             rows[places[i]] += np.uint32(1)
-
-
-@compiled
-def _forget(place: NDArray[np.uint32], size: int, rows: NDArray[np.uint32]) -> None:
-    for i in range(size):
-        if place[i] < rows.size:
-            rows[place[i]] = 0
