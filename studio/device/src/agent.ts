@@ -2,12 +2,15 @@ import { bigEndian, systemRandom } from "./bytes.js";
 import type { Device, DeviceAnswer, Log } from "./device.js";
 import type { DeviceStore } from "./device_store.js";
 import { enrol } from "./enrolment.js";
-import { CodecError, Unreachable } from "./errors.js";
+import { CodecError, Refused, Unreachable } from "./errors.js";
 import type { HttpTransport } from "./http_transport.js";
-import { readServerTask } from "./server_task.js";
+import { fetchedKey, uploaded } from "./report_upload.js";
+import { readServerTask, type ServerTask } from "./server_task.js";
 
 /** Seconds. */
 const [ASK, LEAST, AGAIN, LONGEST, SWEEP, MOST_BACKOFF] = [30, 0.25, 0.5, 3_600, 3_600, 300];
+/** The stage of a round whose reports go to other servers. */
+const ANNOUNCED = 0;
 
 const jittered = (seconds: number): number => seconds * (0.5 + Number(bigEndian(systemRandom(2))) / 65_536);
 
@@ -39,6 +42,8 @@ export class Agent {
   constructor(
     private readonly device: Device, private readonly store: DeviceStore, private readonly http: HttpTransport,
     private readonly server: string, private readonly code: string, private readonly idle: number, private readonly log: Log,
+    /** The servers that the person's rules name, each with the SHA-256 of its key, or nothing. */
+    private readonly pins: ReadonlyMap<string, string> = new Map(),
   ) {}
 
   /** Returns when a campaign has nothing more to ask of this device, or `signal` says to stop. */
@@ -83,6 +88,7 @@ export class Agent {
     }
     if (found.status !== 200) throw new Unreachable(`the server gave no work, but HTTP ${found.status}`, found.wait);
     const work = readServerTask(found.content);
+    if (work.stage === ANNOUNCED) return this.carried(work, now);
     await this.send(work.session, await this.device.answer(work, now));
     return jittered(AGAIN);
   }
@@ -91,6 +97,33 @@ export class Agent {
     await enrol(this.store.record, this.http, this.server, this.code);
     await this.store.save();
     this.log("enrolled");
+  }
+
+  /** A report that goes to other servers: made, charged and sent there; the server hears only that it was. */
+  private async carried(work: ServerTask, now: number): Promise<number> {
+    const key = (url: string) => fetchedKey(url, this.pins.get(url) ?? "");
+    const due = await this.device.report(work, now, async ({ carrier }) => [await key(carrier.leader), await key(carrier.helper)]);
+    const path = `/v1/tasks/${work.session}`;
+    let refusal = typeof due === "string" ? due : null;
+    if (typeof due !== "string") {
+      try {
+        await uploaded(due);
+        await this.device.reported(work.session, null);
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error;
+        refusal = error.message;
+        await this.device.reported(work.session, refusal);
+      }
+    }
+    if (refusal === null) {
+      const { status } = await this.http.send("POST", path, this.store.record.ticket);
+      this.log(`said that it has reported (HTTP ${status})`);
+      this.answered = Date.now();
+      if (typeof due !== "string" && this.device.ended(due.round.task.campaign)) this.ended = due.round.task.campaign;
+    } else {
+      await this.http.post(`${path}/refusal`, this.store.record.ticket, { reason: refusal });
+    }
+    return jittered(AGAIN);
   }
 
   /** What is in the store goes out. A 409 may be about bytes that had arrived before, so the session stays open. */

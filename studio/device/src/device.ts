@@ -5,12 +5,15 @@ import { answer, type ClientOwner, drawsFrom } from "./client.js";
 import { type ClientState, readState, writeState } from "./client_state.js";
 import type { Charge, DeviceStore } from "./device_store.js";
 import { Identity } from "./ed25519.js";
+import { newTerms } from "./campaign_terms.js";
 import { CodecError, Refused } from "./errors.js";
 import { Fraction } from "./fraction.js";
 import { decode } from "./messages.js";
 import { checkPolicy, type Policy } from "./policy.js";
+import { type DueReport, type KeysOf, RoundReports } from "./round_reports.js";
 import type { ServerTask } from "./server_task.js";
 import { sessionOf, type SessionParameters } from "./session_parameters.js";
+import { checkSpending, spent } from "./spending.js";
 import { readTask, type Task } from "./task.js";
 
 const DAY = 86_400_000;
@@ -43,11 +46,14 @@ export type Log = (line: string) => void;
  */
 export class Device {
   private last: Promise<unknown> = Promise.resolve();
+  private readonly reports: RoundReports;
 
   private constructor(
     private readonly identity: Identity, private readonly store: DeviceStore, private readonly policy: Policy,
     private readonly places: readonly Place[], private readonly random: RandomBytes, private readonly log: Log,
-  ) {}
+  ) {
+    this.reports = new RoundReports(store, policy, places, random, log);
+  }
 
   static async of(store: DeviceStore, policy: Policy, places: readonly Place[], random: RandomBytes, log: Log): Promise<Device> {
     return new Device(await Identity.of(unhex(store.record.identity)), store, policy, places, random, log);
@@ -55,6 +61,25 @@ export class Device {
 
   answer(work: ServerTask, now: number): Promise<DeviceAnswer> {
     return this.inTurn(() => this.judged(work, now));
+  }
+
+  /** A report to the servers that carry a round: one that is kept and not sent yet, or why there is none. */
+  report(work: ServerTask, now: number, keysOf: KeysOf): Promise<DueReport | string> {
+    return this.inTurn(async () => {
+      try {
+        if (!(now - work.until <= CLOCKS)) throw new Refused("the time for this report is over, by this device's clock");
+        return await this.reports.made(work, now, keysOf);
+      } catch (error) {
+        if (!(error instanceof Refused || error instanceof CodecError)) throw error;
+        await this.giveUp(work.session, error.message);
+        return error.message;
+      }
+    });
+  }
+
+  /** The servers have the report of a batch, or will never take it: then `reason` says why. */
+  reported(batch: string, reason: string | null): Promise<void> {
+    return this.inTurn(() => (reason === null ? this.reports.arrived(batch) : this.giveUp(batch, reason)));
   }
 
   /** Leave a session for good: what it remembered is gone. */
@@ -68,7 +93,7 @@ export class Device {
       const left = this.store.record.sessions.filter(([, open]) => open && open.until + GRACE < now);
       for (const [session] of left) this.store.setSession(session, null);
       if (left.length) this.log(`leaves ${left.length} sessions to which the server did not come back`);
-      if (left.length) await this.store.save();
+      if (this.reports.forget(now) || left.length) await this.store.save();
     });
   }
 
@@ -91,6 +116,12 @@ export class Device {
     }
   }
 
+  private async giveUp(batch: string, reason: string): Promise<void> {
+    this.log(`refuses to report: ${reason}`);
+    this.store.setReport(batch, null);
+    await this.store.save();
+  }
+
   private async leave(session: string): Promise<void> {
     this.store.setSession(session, null);
     await this.store.save();
@@ -99,9 +130,10 @@ export class Device {
   /** Whether a campaign has nothing more to ask of this device: its budget is paid, and no session is open. */
   ended(campaign: string): boolean {
     const said = this.store.record.campaigns.find(([name]) => name === campaign)?.[1];
-    if (!said || this.store.record.sessions.some(([, open]) => open)) return false;
+    const open = this.store.record.sessions.some(([, session]) => session) || this.store.record.reports?.some(([, kept]) => kept?.report);
+    if (!said || open) return false;
     const { budget } = JSON.parse(said) as { budget: string };
-    return this.spent((charge) => charge.campaign === campaign).compare(Fraction.written(budget)) >= 0;
+    return spent(this.store.record, (charge) => charge.campaign === campaign).compare(Fraction.written(budget)) >= 0;
   }
 
   private async first(work: ServerTask, now: number): Promise<DeviceAnswer> {
@@ -111,15 +143,11 @@ export class Device {
     if (hex(await sessionOf(message.terms)) !== work.session) throw new Refused("the session is not the one that its terms name");
     const task = await readTask(work.task);
     checkPolicy(this.policy, task, message.terms);
-    const said = JSON.stringify(termsOfCampaign(task));
-    const before = this.store.record.campaigns.find(([name]) => name === task.campaign)?.[1];
-    if (before !== undefined && before !== said) {
-      throw new Refused("the campaign has changed its purpose, budget or cohort since this device first agreed to it");
-    }
-    this.checkSpending(task, now);
+    const agreed = newTerms(this.store.record, task);
+    checkSpending(this.store.record, this.policy, task, now);
     const charges: Charge[] = [];
     const state = await answer(null, work.message, this.owner(task, now, charges));
-    if (before === undefined) this.store.record.campaigns.push([task.campaign, said]);
+    if (agreed) this.store.record.campaigns.push(agreed);
     this.log(`takes part in round ${task.round} of “${task.campaign}” (“${task.purpose}”), among ${message.terms.clients} people, at ε = ${task.price.toNumber()}`);
     return this.kept(work, work.task, task, state, charges, now);
   }
@@ -160,7 +188,7 @@ export class Device {
 
   /** The masked vector's content; its charge is for the write that keeps it. */
   private async charged(task: Task, terms: SessionParameters, now: number, charges: Charge[]): Promise<Uint32Array> {
-    this.checkSpending(task, now);
+    checkSpending(this.store.record, this.policy, task, now);
     const key = await sha256(unhex(this.store.record.sampling), utf8(task.campaign));
     const { sums, trouble } = checkedContribution(task.counts, this.places, key);
     if (trouble) this.log(`answers as if it had no rows: counting them failed (${trouble})`);
@@ -172,25 +200,4 @@ export class Device {
     });
     return vector;
   }
-
-  private checkSpending(task: Task, now: number): void {
-    const campaign = this.spent((charge) => charge.campaign === task.campaign).plus(task.price);
-    const period = this.spent((charge) => charge.time > now - this.policy.days * DAY).plus(task.price);
-    const most = task.budget.compare(this.policy.campaign) < 0 ? task.budget : this.policy.campaign;
-    if (campaign.compare(most) > 0 || period.compare(this.policy.period) > 0) {
-      throw new Refused("this device has nothing left to spend on this round");
-    }
-  }
-
-  private spent(counts: (charge: Charge) => boolean): Fraction {
-    const charges = this.store.record.charges.filter(counts);
-    return charges.reduce((sum, { epsilon }) => sum.plus(Fraction.written(epsilon)), new Fraction(0));
-  }
 }
-
-/** What a campaign says first is what it may say: everything but the round and its question. */
-const termsOfCampaign = ({ purpose, budget, cohort }: Task): object => ({
-  budget: `${budget}`,
-  purpose,
-  cohort: { ...cohort, dropout: `${cohort.dropout}`, corrupt: `${cohort.corrupt}` },
-});

@@ -16,6 +16,14 @@ export interface OpenSession {
   readonly state: Record<string, unknown>;
 }
 
+/** A report to other servers: to which announcement (SHA-256), and its bytes until they have it. */
+export interface KeptReport {
+  readonly campaign: string;
+  readonly announcement: string;
+  readonly until: number;
+  readonly report: string | null;
+}
+
 /** All that a device keeps. `null` stands for a session that was answered or refused, and is closed for good. */
 export interface DeviceRecord {
   version: 1;
@@ -31,6 +39,8 @@ export interface DeviceRecord {
   campaigns: [string, string][];
   charges: Charge[];
   sessions: [string, OpenSession | null][];
+  /** By batch; `null` stands for a round that was refused. Records of before there were reports have none. */
+  reports?: [string, KeptReport | null][];
 }
 
 export const createdRecord = (random: RandomBytes): DeviceRecord => ({
@@ -61,5 +71,16 @@ export abstract class DeviceStore {
     const found = this.record.sessions.find(([name]) => name === session);
     if (found) found[1] = kept;
     else this.record.sessions.push([session, kept]);
+  }
+
+  report(batch: string): KeptReport | null | undefined {
+    return this.record.reports?.find(([name]) => name === batch)?.[1];
+  }
+
+  setReport(batch: string, kept: KeptReport | null): void {
+    const reports = (this.record.reports ??= []);
+    const found = reports.find(([name]) => name === batch);
+    if (found) found[1] = kept;
+    else reports.push([batch, kept]);
   }
 }

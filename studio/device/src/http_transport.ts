@@ -12,6 +12,8 @@ export interface HttpReply {
   readonly status: number;
   /** Seconds that the server asks to be left alone. */
   readonly wait: number | null;
+  /** What it says that its content is. */
+  readonly kind: string;
   readonly content: Bytes;
 }
 
@@ -58,7 +60,7 @@ export class HttpTransport {
     if (response.status === 429 || response.status >= 500) {
       throw new Unreachable(`the server is busy or broken (HTTP ${response.status})`, wait);
     }
-    return { status: response.status, wait, content: body };
+    return { status: response.status, wait, kind: response.headers.get("content-type") ?? "", content: body };
   }
 
   async post(path: string, ticket: string | null, fields: object): Promise<HttpReply> {

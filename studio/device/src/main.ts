@@ -8,7 +8,7 @@ import { DeviceFile } from "./device_file.js";
 import { readRows } from "./device_rows.js";
 import { CodecError, InputError, Refused } from "./errors.js";
 import { checkedAddress, HttpTransport } from "./http_transport.js";
-import { DEFAULT_POLICY, readPolicy } from "./policy.js";
+import { DEFAULT_POLICY, pinned, readPolicy } from "./policy.js";
 
 const USAGE = "node dist/main.js --server URL --code CODE --rows rows.json [--policy policy.json] [--file device.json] [--idle SECONDS]";
 
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   try {
     await file.save();
     const device = await Device.of(file, policy, rows, systemRandom, log);
-    await new Agent(device, file, new HttpTransport(server), server, values.code ?? "", idle, log).run(stop.signal);
+    await new Agent(device, file, new HttpTransport(server), server, values.code ?? "", idle, log, pinned(policy)).run(stop.signal);
     if (!stop.signal.aborted) log("the campaign has ended for this device");
   } finally {
     file.close();

@@ -1,5 +1,7 @@
+import type { CarriedRound } from "./carried_round.js";
 import { InputError, Refused } from "./errors.js";
 import { Fraction } from "./fraction.js";
+import { checkedAddress } from "./http_transport.js";
 import { isObject, type Json, parseJson } from "./json_text.js";
 import { checkMinimum, type MinimumParameters } from "./minimum_parameters.js";
 import { MALICIOUS, type Mode, SEMI_HONEST, type SessionParameters } from "./session_parameters.js";
@@ -20,6 +22,8 @@ export interface Policy {
   readonly days: number;
   readonly longest: number;
   readonly modes: readonly Mode[];
+  /** Servers that may carry reports: addresses that end in a slash, each with `#` and the SHA-256 of its key where that is pinned. */
+  readonly aggregators: readonly string[];
 }
 
 export const DEFAULT_POLICY: Policy = {
@@ -31,7 +35,14 @@ export const DEFAULT_POLICY: Policy = {
   days: 30,
   longest: 1 << 16,
   modes: [MALICIOUS],
+  aggregators: [],
 };
+
+const AGGREGATOR = /^([^#]+\/)(?:#([0-9a-f]{64}))?$/;
+
+/** The servers that may carry reports, each with the SHA-256 of its key, or nothing. */
+export const pinned = ({ aggregators }: Policy): ReadonlyMap<string, string> =>
+  new Map(aggregators.map((entry) => AGGREGATOR.exec(entry)).map((found) => [found![1]!, found![2] ?? ""]));
 
 /** The rules in a JSON file, such as `{"people": 200, "campaign": "0.5", "modes": ["malicious"]}`; the rest by default. */
 export function readPolicy(text: string): Policy {
@@ -63,6 +74,14 @@ function rule(name: string, value: Json): unknown {
         if (typeof mode !== "string" || !Object.hasOwn(MODES, mode)) throw new InputError("modes are malicious and semi-honest");
         return MODES[mode]!;
       });
+    case "aggregators":
+      if (!Array.isArray(value)) break;
+      return value.map((entry) => {
+        const found = typeof entry === "string" && entry.length <= 1_100 ? AGGREGATOR.exec(entry) : null;
+        if (!found) throw new InputError("aggregators are addresses that end in a slash, such as https://one.example/");
+        checkedAddress(found[1]!);
+        return entry;
+      });
   }
   throw new InputError(`a policy says nothing about ${name.slice(0, 40)}, or says it otherwise`);
 }
@@ -75,8 +94,8 @@ export const minimumOf = (policy: Policy): MinimumParameters => ({
   modes: policy.modes,
 });
 
-/** `Refused` where this person does not answer this task in a session of these terms. What was spent is not looked at. */
-export function checkPolicy(policy: Policy, task: Task, terms: SessionParameters): void {
+/** `Refused` where this person does not answer a task, whoever carries the answer. What was spent is not looked at. */
+function checkOrder(policy: Policy, task: Task): void {
   if (task.campaign.length > LONGEST_NAME || task.purpose.length > LONGEST_PURPOSE) {
     throw new Refused(`a campaign's name has at most ${LONGEST_NAME} letters, its purpose ${LONGEST_PURPOSE}`);
   }
@@ -90,6 +109,11 @@ export function checkPolicy(policy: Policy, task: Task, terms: SessionParameters
   if (task.cohort.corrupt.compare(policy.corrupt) < 0) {
     throw new Refused("the campaign assumes that fewer of the others work with the server than this device does");
   }
+}
+
+/** `Refused` where this person does not answer this task in a session of these terms. */
+export function checkPolicy(policy: Policy, task: Task, terms: SessionParameters): void {
+  checkOrder(policy, task);
   checkMinimum(minimumOf(policy), terms);
   const digits = (number: bigint): number => number.toString(2).length;
   const levels = 2 + Math.max(0, digits(terms.scale.numerator) - digits(terms.scale.denominator) + 1);
@@ -97,4 +121,23 @@ export function checkPolicy(policy: Policy, task: Task, terms: SessionParameters
     throw new Refused("a share of the noise takes more work than this device does: ask for fewer cells or more people");
   }
   checkTerms(task, terms);
+}
+
+/** `Refused` where this person does not report to these servers, or not on these terms. */
+export function checkCarried(policy: Policy, { task, carrier }: CarriedRound): void {
+  if (task.counts.size > policy.longest) {
+    throw new Refused(`an answer would have ${task.counts.size} numbers, but at most ${policy.longest} are allowed`);
+  }
+  checkOrder(policy, task);
+  if (task.cohort.people < policy.people) {
+    throw new Refused(`only ${task.cohort.people} people are asked together, but ${policy.people} must be`);
+  }
+  if (carrier.minimum < policy.survivors) {
+    throw new Refused(`sums of ${carrier.minimum} reports would be opened, but ${policy.survivors} must be in them`);
+  }
+  for (const url of [carrier.leader, carrier.helper]) {
+    if (!pinned(policy).has(url)) {
+      throw new Refused(`this device reports only to servers that its rules name, and ${url} is none of them`);
+    }
+  }
 }

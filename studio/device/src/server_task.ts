@@ -7,6 +7,7 @@ const DATE = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9
 /** What a server wants answered. `task` comes with an invitation; `until` is in milliseconds since 1970. */
 export interface ServerTask {
   readonly session: string;
+  /** 1 to 6 of a secure sum; 0 announces a round whose reports go to other servers. */
   readonly stage: number;
   readonly task: string | null;
   readonly message: Bytes;
@@ -26,7 +27,7 @@ export function readServerTask(content: Bytes): ServerTask {
   const { session, stage, task, message, until } = found;
   if (
     typeof session !== "string" || !/^[0-9a-f]{64}$/.test(session) ||
-    typeof stage !== "bigint" || stage < 1n || stage > 6n ||
+    typeof stage !== "bigint" || stage < 0n || stage > 6n ||
     (task !== null && typeof task !== "string") ||
     typeof message !== "string" || typeof until !== "string" || !DATE.test(until)
   ) {

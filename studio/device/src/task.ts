@@ -39,7 +39,12 @@ export interface Task {
 /** The task in a text: `CodecError` for what is none, `Refused` for what this device does not answer. */
 export async function readTask(text: string): Promise<Task> {
   if (!/^[\x20-\x7e]*$/.test(text)) throw new CodecError("a task is canonical JSON, in ASCII");
-  const [type, value] = typed(parseJson(text, TASK), "a task");
+  return taskOf(parseJson(text, TASK), await sha256(ascii(text)));
+}
+
+/** The task in JSON of which `digest` names the text. Errors as for `readTask`. */
+export function taskOf(json: Json | undefined, digest: Bytes): Task {
+  const [type, value] = typed(json, "a task");
   if (type !== "Task") throw new CodecError("this is no task");
   if (isObject(value) && "randomiser" in value) throw new Refused("this device adds noise in shares: it randomises no reports");
   const task = fieldsOf(value, "a task", ...FIELDS);
@@ -57,7 +62,7 @@ export async function readTask(text: string): Promise<Task> {
     price,
     budget,
     cohort: cohort(task["cohort"]),
-    digest: await sha256(ascii(text)),
+    digest,
   };
 }
 

@@ -67,6 +67,11 @@ export class TlsReader {
     return found;
   }
 
+  /** Bytes that were not read yet. */
+  get left(): number {
+    return this.data.length - this.at;
+  }
+
   end(): void {
     if (this.at !== this.data.length) throw new CodecError("bytes are left over");
   }
