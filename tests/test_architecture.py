@@ -4,7 +4,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
 from tests.layout import cycles, graph, run_time_nodes
 
 PACKAGE = Path(__file__).parents[1] / "src" / "hazemap"
@@ -77,39 +76,49 @@ def floor_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def ids(path: Path) -> str:
-    return str(path.relative_to(PACKAGE))
-
-
-@pytest.mark.parametrize("path", MODULES, ids=ids)
-def test_a_module_imports_only_from_floors_below(path):
-    here = floor_of(path)
-    assert here in RANK, f"{here} has no floor: add it to FLOORS and to docs/concepts/design.md"
-    for name in imports(path):
+def astray(here: str, names: set[str]) -> list[str]:
+    """What is wrong with modules of one floor that import these names."""
+    found = []
+    for name in sorted(names):
         package, _, rest = name.partition(".")
-        assert package != "research", f"{here} imports {name}, which is not in the wheel"
+        if package == "research":
+            found.append(f"{here} imports {name}, which is not in the wheel")
         if package != "hazemap" or not rest or rest == "__version__":
             continue
         there = rest.split(".")[0]
-        if there in RANK:
-            assert there == here or RANK[there] < RANK[here], f"{here} imports {there}"
-        for forbidden in NEVER.get(here, ()):
-            assert not (rest + ".").startswith(forbidden + "."), f"{here} imports {forbidden}"
+        if there in RANK and there != here and RANK[there] >= RANK[here]:
+            found.append(f"{here} imports {there}")
+        found += [f"{here} imports {never}" for never in NEVER.get(here, ()) if (rest + ".").startswith(never + ".")]
+    return found
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if floor_of(p) in NO_CHANCE], ids=ids)
-def test_whoever_decides_neither_draws_lots_nor_looks_at_the_clock(path):
-    assert not imports(path) & CHANCE
+def test_modules_import_only_from_floors_below():
+    floors = {floor_of(path) for path in MODULES}
+    assert floors <= set(RANK), f"{floors - set(RANK)} has no floor: add it to FLOORS and to docs/concepts/design.md"
+    assert not {str(path): wrong for path in MODULES if (wrong := astray(floor_of(path), imports(path)))}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=ids)
-def test_a_file_is_short_enough_to_be_one_noun(path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_an_import_from_above_is_found():
+    lowest, highest = min(RANK, key=RANK.__getitem__), max(RANK, key=RANK.__getitem__)
+    assert astray(lowest, {f"hazemap.{highest}.x", "os"}) == [f"{lowest} imports {highest}"]
+    assert not astray(highest, {f"hazemap.{lowest}", "hazemap", f"hazemap.{highest}"})
+    assert astray(lowest, {"research.papers"})
+    here, never = next((here, min(never)) for here, never in NEVER.items() if never)
+    assert f"{here} imports {never}" in astray(here, {f"hazemap.{never}"})
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if floor_of(p) in {"protocols", "trust"}], ids=ids)
-def test_protocols_and_trust_models_open_no_socket(path):
-    assert not {name.partition(".")[0] for name in imports(path)} & NETWORK
+def test_whoever_decides_neither_draws_lots_nor_looks_at_the_clock():
+    deciding = [path for path in MODULES if floor_of(path) in NO_CHANCE]
+    assert deciding and not {str(path): found for path in deciding if (found := imports(path) & CHANCE)}
+
+
+def test_every_file_is_short_enough_to_be_one_noun():
+    assert not [str(path) for path in MODULES if len(path.read_text().splitlines()) > 400]
+
+
+def test_protocols_and_trust_models_open_no_socket():
+    apart = [path for path in MODULES if floor_of(path) in {"protocols", "trust"}]
+    assert apart and not [str(path) for path in apart if {name.partition(".")[0] for name in imports(path)} & NETWORK]
 
 
 def test_no_files_import_each_other():

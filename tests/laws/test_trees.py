@@ -275,10 +275,10 @@ def test_names_can_be_read_back(tree: Tree, box: Box, seed: int) -> None:
 
 
 @every_tree
-@pytest.mark.parametrize("name", ["", "nowhere", "0120x", "+1", " 1", "1 ", "1_0", "٠", "8f" + "f" * 13, "0" * 45])
-def test_a_name_of_no_cell_is_refused(tree: Tree, box: Box, name: str) -> None:
-    with pytest.raises(InputError, match="found"):
-        tree.named([name])
+def test_names_of_no_cell_are_refused(tree: Tree, box: Box) -> None:
+    for name in ("", "nowhere", "0120x", "+1", " 1", "1 ", "1_0", "٠", "8f" + "f" * 13, "0" * 45):
+        with pytest.raises(InputError, match="found"):
+            tree.named([name])
 
 
 @every_tree

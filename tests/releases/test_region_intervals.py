@@ -78,7 +78,7 @@ def held(epsilon: str, releases: int, each: int, number: int = 20_000) -> tuple[
     return with_doubt / each, noise_alone / each
 
 
-@pytest.mark.parametrize("epsilon", ["0.1", "1"])
+@pytest.mark.parametrize("epsilon", [pytest.param("0.1", marks=pytest.mark.slow), "1"])
 def test_fault_8_intervals_of_regions_hold_where_borders_cut_cells(epsilon):
     """81 % of the "95 %" held. The noise is fixed, so this cannot fail by chance on the same code."""
     with_doubt, noise_alone = held(epsilon, RELEASES, REGIONS)
@@ -142,7 +142,9 @@ def test_a_region_in_one_cell_may_hold_all_of_its_people_or_none(release):
     assert found.low <= 0 and found.high >= 1
 
 
-@pytest.mark.parametrize(("number", "method"), [(5_000, Flat(TREE, 3)), (50, Adaptive(TREE))])
+@pytest.mark.parametrize(
+    ("number", "method"), [pytest.param(5_000, Flat(TREE, 3), marks=pytest.mark.slow), (50, Adaptive(TREE))]
+)
 def test_intervals_hold_for_regions_that_were_chosen_for_the_people_in_one_place(number, method):
     """66 and 72 % held, and some did not hold their own value. The noise is fixed, so chance cannot make it fail."""
     spot = BERLIN.west + 0.4 * 0.3712, BERLIN.south + 0.2 * 0.6123

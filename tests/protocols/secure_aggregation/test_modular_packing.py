@@ -55,17 +55,17 @@ def by_the_book(numbers, bits) -> bytes:
 
 
 @pytest.mark.parametrize("bits", EVERY)
-@pytest.mark.parametrize("size", [0, 1, 2, 7, 8, 31, 33, 1000])
-def test_every_width_is_packed_by_the_book_and_comes_back(bits, size):
-    numbers = np.random.default_rng(bits).integers(0, 2**bits, size).astype(word(bits))
-    numbers[: size // 3] = 2**bits - 1
-    data = pack(numbers, bits)
-    assert data == by_the_book(numbers.tolist(), bits)
-    assert len(data) == packed_length(size, bits)
-    again = unpack(data, size, bits)
-    assert again.dtype == word(bits)
-    assert np.array_equal(again, numbers)
-    again[:] = 0  # the caller's own
+def test_every_width_is_packed_by_the_book_and_comes_back(bits):
+    for size in (0, 1, 2, 7, 8, 31, 33, 1000):
+        numbers = np.random.default_rng(bits).integers(0, 2**bits, size).astype(word(bits))
+        numbers[: size // 3] = 2**bits - 1
+        data = pack(numbers, bits)
+        assert data == by_the_book(numbers.tolist(), bits)
+        assert len(data) == packed_length(size, bits)
+        again = unpack(data, size, bits)
+        assert again.dtype == word(bits)
+        assert np.array_equal(again, numbers)
+        again[:] = 0  # the caller's own
 
 
 @given(st.integers(1, 32), st.data())
