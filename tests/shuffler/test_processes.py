@@ -168,6 +168,7 @@ def test_a_shuffler_forgets_again_when_its_disk_has_room(monkeypatch):
         raise StoreError("the disk is full") if len(looked) < 3 else Ended
 
     monkeypatch.setattr(shuffler_process, "HOUSEKEEPING", 0)
+    monkeypatch.setattr(shuffler_process, "is_steady", lambda *_: True)
     with pytest.raises(Ended):
         asyncio.run(shuffler_process._housekeeping(Mock(expire=expire), ShufflerMetrics()))
     assert len(looked) == 3

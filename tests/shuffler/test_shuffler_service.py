@@ -130,6 +130,44 @@ def test_batches_beyond_the_operator_s_limits_are_not_announced(machine, changes
     assert machine.rows("batches") == 1
 
 
+def opened_again(machine):
+    """A batch that was handed on and then forgotten by a clock that was ahead, announced anew once it is put right."""
+    for person in PEOPLE:
+        machine.send(person)
+    first = machine.fetch()
+    ahead = TERMS.closes + LIMITS.keep + 1
+    assert machine.service.expire(ahead) == 1
+    machine.start()
+    machine.service.announce(TERMS, NOW)
+    for person in PEOPLE[1:]:
+        machine.send(person)
+    return cut(first) - cut(machine.fetch())
+
+
+def test_no_batch_is_opened_a_second_time_though_a_clock_was_ahead_and_is_put_right(machine):
+    """Whoever is not in it the second time would be known by the difference."""
+    with pytest.raises(InputError, match="may have been opened here before"):
+        opened_again(machine)
+    later = other(closes=TERMS.closes + 1)
+    machine.service.announce(later, NOW)
+    assert machine.service.state(later.digest).state == "open"
+
+
+def test_a_shuffler_that_does_not_keep_until_when_it_forgot_would_give_a_person_away(machine, monkeypatch):
+    monkeypatch.setattr(ShufflerService, "_forgotten_until", lambda _: -1)
+    assert opened_again(machine) == of(PEOPLE[:1])
+
+
+def test_one_analyser_s_batches_are_bounded_though_each_is_forgotten_at_once(machine, monkeypatch):
+    monkeypatch.setattr("hazemap.shuffler.shuffler_service.BATCHES", 3)
+    for nonce in (b"1" * 16, b"2" * 16):
+        machine.service.announce(other(nonce=nonce), NOW)
+        machine.service.forget(other(nonce=nonce).digest)
+    with pytest.raises(InputError, match="3 batches at most"):
+        machine.service.announce(other(nonce=b"3" * 16), NOW)
+    machine.service.announce(other(nonce=b"3" * 16), NOW, "ben")
+
+
 def test_batches_share_the_room_that_there_is(machine):
     machine.service.announce(other(nonce=b"b" * 16, people=10_000), NOW)
     with pytest.raises(InputError, match="1,000,600 are promised"):

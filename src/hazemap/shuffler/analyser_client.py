@@ -60,8 +60,8 @@ class AnalyserClient:
             most -= len(piece)
             if most < 0:
                 raise Refused(MORE)
-            if not piece:
-                raise Refused("the shuffler hands on a piece without a message: the batch is not opened")
+            if not piece or len(piece) % size:
+                raise Refused("the shuffler hands on a piece that is not of whole messages: the batch is not opened")
         every = b"".join(parts)
         if sha256(every).hexdigest() != found.sha256 or len(every) % size:
             raise Refused("the shuffler hands on something else than it said it would: the batch is not opened")

@@ -33,6 +33,7 @@ TABLES = (
 )
 """One list of tables for every database.
 
+* `facts`: the version, when the clock was looked at, and when the last of the forgotten batches closed.
 * `batches`: each batch that was announced, and the name of who did. `state` is open, permuted or forgotten. A row stays
   until the batch could not be announced again, so that nobody opens a batch twice.
 * `submissions`: what people sent to open batches, each under their number in this batch, with the digest of it.

@@ -15,6 +15,7 @@ from hazemap.protocols.hpke import Kem, KeyPair
 from hazemap.service.access_tokens import kept, token_file
 from hazemap.service.http_limits import HttpLimits
 from hazemap.service.served_address import ServedAddress
+from hazemap.service.steady_clock import is_steady
 from hazemap.service.store import Store
 from hazemap.shuffler.analyser_tokens import FIRST, AnalyserTokens
 from hazemap.shuffler.batch_limits import BatchLimits
@@ -73,7 +74,8 @@ class ShufflerProcess:
         store = Store(self.database or self.folder / "shuffler.sqlite", SCHEMA)
         try:
             service = ShufflerService(store, key, self.batches)
-            metrics.expired += service.expire(time.time())
+            with suppress(StoreError):  # one whose disk is full still hands on what it has
+                _forget(service, metrics, time.time())
 
             async def alive() -> AsyncIterator[None]:
                 work = asyncio.create_task(_housekeeping(service, metrics))
@@ -93,10 +95,16 @@ async def _housekeeping(service: ShufflerService, metrics: ShufflerMetrics) -> N
     while True:
         await asyncio.sleep(HOUSEKEEPING)
         try:
-            forgotten = await asyncio.to_thread(service.expire, time.time())
+            await asyncio.to_thread(_forget, service, metrics, time.time())
         except StoreError as error:
             log.warning("nothing is forgotten until the store can be written: %s", error)
-            continue
-        metrics.expired += forgotten
-        if forgotten:
-            log.info("%d batches were not collected in time, and are forgotten", forgotten)
+
+
+def _forget(service: ShufflerService, metrics: ShufflerMetrics, now: float) -> None:
+    """Forget what nobody has collected in time, by a clock that is believed."""
+    if not is_steady(service.store, int(now)):
+        return
+    forgotten = service.expire(now)
+    metrics.expired += forgotten
+    if forgotten:
+        log.info("%d batches were not collected in time, and are forgotten", forgotten)

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import wraps
 from hmac import compare_digest
+from math import inf
 from typing import Final, NoReturn
 
 from starlette.applications import Starlette
@@ -30,6 +31,7 @@ from hazemap.service.prometheus_text import CONTENT_TYPE
 from hazemap.service.rate_limit import RateLimit, place_of
 from hazemap.service.store import Contradiction, Store
 from hazemap.shuffler.analyser_tokens import Tokens, named
+from hazemap.shuffler.body_room import SHARES, BodyRoom
 from hazemap.shuffler.shuffler_metrics import ShufflerMetrics
 from hazemap.shuffler.shuffler_service import BatchOver, BatchState, ShufflerService, UnknownBatch
 
@@ -82,10 +84,13 @@ class ShufflerRoutes:
         clock: Callable[[], float] = time.time,
         metrics: ShufflerMetrics | None = None,
         operator: bytes = b"",
+        room: BodyRoom | None = None,
     ) -> None:
         self._service, self._tokens, self._clock = service, tokens, clock
         self._metrics, self._operator = metrics or ShufflerMetrics(), operator
-        self._guesses = RateLimit((limits or HttpLimits.here()).guesses)
+        limits = limits or HttpLimits.here()
+        self._guesses = RateLimit(limits.guesses)
+        self._room = room or BodyRoom(shares=inf if limits.per_address == inf else SHARES)
 
     @property
     def store(self) -> Store:
@@ -138,7 +143,10 @@ class ShufflerRoutes:
         batch = _batch(request)
         self._patient(request)
         terms = (await asyncio.to_thread(self._service.state, batch)).terms
-        content = await _body(request, submission_bytes(terms))
+        with self._room.taken(_place(request), submission_bytes(terms)):
+            return await self._taken(batch, await _body(request, submission_bytes(terms)))
+
+    async def _taken(self, batch: bytes, content: bytes) -> Response:
         for _ in range(TRIES):
             writes = await asyncio.to_thread(self._service.taking, batch, content, self._clock())
             if not writes:

@@ -8,7 +8,7 @@ Each step is one transaction, so that a machine that dies leaves it done or undo
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from hashlib import sha256
 from threading import Lock
 from typing import Final, NamedTuple
@@ -25,6 +25,8 @@ from hazemap.shuffler.permuted_pieces import permuted_pieces
 
 log = logging.getLogger("hazemap.shuffler")
 
+BATCHES: Final = 10_000
+"""Batches of one analyser that are known, at most: each stays until it could not be announced again."""
 TRIES: Final = 8
 """How often a batch is looked at anew because messages were on their way to the disk."""
 
@@ -45,6 +47,11 @@ _DROP_SENT = "DELETE FROM submissions WHERE batch = ?"
 _DROP_PERMUTED = "DELETE FROM permuted WHERE batch = ?"
 _FORGOTTEN = "UPDATE batches SET state = 'forgotten', pieces = 0, digest = NULL WHERE batch = ?"
 _DROP = "DELETE FROM batches WHERE batch = ?"
+_FORGOTTEN_UNTIL = "SELECT value FROM facts WHERE name = 'forgotten until'"
+_FORGET_UNTIL = (
+    "INSERT INTO facts VALUES ('forgotten until', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+_KNOWN = "SELECT count(*) FROM batches WHERE analyser = ?"
 _UNKNOWN = "this shuffler knows no such batch: it was not announced here, or with other terms than you were told"
 
 
@@ -90,6 +97,10 @@ class ShufflerService:
                 return
             held = sum(BatchTerms.from_bytes(bytes(found)).most_bytes for (found,) in self.store.read(_HELD))
             self.limits.check(terms, held, now)
+            if terms.closes <= self._forgotten_until():
+                raise InputError("a batch of this time may have been opened here before, and forgotten: close later")
+            if self.store.read(_KNOWN, analyser)[0][0] >= BATCHES:
+                raise InputError(f"one analyser has {BATCHES:,} batches at most, those of the last weeks included")
             self.store.write_now(Write(_ANNOUNCE, (terms.digest, terms.to_bytes(), analyser)))
         log.info("%s announces a batch of %d to %d people", analyser, terms.minimum, terms.people)
 
@@ -192,16 +203,22 @@ class ShufflerService:
         log.info("a batch of %s is forgotten", found.analyser)
 
     def expire(self, now: float) -> int:
-        """Forget every batch that closed longer ago than messages are kept, its name as well; how many they were."""
+        """Forget every batch that closed longer ago than messages are kept, its name as well; how many they were.
+
+        Until when they closed is written with that, and does not go back with a clock: none is opened a second time.
+        """
         with self._one_at_a_time:
-            old: Sequence[bytes] = [
-                bytes(batch)
-                for batch, terms in self.store.read(_EVERY)
-                if BatchTerms.from_bytes(bytes(terms)).closes + self.limits.keep < now
-            ]
-            for batch in old:
-                self.store.write_now(*self._forgetting(batch)[:2], Write(_DROP, (batch,)))
+            every = {bytes(batch): BatchTerms.from_bytes(bytes(terms)) for batch, terms in self.store.read(_EVERY)}
+            old = {batch: terms.closes for batch, terms in every.items() if terms.closes + self.limits.keep < now}
+            for batch, closes in old.items():
+                until = Write(_FORGET_UNTIL, (str(max(closes, self._forgotten_until())),))
+                self.store.write_now(until, *self._forgetting(batch)[:2], Write(_DROP, (batch,)))
         return len(old)
+
+    def _forgotten_until(self) -> int:
+        """When the last of the batches closed whose names are forgotten."""
+        rows = self.store.read(_FORGOTTEN_UNTIL)
+        return int(rows[0][0]) if rows else -1
 
     def _forgetting(self, batch: bytes) -> tuple[Write, ...]:
         return Write(_DROP_SENT, (batch,)), Write(_DROP_PERMUTED, (batch,)), Write(_FORGOTTEN, (batch,))
