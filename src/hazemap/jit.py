@@ -26,6 +26,19 @@ def compiled(function: F) -> F:
     return cached(function)
 
 
+def inlined(function: F) -> F:
+    """`compiled`, and a part of each loop that calls it before that is compiled, so that loops stay ones of vectors.
+
+    For short functions without loops or returns in the middle.
+
+    >>> inlined(lambda x: x + 1)(2)
+    3
+    """
+    from hazemap.jit_cache import cached
+
+    return cached(function, inline="always")
+
+
 def worth_compiling(size: int) -> bool:
     """Whether a loop over so many numbers had better be compiled: not over a few, unless numba is loaded anyway."""
     return size > FEW or compiler_is_loaded()

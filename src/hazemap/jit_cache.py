@@ -43,10 +43,10 @@ UNUSED_DAYS = 60
 log = logging.getLogger("hazemap")
 
 
-def cached(function: F) -> F:
+def cached(function: F, inline: str = "never") -> F:
     """The function in machine code that lets other threads run, kept on disk where a folder can be written."""
     njit: Any = numba.njit
-    loop = njit(**OPTIONS)(function)
+    loop = njit(**OPTIONS, inline=inline)(function)
     loop._cache = _Kept(function)
     return cast(F, loop)
 

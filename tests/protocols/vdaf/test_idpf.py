@@ -78,9 +78,9 @@ def test_what_is_no_point_function_is_refused():
             IdpfBBCGGI21(bits, wire=wire)
 
 
-@pytest.mark.parametrize("draws", [False, True])
+@pytest.mark.parametrize(("draws", "onward"), [(False, True), (True, True), (True, False)])
 @pytest.mark.parametrize("count", [1, GROUP, 2 * GROUP + 5])
-def test_a_step_by_aes_instructions_is_that_of_one_thing_after_another(count, draws):
+def test_a_step_by_aes_instructions_is_that_of_one_thing_after_another(count, draws, onward):
     if not aes128_instructions.AVAILABLE:
         pytest.skip("a processor without AES instructions")
     draw = np.random.default_rng(count)
@@ -94,7 +94,7 @@ def test_a_step_by_aes_instructions_is_that_of_one_thing_after_another(count, dr
         children = np.zeros((count + GROUP, idpf_kernels.NODE), dtype=np.uint64)
         before, drawn = np.zeros((2, count + GROUP if draws else 0, 2), dtype=np.uint64)
         with np.errstate(over="ignore"):
-            step(extend, convert, correction, steps, 3, count, parents, children, before, drawn)
+            step(extend, convert, correction, steps, 3, count, parents, children, before, drawn, onward)
         found.append([each[:count].tolist() for each in (children, before, drawn)])
     assert found[0] == found[1]
     assert not draws or np.any(found[0][2])

@@ -249,6 +249,31 @@ def passes(draw: random.Random, vector: list[int], auth: list[int], k: int, leaf
         return False
 
 
+@pytest.mark.parametrize("negative", [False, True])
+@pytest.mark.parametrize("largest", [False, True])
+def test_the_sketch_in_halves_of_words_is_that_of_whole_numbers(largest, negative):
+    """Of more nodes than are added up before a reduction; of numbers that are all as large as they can be, too."""
+    draw, nodes, p = np.random.default_rng(3), 4_096 + 77, MODULUS_INNER
+    number = lambda *shape: draw.integers(p - 1 if largest else 0, p, shape, dtype=np.uint64)  # noqa: E731 - short
+    drawn, random_words, corrections, sums = number(2, nodes, 2), number(2, nodes), number(2, 2), number(2, 3)
+    drawn[1, 5, 0] = 0
+    controls = np.ones((2, nodes), dtype=np.uint8) if largest else draw.integers(0, 2, (2, nodes), dtype=np.uint8)
+    controls[1, 5] = 0
+    data, before = np.empty((2, nodes), dtype=np.uint64), sums.tolist()
+    poplar1_sketch.finish64(drawn, controls, corrections, negative, random_words, data, sums)
+    for report in range(2):
+        rows = [each[report].tolist() for each in (drawn, controls, random_words)]
+        (w0, w1), sign = corrections[report].tolist(), -1 if negative else 1
+        corrected = [(r, x + w0 * bit, y + w1 * bit) for (x, y), bit, r in zip(*rows, strict=True)]
+        sketch = (
+            sum(r * x for r, x, _ in corrected),
+            sum(r * r * x for r, x, _ in corrected),
+            sum(r * y for r, _, y in corrected),
+        )
+        assert data[report].tolist() == [sign * x % p for _, x, _ in corrected]
+        assert sums[report].tolist() == [(a + sign * b) % p for a, b in zip(before[report], sketch, strict=True)]
+
+
 @pytest.mark.parametrize("leaf", [False, True])
 def test_the_sketch_takes_zero_and_single_ones_and_nothing_else(leaf):
     """Soundness is 2/|F| for each of these vectors: below 1e-18."""

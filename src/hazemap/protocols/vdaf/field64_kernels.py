@@ -3,7 +3,7 @@
 import numpy as np
 
 from hazemap.arrays import Words
-from hazemap.jit import compiled
+from hazemap.jit import compiled, inlined
 
 MODULUS_64 = np.uint64(2**64 - 2**32 + 1)
 _ZERO = np.uint64(0)
@@ -11,36 +11,39 @@ _LOW_HALF = np.uint64(2**32 - 1)
 _HALF = np.uint64(32)
 
 
-@compiled
+@inlined
+def mask64(condition: bool | np.bool_) -> np.uint64:  # pragma: no cover - compiled
+    """All ones where something is so, and zeros where it is not: loops without branches become ones of vectors."""
+    return _ZERO - np.uint64(condition)
+
+
+@inlined
 def reduced64(low: np.uint64, high: np.uint64) -> np.uint64:  # pragma: no cover - compiled
     """The number low + 2^64 high modulo 2^64 - 2^32 + 1: 2^64 is 2^32 - 1 there, and 2^96 is -1."""
-    x = low - (high >> _HALF)
-    if low < (high >> _HALF):
-        x -= _LOW_HALF
-    y = (high & _LOW_HALF) * _LOW_HALF
+    top, rest = high >> _HALF, high & _LOW_HALF
+    x = low - top - (_LOW_HALF & mask64(low < top))
+    y = (rest << _HALF) - rest
     total = x + y
-    if total < y:
-        total += _LOW_HALF
-    if total >= MODULUS_64:
-        total -= MODULUS_64
-    return total
+    total += _LOW_HALF & mask64(total < y)
+    return total - (MODULUS_64 & mask64(total >= MODULUS_64))
 
 
-@compiled
+@inlined
 def sum64(a: np.uint64, b: np.uint64) -> np.uint64:  # pragma: no cover - compiled
     """The sum of two elements."""
     total = a + b
-    return total - MODULUS_64 if total < a or total >= MODULUS_64 else total
+    return total - (MODULUS_64 & (mask64(total < a) | mask64(total >= MODULUS_64)))
 
 
-@compiled
+@inlined
 def negative64(a: np.uint64) -> np.uint64:  # pragma: no cover - compiled
     """Zero minus an element."""
-    return MODULUS_64 - a if a else a
+    return (MODULUS_64 - a) & mask64(a != _ZERO)
 
 
 @compiled
 def add_into64(total: Words, more: Words) -> None:  # pragma: no cover - compiled
     """Add a vector to another, in place: arrays uint64[n, 1]."""
-    for i in range(total.shape[0]):
-        total[i, 0] = sum64(total[i, 0], more[i, 0])
+    sums, terms = total.reshape(total.size), more.reshape(more.size)
+    for i in range(sums.size):
+        sums[i] = sum64(sums[i], terms[i])

@@ -22,7 +22,7 @@ _ONE = np.uint64(1)
 @compiled
 def step_in_turn(
     extend: Words, convert: Words, correction: Words, steps: Ints, first: int, count: int, parents: Words,
-    children: Words, before: Words, drawn: Words,
+    children: Words, before: Words, drawn: Words, onward: bool,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
     """The twin of `idpf_step_instructions.step_nodes`, one thing after another, by whatever hash there is."""
     blocks = np.zeros((count + GROUP, 2), dtype=np.uint64)
@@ -43,7 +43,8 @@ def step_in_turn(
             before[i, 0], before[i, 1] = blocks[i, 0], blocks[i, 1]
             drawn[i, 0], drawn[i, 1] = blocks[i, 0] ^ _ONE, blocks[i, 1]
         hash_blocks(convert, drawn, count)
-    hash_blocks(convert, blocks, count)
+    if onward:
+        hash_blocks(convert, blocks, count)
     for i in range(count):
         children[i, 0], children[i, 1] = blocks[i, 0], blocks[i, 1]
 
@@ -91,7 +92,8 @@ def walk(
     `aes_keys[report, use]` are two words; `seed_words[report, level]` too; `control_words[report, level]` are bits.
     Step `s` is to the left (even) or right (odd) child of node `s // 2` of the level above; those of the i-th level
     are `steps[offsets[i] : offsets[i + 1]]`. `drawn[report, node]` are, where there is room, the two field
-    elements drawn for each last node, uncorrected. Cost: 2 blocks of AES a step, and 1 for elements.
+    elements drawn for each last node, uncorrected. Cost: 2 blocks of AES a step, and 1 for elements; at the
+    last level 1 is spared if its seeds are not wanted.
     """
     levels = offsets.size - 1
     most = seeds.shape[1]
@@ -120,7 +122,8 @@ def walk(
             correction[2], correction[3] = np.uint64(left), np.uint64(left ^ right)
             count = offsets[down + 1] - offsets[down]
             room = values if down == levels - 1 else nothing
-            step_nodes(extend, convert, correction, moves, offsets[down], count, here, there, before, room)
+            onward = down < levels - 1 or end_seeds.shape[1] > 0
+            step_nodes(extend, convert, correction, moves, offsets[down], count, here, there, before, room, onward)
             here, there = there, here
         for node in range(drawn.shape[1]):
             drawn[report, node, 0], drawn[report, node, 1] = values[node, 0], values[node, 1]

@@ -102,8 +102,11 @@ def every(*words: int) -> Any:
     return ir.Constant(_VECTOR, list(words) * BLOCKS)
 
 
-def _step(draws: bool) -> Any:
-    """The step of `GROUP` nodes, as an intrinsic; with the elements of each node, if it is for the last level."""
+def _step(draws: bool, onward: bool) -> Any:
+    """The step of `GROUP` nodes, as an intrinsic.
+
+    With the elements of each node, if it is for the last level; with seeds that are converted, if one goes onward.
+    """
 
     @intrinsic
     def step(
@@ -128,7 +131,8 @@ def _step(draws: bool) -> Any:
                     for node, x, y in zip(nodes, seeds, elements, strict=True):
                         code.store(x, kept, builder.add(place, number(node)), 2)
                         code.store(y, values, builder.add(place, number(node)), 2)
-                for node, x, (_, bits) in zip(nodes, code.hashed(convert_keys, seeds), found, strict=True):
+                seeds = code.hashed(convert_keys, seeds) if onward else seeds
+                for node, x, (_, bits) in zip(nodes, seeds, found, strict=True):
                     mask = builder.sub(every(0, 0), bits)
                     for own in range(BLOCKS):
                         each = code.shuffled(x, mask, [2 * own, 2 * own + 1, WORDS + 2 * own, WORDS + 2 * own + 1])
@@ -141,23 +145,27 @@ def _step(draws: bool) -> Any:
     return step
 
 
-_walked: Any = _step(draws=False)
-_drawn: Any = _step(draws=True)
+_walked: Any = _step(draws=False, onward=True)
+_drawn: Any = _step(draws=True, onward=True)
+_ended: Any = _step(draws=True, onward=False)
 
 
 @compiled
 def step_nodes(
     extend: Words, convert: Words, correction: Words, steps: Ints, first: int, count: int, parents: Words,
-    children: Words, before: Words, drawn: Words,
+    children: Words, before: Words, drawn: Words, onward: bool,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
     """From nodes of a level to `count` of the next: `children[i]` by step `first + i` of `steps`, from `parents`.
 
     `correction` is the word of the level: a seed, the control bit to the left, and whether that to the right differs.
-    Where there is room in `drawn`, also the two words drawn for each child, and its seed `before` they are. All is
-    done in groups: there are rows up to the next multiple of `GROUP`, and steps after the last.
+    Where there is room in `drawn`, also the two words drawn for each child, and its seed `before` they are; then, if
+    nobody goes `onward`, children have control bits, and their seeds are of no use. All is done in groups: there are
+    rows up to the next multiple of `GROUP`, and steps after the last.
     """
     for row in range(0, count, GROUP):
-        if drawn.shape[0]:
+        if drawn.shape[0] and not onward:
+            _ended(extend, convert, correction, steps, first + row, parents, children, row, before, drawn)
+        elif drawn.shape[0]:
             _drawn(extend, convert, correction, steps, first + row, parents, children, row, before, drawn)
         else:
             _walked(extend, convert, correction, steps, first + row, parents, children, row, before, drawn)

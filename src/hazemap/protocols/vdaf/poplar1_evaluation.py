@@ -60,6 +60,19 @@ class EvaluatedShares:
     """[report, prefix, words]"""
 
 
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """Of each report: what its tree is expanded with, and the message that its sketch's random numbers are drawn from.
+
+    Some hundred bytes a report: made for all of them, before their trees are walked a few at a time.
+    """
+
+    aes_keys: Words
+    """[report, use, 2]"""
+    verify: Words
+    """[report, words]"""
+
+
 @dataclass(frozen=True)
 class Poplar1Evaluator:
     """What one server evaluates reports with."""
@@ -95,19 +108,21 @@ class Poplar1Evaluator:
             np.empty((count if keep else 0, prefixes.size, 2), dtype=np.uint64),
             np.empty((count if keep else 0, prefixes.size), dtype=np.uint8),
         )
+        begun = _Begun(self._aes_keys(reports.nonces), self._verify_messages(level, reports.nonces))
         together = max(8, _NODES_TOGETHER // prefixes.size & -8)
         for first, last in pairwise([*range(0, count, together), count]):
             some = slice(first, last)
             if words == 1:
-                self._inner(parameter, reports, nodes, tree, some, shares, kept)
+                self._inner(parameter, reports, begun, nodes, tree, some, shares, kept)
             else:
-                self._leaf(parameter, reports, nodes, tree, some, shares)
+                self._leaf(parameter, reports, begun, nodes, tree, some, shares)
         return shares, kept if keep else None
 
     def _inner(
         self,
         parameter: Poplar1Parameter,
         reports: DecodedReports,
+        begun: _Begun,
         nodes: TreeNodes,
         tree: PrefixTree,
         some: slice,
@@ -119,9 +134,9 @@ class Poplar1Evaluator:
 
         size, count = parameter.prefixes.size, some.stop - some.start
         drawn = np.empty((count, size, 2), dtype=np.uint64)
-        seeds, controls = self._walk(reports, nodes, tree, some, drawn, kept.seeds.size > 0)
+        seeds, controls = self._walk(reports, begun, nodes, tree, some, drawn, kept.seeds.size > 0)
         random = np.empty((count, size), dtype=np.uint64)
-        turboshake128_kernels.elements64(self._verify_messages(parameter.level, reports.nonces[some]), 0, random)
+        turboshake128_kernels.elements64(begun.verify[some], 0, random)
         poplar1_sketch.finish64(
             drawn,
             controls,
@@ -138,6 +153,7 @@ class Poplar1Evaluator:
         self,
         parameter: Poplar1Parameter,
         reports: DecodedReports,
+        begun: _Begun,
         nodes: TreeNodes,
         tree: PrefixTree,
         some: slice,
@@ -148,7 +164,7 @@ class Poplar1Evaluator:
 
         size, count = parameter.prefixes.size, some.stop - some.start
         seeds, controls = self._walk(
-            reports, nodes, tree.without_last(), some, np.empty((count, 0, 2), np.uint64), True
+            reports, begun, nodes, tree.without_last(), some, np.empty((count, 0, 2), np.uint64), True
         )
         values = np.empty((count, 2, size, 4), dtype=np.uint64)
         heads = [length_and(idpf_tag(usage, self.ctx), 2) + bytes([16]) for usage in (EXTEND, CONVERT)]
@@ -167,21 +183,23 @@ class Poplar1Evaluator:
             values,
         )
         random = np.empty((count, size, 4), dtype=np.uint64)
-        turboshake128_kernels.elements255(self._verify_messages(parameter.level, reports.nonces[some]), random)
+        turboshake128_kernels.elements255(begun.verify[some], random)
         poplar1_sketch.finish255(values, self.agg_id == 1, random, shares.data[some], shares.sketches[some])
 
     def _walk(
-        self, reports: DecodedReports, nodes: TreeNodes, tree: PrefixTree, some: slice, drawn: Words, kept: bool
+        self,
+        reports: DecodedReports,
+        begun: _Begun,
+        nodes: TreeNodes,
+        tree: PrefixTree,
+        some: slice,
+        drawn: Words,
+        kept: bool,
     ) -> tuple[Words, Bytes]:
         """Some reports' seeds, if they are `kept`, and control bits at the end of a tree of inner levels."""
-        from hazemap.protocols.vdaf import idpf_kernels, turboshake128_kernels
+        from hazemap.protocols.vdaf import idpf_kernels
 
-        keys = np.empty((some.stop - some.start, 2, 2), dtype=np.uint64)
-        for usage in (EXTEND, CONVERT):
-            head = length_and(idpf_tag(usage, self.ctx), 2)
-            turboshake128_kernels.squeezed(
-                turboshake128_kernels.padded([head, reports.nonces[some]], 2), keys[:, usage]
-            )
+        keys = begun.aes_keys[some]
         last = tree.of_level(tree.offsets.size - 2).size if tree.offsets.size > 1 else tree.start.size
         seeds = np.empty((len(keys), last if kept else 0, 2), dtype=np.uint64)
         controls = np.empty((len(keys), last), dtype=np.uint8)
@@ -199,6 +217,15 @@ class Poplar1Evaluator:
             drawn,
         )
         return seeds, controls
+
+    def _aes_keys(self, nonces: Bytes) -> Words:
+        """The fixed keys of AES of each report, for both uses."""
+        from hazemap.protocols.vdaf.turboshake128_kernels import padded, squeezed
+
+        keys = np.empty((len(nonces), 2, 2), dtype=np.uint64)
+        for usage in (EXTEND, CONVERT):
+            squeezed(padded([length_and(idpf_tag(usage, self.ctx), 2), nonces], 2), keys[:, usage])
+        return keys
 
     def _verify_messages(self, level: int, nonces: Bytes) -> Words:
         """What the random numbers of the sketch are drawn from."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from hazemap.arrays import Bytes, Words
-from hazemap.jit import compiled
-from hazemap.protocols.vdaf.field64_kernels import negative64, reduced64, sum64
+from hazemap.jit import compiled, inlined
+from hazemap.protocols.vdaf.field64_kernels import mask64, negative64, reduced64, sum64
 from hazemap.protocols.vdaf.field255_kernels import (
     LongSum,
     accumulated255,
@@ -26,9 +26,10 @@ from hazemap.protocols.vdaf.field255_kernels import (
 from hazemap.protocols.vdaf.wide_multiplication import multiply_add
 
 _multiply_add: Any = multiply_add
-_ZERO, _HALF = np.uint64(0), np.uint64(32)
-_NOTHING = (_ZERO, _ZERO, _ZERO)
-LongWords = tuple[np.uint64, np.uint64, np.uint64]
+_ZERO, _HALF, _LOW = np.uint64(0), np.uint64(32), np.uint64(2**32 - 1)
+_TOGETHER = 1 << 12
+"""Nodes whose products are added up before they are reduced."""
+FourWords = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 
 @compiled
@@ -39,44 +40,73 @@ def finish64(
 
     `drawn[report, node, 2]` are elements of Field64, `corrections[report, 2]` too; `random[report, node]`. The sketch
     is linear in authenticators, so their correction is added to it once; that of shares that are to be negated is that
-    of the shares, negated. Products are added up in three words, and reduced once.
+    of the shares, negated.
     """
+    nodes = data.shape[1]
     for report in range(data.shape[0]):
-        w0, w1 = corrections[report, 0], corrections[report, 1]
-        once, twice, auth, corrected = _NOTHING, _NOTHING, _NOTHING, _NOTHING
-        for node in range(data.shape[1]):
-            mask, r = _ZERO - np.uint64(controls[report, node]), random[report, node]
-            x = sum64(drawn[report, node, 0], w0 & mask)
-            data[report, node] = negative64(x) if negative else x
-            low, high = _multiply_add(x, r, _ZERO, _ZERO)
-            product = reduced64(low, high)
-            once = accumulated64(once, product, _ZERO)
-            low, high = _multiply_add(product, r, _ZERO, _ZERO)
-            twice = accumulated64(twice, low, high)
-            low, high = _multiply_add(drawn[report, node, 1], r, _ZERO, _ZERO)
-            auth = accumulated64(auth, low, high)
-            corrected = accumulated64(corrected, r & mask, _ZERO)
-        low, high = _multiply_add(modulo64(corrected), w1, _ZERO, _ZERO)
-        sketch = modulo64(once), modulo64(twice), sum64(modulo64(auth), reduced64(low, high))
-        for i in range(3):
-            sums[report, i] = sum64(sums[report, i], negative64(sketch[i]) if negative else sketch[i])
+        pairs = drawn[report].reshape(2 * nodes)
+        for first in range(0, nodes, _TOGETHER):
+            last = min(nodes, first + _TOGETHER)
+            once, twice, auth, corrected = sketch64(
+                pairs[2 * first : 2 * last],
+                controls[report][first:last],
+                corrections[report, 0],
+                negative,
+                random[report][first:last],
+                data[report][first:last],
+            )
+            low, high = _multiply_add(corrected, corrections[report, 1], _ZERO, _ZERO)
+            sketch = once, twice, sum64(auth, reduced64(low, high))
+            for i in range(3):
+                sums[report, i] = sum64(sums[report, i], negative64(sketch[i]) if negative else sketch[i])
 
 
 @compiled
-def accumulated64(total: LongWords, low: np.uint64, high: np.uint64) -> LongWords:  # pragma: no cover - compiled
-    """A sum in three words, and low + 2^64 high: of fewer than 2^63 such numbers."""
-    s0 = total[0] + low
-    c = np.uint64(s0 < low)
-    s1 = total[1] + high
-    t1 = s1 + c
-    return s0, t1, total[2] + np.uint64(s1 < high) + np.uint64(t1 < c)
+def sketch64(
+    pairs: Words, controls: Bytes, correction: np.uint64, negative: bool, random: Words, data: Words
+) -> FourWords:  # pragma: no cover - compiled
+    """Of fewer than 2^29 nodes: keep the data; the sums of r x, r^2 x, r y, and r of the nodes with control bits.
+
+    x is what is drawn first for a node, corrected; y what is drawn second. There is no branch, and no number is longer
+    than a word: products are added up as four halves of words each, and reduced once.
+    """
+    o0, o1, c0, c1 = _ZERO, _ZERO, _ZERO, _ZERO
+    t0, t1, t2, t3 = _ZERO, _ZERO, _ZERO, _ZERO
+    a0, a1, a2, a3 = _ZERO, _ZERO, _ZERO, _ZERO
+    for node in range(data.size):
+        mask, r = mask64(controls[node] != 0), random[node]
+        x = sum64(pairs[2 * node], correction & mask)
+        data[node] = negative64(x) if negative else x
+        h0, h1, h2, h3 = halves(x, r)
+        middle = h1 + (h0 >> _HALF)
+        product = reduced64((h0 & _LOW) | (middle << _HALF), h2 + (middle >> _HALF) + (h3 << _HALF))
+        o0, o1 = o0 + (product & _LOW), o1 + (product >> _HALF)
+        h0, h1, h2, h3 = halves(product, r)
+        t0, t1, t2, t3 = t0 + h0, t1 + h1, t2 + h2, t3 + h3
+        h0, h1, h2, h3 = halves(pairs[2 * node + 1], r)
+        a0, a1, a2, a3 = a0 + h0, a1 + h1, a2 + h2, a3 + h3
+        c0, c1 = c0 + (r & mask & _LOW), c1 + ((r & mask) >> _HALF)
+    return (
+        of_halves(o0, o1, _ZERO, _ZERO),
+        of_halves(t0, t1, t2, t3),
+        of_halves(a0, a1, a2, a3),
+        of_halves(c0, c1, _ZERO, _ZERO),
+    )
+
+
+@inlined
+def halves(x: np.uint64, y: np.uint64) -> FourWords:  # pragma: no cover - compiled
+    """The product x y as four numbers below 2^34, in steps of 2^32, of which carries are not taken."""
+    x0, x1, y0, y1 = x & _LOW, x >> _HALF, y & _LOW, y >> _HALF
+    p, q, s, t = x0 * y0, x0 * y1, x1 * y0, x1 * y1
+    return p & _LOW, (p >> _HALF) + (q & _LOW) + (s & _LOW), (q >> _HALF) + (s >> _HALF) + (t & _LOW), t >> _HALF
 
 
 @compiled
-def modulo64(total: LongWords) -> np.uint64:  # pragma: no cover - compiled
-    """A sum in three words, the highest below 2^32, as an element of Field64: 2^128 is -2^32 there."""
-    over = reduced64(total[2] << _HALF, _ZERO)
-    return sum64(reduced64(total[0], total[1]), negative64(over))
+def of_halves(h0: np.uint64, h1: np.uint64, h2: np.uint64, h3: np.uint64) -> np.uint64:  # pragma: no cover - compiled
+    """The element h0 + 2^32 h1 + 2^64 h2 + 2^96 h3 of any four words: 2^96 is -1 in Field64."""
+    low = sum64(reduced64(h0, _ZERO), reduced64(h1 << _HALF, h1 >> _HALF))
+    return sum64(low, sum64(reduced64(_ZERO, h2), negative64(reduced64(h3, _ZERO))))
 
 
 @compiled
