@@ -37,9 +37,9 @@ def free_port() -> int:
 class Aggregator:
     """One of the two servers, which takes tasks."""
 
-    def __init__(self, parent: Parent, folder: Path, role: str) -> None:
+    def __init__(self, parent: Parent, folder: Path, role: str, pages: tuple[str, ...] = ()) -> None:
         self.parent, self.folder, self.role, self.port, self.child = parent, folder / role, role, free_port(), None
-        self.url = f"http://127.0.0.1:{self.port}/"
+        self.url, self.pages = f"http://127.0.0.1:{self.port}/", pages
         self.folder.mkdir()
         self.token = token_file(self.folder / TOKEN_FILE)
 
@@ -49,7 +49,7 @@ class Aggregator:
 
     def start(self) -> None:
         options = ("--role", self.role, "--data", str(self.folder), "--port", str(self.port))
-        more = ("--take-tasks-at", self.url)
+        more = ("--take-tasks-at", self.url, *(word for page in self.pages for word in ("--page-origin", page)))
         self.child = self.parent.fork(self.log, "hazemap", "aggregator", *options, *more)
 
     def kill(self) -> None:
@@ -67,11 +67,11 @@ class Aggregator:
 
 
 class Scene:
-    """Everybody: `parties` are all processes, by name."""
+    """Everybody: `parties` are all processes, by name. Pages of these origins may be devices."""
 
-    def __init__(self, parent: Parent, folder: Path, people: int) -> None:
+    def __init__(self, parent: Parent, folder: Path, people: int, pages: tuple[str, ...] = ()) -> None:
         self.people, self.folder = people, folder
-        self.leader, self.helper = Aggregator(parent, folder, "leader"), Aggregator(parent, folder, "helper")
+        self.leader, self.helper = (Aggregator(parent, folder, role, pages) for role in ("leader", "helper"))
         peers, policy, table = folder / "peers.toml", folder / "policy.toml", folder / "people.parquet"
         each = (self.leader, self.helper)
         peers.write_text("".join(f'[[server]]\nurl = "{one.url}"\ntoken = "{one.token}"\n' for one in each))
@@ -79,7 +79,7 @@ class Scene:
         self.devices = crowd(people)
         lon, lat = (np.array([getattr(device, name) for device in self.devices]) for name in ("lon", "lat"))
         pq.write_table(pa.table({"person": np.arange(people), "lon": lon, "lat": lat}), table)
-        self.server = Server(parent, folder / "server", free_port(), peers)
+        self.server = Server(parent, folder / "server", free_port(), peers, pages)
         self.crowd = Crowd(parent, folder, "devices", self.server, people, table, policy)
         self.parties = {"leader": self.leader, "helper": self.helper, "server": self.server, "devices": self.crowd}
 

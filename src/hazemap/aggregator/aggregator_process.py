@@ -19,6 +19,7 @@ from hazemap.aggregator.hpke_key_ring import HpkeKeyStore
 from hazemap.aggregator.leader_driver import LeaderDriver, check_endpoint, helper_line
 from hazemap.aggregator.leader_service import LeaderService
 from hazemap.aggregator.opened_shares import OpenedShares
+from hazemap.aggregator.page_access import PageAccess
 from hazemap.aggregator.provisioning_route import provisioning_route
 from hazemap.aggregator.report_expiry import expiry_writes
 from hazemap.aggregator.schema import SCHEMA
@@ -31,6 +32,7 @@ from hazemap.protocols.dap.basic_types import Role
 from hazemap.protocols.dap.resource_paths import id_text
 from hazemap.service.access_tokens import kept, token_file
 from hazemap.service.http_limits import HttpLimits
+from hazemap.service.page_origins import checked_origins
 from hazemap.service.served_address import ServedAddress
 from hazemap.service.settled_memory import settled
 from hazemap.service.steady_clock import is_steady
@@ -71,6 +73,8 @@ class AggregatorProcess:
     limits: HttpLimits | None = None
     take_tasks_at: str | None = None
     """its own address, ending in a slash, where others may give it tasks by the token in its folder"""
+    page_origins: tuple[str, ...] = ()
+    """where pages are served that make a browser's tab a device"""
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
@@ -81,6 +85,7 @@ class AggregatorProcess:
         bases = {urlsplit(url).path.rstrip("/") for url in self._endpoints}
         if len(bases) > 1:
             raise InputError("the tasks name this aggregator by several paths: start one aggregator for each")
+        checked_origins(self.page_origins, (self.url, *self._endpoints))
         if self.role == "leader":
             for file in self.tasks:
                 check_endpoint(file.task.helper)
@@ -157,7 +162,9 @@ class _Running:
             token = token_file(self._process.folder / TOKEN_FILE)
             more.append(provisioning_route(base, token, self._shelf, self._begin))
         routes = AggregatorRoutes(self._store, self._keys, self._served, metrics=metrics, operator=operator)
-        return routes.application(base, self._alive, more)
+        application: Any = routes.application(base, self._alive, more)
+        origins = checked_origins(self._process.page_origins)
+        return PageAccess(application, base, origins) if origins else application
 
     def _begin(self, file: TaskFile) -> None:
         """Serve a task from now on, in a thread that may take its time; nothing where it is served."""

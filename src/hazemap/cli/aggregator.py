@@ -32,6 +32,15 @@ def aggregator(
             "address, as devices use it.",
         ),
     ] = None,
+    page_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            rich_help_panel=REACHED,
+            help="Where the page is served that makes a browser's tab a device; again for each other one. "
+            "By default none.",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(rich_help_panel=REACHED, help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
         int | None,
@@ -82,6 +91,7 @@ def aggregator(
         behind_proxy=behind_proxy,
         trust_certificate=trust_certificate,
         take_tasks_at=None if take_tasks_at is None else f"{take_tasks_at.rstrip('/')}/",
+        page_origins=tuple(page_origin or ()),
     )
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -9,12 +9,9 @@ orders, whatever token it has.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
-from hazemap.errors import InputError
-from hazemap.protocols.secure_aggregation.enrolment_proof import origin
 from hazemap.server.device_endpoints import Header, Scope, Send, header, reply
-from hazemap.service.served_address import loopback
+from hazemap.service.page_origins import checked_origins
 
 DEVICE_PATHS = ("/v1/challenge", "/v1/enrol", "/v1/tasks")
 PREFLIGHT: tuple[Header, ...] = (
@@ -39,20 +36,7 @@ class PageOrigins:
     @classmethod
     def of(cls, urls: Sequence[str], own: Sequence[str] = ()) -> "PageOrigins":
         """Of these addresses; `InputError` for one that is no origin, or the server's `own`."""
-        taken = {origin(each) for each in own}
-        for url in urls:
-            if origin(url) != url:
-                raise InputError(f"a page's origin is written as {origin(url)}; found {url!r:.80}")
-            if url.startswith("http:") and not loopback(urlsplit(url).hostname or ""):
-                raise InputError(
-                    f"{url} could be read and changed on its way: a page's origin is https, or this machine"
-                )
-            if url in taken:
-                raise InputError(
-                    f"{url} is this server itself: whoever serves a device's code must be another, or it could give "
-                    "one visitor another code"
-                )
-        return cls(frozenset(urls))
+        return cls(checked_origins(urls, own))
 
     def covers(self, scope: Scope) -> bool:
         """Whether a request is one of those that pages may make."""

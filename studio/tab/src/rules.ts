@@ -2,7 +2,7 @@ import { DEFAULT_POLICY, type Policy, readPolicy } from "../../device/src/policy
 
 /** A rule that a person may change: its name, its words, and how it is written. */
 export interface Rule {
-  readonly name: "people" | "survivors" | "campaign" | "period" | "days";
+  readonly name: "people" | "survivors" | "campaign" | "period" | "days" | "aggregators";
   readonly label: string;
   readonly help: string;
 }
@@ -17,11 +17,14 @@ export const RULES: readonly Rule[] = [
   { name: "period", label: "ε that all may cost you together, at most",
     help: "What you pay is lost to others for as long as the next line says." },
   { name: "days", label: "… in so many days", help: "After them, what was paid is free again." },
+  { name: "aggregators", label: "Two servers that may share your report, if any",
+    help: "Their addresses, with a space between. Each gets half of it, unreadable alone. Name them if you trust that they do not work together." },
 ];
 
 /** What no field changes. */
 export const ALWAYS: readonly string[] = [
-  "The server is never trusted: this device answers only where no server can see one person's answer, whatever it does.",
+  "The server is never trusted: this device answers only where no server can see one person's answer, whatever it does, or where two " +
+    "that you name would have to work together.",
   "A tenth of the others may work with the server: the noise of the rest is enough.",
   "Every question must follow from the campaign that was announced, and the campaign must keep its first word.",
   "Only counts of places in cells are answered: no words, no times, no paths.",
@@ -33,14 +36,16 @@ export const written = (policy: Policy): Record<Rule["name"], string> => ({
   campaign: `${policy.campaign}`,
   period: `${policy.period}`,
   days: `${policy.days}`,
+  aggregators: policy.aggregators.join(" "),
 });
 
 /** A policy as JSON from what was written into the fields; `InputError` where it is none. */
 export function policyText(fields: Readonly<Record<Rule["name"], string>>): string {
   const whole = (text: string): number | string => (/^[0-9]{1,9}$/.test(text.trim()) ? Number(text) : text);
-  const { people, survivors, campaign, period, days } = fields;
+  const { people, survivors, campaign, period, days, aggregators } = fields;
   const text = JSON.stringify({
     people: whole(people), survivors: whole(survivors), days: whole(days), campaign: campaign.trim(), period: period.trim(),
+    aggregators: aggregators.split(/\s+/).filter(Boolean),
   });
   readPolicy(text);
   return text;
@@ -55,6 +60,7 @@ export function looser(policy: Policy): Rule[] {
     campaign: own.campaign.compare(usual.campaign) > 0,
     period: own.period.compare(usual.period) > 0,
     days: own.days < usual.days,
+    aggregators: own.aggregators.length > 0,
   };
   return RULES.filter(({ name }) => less[name]);
 }

@@ -4,19 +4,20 @@ import { originOf } from "../../device/src/http_transport.js";
 let bound: string | null = null;
 
 /**
- * From now on the browser lets this page reach one server and nobody else, until the page is loaded again. `InputError`
- * for a second one, and for a server that has sent this page: it could send one visitor another program.
+ * From now on the browser lets this page reach these servers and nobody else, until the page is loaded again. `InputError`
+ * for others after that, and for a server that has sent this page: it could send one visitor another program.
  */
-export function bindTo(server: string): void {
-  const origin = originOf(server);
-  if (origin === originOf(location.origin)) {
+export function bindTo(...servers: readonly string[]): void {
+  const origins = servers.map(originOf);
+  if (origins.includes(originOf(location.origin))) {
     throw new InputError("this page came from that very server, which could send you another program: take it from somebody else");
   }
-  if (bound === origin) return;
-  if (bound !== null) throw new InputError("this page is bound to another server: load it again");
-  bound = origin;
+  const asked = [...new Set(origins)].sort().join(" ");
+  if (bound === asked) return;
+  if (bound !== null) throw new InputError("this page is bound to other servers: load it again");
+  bound = asked;
   const policy = document.createElement("meta");
   policy.httpEquiv = "Content-Security-Policy";
-  policy.content = `connect-src ${origin}`;
+  policy.content = `connect-src ${asked}`;
   document.head.append(policy);
 }

@@ -5,7 +5,7 @@ import { Device } from "../../device/src/device.js";
 import { CodecError, InputError, Refused } from "../../device/src/errors.js";
 import { Fraction } from "../../device/src/fraction.js";
 import { checkedAddress, HttpTransport } from "../../device/src/http_transport.js";
-import { DEFAULT_POLICY, type Policy, readPolicy } from "../../device/src/policy.js";
+import { DEFAULT_POLICY, pinned, type Policy, readPolicy } from "../../device/src/policy.js";
 import { readPlaces, writtenPlaces } from "./kept_places.js";
 import { SealedDatabase } from "./sealed_database.js";
 import { bindTo } from "./server_bond.js";
@@ -29,7 +29,8 @@ export class TabDevice {
     const [places, policy] = [await database.get(PLACES), await database.get(POLICY)];
     const rules = policy ? readPolicy(new TextDecoder().decode(policy)) : DEFAULT_POLICY;
     const found = new TabDevice(database, store, places ? readPlaces(places) : [], rules);
-    const open = store.record.sessions.filter(([, session]) => session !== null).length;
+    const reports = (store.record.reports ?? []).filter(([, kept]) => kept?.report).length;
+    const open = reports + store.record.sessions.filter(([, session]) => session !== null).length;
     store.log(open ? `this page was opened; ${open} answers were under way when it was closed` : "this page was opened");
     await store.save();
     return found;
@@ -71,7 +72,7 @@ export class TabDevice {
   start(server: string, code: string, over: (reason: string | null) => void): void {
     if (this.running) return;
     const address = checkedAddress(server.trim());
-    bindTo(address);
+    bindTo(address, ...pinned(this.rules).keys());
     const stop = new AbortController();
     const ended = this.answer(address, code.trim(), stop.signal).then(
       () => this.over("stops answering", null, over),
@@ -95,7 +96,7 @@ export class TabDevice {
     if (!(await navigator.storage.persist())) log("the browser may delete what is kept here when it needs room");
     const device = await Device.of(this.store, this.rules, this.known, systemRandom, log);
     const http = new HttpTransport(address);
-    while (!signal.aborted) await new Agent(device, this.store, http, address, code, Infinity, log).run(signal);
+    while (!signal.aborted) await new Agent(device, this.store, http, address, code, Infinity, log, pinned(this.rules)).run(signal);
   }
 
   private over(line: string, reason: string | null, tell: (reason: string | null) => void): void {

@@ -59,6 +59,7 @@ survivors = 40
 [question]
 finest = 0
 """
+RULES = {"people": "40", "survivors": "40", "campaign": "2000", "period": "9000"}
 
 
 def need(*paths):
@@ -102,11 +103,10 @@ def test_the_search_for_places_finds_each_way_of_writing_one():
 
 
 @contextmanager
-def visitors(folder, links):
-    """The process of three people in a browser, who have joined; it is ended in the end."""
-    rules = {"people": "40", "survivors": "40", "campaign": "2000", "period": "9000"}
+def visitors(folder, links, rules=RULES, closed=CLOSED):
+    """The process of people in a browser, who have joined; it is ended in the end."""
     pictures = os.environ.get("HAZEMAP_SCREENSHOTS")
-    orders = {"links": links, "rules": rules, "files": files(folder), "closed": CLOSED, "pictures": pictures}
+    orders = {"links": links, "rules": rules, "files": files(folder), "closed": closed, "pictures": pictures}
     (folder / "orders.json").write_text(json.dumps(orders))
     command, pipe = ["node", "browser/visitors.mjs", str(folder / "orders.json")], subprocess.PIPE
     process = subprocess.Popen(command, cwd=TAB, text=True, stdin=pipe, stdout=pipe, stderr=pipe)
