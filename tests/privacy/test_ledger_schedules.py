@@ -155,7 +155,7 @@ def test_a_ledger_that_looks_before_it_writes_pays_twice_and_is_found_out(ledger
     charge = Ledger.charge
 
     def looks_first(self, dataset, price, what, unit, run=None, occasion=None):
-        with self.file.reading() as db:
+        with self.store.reading() as db:
             real(db, dataset, price, occasion, again=False)
         return charge(self, dataset, price, what, unit, run, occasion)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hazemap.cli.console_output import deliver
-from hazemap.cli.shared_options import AsJson, LedgerFile, ledger_at
+from hazemap.cli.shared_options import AsJson, LedgerPlace, ledger_at
 from hazemap.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Why = Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the hist
 
 
 @app.command("list", epilog="Example: [bold]hazemap ledger list[/bold]")
-def list_(ledger: LedgerFile = None, as_json: AsJson = False) -> None:
+def list_(ledger: LedgerPlace = None, as_json: AsJson = False) -> None:
     """List every page of every data set: whom it protects, its cap, what it has spent, what is left."""
     from rich.table import Table
 
@@ -37,8 +37,8 @@ def list_(ledger: LedgerFile = None, as_json: AsJson = False) -> None:
     table = Table("data set", "model", "protects", "cap", "spent", "left", "charges", box=None)
     for status in pages:
         table.add_row(status.name, status.model, _whom(status), *_shown(status), str(status.charges))
-    empty = f"no data set has paid anything yet ({book.path})"
-    facts = {"ledger": str(book.path), "datasets": [balance_facts(status) for status in pages]}
+    empty = f"no data set has paid anything yet ({book.place})"
+    facts = {"ledger": str(book.place), "datasets": [balance_facts(status) for status in pages]}
     deliver(facts, as_json, table if pages else empty)
 
 
@@ -55,7 +55,7 @@ def cap(
     rows: Rows = False,
     devices: Devices = False,
     why: Why = None,
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
     """Set all that a data set may ever spend, what it has spent already included, and perhaps whom it protects."""
@@ -78,7 +78,7 @@ def unit(
     rows: Rows = False,
     devices: Devices = False,
     why: Why = None,
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
     """Say whom a data set protects: before its first charge, or if an older hazemap did not note it."""
@@ -93,7 +93,7 @@ def unit(
 @app.command(epilog="Example: [bold]hazemap ledger history nyc[/bold]")
 def history(
     dataset: Annotated[str | None, typer.Argument(help="One data set's name; by default all.")] = None,
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
     """List every charge, the oldest first, and the file it paid for; then every change of a cap."""
@@ -116,9 +116,9 @@ def history(
         old, what = "none" if change.old is None else str(change.old), f"cap, {change.model}"
         row = (change.time, change.dataset, what if change.model else "protects", old, str(change.new))
         kept.add_row(*row, change.who, change.why or "")
-    empty = f"nothing has been charged yet ({book.path})"
+    empty = f"nothing has been charged yet ({book.place})"
     facts = {
-        "ledger": str(book.path),
+        "ledger": str(book.place),
         "charges": [charge_facts(record, running) for record in records],
         "changes": [change_facts(change) for change in changes],
     }

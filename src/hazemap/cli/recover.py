@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.shared_options import AsJson, Force, LedgerFile, Memory, ledger_at
+from hazemap.cli.shared_options import AsJson, Force, LedgerPlace, Memory, ledger_at
 from hazemap.errors import HazemapError, InputError
 from hazemap.specs.spec_fields import FILE
 
@@ -36,7 +36,7 @@ def recover(
     ] = False,
     force: Force = False,
     memory: Memory = None,
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
     """Make the file of a charge that was paid for, after a crash, a full disk or a failed write.
@@ -96,7 +96,7 @@ def show(book: "Ledger", as_json: bool) -> None:
         row = (str(charge.id), charge.time, charge.dataset, str(charge.price), file)
         table.add_row(*row, each.state)
     facts = {"recoverable": [_facts(each) for each in found]}
-    deliver(facts, as_json, table if found else f"every charge has its file ({book.path}), or nothing of it is kept")
+    deliver(facts, as_json, table if found else f"every charge has its file ({book.place}), or nothing of it is kept")
 
 
 def _facts(each: "Recoverable") -> dict[str, Any]:

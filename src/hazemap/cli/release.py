@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hazemap.cli.console_output import deliver, note, progress
-from hazemap.cli.shared_options import AsJson, LedgerFile, Memory, ledger_at
+from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.cli.spec_options import Schema, SpecFile, WrittenSpec, options, print_schema, specified, written
 from hazemap.errors import InputError
 from hazemap.specs.spec_fields import RELEASE, SCHEMAS
@@ -24,7 +24,7 @@ MANY_OUTSIDE = 0.05
 @options(RELEASE)
 def release(
     ctx: typer.Context,
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     spec: SpecFile = None,
     write_spec: WrittenSpec = None,
     schema: Schema = False,

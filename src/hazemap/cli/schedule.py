@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hazemap.cli.console_output import deliver, progress
-from hazemap.cli.shared_options import AsJson, LedgerFile, Memory, ledger_at
+from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def run(
     now: Now = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of schedules and stop.")] = False,
     memory: Memory = None,
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
     """Release every period that is over and not released yet; finish what is paid for. Run it as often as you like.
@@ -62,7 +62,7 @@ def run(
 def status(
     file: ScheduleFile = None,
     now: Now = None,
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what is due, paid for or released, and what is left of the year. It reads no table and changes nothing."""
@@ -78,7 +78,7 @@ def series(
         Path | None, typer.Option("-o", "--output", help="Charts: .png, .svg, .pdf; or .html, a page with the numbers.")
     ] = None,
     now: Now = None,
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how the error changes from release to release, and which changes are more than noise explains, with p.

@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 from hazemap.cli.console_output import deliver, note
 from hazemap.cli.server_client import LOCAL, Server, TokenFile, TrustCertificate
-from hazemap.cli.shared_options import AsJson, LedgerFile, ledger_at
+from hazemap.cli.shared_options import AsJson, LedgerPlace, ledger_at
 from hazemap.errors import CodecError, FileError, InputError
 from hazemap.service.operator_line import operator
 
@@ -132,7 +132,7 @@ def run(
         Path | None,
         typer.Option(metavar="PEM", rich_help_panel=KEPT, help="TLS: who signed the peers' certificates, if unusual."),
     ] = None,
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log every stage of every sum.")] = False,
 ) -> None:
     """Serve devices and campaigns until Ctrl-C; start it again, and everything goes on where it was.

@@ -12,8 +12,13 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 ReleaseFile = Annotated[Path, typer.Argument(metavar="FILE", help="A release: a .parquet or .tif that hazemap wrote.")]
-LedgerFile = Annotated[
-    Path | None, typer.Option("--ledger", metavar="PATH", help="The ledger, instead of the one in HAZEMAP_HOME.")
+LedgerPlace = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="PATH",
+        help="The ledger, a file or postgresql://…, instead of HAZEMAP_LEDGER or the one in HAZEMAP_HOME.",
+    ),
 ]
 
 Force = Annotated[bool, typer.Option("--force", rich_help_panel=FILE, help="Replace a file that is there.")]
@@ -22,8 +27,8 @@ Memory = Annotated[
 ]
 
 
-def ledger_at(path: Path | None) -> "Ledger":
+def ledger_at(place: str | None) -> "Ledger":
     """The ledger of an option, or the default one."""
     from hazemap.privacy.ledger import Ledger
 
-    return Ledger(path) if path else Ledger.default()
+    return Ledger(place) if place else Ledger.default()

@@ -6,7 +6,7 @@ import typer
 
 from hazemap.cli.console_output import deliver, note, progress
 from hazemap.cli.plan import show_plan_of_statistics
-from hazemap.cli.shared_options import AsJson, LedgerFile, Memory, ledger_at
+from hazemap.cli.shared_options import AsJson, LedgerPlace, Memory, ledger_at
 from hazemap.cli.spec_options import Schema, SpecFile, WrittenSpec, options, print_schema, specified, written
 from hazemap.errors import InputError
 from hazemap.specs.spec_fields import SCHEMAS, STATISTICS
@@ -23,7 +23,7 @@ EXAMPLE = (
 @options(STATISTICS)
 def stats(
     ctx: typer.Context,
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Only say what to expect: read, charge and write nothing.")
     ] = False,

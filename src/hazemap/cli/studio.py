@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from hazemap.cli.console_output import note
-from hazemap.cli.shared_options import LedgerFile
+from hazemap.cli.shared_options import LedgerPlace
 from hazemap.errors import InputError
 
 EXAMPLE = "Example: [bold]hazemap studio data[/bold]"
@@ -17,7 +17,7 @@ def studio(
     folder: Annotated[
         Path | None, typer.Argument(help="The folder of tables and maps; nothing outside of it is read or written.")
     ] = None,
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     users: Annotated[
         Path | None,
         typer.Option(
@@ -88,6 +88,6 @@ def studio(
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.WARNING)
     for steward in stewards.by_name.values():
         token = f"; the token is in {steward.token}" if steward.token else ""
-        note(f"{steward.name} works in {steward.root.path} with the ledger {steward.ledger.path}{token}")
+        note(f"{steward.name} works in {steward.root.path} with the ledger {steward.ledger.place}{token}")
     note("Ctrl-C ends it; what was paid for and is not there then, `hazemap recover` makes")
     serving.run(browser)

@@ -239,7 +239,7 @@ def _record(ledger: Ledger, charge: int) -> LedgerCharge:
             if asked_again(record.run):
                 raise InputError(f"charge {charge} paid for a question of another run: {record.charge.what}")
             return record
-    raise InputError(f"the ledger {ledger.path} holds no charge {charge}: see `hazemap recover` for what there is")
+    raise InputError(f"the ledger {ledger.place} holds no charge {charge}: see `hazemap recover` for what there is")
 
 
 def _journal(ledger: Ledger, record: LedgerCharge) -> Path | None:

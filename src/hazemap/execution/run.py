@@ -169,9 +169,8 @@ def finish(
 
 
 def folder_of(ledger: Ledger) -> Path:
-    """Where the journals of a ledger's runs are, by whichever link it is named, and apart from its neighbours'."""
-    path = Path(os.path.realpath(ledger.path))
-    return path.with_name(f"{path.name}.runs")
+    """Where the journals of a ledger's runs are, on this machine."""
+    return ledger.store.runs
 
 
 def _what(spec: ReleaseSpec | StatisticsSpec, goal: Path | None) -> str:

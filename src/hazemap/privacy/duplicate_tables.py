@@ -44,8 +44,8 @@ class Fingerprints:
 
     @property
     def key_file(self) -> Path:
-        """Where the key lies: beside the ledger, not in it."""
-        return self.ledger.path.with_suffix(".key")
+        """Where the key lies: beside the ledger, or on this machine, and never in it."""
+        return self.ledger.store.key_file
 
     def key(self) -> bytes | None:
         """The key, drawn once; `None`, with a `HazemapWarning`, where it can be neither read nor made."""
@@ -63,7 +63,7 @@ class Fingerprints:
     def lookalikes(self, dataset: str, fingerprint: Fingerprint) -> list[str]:
         """Other data sets that a table like this one has paid for, by name; none where it has paid for this one too."""
         own = data_set_name(dataset)
-        with self.ledger.file.reading() as db:
+        with self.ledger.store.reading() as db:
             rows = db.execute("SELECT dataset, fingerprint FROM fingerprints ORDER BY dataset, id").fetchall()
         alike = {name for name, data in rows if _alike(data, fingerprint)}
         return [] if own in alike else sorted(alike)
@@ -91,16 +91,8 @@ class Fingerprints:
         if fingerprint is None:
             return
         name, text = data_set_name(dataset), fingerprint.to_bytes()
-        with suppress(LedgerError), self.ledger.file.writing() as db:
-            if not db.execute("SELECT 1 FROM datasets WHERE name = ?", (name,)).fetchone():
-                return
-            db.execute("DELETE FROM fingerprints WHERE dataset = ? AND fingerprint = ?", (name, text))
-            db.execute("INSERT INTO fingerprints (dataset, fingerprint) VALUES (?, ?)", (name, text))
-            db.execute(
-                "DELETE FROM fingerprints WHERE dataset = ? AND id NOT IN "
-                "(SELECT id FROM fingerprints WHERE dataset = ? ORDER BY id DESC LIMIT ?)",
-                (name, name, KEPT),
-            )
+        with suppress(LedgerError):
+            self.ledger.store.write(lambda db: db.remember(name, text, KEPT))
 
     def _read(self) -> bytes | None:
         try:

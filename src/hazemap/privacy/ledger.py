@@ -2,8 +2,8 @@
 
 A charge is written, and on the disk, before the first query can be seen; it is never refunded. So after a
 crash at any instant a file without its charge cannot exist, and a charge without a file is a round that
-failed and is paid. One SQLite transaction checks every cap and writes the charge, so of two processes that
-race for the last of a cap exactly one gets it.
+failed and is paid. One transaction checks every cap and writes the charge, so of two processes that race for the last
+of a cap exactly one gets it. A ledger is a file (SQLite), or a database of many stewards (PostgreSQL).
 
 Sums are exact rationals (Bun and Steinke 2016, lemma 1.7: ρ's add; Dwork et al. 2006: ε's add). Under a cap
 in pure ε nothing but pure ε may be charged; under any other cap a pure ε costs ρ = ε²/2.
@@ -15,29 +15,27 @@ charge of the full model counts too, at the price of a replacement (`privacy.led
 
 import json
 import os
-import sqlite3
 import unicodedata
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
-from hazemap.errors import HazemapWarning, InputError, LedgerError, OtherUnit
+from hazemap import postgresql
+from hazemap.errors import HazemapWarning, InputError, LedgerError
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.ledger_balance import (
     check_room,
-    check_unit,
     counted,
     page_status,
     pure,
     read_budget,
-    read_protected,
     read_unit,
-    unsettled,
 )
-from hazemap.privacy.ledger_file import RESTORE, SUFFIX, LedgerFile
+from hazemap.privacy.ledger_file import SUFFIX, LedgerFile
+from hazemap.privacy.ledger_postgresql import TeamLedger
 from hazemap.privacy.ledger_records import (
     Charge,
     LedgerBalance,
@@ -49,6 +47,17 @@ from hazemap.privacy.ledger_records import (
 )
 from hazemap.privacy.ledger_rows import CHANGES, CHARGES, change_of, charge_of
 from hazemap.privacy.ledger_schedules import asked_again, check_occasion, paid_periods
+from hazemap.privacy.ledger_store import (
+    RESTORE,
+    Forgotten,
+    LedgerReads,
+    LedgerStore,
+    LedgerWrites,
+    NewCharge,
+    Noted,
+    home,
+)
+from hazemap.privacy.ledger_units import check_unit, settle, to_fix
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
 from hazemap.privacy.statement import Statement, budget_to_json
 
@@ -86,11 +95,11 @@ class LedgerAccount:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The ledger in the SQLite file `path`; made, with its folder, by the first charge or cap.
+    """The ledger in a file, made with its folder by the first charge or cap; or in a database, by URL (`TeamLedger`).
 
-    Every call opens the file, does one transaction and closes it, so a ledger may be shared by threads and
-    processes. A call waits up to `patience` seconds for others. Raises `LedgerError` wherever the file
-    cannot be read or written, with what to do. An older ledger is brought up to date by the first that writes.
+    Every call opens it, does one transaction and closes it, so a ledger may be shared by threads and processes. A call
+    waits up to `patience` seconds for others. Raises `LedgerError` wherever the ledger cannot be read or written, with
+    what to do. A file of an older hazemap is brought up to date by the first that writes.
 
     >>> from tempfile import TemporaryDirectory
     >>> people = Unit.person("user", "whole numbers")
@@ -102,26 +111,35 @@ class Ledger:
     'ε = 0.7'
     """
 
-    path: Path
+    place: Path | str
     patience: float = 60.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", Path(self.path).expanduser().absolute())
+        if isinstance(self.place, str) and postgresql.is_url(self.place):
+            postgresql.checked_url(self.place)
+        elif str(self.place).startswith(("postgresql:", "postgres:")) or "://" in str(self.place):
+            raise InputError("a ledger is a file, or a URL as text that begins with postgresql://")
+        else:
+            object.__setattr__(self, "place", Path(self.place).expanduser().absolute())
+
+    @cached_property
+    def store(self) -> LedgerStore:
+        """Where it is kept."""
+        if isinstance(self.place, Path):
+            return LedgerFile(self.place, self.patience)
+        return TeamLedger(self.place, self.patience)
 
     @property
-    def file(self) -> LedgerFile:
-        """The database, opened for one transaction at a time."""
-        return LedgerFile(self.path, self.patience)
+    def path(self) -> Path:
+        """The file; `InputError` for a ledger that is a database."""
+        if not isinstance(self.place, Path):
+            raise InputError(f"the ledger {self.place} is a database, and no file")
+        return self.place
 
     @classmethod
     def default(cls) -> "Ledger":
-        """The ledger in the folder HAZEMAP_HOME, or else in the platform's folder for a user's data."""
-        home = os.environ.get("HAZEMAP_HOME")
-        if not home:
-            import platformdirs
-
-            home = platformdirs.user_data_dir("hazemap", appauthor=False)
-        return cls(Path(home) / "ledger.sqlite")
+        """The one that HAZEMAP_LEDGER names, or else the file in HAZEMAP_HOME, or in the folder for a user's data."""
+        return cls(os.environ.get("HAZEMAP_LEDGER") or home() / "ledger.sqlite")
 
     def charge(
         self,
@@ -141,22 +159,24 @@ class Ledger:
         """
         if not isinstance(unit, Unit):
             raise InputError(f"a charge needs a Unit that says whose privacy it is about, not {unit!r:.80}")
-        name, time, line = _name(dataset), _now(), _one_line(what)
-        row = (name, unit.model, _json(unit.to_json()), _json(budget_to_json(price)), str(price.rho), time, line, run)
-        of: tuple[str, ...] | tuple[None, ...] = (None,) * 3
-        if occasion:
-            of = (occasion.schedule, occasion.period, _json(budget_to_json(occasion.allowance)))
-        with self.file.writing() as db:
-            _add(db, name, unit.model, time)
+        name, line = _name(dataset), _one_line(what)
+        paid = (_json(unit.to_json()), _json(budget_to_json(price)), str(price.rho))
+        warned: list[str] = []
+
+        def pay(db: LedgerWrites) -> tuple[int, str]:
+            now = _now()
+            db.admit(name, unit.model, now)
             caution = check_unit(db, name, unit)
             check_room(db, name, price, unit.model)
             if occasion:
                 check_occasion(db, name, price, occasion, asked_again(run))
-            if caution:  # before anything is written: where warnings are errors, nothing is paid
-                warnings.warn(caution, HazemapWarning, stacklevel=2)
-            _protect(db, name, ProtectedUnit.of(unit))
-            db.execute(_CHARGE, row + of)
-            [number] = db.execute("SELECT last_insert_rowid()").fetchone()
+            if caution and not warned:  # before anything is paid: where warnings are errors, nothing is
+                warned.append(caution)
+                warnings.warn(caution, HazemapWarning, stacklevel=4)
+            protects = to_fix(db, name, ProtectedUnit.of(unit))
+            return db.charge(NewCharge(name, unit.model, *paid, now, line, run, protects, occasion))
+
+        number, time = self.store.write(pay)
         return Charge(number, name, price, line, time, unit.model, unit)
 
     def check(self, dataset: str, price: Budget, unit: Unit | Model, occasion: Occasion | None = None) -> None:
@@ -166,10 +186,12 @@ class Ledger:
         there is room.
         """
         name = _name(dataset)
-        with self.file.reading() as db:
+        model = unit.model if isinstance(unit, Unit) else unit
+        with self.store.reading() as db:
+            db.check_page(name, model)
             if isinstance(unit, Unit):
                 check_unit(db, name, unit)
-            check_room(db, name, price, unit.model if isinstance(unit, Unit) else unit)
+            check_room(db, name, price, model)
             if occasion:
                 check_occasion(db, name, price, occasion, again=False)
 
@@ -182,10 +204,12 @@ class Ledger:
     def released(self, charge_id: int, statement: Statement, file: str | None, again: Sequence[int] = ()) -> None:
         """Note what a charge was spent on, once `file` is in its place; `again` paid for questions asked once more."""
         text = json.dumps(statement.to_json())
-        with self.file.writing() as db:
+        place = None if file is None else _encodable(file)
+
+        def note(db: LedgerWrites) -> None:
             found = db.execute("SELECT dataset, price, state, unit FROM charges WHERE id = ?", (charge_id,)).fetchone()
             if found is None:
-                raise LedgerError(f"the ledger {self.path} holds no charge {charge_id}: charge before releasing")
+                raise LedgerError(f"the ledger {self.place} holds no charge {charge_id}: charge before releasing")
             dataset, price, state, unit = found
             if state != "charged":
                 raise LedgerError(f"charge {charge_id} is released already: another release needs another charge")
@@ -197,15 +221,11 @@ class Ledger:
             paid, said = read_unit(unit), statement.circumstances.unit
             if None not in (paid, said) and said != paid:
                 raise LedgerError(f"the statement is about {said}, but charge {charge_id} paid for {paid}")
-            db.execute(
-                "UPDATE charges SET state = 'released', statement = ?, file = ? WHERE id = ?",
-                (text, None if file is None else _encodable(file), charge_id),
-            )
+            db.release(charge_id, text, place)
             for number in again:
-                db.execute(
-                    "UPDATE charges SET state = 'released', file = ? WHERE id = ? AND dataset = ?",
-                    (None if file is None else _encodable(file), number, dataset),
-                )
+                db.release_again(number, dataset, place)
+
+        self.store.write(note)
 
     def cap(
         self,
@@ -221,12 +241,13 @@ class Ledger:
         With `protects` it is said, too, whom the data set protects (as `protect` does). The change, who made it (their
         login name) and `why` stay in `changes`.
         """
-        name, now = _name(dataset), _Noted(_now(), _login(), None if why is None else _one_line(why))
+        name, now = _name(dataset), _noted(why)
         text = _json(budget_to_json(budget))
-        with self.file.writing() as db:
-            _add(db, name, model, now.time)
+
+        def change(db: LedgerWrites) -> LedgerBalance:
+            db.open_page(name, model, now.time)
             if protects is not None:
-                _settle(db, name, protects, now)
+                settle(db, name, protects, now)
             status = self._page(db, name, model)
             if model == VALUES_ONLY and status.protects and status.protects.kind != "person":
                 raise InputError(
@@ -239,117 +260,80 @@ class Ledger:
                     "ε can hold: give it a cap in ρ or in (ε, δ)"
                 )
             old = None if status.cap is None else _json(budget_to_json(status.cap))
-            db.execute(
-                "UPDATE pages SET cap = ?, cap_rho = ? WHERE dataset = ? AND model = ?",
-                (text, str(budget.rho), name, model),
-            )
-            db.execute(_CHANGE, (name, model, old, text, *now))
+            db.set_cap(name, model, old, text, str(budget.rho), now)
             return self._page(db, name, model)
+
+        return self.store.write(change)
 
     def protect(self, dataset: str, protected: ProtectedUnit, *, why: str | None = None) -> None:
         """Have a steward say whom a data set protects, before its first charge or for charges of an older hazemap.
 
         Raises `OtherUnit` where its charges are known to be about others.
         """
-        name, now = _name(dataset), _Noted(_now(), _login(), None if why is None else _one_line(why))
-        with self.file.writing() as db:
-            _add(db, name, None, now.time)
-            _settle(db, name, protected, now)
+        name, now = _name(dataset), _noted(why)
+
+        def change(db: LedgerWrites) -> None:
+            db.open_page(name, None, now.time)
+            settle(db, name, protected, now)
+
+        self.store.write(change)
+
+    def forget(self, before: datetime, dataset: str | None = None) -> Forgotten:
+        """Forget what releases said (their statements) that were paid before a time, and fingerprints unused since.
+
+        Charges, their prices and files' names, caps and changes stay for ever: they are what is added up. `InputError`
+        for a time that is yet to come or has no zone, and for a data set not known.
+        """
+        if before.tzinfo is None or before > datetime.now(UTC):
+            raise InputError(f"what is forgotten was paid before a time that is over, with its zone; found {before}")
+
+        def clean(db: LedgerWrites) -> Forgotten:
+            return db.forget(_text(before), self._known(db, dataset))
+
+        return self.store.write(clean)
 
     def status(self, dataset: str, model: Model) -> LedgerBalance | None:
         """One page of a data set; `None` where there is no such page."""
-        with self.file.reading() as db:
+        with self.store.reading() as db:
             return page_status(db, data_set_name(dataset), model)
 
     def datasets(self) -> list[LedgerBalance]:
         """Every page of every data set, by name, that of the full model first."""
-        with self.file.reading() as db:
+        with self.store.reading() as db:
             names = db.execute("SELECT dataset, model FROM pages ORDER BY dataset, model").fetchall()
             return [status for name, model in names if (status := page_status(db, name, model))]
 
     def history(self, dataset: str | None = None) -> list[LedgerCharge]:
         """Every charge, or those of one data set, the oldest first; `InputError` for a data set not known."""
-        with self.file.reading() as db:
+        with self.store.reading() as db:
             name = self._known(db, dataset)
-            return [charge_of(row) for row in db.execute(CHARGES) if name in {None, row[1]}]
+            return [charge_of(row) for row in db.execute(CHARGES.format(payer=db.payer)) if name in {None, row[1]}]
 
     def changes(self, dataset: str | None = None) -> list[LedgerChange]:
         """Every change of a cap or of whom a data set protects, the oldest first."""
-        with self.file.reading() as db:
+        with self.store.reading() as db:
             name = self._known(db, dataset)
             return [change_of(row) for row in db.execute(CHANGES) if name in {None, row[0]}]
 
     def periods(self, schedule: str) -> list[PaidPeriod]:
         """Every charge for a period of a schedule, the oldest first."""
-        with self.file.reading() as db:
+        with self.store.reading() as db:
             return paid_periods(db, schedule)
 
-    def _page(self, db: sqlite3.Connection, name: str, model: Model) -> LedgerBalance:
+    def _page(self, db: LedgerReads, name: str, model: Model) -> LedgerBalance:
         status = page_status(db, name, model)
         if status is None:
-            raise LedgerError(f"the ledger {self.path} has lost the {model} page of {name!r}: {RESTORE}")
+            raise LedgerError(f"the ledger {self.place} has lost the {model} page of {name!r}: {RESTORE}")
         return status
 
-    def _known(self, db: sqlite3.Connection, dataset: str | None) -> str | None:
+    def _known(self, db: LedgerReads, dataset: str | None) -> str | None:
         name = None if dataset is None else data_set_name(dataset)
         known = [found for (found,) in db.execute("SELECT name FROM datasets ORDER BY name")]
         if name is not None and name not in known:
             raise InputError(
-                f"the ledger {self.path} knows no data set {name!r}; it knows {', '.join(map(repr, known)) or 'none'}"
+                f"the ledger {self.place} knows no data set {name!r}; it knows {', '.join(map(repr, known)) or 'none'}"
             )
         return name
-
-
-_CHARGE = (
-    "INSERT INTO charges (dataset, model, unit, price, rho, time, what, run, schedule, period, allowance) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_CHANGE = "INSERT INTO changes (dataset, model, old, new, time, who, why) VALUES (?, ?, ?, ?, ?, ?, ?)"
-
-
-def _add(db: sqlite3.Connection, name: str, model: Model | None, time: str) -> None:
-    db.execute("INSERT INTO datasets (name, created) VALUES (?, ?) ON CONFLICT DO NOTHING", (name, time))
-    if model is not None:
-        page = (name, model, time)
-        db.execute("INSERT INTO pages (dataset, model, created) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", page)
-
-
-class _Noted(NamedTuple):
-    """When, by whom and why something is changed."""
-
-    time: str
-    who: str
-    why: str | None
-
-
-def _settle(db: sqlite3.Connection, name: str, protected: ProtectedUnit, now: _Noted) -> None:
-    """Take a steward's word for whom a data set protects, where nothing in the ledger contradicts it."""
-    [text, earlier] = db.execute("SELECT protects, earlier FROM datasets WHERE name = ?", (name,)).fetchone()
-    charged = db.execute("SELECT 1 FROM charges WHERE dataset = ?", (name,)).fetchone()
-    old = read_protected(text)
-    if old is not None and old.agrees_with(protected):
-        return
-    if old is not None and charged:
-        raise OtherUnit(f"the data set {name!r} has paid for {old} already, and its charges stay theirs")
-    if earlier is not None:
-        known = set(earlier.split(",")) - {"unknown"}
-        if len(known) > 1:
-            raise OtherUnit(unsettled(name, earlier))
-        if known and known != {protected.kind}:
-            raise OtherUnit(f"the statements of what {name!r} has paid for say that they are about a {known.pop()}")
-    if protected.kind != "person" and page_status(db, name, VALUES_ONLY):
-        raise OtherUnit(f"the data set {name!r} has a values-only page, which is about people told apart by ids")
-    new = _json(protected.to_json())
-    db.execute("UPDATE datasets SET protects = ?, earlier = NULL WHERE name = ?", (new, name))
-    db.execute(_CHANGE, (name, None, text, new, *now))
-
-
-def _protect(db: sqlite3.Connection, name: str, protected: ProtectedUnit) -> None:
-    """Fix whom a data set protects, and how their ids are read, where it is not known yet."""
-    [text] = db.execute("SELECT protects FROM datasets WHERE name = ?", (name,)).fetchone()
-    known = read_protected(text)
-    if known is None or (known.kind == "person" and known.read_as is None):
-        db.execute("UPDATE datasets SET protects = ? WHERE name = ?", (_json(protected.to_json()), name))
 
 
 def data_set_name(dataset: str) -> str:
@@ -385,6 +369,10 @@ def _json(plain: object) -> str:
     return json.dumps(plain, ensure_ascii=False)
 
 
+def _noted(why: str | None) -> Noted:
+    return Noted(_now(), _login(), None if why is None else _one_line(why))
+
+
 def _login() -> str:
     """Who is at work, as the system knows them."""
     import getpass
@@ -396,4 +384,8 @@ def _login() -> str:
 
 
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _text(datetime.now(UTC))
+
+
+def _text(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

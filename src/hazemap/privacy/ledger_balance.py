@@ -2,17 +2,16 @@
 
 import json
 import shlex
-import sqlite3
 from collections.abc import Callable
 from decimal import localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, TypeVar
 
-from hazemap.errors import CapExceeded, CodecError, LedgerError, OtherUnit
+from hazemap.errors import CapExceeded, CodecError, LedgerError
 from hazemap.privacy.budget import ZCDP, Budget, PureDP
-from hazemap.privacy.ledger_file import RESTORE
 from hazemap.privacy.ledger_records import LedgerBalance, PrivacyAmount, ProtectedUnit, decimal
+from hazemap.privacy.ledger_store import RESTORE, LedgerReads
 from hazemap.privacy.privacy_unit import FULL, VALUES_ONLY, Model, Unit
 from hazemap.privacy.statement import budget_from_json
 
@@ -66,7 +65,7 @@ def for_a_replacement(price: Budget, rho: Fraction | None = None) -> Budget:
     return ZCDP(4 * (price.rho if rho is None else rho))
 
 
-def counted(db: sqlite3.Connection, name: str, model: Model) -> list[Paid]:
+def counted(db: LedgerReads, name: str, model: Model) -> list[Paid]:
     """All that counts on a page: its own charges, and on that of values-only those of the full model as well."""
     own = _charged(db, name, model)
     if model == FULL:
@@ -79,7 +78,7 @@ def pure(paid: list[Paid]) -> bool:
     return all(isinstance(price, PureDP) for price, _ in paid)
 
 
-def page_status(db: sqlite3.Connection, name: str, model: Model) -> LedgerBalance | None:
+def page_status(db: LedgerReads, name: str, model: Model) -> LedgerBalance | None:
     """A page, or `None` where the data set has no such page."""
     row = db.execute(
         "SELECT cap, cap_rho, pages.created, protects FROM pages JOIN datasets ON name = dataset "
@@ -108,7 +107,7 @@ def page_status(db: sqlite3.Connection, name: str, model: Model) -> LedgerBalanc
     return LedgerBalance(name, model, read_protected(protects), cap, spent, remaining, len(own), created)
 
 
-def check_room(db: sqlite3.Connection, name: str, price: Budget, model: Model) -> None:
+def check_room(db: LedgerReads, name: str, price: Budget, model: Model) -> None:
     """Raise `CapExceeded` unless every page that a charge counts on has room; filling a cap exactly is allowed."""
     full, values = (page_status(db, name, each) for each in (FULL, VALUES_ONLY))
     if model == VALUES_ONLY:
@@ -124,45 +123,7 @@ def check_room(db: sqlite3.Connection, name: str, price: Budget, model: Model) -
         _check_page(values, price, model)
 
 
-def check_unit(db: sqlite3.Connection, name: str, unit: Unit) -> str | None:
-    """Raise `OtherUnit` where a charge of this unit does not add up with what a data set protects; a caution, or none.
-
-    A data set that protects nobody yet takes any unit.
-    """
-    row = db.execute("SELECT protects, earlier FROM datasets WHERE name = ?", (name,)).fetchone()
-    protected, earlier = (None, None) if row is None else (read_protected(row[0]), row[1])
-    if protected is not None:
-        if not protected.agrees(unit):
-            raise OtherUnit(protected.refusal(name, unit))
-        return protected.caution(name, unit)
-    if earlier is not None:
-        raise OtherUnit(unsettled(name, earlier))
-    if unit.kind != "person" and page_status(db, name, VALUES_ONLY):
-        raise OtherUnit(
-            f"the data set {name!r} has a values-only page, which is about people told apart by a column of ids, and "
-            f"this release is about {ProtectedUnit.of(unit)}: let another data set pay (--dataset, dataset=… in Python)"
-        )
-    return None
-
-
-def unsettled(name: str, earlier: str) -> str:
-    """What to say of a data set whose charges are older than the notes of whose they are."""
-    known = [kind for kind in earlier.split(",") if kind != "unknown"]
-    if len(known) > 1:
-        return (
-            f"to the data set {name!r} an older hazemap charged prices of several units ({', '.join(known)}), whose "
-            "sum holds for nobody: nothing more is added to it. See `hazemap ledger history`, and let another data "
-            "set pay (--dataset, dataset=… in Python) if the people's agreement allows it"
-        )
-    command = f"hazemap ledger unit {shlex.quote(name)}"
-    others = "" if known else f", or with `{command} --rows` or `{command} --devices` if these were its people"
-    return (
-        f"the data set {name!r} was charged by an older hazemap, which did not note by which column people were told "
-        f"apart: say it once, with `{command} --person COLUMN`{others}; it has to be what those charges were about"
-    )
-
-
-def _charged(db: sqlite3.Connection, name: str, model: Model) -> list[Paid]:
+def _charged(db: LedgerReads, name: str, model: Model) -> list[Paid]:
     """A page's own charges."""
     rows = db.execute("SELECT price, rho FROM charges WHERE dataset = ? AND model = ?", (name, model)).fetchall()
     return [(read_budget(price), booked(rho)) for price, rho in rows]

@@ -6,14 +6,20 @@ disk when it ends, or was never there: `kill -9` and power cuts included.
 """
 
 import json
+import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from hazemap.atomic_write import make_folder
 from hazemap.errors import LedgerError
+from hazemap.privacy.ledger_file_writes import FileTransaction
+from hazemap.privacy.ledger_store import RESTORE
+
+T = TypeVar("T")
 
 APPLICATION = 0x48415A45  # "HAZE", in SQLite's header: this file is a ledger and no other database
 SCHEMA = 3
@@ -85,11 +91,6 @@ history, and mean nothing without their key, which is another file.
 """
 
 _ELSEWHERE = "make its folder writable for you, or let HAZEMAP_HOME name the folder of your ledger"
-RESTORE = (
-    "bring it back from a backup and charge again what was released since; "
-    "a new ledger would forget what its people have paid"
-)
-"""What to do about a ledger that cannot be believed."""
 
 
 @dataclass(frozen=True)
@@ -104,21 +105,42 @@ class LedgerFile:
     path: Path
     patience: float
 
+    @property
+    def place(self) -> str:
+        """Its path."""
+        return str(self.path)
+
+    @property
+    def runs(self) -> Path:
+        """Where journals are, by whichever link the file is named, and apart from those of its neighbours."""
+        path = Path(os.path.realpath(self.path))
+        return path.with_name(f"{path.name}.runs")
+
+    @property
+    def key_file(self) -> Path:
+        """Beside the ledger, not in it."""
+        return self.path.with_suffix(".key")
+
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[FileTransaction]:
         """See the ledger at one instant; one that is not there yet is empty, and stays not there."""
         with self._translated():
             source = f"{self.path.as_uri()}?mode=rw" if self.path.exists() else "file::memory:"
             with closing(self._connection(source)) as db:
                 db.execute("BEGIN")
                 if self._recognise(db) == SCHEMA:
-                    yield db
+                    yield FileTransaction(db)
                     return
                 with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
                     db.backup(copy)  # who looks at an older ledger may not be allowed to write it
                     copy.execute("BEGIN")
                     migrate(copy)
-                    yield copy
+                    yield FileTransaction(copy)
+
+    def write(self, body: Callable[[FileTransaction], T]) -> T:
+        """Have the ledger alone for `body`."""
+        with self.writing() as db:
+            return body(FileTransaction(db))
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:

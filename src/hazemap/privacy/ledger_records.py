@@ -174,7 +174,8 @@ class LedgerCharge:
     """A charge and what became of it.
 
     A record that is not `released` was paid for a run that failed, or is still going on; `run` names its journal, and
-    `occasion` the period of a schedule.
+    `occasion` the period of a schedule. `who` paid is known where many stewards share a ledger. What a release said
+    (`statement`) may be forgotten after a time (`Ledger.forget`).
     """
 
     charge: Charge
@@ -183,6 +184,7 @@ class LedgerCharge:
     file: str | None
     run: str | None = None
     occasion: Occasion | None = None
+    who: str | None = None
 
 
 @dataclass(frozen=True)

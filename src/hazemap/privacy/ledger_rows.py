@@ -10,22 +10,23 @@ from hazemap.privacy.ledger_records import Charge, LedgerChange, LedgerCharge, O
 from hazemap.privacy.statement import Statement
 
 CHARGES = (
-    "SELECT id, dataset, model, unit, price, what, time, state, statement, file, run, schedule, period, allowance "
-    "FROM charges ORDER BY id"
+    "SELECT id, dataset, model, unit, price, what, time, state, statement, file, run, schedule, period, allowance, "
+    "{payer} FROM charges ORDER BY id"
 )
+"""`payer` is how a store says who paid (`LedgerReads.payer`)."""
 CHANGES = "SELECT dataset, model, old, new, time, who, why FROM changes ORDER BY id"
 
 
 def charge_of(row: tuple[Any, ...]) -> LedgerCharge:
     """A charge, of a row of `CHARGES`; `LedgerError` for one that hazemap did not write."""
-    number, dataset, model, unit, price, what, time, state, text, file, run, schedule, period, allowance = row
+    number, dataset, model, unit, price, what, time, state, text, file, run, schedule, period, allowance, who = row
     try:
         statement = None if text is None else Statement.from_json(json.loads(text))
     except (CodecError, ValueError, TypeError) as error:
         raise LedgerError(f"the statement of charge {number} cannot be read: {error}") from error
     charge = Charge(number, dataset, read_budget(price), what, time, model, read_unit(unit))
     occasion = None if schedule is None else Occasion(schedule, period, read_budget(allowance))
-    return LedgerCharge(charge, state == "released", statement, file, run, occasion)
+    return LedgerCharge(charge, state == "released", statement, file, run, occasion, who)
 
 
 def change_of(row: tuple[Any, ...]) -> LedgerChange:

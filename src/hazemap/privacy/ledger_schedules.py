@@ -4,7 +4,6 @@ Both are checked in the transaction that writes the charge, so of two processes 
 instant exactly one pays for it, whichever of them is killed, and where.
 """
 
-import sqlite3
 from fractions import Fraction
 from typing import Literal
 
@@ -12,9 +11,10 @@ from hazemap.errors import CapExceeded, InputError, PeriodPaid
 from hazemap.privacy.budget import Budget, PureDP
 from hazemap.privacy.ledger_balance import booked, cost_in, read_budget
 from hazemap.privacy.ledger_records import Occasion, PaidPeriod, PrivacyAmount
+from hazemap.privacy.ledger_store import LedgerReads
 
 
-def paid_periods(db: sqlite3.Connection, schedule: str) -> list[PaidPeriod]:
+def paid_periods(db: LedgerReads, schedule: str) -> list[PaidPeriod]:
     """Every charge of a schedule, the oldest first."""
     rows = db.execute(
         "SELECT id, dataset, price, rho, period, allowance, state, file, run FROM charges WHERE schedule = ? "
@@ -62,7 +62,7 @@ def left_in(year: str, paid: list[PaidPeriod], allowance: Budget) -> PrivacyAmou
     return PrivacyAmount(spent.measure, max(most - spent.value, Fraction(0)))
 
 
-def check_occasion(db: sqlite3.Connection, name: str, price: Budget, occasion: Occasion, again: bool) -> None:
+def check_occasion(db: LedgerReads, name: str, price: Budget, occasion: Occasion, again: bool) -> None:
     """Raise `PeriodPaid` for a period that was paid for, `CapExceeded` where its year has no room for this price.
 
     A question that is asked `again` belongs to a period that was paid for; it counts in the year too.

@@ -14,6 +14,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, ClassVar, Protocol
 
+from hazemap import postgresql
 from hazemap.errors import InputError, StoreError
 
 _APPLICATION = 0x48415A53  # "HAZS", in SQLite's header
@@ -168,7 +169,8 @@ class Postgres:
         import psycopg
 
         try:
-            return psycopg.connect(self.url, autocommit=True)
+            connection: Connection = postgresql.connect(self.url)
+            return connection
         except psycopg.OperationalError as error:
             raise StoreError(
                 "the PostgreSQL database cannot be reached: see that its server runs, and that --database names a "
@@ -188,7 +190,7 @@ class Postgres:
 
     def spelled(self, sql: str) -> str:
         """Its placeholders, and its name for bytes."""
-        return sql.replace("?", "%s").replace(" BLOB", " BYTEA")
+        return postgresql.spelled(sql)
 
     def emptied(self, writer: Connection) -> None:
         """Nothing: vacuuming and archives are the operator's."""
@@ -201,7 +203,7 @@ def database(place: str | Path) -> Sqlite | Postgres:
     Postgres(url='postgresql://localhost/maps', patience=10)
     """
     text = str(place)
-    if text.startswith(("postgresql://", "postgres://")):
+    if postgresql.is_url(text):
         return Postgres(text)
     if "://" in text:
         raise InputError("a database is a file (SQLite) or a URL that begins with postgresql://")

@@ -83,11 +83,11 @@ class Commands:
 
     @property
     def _ledger(self) -> list[str]:
-        return [] if self.ledger is None else ["--ledger", str(self.ledger.path)]
+        return [] if self.ledger is None else ["--ledger", str(self.ledger.place)]
 
     @property
     def _keyword(self) -> dict[str, "_Code"]:
-        return {} if self.ledger is None else {"ledger": _Code(f"hazemap.Ledger({str(self.ledger.path)!r})")}
+        return {} if self.ledger is None else {"ledger": _Code(f"hazemap.Ledger({str(self.ledger.place)!r})")}
 
     @property
     def _cd(self) -> str:

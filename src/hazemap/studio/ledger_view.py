@@ -28,7 +28,7 @@ def ledger_view(who: Steward, dataset: str | None, commands: Commands) -> dict[s
         for record in (book.history(name) if known else [])
     ]
     return {
-        "ledger": str(book.path),
+        "ledger": str(book.place),
         "pages": [{**balance_facts(page), "said": said(page)} for page in pages],
         "charges": charges,
         "changes": [_changed(change) for change in (book.changes(name) if known else [])],

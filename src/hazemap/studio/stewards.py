@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hazemap.errors import FileError, InputError
+from hazemap.postgresql import is_url
 from hazemap.privacy.ledger import Ledger
 from hazemap.service.access_tokens import kept, known_token, same, token_file
 from hazemap.studio.coordinator_access import CoordinatorAccess
@@ -45,7 +46,7 @@ class Stewards:
     """Whether commands have to name the ledger: it is not the default one."""
 
     @classmethod
-    def alone(cls, folder: Path, ledger: Path | None, server: CoordinatorAccess | None = None) -> "Stewards":
+    def alone(cls, folder: Path, ledger: Path | str | None, server: CoordinatorAccess | None = None) -> "Stewards":
         """One steward, whom the studio's link lets in."""
         book = Ledger(ledger) if ledger else Ledger.default()
         only = Steward(ALONE, RootFolder.at(folder), book, server=server)
@@ -64,7 +65,7 @@ class Stewards:
                     continue
                 if one.root.holds(other.root.path) or other.root.holds(one.root.path):
                     raise InputError(f"{one.name} and {other.name} would see each other's files: give each a folder")
-                if _same_file(one.ledger.path, other.ledger.path):
+                if _same_ledger(one.ledger, other.ledger):
                     raise InputError(f"{one.name} and {other.name} would share a ledger: give each one of their own")
                 if one.token and other.token and _same_file(one.token, other.token):
                     raise InputError(f"{one.name} and {other.name} would share a token: give each one of their own")
@@ -93,6 +94,13 @@ def _same_file(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
+def _same_ledger(one: Ledger, other: Ledger) -> bool:
+    """Whether two are one file, or one database as one login: in that others have ledgers of their own rights."""
+    if isinstance(one.place, Path) and isinstance(other.place, Path):
+        return _same_file(one.place, other.place)
+    return one.place == other.place
+
+
 def _tables(path: Path) -> dict[str, Any]:
     try:
         content = path.read_bytes()
@@ -117,8 +125,9 @@ def _steward(name: str, table: Any, folder: Path) -> Steward:
         )
     if not all(isinstance(value, str) and value for value in table.values()):
         raise InputError(f"what is said of the user {name} are texts")
-    root, book = RootFolder.at(folder / table["folder"]), Ledger(folder / table["ledger"])
-    if root.holds(book.path):
+    named = table["ledger"]
+    root, book = RootFolder.at(folder / table["folder"]), Ledger(named if is_url(named) else folder / named)
+    if isinstance(book.place, Path) and root.holds(book.place):
         raise InputError(f"the ledger of {name} would be among their files: put it elsewhere")
     token = folder / table.get("token", f"{name}.token")
     if root.holds(token):

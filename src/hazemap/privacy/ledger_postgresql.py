@@ -1,0 +1,254 @@
+"""The ledger of many stewards: a PostgreSQL database, whose own functions write it (`team_ledger.sql`).
+
+Every transaction that writes is serialisable. One that another's has undone is done again, until `patience` is over.
+It leaves a token, so if the connection is lost while it ends, the next attempt sees whether it counted: nothing is
+paid twice, and nothing that was paid is lost. Who may do what is decided by the database, by the groups of a login.
+"""
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from hazemap import postgresql
+from hazemap.errors import CapExceeded, LedgerError
+from hazemap.privacy.ledger_store import RESTORE, Forgotten, NewCharge, Noted, home
+from hazemap.privacy.privacy_unit import VALUES_ONLY, Model
+
+T = TypeVar("T")
+
+VERSION = 1
+SCHEMA = "hazemap_ledger"
+GROUPS = ("steward", "owner", "auditor")
+
+_FULL, _REFUSED = "HZ001", "HZ002"
+_AGAIN = {"40001", "40P01", "23505"}
+"""Others came first: serialisation, a deadlock, a number or a period that another has just taken."""
+_WAITED = {"55P03", "57014"}
+_NO_LEDGER = "is not there, or was made by an older hazemap ({said}): have who administers the database make it, with \
+`hazemap ledger init`"
+_ADVICE = {
+    _REFUSED: "refuses: {said}; nothing was written",
+    "42501": "does not let this login do that ({said}): stewards charge and read, owners set caps, say whom data sets "
+    "protect and forget, auditors read; who administers the database says who is what (see `hazemap ledger init`). "
+    "Nothing was written",
+    **dict.fromkeys(("42P01", "3F000", "42883"), _NO_LEDGER),
+}
+"""What to do, by the SQLSTATE of what PostgreSQL says."""
+_PAUSE = 0.2  # seconds, at most, before a transaction is done again
+_LOST = 1.0  # and before a server that was lost is asked again
+
+
+@dataclass(frozen=True)
+class TeamTransaction:
+    """A transaction of the database; what a login may not do, the database refuses."""
+
+    db: Any
+    payer: ClassVar[str] = "who"
+
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> Any:
+        """A question."""
+        return self.db.execute(postgresql.spelled(sql), values)
+
+    def check_page(self, dataset: str, model: Model) -> None:
+        """A ledger of many stewards takes no charge without a cap: a new name would escape every one."""
+        found = self.execute("SELECT cap FROM pages WHERE dataset = ? AND model = ?", (dataset, model)).fetchone()
+        if found is None or found[0] is None:
+            page = "values-only page" if model == VALUES_ONLY else "page"
+            raise CapExceeded(
+                f"the data set {dataset!r} has no {page} with a cap in this ledger, and a ledger of many stewards "
+                "takes no charge without one: have its owner set it, with `hazemap ledger cap`, or name another with "
+                "--dataset"
+            )
+
+    def open_page(self, dataset: str, model: Model | None, _time: str) -> None:
+        """An owner's right."""
+        self.execute("SELECT open_page(?, ?)", (dataset, model))
+
+    def admit(self, dataset: str, model: Model, _time: str) -> None:
+        """The page has to be there, with a cap."""
+        self.check_page(dataset, model)
+
+    def charge(self, new: NewCharge) -> tuple[int, str]:
+        """A steward's right. The database notes who and when, and fixes whom the data set protects."""
+        number, paid = self.execute(
+            "SELECT * FROM write_charge(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (new.dataset, new.model, new.unit, new.price, new.rho, new.what, new.run, *new.of_schedule),
+        ).fetchone()
+        return number, paid
+
+    def release(self, charge: int, statement: str, file: str | None) -> None:
+        """The right of whoever paid."""
+        self.execute("SELECT note_release(?, ?, ?)", (charge, statement, file))
+
+    def release_again(self, charge: int, dataset: str, file: str | None) -> None:
+        """The right of whoever paid."""
+        self.execute("SELECT note_release_again(?, ?, ?)", (charge, dataset, file))
+
+    def set_cap(self, dataset: str, model: Model, _old: str | None, cap: str, rho: str, now: Noted) -> None:
+        """An owner's right; the database notes the change."""
+        self.execute("SELECT set_cap(?, ?, ?, ?, ?)", (dataset, model, cap, rho, now.why))
+
+    def set_protects(self, dataset: str, _old: str | None, new: str, now: Noted) -> None:
+        """An owner's right; the database notes the change."""
+        self.execute("SELECT set_protects(?, ?, ?)", (dataset, new, now.why))
+
+    def remember(self, dataset: str, fingerprint: bytes, most: int) -> None:
+        """A steward's right."""
+        self.execute("SELECT remember(?, ?, ?)", (dataset, fingerprint, most))
+
+    def forget(self, before: str, dataset: str | None) -> Forgotten:
+        """An owner's right; the database notes what was forgotten."""
+        return Forgotten(*self.execute("SELECT * FROM forget(?, ?)", (before, dataset)).fetchone())
+
+
+@dataclass(frozen=True)
+class TeamLedger:
+    """The database at a URL. A transaction waits up to `patience` seconds for others, and for a server that was lost.
+
+    Raises `LedgerError` with what to do, also where a login may not do what it asks.
+    """
+
+    url: str
+    patience: float
+
+    @property
+    def place(self) -> str:
+        """Its URL, which holds no password."""
+        return self.url
+
+    @cached_property
+    def identity(self) -> str:
+        """What tells this ledger from all others, by whichever URL it is reached."""
+        with self.reading() as db:
+            [found] = db.execute("SELECT identity FROM ledger").fetchone()
+        if not re.fullmatch("[0-9a-f]{32}", found):
+            raise LedgerError(f"the ledger {self.url} has lost its identity: {RESTORE}")
+        return str(found)
+
+    @property
+    def runs(self) -> Path:
+        """On this machine, among the files of this user: whoever ran it recovers it."""
+        return home() / f"team-{self.identity}.runs"
+
+    @property
+    def key_file(self) -> Path:
+        """On this machine; stewards who share the file notice each other's tables."""
+        return home() / f"team-{self.identity}.key"
+
+    @contextmanager
+    def reading(self) -> Iterator[TeamTransaction]:
+        """See the ledger at one instant."""
+        with self._translated(), closing(self._connection()) as db:
+            db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._recognise(db)
+            yield TeamTransaction(db)
+
+    def write(self, body: Callable[[TeamTransaction], T]) -> T:
+        """Do `body` in one serialisable transaction, again if need be; see the head of this file."""
+        psycopg = postgresql.driver()
+        token, until = secrets.token_hex(16), time.monotonic() + self.patience
+        ends: list[T] = []
+        reached = in_doubt = False
+        while True:
+            try:
+                with closing(self._connection()) as db:
+                    reached = True
+                    return self._attempt(db, token, body, ends)
+            except psycopg.Error as error:
+                lost = _lost(error)
+                in_doubt |= lost and bool(ends)
+                if not (lost and reached) and error.sqlstate not in _AGAIN:
+                    raise self._too_long(True) if in_doubt else self._told(error) from error
+                if time.monotonic() >= until:
+                    raise self._too_long(in_doubt) from error
+            time.sleep((_LOST if lost else _PAUSE) * secrets.randbelow(1000) / 1000)
+
+    def _attempt(self, db: Any, token: str, body: Callable[[TeamTransaction], T], ends: list[T]) -> T:
+        """Once; `ends` are what earlier attempts would have given, of which the last may have counted."""
+        if ends and db.execute("SELECT was_written(%s)", (token,)).fetchone() == (True,):
+            return ends[-1]
+        db.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+        self._recognise(db)
+        # waits for an earlier attempt that the server has not given up yet, and fails if that one counts
+        db.execute("SELECT begin_write(%s)", (token,))
+        result = body(TeamTransaction(db))
+        ends.append(result)
+        db.execute("COMMIT")
+        return result
+
+    def _connection(self) -> Any:
+        psycopg = postgresql.driver()
+        try:
+            db = postgresql.connect(
+                self.url,
+                connect_timeout=10,
+                application_name="hazemap",
+                keepalives_idle=20,
+                keepalives_interval=10,
+                keepalives_count=3,
+                tcp_user_timeout=60_000,
+            )
+        except psycopg.ProgrammingError:
+            raise LedgerError("the URL of the ledger cannot be read: see that it is spelled right") from None
+        db.execute(f"SET search_path = {SCHEMA}, pg_temp")
+        db.execute("SET synchronous_commit = on")
+        wait = f"{int(1000 * max(self.patience, 1))}ms"
+        for limit in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
+            db.execute("SELECT set_config(%s, %s, FALSE)", (limit, wait))
+        return db
+
+    def _recognise(self, db: Any) -> None:
+        [version] = db.execute("SELECT version FROM hazemap_ledger.ledger").fetchone() or [0]
+        if version > VERSION:
+            raise LedgerError(f"the ledger {self.url} was written by a newer hazemap: upgrade hazemap to use it")
+        if version < 1:
+            raise LedgerError(f"the ledger {self.url} is damaged: {RESTORE}")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        psycopg = postgresql.driver()
+        try:
+            yield
+        except psycopg.Error as error:
+            raise self._told(error) from error
+
+    def _told(self, error: Any) -> LedgerError | CapExceeded:
+        """What PostgreSQL has against it, and what to do; none of its words hold a password, and none are of a row."""
+        said = error.diag.message_primary or str(error).strip().partition("\n")[0]
+        if error.sqlstate == _FULL:
+            return CapExceeded(said)
+        if error.sqlstate in _WAITED:
+            return self._too_long(False)
+        if error.sqlstate is None:
+            advice = (
+                f"cannot be reached ({said}): see that its server runs, and that your user and password (~/.pgpass, a "
+                "service file or PGPASSWORD) are right; nothing was written"
+            )
+        else:
+            advice = _ADVICE.get(error.sqlstate, "cannot be used ({said}): nothing was written").format(said=said)
+        return LedgerError(f"the ledger {self.url} {advice}")
+
+    def _too_long(self, in_doubt: bool) -> LedgerError:
+        if in_doubt:
+            return LedgerError(
+                f"the connection to the ledger {self.url} was lost while it was writing, and is not back after "
+                f"{self.patience:g} s: see with `hazemap ledger history` whether the charge was written"
+            )
+        return LedgerError(
+            f"the ledger {self.url} has been in use by others for {self.patience:g} s, or away: nothing was written; "
+            "try again when they are done"
+        )
+
+
+def _lost(error: Any) -> bool:
+    """Whether there is no connection any more; class 57P and 08 are the server's words for it."""
+    psycopg = postgresql.driver()
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return str(error.sqlstate).startswith(("08", "57P"))
