@@ -1,8 +1,9 @@
-"""The ledger of many stewards: what it holds, who may do what, and what its own functions refuse. Slow: a server runs."""
+"""The ledger of many stewards: what it holds, who may do what, and what its own functions refuse."""
 
 import json
 import random
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -44,8 +45,11 @@ def statement(price: Budget, dataset: str = "nyc") -> Statement:
     )
 
 
+A_SEVENTH = PureDP("1/7")
+
+
 def paid(
-    cost: Budget = PureDP("1/7"), whose: Unit = PEOPLE, *, dataset: str = "nyc", rho: str | None = None, **more: str
+    cost: Budget = A_SEVENTH, whose: Unit = PEOPLE, *, dataset: str = "nyc", rho: str | None = None, **more: str
 ) -> str:
     """The call that writes a charge, as somebody would by hand."""
     values = {
@@ -145,7 +149,7 @@ NOBODY = {
     "forget what was forgotten": "DELETE FROM forgotten",
     "make itself newer": "UPDATE ledger SET version = 0",
     "replace a function": "CREATE OR REPLACE FUNCTION utc() RETURNS TEXT LANGUAGE sql AS 'SELECT now()::TEXT'",
-    "shadow a function": "CREATE FUNCTION hazemap_ledger.rational(x INTEGER) RETURNS INTEGER LANGUAGE sql AS 'SELECT 1'",
+    "shadow a function": "CREATE FUNCTION hazemap_ledger.utc(x INT) RETURNS INT LANGUAGE sql AS 'SELECT 1'",
     "drop the triggers": "DROP TRIGGER stays ON charges",
     "disable the triggers": "ALTER TABLE charges DISABLE TRIGGER ALL",
     "skip the triggers": "SET session_replication_role = replica",
@@ -329,10 +333,9 @@ def test_its_functions_refuse_just_what_hazemap_refuses(team, tmp_path: Path) ->
                     db.execute(paid(price, unit, dataset=name))
                     db.execute("COMMIT")
                     found = True
-                except psycopg.errors.lookup("23505"):
-                    raise
                 except psycopg.Error as error:
-                    assert error.sqlstate == "HZ001"
+                    if error.sqlstate != "HZ001":
+                        raise
                     db.execute("ROLLBACK")
                     found = False
                 assert found == expected, (name, price, unit)
@@ -376,7 +379,11 @@ def test_making_it_again_changes_nothing_that_it_holds(team) -> None:
     with pytest.raises(LedgerError, match="CREATEROLE"):
         set_up(team.url("ann"))
     team.raw("hazemap", "UPDATE ledger SET version = 99")
-    for late in (lambda: set_up(team.admin), team.ledger("ann").datasets, lambda: team.ledger("olga").cap("a", ZCDP(1))):
+    for late in (
+        lambda: set_up(team.admin),
+        team.ledger("ann").datasets,
+        lambda: team.ledger("olga").cap("a", ZCDP(1)),
+    ):
         with pytest.raises(LedgerError, match="newer hazemap"):
             late()
 
@@ -395,8 +402,6 @@ def test_whoever_may_make_roles_and_schemas_can_make_it_without_being_superuser(
 
 
 def test_statements_are_forgotten_and_charges_are_not(team) -> None:
-    from datetime import UTC, datetime, timedelta
-
     owner, ann = team.ledger("olga"), team.ledger("ann")
     owner.cap("nyc", PureDP(5))
     for number in (1, 2, 3):
@@ -418,7 +423,7 @@ def test_statements_are_forgotten_and_charges_are_not(team) -> None:
         (3, False, None, None),
     ]
     assert owner.datasets() == before
-    for wrong in (datetime.now(UTC) + timedelta(days=1), datetime(2021, 1, 1)):  # noqa: DTZ001  # what is refused
+    for wrong in (datetime.now(UTC) + timedelta(days=1), datetime(2021, 1, 1)):  # what is refused
         with pytest.raises(InputError, match="before a time that is over"):
             owner.forget(wrong)
     with pytest.raises(LedgerError, match="owners set caps"):

@@ -40,8 +40,8 @@ _ADVICE = {
     **dict.fromkeys(("42P01", "3F000", "42883"), _NO_LEDGER),
 }
 """What to do, by the SQLSTATE of what PostgreSQL says."""
-_PAUSE = 0.2  # seconds, at most, before a transaction is done again
-_LOST = 1.0  # and before a server that was lost is asked again
+_PAUSES = (0.005, 0.3)
+"""Seconds, at most, before a transaction is done again, the first time and after many."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class TeamLedger:
         psycopg = postgresql.driver()
         token, until = secrets.token_hex(16), time.monotonic() + self.patience
         ends: list[T] = []
-        reached = in_doubt = False
+        reached, in_doubt, pause = False, False, _PAUSES[0]
         while True:
             try:
                 with closing(self._connection()) as db:
@@ -163,11 +163,12 @@ class TeamLedger:
             except psycopg.Error as error:
                 lost = _lost(error)
                 in_doubt |= lost and bool(ends)
-                if not (lost and reached) and error.sqlstate not in _AGAIN:
+                if not (lost and (reached or error.sqlstate)) and error.sqlstate not in _AGAIN:
                     raise self._too_long(True) if in_doubt else self._told(error) from error
                 if time.monotonic() >= until:
                     raise self._too_long(in_doubt) from error
-            time.sleep((_LOST if lost else _PAUSE) * secrets.randbelow(1000) / 1000)
+            time.sleep(pause * secrets.randbelow(1000) / 1000)
+            pause = min(2 * pause, _PAUSES[1])
 
     def _attempt(self, db: Any, token: str, body: Callable[[TeamTransaction], T], ends: list[T]) -> T:
         """Once; `ends` are what earlier attempts would have given, of which the last may have counted."""
@@ -196,11 +197,10 @@ class TeamLedger:
             )
         except psycopg.ProgrammingError:
             raise LedgerError("the URL of the ledger cannot be read: see that it is spelled right") from None
-        db.execute(f"SET search_path = {SCHEMA}, pg_temp")
-        db.execute("SET synchronous_commit = on")
-        wait = f"{int(1000 * max(self.patience, 1))}ms"
-        for limit in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
-            db.execute("SELECT set_config(%s, %s, FALSE)", (limit, wait))
+        wait = f"'{int(1000 * max(self.patience, 1))}ms'"
+        limits = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
+        settings = {"search_path": f"{SCHEMA}, pg_temp", "synchronous_commit": "on", **dict.fromkeys(limits, wait)}
+        db.execute("; ".join(f"SET {name} = {value}" for name, value in settings.items()))
         return db
 
     def _recognise(self, db: Any) -> None:
