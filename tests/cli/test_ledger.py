@@ -83,3 +83,55 @@ def test_a_steward_says_whom_a_data_set_protects(hazemap):
     assert "nobody yet" in hazemap("ledger", "cap", "bergen", "1").out + hazemap("ledger", "list").out
     assert "one of --person" in hazemap("ledger", "unit", "nyc").err
     assert "one kind of unit" in hazemap("ledger", "unit", "nyc", "--rows", "--devices").err
+
+
+def test_a_signed_page_is_verified_and_a_changed_one_is_not(release, hazemap, tmp_path):
+    key = hazemap("policy", "key", "page.key").out.strip()
+    done = hazemap("ledger", "export", "visits", "--sign", "page.key", "-o", "page.json")
+    assert (done.code, done.out) == (0, f"page.json: 1 charges of visits, signed by {key}\n")
+    told = hazemap("ledger", "verify", "page.json", "--key", key, "--older", "page.json")
+    assert told.code == 0
+    assert "spent full: ε = 1" in told.out
+    assert hazemap("ledger", "verify", "page.json", "--key", "00" * 32).code == 4
+    page = tmp_path / "page.json"
+    page.write_text(page.read_text().replace('"rho":"1/2"', '"rho":"1/3"'))
+    assert "does not fit" in hazemap("ledger", "verify", "page.json", "--key", key).err
+    for wrong in (("export", "nobody", "--sign", "page.key", "-o", "x"), ("verify", "nowhere.json", "--key", key)):
+        assert hazemap("ledger", *wrong).code == 2
+
+
+def test_only_old_statements_are_forgotten(release, hazemap):
+    done = hazemap("ledger", "forget", "--days", "1", "--json").json
+    assert (done["statements"], done["fingerprints"]) == (0, 0)
+    for wrong in (("--days", "9999999"), ("nobody", "--days", "1")):
+        assert hazemap("ledger", "forget", *wrong).code == 2
+
+
+def test_a_variable_names_the_ledger(hazemap, monkeypatch):
+    monkeypatch.setenv("HAZEMAP_LEDGER", "team.sqlite")
+    assert hazemap("ledger", "cap", "nyc", "1").code == 0
+    assert len(hazemap("ledger", "list", "--ledger", "team.sqlite", "--json").json["datasets"]) == 1
+    monkeypatch.delenv("HAZEMAP_LEDGER")
+    assert hazemap("ledger", "list", "--json").json["datasets"] == []
+
+
+@pytest.mark.parametrize("command", [("ledger", "list", "--ledger"), ("recover", "--ledger"), ("ledger", "init")])
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgresql://ann:s3cr3t@db.example/ledger", "holds no password"),
+        ("postgresql://db.example/ledger?password=s3cr3t", "holds no password"),
+        ("mysql://db.example/s3cr3t", "begins with postgresql://"),
+    ],
+)
+def test_a_url_with_a_password_is_refused_and_not_shown(command, url, words, hazemap):
+    done = hazemap(*command, url)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err.replace("\n", " ")
+    assert "s3cr3t" not in done.err
+
+
+def test_a_server_that_is_not_there_is_the_ledgers_fault(hazemap, tmp_path):
+    for command in (("ledger", "list", "--ledger"), ("ledger", "init")):
+        done = hazemap(*command, f"postgresql:///ledger?host={tmp_path}")
+        assert (done.code, done.out) == (5, "")

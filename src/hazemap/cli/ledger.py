@@ -1,12 +1,13 @@
 """`hazemap ledger`: what data sets have paid, and may pay, and whose privacy it is."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hazemap.cli.console_output import deliver
 from hazemap.cli.shared_options import AsJson, LedgerPlace, ledger_at
-from hazemap.errors import InputError
+from hazemap.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from hazemap.privacy.ledger_records import LedgerBalance, ProtectedUnit
@@ -105,12 +106,13 @@ def history(
     book = ledger_at(ledger)
     records, changes = book.history(dataset), book.changes(dataset)
     running = {each.record.charge.id: each.running for each in recoverable(book)}
-    table = Table("charge", "when (UTC)", "data set", "price", "of", "what for", "file", box=None)
+    many = any(record.who for record in records)
+    table = Table("charge", "when (UTC)", *["by"] * many, "data set", "price", "of", "what for", "file", box=None)
     for record in records:
-        charge = record.charge
+        charge, by = record.charge, [record.who or ""] * many
         file = record.file or ("released, in memory" if record.released else _not_there(charge.id, running))
         whose = "not noted" if charge.unit is None else str(charge.unit)
-        table.add_row(str(charge.id), charge.time, charge.dataset, str(charge.price), whose, charge.what, file)
+        table.add_row(str(charge.id), charge.time, *by, charge.dataset, str(charge.price), whose, charge.what, file)
     kept = Table("when (UTC)", "data set", "changed", "from", "to", "by", "why", box=None)
     for change in changes:
         old, what = "none" if change.old is None else str(change.old), f"cap, {change.model}"
@@ -123,6 +125,94 @@ def history(
         "changes": [change_facts(change) for change in changes],
     }
     deliver(facts, as_json, table if records else empty, *([kept] if changes else []))
+
+
+@app.command(epilog="Example: [bold]hazemap ledger init postgresql://db.example/ledger[/bold]")
+def init(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A PostgreSQL database: postgresql://… without password.")],
+    as_json: AsJson = False,
+) -> None:
+    """Make a ledger of many stewards in a PostgreSQL database: tables, and groups of stewards, owners and auditors.
+
+    Whoever administers the database does it once, and after an update of hazemap; nothing in the ledger changes.
+    """
+    from hazemap.privacy.ledger_postgresql_setup import set_up
+
+    groups = set_up(url)
+    facts = {"ledger": url, "steward": groups.steward, "owner": groups.owner, "auditor": groups.auditor}
+    said = "The ledger is there. Who administers the database makes logins members of its groups:"
+    deliver(facts, as_json, said, *groups.grants())
+
+
+@app.command(epilog="Example: [bold]hazemap ledger export nyc --sign page.key -o nyc.page.json[/bold]")
+def export(
+    dataset: Name,
+    sign: Annotated[Path, typer.Option("--sign", metavar="FILE", help="The secret key: `hazemap policy key`.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The signed page, JSON.")],
+    ledger: LedgerPlace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write all that the ledger says of a data set, signed: charges, caps and who changed them, no fingerprints."""
+    from hazemap.atomic_write import write_whole
+    from hazemap.cli.policy import secret_at
+    from hazemap.execution.signed_ledger_page import SignedLedgerPage
+
+    signed = SignedLedgerPage.of(ledger_at(ledger), dataset, secret_at(sign))
+    try:
+        write_whole(output, signed.to_json().encode())
+    except OSError as error:
+        raise FileError(f"the page {output} cannot be written ({error.strerror})") from error
+    facts = {"dataset": dataset, "charges": len(signed.page["charges"]), "key": signed.key.hex(), "file": str(output)}
+    deliver(facts, as_json, f"{output}: {facts['charges']} charges of {dataset}, signed by {signed.key.hex()}")
+
+
+@app.command(epilog="Example: [bold]hazemap ledger verify nyc.page.json --key 9f86d0…[/bold]")
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A signed page: `hazemap ledger export`.")],
+    key: Annotated[str, typer.Option(metavar="HEX", help="Whose signature it is to be.")],
+    older: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="An older page: all that is on it has to be on this one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check that a page is signed by a key and whole, that its charges add up, and that nothing older is gone."""
+    from hazemap.cli.policy import key_of
+    from hazemap.execution.signed_ledger_page import SignedLedgerPage
+
+    def at(path: Path) -> SignedLedgerPage:
+        try:
+            return SignedLedgerPage.from_json(path.read_bytes())
+        except OSError as error:
+            raise FileError(f"the page {path} cannot be read ({error.strerror})") from error
+
+    page = at(file).verify(key_of(key) or b"", None if older is None else at(older))
+    spent = {each["model"]: each["spent"] for each in page["pages"]}
+    facts = {"dataset": page["dataset"], "charges": len(page["charges"]), "spent": spent, "exported": page["exported"]}
+    told = "; ".join(f"{model}: {each['measure']} = {each['value']}" for model, each in spent.items())
+    whole = f"{page['dataset']}, {len(page['charges'])} charges, spent {told}, as of {page['exported']}"
+    deliver(facts, as_json, f"{whole}: signed by {key}, whole, and its sums are right")
+
+
+@app.command(epilog="Example: [bold]hazemap ledger forget --days 730[/bold]")
+def forget(
+    days: Annotated[int, typer.Option(min=1, help="What was paid for longer ago than so many days.")],
+    dataset: Annotated[
+        str | None, typer.Argument(metavar="DATASET", help="One data set's name; by default all.")
+    ] = None,
+    ledger: LedgerPlace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Forget the statements of old releases, and fingerprints of tables unused since. No charge is ever forgotten."""
+    from datetime import UTC, datetime, timedelta
+
+    try:
+        before = datetime.now(UTC) - timedelta(days=days)
+    except OverflowError:
+        raise InputError(f"{days} days ago there was no ledger") from None
+    done = ledger_at(ledger).forget(before, dataset)
+    facts = {"before": f"{before:%Y-%m-%dT%H:%M:%SZ}", **done._asdict()}
+    said = f"{done.statements} statements and {done.fingerprints} fingerprints are forgotten; every charge is kept"
+    deliver(facts, as_json, said)
 
 
 def _protected(person: str | None, rows: bool, devices: bool) -> "ProtectedUnit | None":

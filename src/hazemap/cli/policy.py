@@ -67,7 +67,7 @@ def sign(
     from hazemap.recipes.signed_policy import SignedPolicy
 
     found = policy_at(policy)
-    signed = SignedPolicy.sign(found, _secret(key_file))
+    signed = SignedPolicy.sign(found, secret_at(key_file))
     write_whole(output, signed.to_json().encode())
     facts = {"name": found.name, "version": found.version, "digest": digest(found).hex(), "key": signed.key.hex()}
     deliver(facts, as_json, f"{found.name}, version {found.version}, signed by {signed.key.hex()}")
@@ -148,7 +148,8 @@ def key_of(digits: str | None) -> bytes | None:
     return found
 
 
-def _secret(path: Path) -> "Identity":
+def secret_at(path: Path) -> "Identity":
+    """The key that signs, in a file of `hazemap policy key`."""
     from hazemap.protocols.secure_aggregation.signing_identities import Identity
 
     try:

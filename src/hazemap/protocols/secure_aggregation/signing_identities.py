@@ -93,3 +93,8 @@ def assent_statement(session: bytes, position: int, sharers: Bitmap, survivors: 
 def policy_statement(digest: bytes) -> bytes:
     """What whoever ships a policy signs: the SHA-256 of its canonical text, under a domain of its own."""
     return b"hazemap policy 1" + digest
+
+
+def ledger_page_statement(digest: bytes) -> bytes:
+    """What whoever exports a page of a ledger signs: the SHA-256 of its text, under a domain of its own."""
+    return b"hazemap ledger page 1" + digest
