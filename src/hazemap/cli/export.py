@@ -1,7 +1,9 @@
 """`hazemap export`: the numbers of a release for other tools."""
 
+import json
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,17 +12,34 @@ from hazemap.cli.shared_options import AsJson, ReleaseFile
 from hazemap.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from hazemap.releases.base_release import BaseRelease
+    from hazemap.releases import Release, Statistics
+    from hazemap.releases.gis.catalogue_facts import Publication
 
 STYLED = (".geojson", ".fgb", ".csv")
 """Exports beside which QGIS looks for a style of the same name."""
+
+RECORDS = {"stac": ".stac.json", "dcat": ".dcat.jsonld"}
+CATALOGUES = "Records for catalogues"
 
 EXAMPLE = "Example: [bold]hazemap export map.parquet -o map.geojson[/bold]"
 
 
 def export(
     file: ReleaseFile,
-    output: Annotated[Path, typer.Option("-o", "--output", help="A .geojson, .gpkg, .fgb, .pmtiles, .csv or .tif.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="A .geojson, .gpkg, .fgb, .pmtiles, .csv, .tif, .qml or .sld."),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="stac|dcat|URL",
+            help="A record for catalogues beside the release, or a table postgresql://host/database?table=name.",
+        ),
+    ] = None,
+    loader: Annotated[
+        str | None, typer.Option(metavar="r|duckdb", help="Print a script that loads the release there, and stop.")
+    ] = None,
     pixel: Annotated[
         float | None, typer.Option(metavar="METRES", help="For a .tif: the width of a pixel at the equator, at most.")
     ] = None,
@@ -34,16 +53,51 @@ def export(
     style: Annotated[
         bool, typer.Option(help="For a .geojson, .fgb or .csv: write how to draw it beside it, as .qml and .sld.")
     ] = True,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    title: Annotated[
+        str | None, typer.Option(rich_help_panel=CATALOGUES, help="What to call it, by default as the data set.")
+    ] = None,
+    licence: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=CATALOGUES, help="An SPDX identifier such as CC-BY-4.0, or a web address."),
+    ] = None,
+    publisher: Annotated[str | None, typer.Option(rich_help_panel=CATALOGUES, help="Who publishes it.")] = None,
+    publisher_url: Annotated[
+        str | None, typer.Option(rich_help_panel=CATALOGUES, help="Where they are on the web.")
+    ] = None,
+    contact: Annotated[str | None, typer.Option(rich_help_panel=CATALOGUES, help="Their e-mail address.")] = None,
+    period: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=CATALOGUES, help="The first and last day of the data: 2026-01-01/2026-06-30."),
+    ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=CATALOGUES, help="Where the release can be fetched; by default its file's name."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file or a table that is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the numbers of a release, a map or statistics, for other tools. The statement goes with them.
 
     Answers of a study are written as .csv. A .tif of statistics has a band for every timeslot. QGIS takes the colours
     of a .gpkg out of the file itself, those of a .geojson from the .qml beside it; styles that are there already stay.
+    Passwords of databases are libpq's business: ~/.pgpass, a service file, PGPASSWORD.
     """
-    if output.exists() and not force:
+    facts = (title, licence, publisher, publisher_url, contact, period, url)
+    if (to in RECORDS, output is not None) == (True, False):
+        output = file.with_name(file.stem + RECORDS[str(to)])
+    if sum(each is not None for each in (loader, output, to if to not in RECORDS else None)) != 1:
+        raise InputError(
+            "say what to make, one thing: -o FILE, --to stac, --to dcat, --to postgresql://…, or --loader r|duckdb"
+        )
+    if any(facts) and to not in RECORDS:
+        raise InputError(f"--{_given(facts)} is for records of catalogues: --to stac or --to dcat")
+    if (pixel, column) != (None, None) and (to is not None or loader is not None):
+        raise InputError("--pixel and --column are for a .tif of cells")
+    if output is not None and output.exists() and not force:
         raise FileError(f"{output} is there already: choose another name, or --force")
+    if loader is not None:
+        _print_loader(file, loader, as_json)
+        return
     from hazemap.releases import open_release
     from hazemap.releases.study_answers import StudyAnswers
 
@@ -51,18 +105,60 @@ def export(
     with progress() as tell:
         release = open_release(file)
         tell("writing", None)
-        if not isinstance(release, StudyAnswers):
+        if isinstance(release, StudyAnswers):
+            if output is None or to is not None or (pixel, column) != (None, None):
+                raise InputError(
+                    f"{file} holds {release.HOLDS}, exported as .csv: --to, --pixel and --column are for cells"
+                )
+            release.export(output)
+        elif to in RECORDS and output is not None:
+            _record(release, str(to), output, _publication(file, output, facts))
+        elif output is None:
+            from hazemap.releases.gis.postgis_table import write_table
+
+            table, rows = write_table(release, str(to), force)
+            deliver({"table": table, "rows": rows}, as_json, f"{table}: {rows:,} rows")
+            return
+        else:
             release.export(output, pixel, column)
             beside = _style(release, output, force) if style else []
-        elif (pixel, column) == (None, None):
-            release.export(output)
-        else:
-            raise InputError(f"{file} holds {release.HOLDS}: --pixel and --column are for a .tif of cells")
     names = [str(each) for each in beside]
     deliver({"file": str(output)} | ({"styles": names} if names else {}), as_json, str(output), *names)
 
 
-def _style(release: "BaseRelease", output: Path, force: bool) -> list[Path]:
+def _given(facts: tuple[str | None, ...]) -> str:
+    names = ("title", "licence", "publisher", "publisher-url", "contact", "period", "url")
+    return next(name for name, each in zip(names, facts, strict=True) if each)
+
+
+def _print_loader(file: Path, loader: str, as_json: bool) -> None:
+    from hazemap.releases import open_release
+    from hazemap.releases.gis.loader_scripts import loader_script
+
+    open_release(file)  # a script for a file that is none would fail in somebody else's hands
+    script = loader_script(loader, str(file))
+    deliver({"file": str(file), "script": script}, as_json, script.rstrip("\n"))
+
+
+def _publication(file: Path, output: Path, facts: tuple[str | None, ...]) -> "Publication":
+    """What the options say, and where the release is as seen from the record."""
+    from hazemap.releases.gis.catalogue_facts import Publication
+
+    *about, url = facts
+    near = Path(os.path.relpath(file, output.parent)).as_posix()
+    return Publication(url or (near if near.startswith("..") else f"./{near}"), *about)
+
+
+def _record(release: "Release | Statistics", to: str, output: Path, about: "Publication") -> None:
+    from hazemap.atomic_write import write_whole
+    from hazemap.releases.gis.dcat_dataset import dcat_dataset
+    from hazemap.releases.gis.stac_item import stac_item
+
+    made: dict[str, Any] = (stac_item if to == "stac" else dcat_dataset)(release, about)
+    write_whole(output, (json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
+
+
+def _style(release: "Release | Statistics", output: Path, force: bool) -> list[Path]:
     """Write styles beside an export that has none in it: somebody's own are not replaced without being told to."""
     if output.suffix.lower() not in STYLED or not any(style.writable for style in release.layer_styles()):
         return []

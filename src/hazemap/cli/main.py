@@ -53,6 +53,9 @@ COMMANDS = {
     "compare": "Compare methods on maps whose truth is known: errors, times, figures and a page.",
     "audit": "Measure what releases give away of one person, and compare it with the stated ε.",
     "inspect": "Show the privacy statement of a release and a summary of its transcript, after checking every byte.",
+    "statement": (
+        "Show the privacy statement of a release, or write it as a page to print, after checking every byte."
+    ),
     "export": "Write the numbers of a release, a map or statistics, for other tools. The statement goes with them.",
     "server": "Serve devices and campaigns; say who may enrol, order and look.",
     "campaign": "Order a map from people's devices, watch it being made, fetch it.",

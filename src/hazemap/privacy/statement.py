@@ -121,6 +121,14 @@ class Statement:
 
     def text(self) -> str:
         """The whole statement, a line for each of its parts."""
+        return "\n".join(
+            f"{name if number == 0 else '':<12}{item}"
+            for name, items in self.parts()
+            for number, item in enumerate(items)
+        )
+
+    def parts(self) -> list[tuple[str, list[str]]]:
+        """The parts of the statement by their names, each with its lines."""
         sensitivity = self.bounding.sensitivity
         l1, l2_squared = sensitivity.l1, sensitivity.l2_squared
         bound = [f"{self.bounding} (sensitivity: L1 = {l1}, L2² = {l2_squared} votes)"]
@@ -139,11 +147,7 @@ class Statement:
             ("Method", [self.method]),
             ("Made", [f"{self.created}, by hazemap {self.version}"]),
         ]
-        return "\n".join(
-            f"{name if number == 0 else '':<12}{item}"
-            for name, items in parts
-            for number, item in enumerate(items or ["nothing"])
-        )
+        return [(name, items or ["nothing"]) for name, items in parts]
 
     @property
     def _by(self) -> str:

@@ -1,0 +1,26 @@
+"""Scripts that load a release into R (`sf`, `arrow`) and into DuckDB."""
+
+from importlib.resources import files
+
+from hazemap.errors import InputError
+
+LOADERS = {"r": "loader.R", "duckdb": "loader.sql"}
+PLACE = "@FILE@"
+
+
+def loader_script(name: str, file: str) -> str:
+    """The script for a tool that loads the file of this name; `InputError` for another tool.
+
+    >>> "read_parquet('it''s.parquet')" in loader_script("duckdb", "it's.parquet")
+    True
+    """
+    if name not in LOADERS:
+        raise InputError(f"there are scripts that load a release for {' and '.join(LOADERS)}; found {name!r}")
+    if any(ord(letter) < ord(" ") for letter in file):
+        raise InputError(f"the name of a file in a script holds no control codes; found {file!r}")
+    text = files(__package__).joinpath("loaders", LOADERS[name]).read_text(encoding="utf-8")
+    quoted = {
+        "r": '"' + file.replace("\\", "\\\\").replace('"', '\\"') + '"',
+        "duckdb": "'" + file.replace("'", "''") + "'",
+    }
+    return text.replace(PLACE, quoted[name])

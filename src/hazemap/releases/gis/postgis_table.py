@@ -1,0 +1,176 @@
+"""A release as a table of PostGIS: made by COPY in one transaction, so it is there whole or not at all.
+
+Who may write there is libpq's business: `PGPASSFILE`, `PGSERVICEFILE`, certificates, `PGPASSWORD`. A URL with a
+password is refused, as other users of a machine see what a command was called with.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+import numpy as np
+
+from hazemap.errors import FileError, InputError
+from hazemap.releases.gis.catalogue_facts import columns_of
+from hazemap.spatial.plane import plane_of, reference_system
+
+if TYPE_CHECKING:
+    from hazemap.releases.base_release import BaseRelease, Rows
+
+SCHEMES = ("postgresql", "postgres")
+TYPES = {"O": "text", "f": "double precision", "b": "boolean", "i": "smallint"}
+KEY, GEOMETRY = "fid", "geometry"
+LONGEST_NAME = 63  # bytes: PostgreSQL cuts longer ones off
+BLOCK = 20_000  # rows
+WGS_84 = 4326
+
+
+@dataclass(frozen=True)
+class TableAddress:
+    """A database as libpq takes it, and a table in it, perhaps of a schema.
+
+    >>> TableAddress.parse("postgresql://maps.example.org/city?table=open.visits&sslmode=verify-full")
+    TableAddress(database='postgresql://maps.example.org/city?sslmode=verify-full', names=('open', 'visits'))
+    """
+
+    database: str
+    names: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, url: str) -> "TableAddress":
+        """From `postgresql://host/database?table=name`; `InputError` for what is none, or holds a password."""
+        parts = urlsplit(url)
+        if parts.scheme not in SCHEMES:
+            raise InputError("a table of PostGIS is named postgresql://host/database?table=name")
+        fields = parse_qsl(parts.query, keep_blank_values=True)
+        if parts.password is not None or any(name.lower() in ("password", "sslpassword") for name, _ in fields):
+            raise InputError(
+                "this address holds a password, which others on this machine can read: leave it out, and give it as"
+                " libpq takes it, in ~/.pgpass (PGPASSFILE), a service file, or PGPASSWORD"
+            )
+        tables = [value for name, value in fields if name == "table"]
+        names = tuple(tables[0].split(".")) if len(tables) == 1 else ()
+        if not 1 <= len(names) <= 2 or not all(name and _fits(name) for name in names):
+            raise InputError(
+                "name the table once at the end of the address, as ?table=name or ?table=schema.name, each of at most"
+                f" {LONGEST_NAME} bytes"
+            )
+        rest = urlencode([field for field in fields if field[0] != "table"], quote_via=quote, safe="/")
+        return cls(f"{parts.scheme}://{parts.netloc}{parts.path}{'?' if rest else ''}{rest}", names)
+
+    def __str__(self) -> str:
+        return ".".join(self.names)
+
+
+def write_table(release: "BaseRelease", url: str, replace: bool = False) -> tuple[str, int]:
+    """Make the table and fill it; its name, and its number of rows.
+
+    Columns are those of every export, after a `fid` that numbers the rows; what is not known is NULL. The statement is
+    the table's comment. Raises `FileError`, and changes nothing, where there is a table of this name (unless it is to
+    be replaced), no PostGIS, or the server refuses.
+    """
+    address = TableAddress.parse(url)
+    try:
+        import psycopg
+    except ImportError as error:
+        raise InputError('PostgreSQL needs psycopg: pip install "hazemap[server]"') from error
+    srid, fields = _srid(release), columns_of(release)
+    names = [each.name for each in fields]
+    unfit = [name for name in names if not _fits(name) or name == KEY]
+    if unfit:
+        raise FileError(
+            f"PostgreSQL cannot hold a column called {unfit[0]!r}: names have at most {LONGEST_NAME} bytes,"
+            f" no control codes, and are not {KEY!r}"
+        )
+    try:
+        with psycopg.connect(address.database, application_name="hazemap") as connection, connection.cursor() as cursor:
+            _begin(cursor, address, replace)
+            count = _fill(cursor, release, address, srid)
+            _describe(cursor, release, address)
+    except psycopg.Error as error:
+        raise FileError(
+            f"PostgreSQL did not take the table {address}, and nothing was changed there:"
+            f" {' '.join(str(error).split())}"
+        ) from error
+    return str(address), count
+
+
+def _begin(cursor: Any, address: TableAddress, replace: bool) -> None:
+    """Refuse what cannot be; make room where a table is to be replaced."""
+    from psycopg import sql
+
+    if not cursor.execute("SELECT 1 FROM pg_extension WHERE extname = 'postgis'").fetchone():
+        raise FileError(
+            "this database has no PostGIS, so it has no type for outlines: have its owner say CREATE EXTENSION postgis,"
+            " or export a .gpkg"
+        )
+    table = sql.Identifier(*address.names)
+    there = cursor.execute("SELECT to_regclass(%s)", [table.as_string(cursor)]).fetchone()[0] is not None
+    if there and not replace:
+        raise FileError(f"there is a table {address} already: choose another name, or --force")
+    if there:
+        cursor.execute(sql.SQL("DROP TABLE {}").format(table))
+
+
+def _fill(cursor: Any, release: "BaseRelease", address: TableAddress, srid: int) -> int:
+    """The table with all rows; how many there are."""
+    from psycopg import sql
+
+    table, count = sql.Identifier(*address.names), 0
+    blocks = release.rows(BLOCK)
+    first = next(blocks)
+    kinds = {name: TYPES[column.dtype.kind] for name, column in first.columns.items()}
+    fields = [sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind)) for name, kind in kinds.items()]
+    shape = sql.SQL("{} geometry(Geometry, {})").format(sql.Identifier(GEOMETRY), sql.Literal(srid))
+    made = [sql.SQL("{} integer PRIMARY KEY").format(sql.Identifier(KEY)), *fields, shape]
+    cursor.execute(sql.SQL("CREATE TABLE {} ({})").format(table, sql.SQL(", ").join(made)))
+    with cursor.copy(sql.SQL("COPY {} FROM STDIN").format(table)) as copy:
+        for block in blocks:
+            for row in _rows(block, srid):
+                count += 1
+                copy.write_row((count, *row))
+    cursor.execute(sql.SQL("CREATE INDEX ON {} USING gist ({})").format(table, sql.Identifier(GEOMETRY)))
+    return count
+
+
+def _rows(block: "Rows", srid: int) -> Any:
+    """The rows of a block as Python's own values: None for what is not known."""
+    import shapely
+
+    shapes = shapely.to_wkb(shapely.set_srid(block.shapes, srid), hex=True, include_srid=True)
+    columns = [
+        [None if np.isnan(each) else each for each in column.tolist()] if column.dtype.kind == "f" else column.tolist()
+        for column in block.columns.values()
+    ]
+    return zip(*columns, np.repeat(shapes, block.times).tolist(), strict=True)
+
+
+def _describe(cursor: Any, release: "BaseRelease", address: TableAddress) -> None:
+    """The statement, for people and for machines, as the table's comment; what each column is, as its own."""
+    from psycopg import sql
+
+    table = sql.Identifier(*address.names)
+    statement = release.statement
+    text = f"{statement.line()}\n{json.dumps(statement.to_json(), ensure_ascii=False)}"
+    cursor.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(table, sql.Literal(text)))
+    for each in columns_of(release):
+        meaning = "the outline of the cell" if each.name == GEOMETRY else each.meaning
+        place = sql.Identifier(*address.names, each.name)
+        cursor.execute(sql.SQL("COMMENT ON COLUMN {} IS {}").format(place, sql.Literal(meaning)))
+
+
+def _srid(release: "BaseRelease") -> int:
+    """The number of the reference system as PostGIS knows it; 0 for a plane that has none."""
+    plane = plane_of(release.cells.tree)
+    if plane is None:
+        return WGS_84
+    code = reference_system(plane.crs).to_epsg() if plane.crs else 0
+    if code is None:
+        raise FileError(f"PostGIS knows reference systems by EPSG numbers, and {plane.crs} has none: export a .gpkg")
+    return int(code)
+
+
+def _fits(name: str) -> bool:
+    return len(name.encode()) <= LONGEST_NAME and not re.search(r"[\x00-\x1f\x7f]", name)
