@@ -49,12 +49,16 @@ class Overdispersion:
         stddev = cellmap.stddev[places]
         error = float(stddev[0] if (stddev == stddev[0]).all() else np.median(stddev)) or 1.0
         beyond, even, people = _families(cellmap)
-        kinds = np.searchsorted(np.array(EDGES) * error, people, "right") - 1
+        kinds = np.zeros(len(people), dtype=np.int8)
+        for edge in EDGES:
+            kinds += people >= edge * error
+        order = np.argsort(kinds, kind="stable")  # those of a kind one after another
+        beyond, even, ends = beyond[order], even[order], np.cumsum(np.bincount(kinds, minlength=len(EDGES) + 1))
         parts = np.full(len(EDGES), np.nan)
         for kind in range(len(EDGES)):
-            own = kinds == kind
+            own = slice(ends[kind], ends[kind + 1])
             total = even[own].sum()
-            if own.sum() >= FEWEST and total > 0:
+            if ends[kind + 1] - ends[kind] >= FEWEST and total > 0:
                 found = beyond[own].sum() / total
                 doubt = float(np.sqrt(((beyond[own] - found * even[own]) ** 2).sum())) / total
                 parts[kind] = DEEPER * (max(found, 0.0) + doubt)
