@@ -73,7 +73,13 @@ def main() -> None:
             "ask, all of the map": ["ask", "{}/map.parquet"],
             "ask, a box": ["ask", "{}/map.parquet", BOX],
             "show": ["show", "{}/map.parquet", "-o", "{}/map.png"],
-            f"export {asked.tiles:,} cells as .pmtiles": ["export", "{}/part.parquet", "-o", "{}/map.pmtiles"],
+            f"export {asked.tiles:,} cells as .pmtiles": [
+                "export",
+                "{}/part.parquet",
+                "-o",
+                "{}/map.pmtiles",
+                "--force",
+            ],
         }
         for name, src in sources.items():
             (Path(folder) / name).mkdir()

@@ -175,6 +175,34 @@ def of_files() -> list[str]:
     return [*lines, "", "`research/benchmarks/files.py` measures them."]
 
 
+LIMITS = HERE / "results" / "performance_limits.json"
+
+
+def of_limits() -> list[str]:
+    """The section about what may not take longer, from what performance_limits.py measured."""
+    if not LIMITS.exists():
+        return []
+    lines = [
+        "",
+        "## What people wait for, and the most that it may take",
+        "",
+        "Whole processes; CPU seconds are user and system. Seconds by the clock are longer than on a quiet machine",
+        "where more than two programs ran (the load) on its two cores.",
+        "",
+        "| | CPU s | s | GB | at most | load |",
+        "|---|---|---|---|---|---|",
+    ]
+    for task, found in json.loads(LIMITS.read_text()).items():
+        limits = [
+            f"{found[name]:g} {unit}"
+            for name, unit in (("most_seconds", "s"), ("most_cpu_seconds", "CPU s"), ("most_gb", "GB"))
+            if name in found
+        ]
+        took = f"{found['cpu_seconds']:.2f} | {found['seconds']:.2f} | {found['peak_gb']:.2f}"
+        lines.append(f"| {task} | {took} | {', '.join(limits)} | {found['load_before']} to {found['load_after']} |")
+    return [*lines, "", "`research/benchmarks/performance_limits.py` measures them."]
+
+
 def page(results: dict) -> str:
     """The table of the documentation."""
     yard = np.median([found["yardstick"] for sides in results.values() for found in sides.values()])
@@ -193,7 +221,7 @@ def page(results: dict) -> str:
         cells = (sides.get(str(side)) for side in SIDES)
         numbers = [f"{found['seconds']:.3f} ({found['megabytes']:,.0f})" if found else "" for found in cells]
         lines.append(f"| {name} | " + " | ".join(numbers) + f" | {PUBLIC_CODE.get(name, '')} |")
-    return "\n".join([*lines, *of_files()]) + "\n"
+    return "\n".join([*lines, *of_files(), *of_limits()]) + "\n"
 
 
 if __name__ == "__main__":
