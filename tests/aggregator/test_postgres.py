@@ -6,14 +6,17 @@ import pytest
 from tests.server.postgres import cluster
 
 from hazemap.aggregator.task_records import TaskRecords
-from hazemap.protocols.dap.basic_types import Interval, Role
+from hazemap.protocols.dap.basic_types import Interval, ReportError, Role
 from hazemap.protocols.dap.batches import Batch
 from hazemap.protocols.dap.prefix_question import PrefixQuestion
 from hazemap.protocols.dap.problem_types import ProblemType
 from hazemap.service.databases import Postgres
+from hazemap.service.steady_clock import is_steady
 from hazemap.service.store import Write
 
 from . import two_servers
+from .test_refusals import at_helper, upload_errors
+from .test_report_expiry import ANOTHER, counted_and_forgotten
 from .test_two_servers import PRECISION, check, schedule
 from .test_walk_questions import ALL, FINE, HOUR, PATHS, QUARTERS, asked, part, truth, walkers, without_noise
 from .test_whole_tree import refusal
@@ -72,4 +75,15 @@ def test_questions_about_one_report_are_answered_and_paid_as_on_sqlite(on_postgr
     assert refusal(two.ask, HOUR, 1, asked(3, FINE, part("1010"), share=Fraction(3, 4))) is ProblemType.BATCH_OVERLAP
     for server in (two.leader, two.helper):
         assert server.store.read("SELECT count(*) FROM questions") == [(2,)]
+        server.store.close()
+
+
+@pytest.mark.slow
+def test_what_is_forgotten_by_clocks_that_were_ahead_is_counted_once_as_on_sqlite(on_postgres):
+    two, report = counted_and_forgotten()
+    assert upload_errors(two, report) == [ReportError.REPORT_DROPPED]
+    assert at_helper(two, report, extensions=ANOTHER) == [ReportError.REPORT_DROPPED]
+    for server in (two.leader, two.helper):
+        times = [two.now + hours * PRECISION for hours in (0, 0, 2_000, 2_000, 2_024)]
+        assert [is_steady(server.store, now) for now in times] == [True, True, False, False, True]
         server.store.close()
