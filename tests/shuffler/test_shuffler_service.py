@@ -4,6 +4,7 @@ import tracemalloc
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import permutations
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from tests.aggregator.two_servers import Crash
 
-from hazemap.errors import CodecError, InputError, NotOpened, Refused, Unreachable
+from hazemap.errors import CodecError, InputError, NotOpened, Refused, StoreError, Unreachable
 from hazemap.privacy.random_stream import Stream
 from hazemap.protocols.secure_aggregation.signing_identities import Identity
 from hazemap.protocols.shuffle.batch_terms import BatchTerms
@@ -317,6 +318,48 @@ def test_what_was_handed_on_is_overwritten_on_the_disk(tmp_path):
     machine.service.forget(TERMS.digest)
     machine.store.close()  # as `Store` does it, some time after anything was deleted
     assert left() == []
+
+
+@dataclass(frozen=True)
+class FullDisk(Sqlite):
+    """A disk with room for so many pages."""
+
+    pages: int = 0
+
+    def own(self):
+        writer = super().own()
+        writer.execute(f"PRAGMA max_page_count = {self.pages}")
+        return writer
+
+
+@pytest.mark.parametrize(("pages", "people"), [(20, 2), (32, 4)])
+def test_a_full_disk_loses_nobody_who_was_told_that_they_are_in_and_hands_nothing_on(tmp_path, pages, people):
+    """Nobody else is in it either: whoever was told to try again is in it once."""
+    terms, path = other(messages=4, message_bytes=5_000), tmp_path / "shuffler.sqlite"
+    Machine(database=Sqlite(path)).start().store.close()
+    machine = Machine(database=FullDisk(path, pages)).start()
+    machine.service.announce(terms, NOW)
+
+    def until_it_is_full():
+        for person in PEOPLE:
+            machine.send(person, terms)
+        machine.fetch(terms)  # the order of all messages has no room beside them
+
+    with pytest.raises(StoreError, match="cannot be written"):
+        until_it_is_full()
+    assert len(machine.acknowledged) == people
+    for ask in (lambda: machine.fetch(terms), lambda: machine.send("late", terms)):
+        with pytest.raises((StoreError, NotOpened)):
+            ask()
+    assert machine.service.state(terms.digest)[1:3] == ("open", len(machine.acknowledged))
+    machine.database = Sqlite(path)
+    machine.start()
+    assert machine.service.state(terms.digest).people == len(machine.acknowledged)
+    for person in PEOPLE:
+        machine.send(person, terms)
+    every = Counter(message for person in PEOPLE for message in messages_of(person, terms))
+    assert cut(machine.fetch(terms), terms.message_bytes) == every
+    machine.store.close()
 
 
 def files(folder):
