@@ -14,20 +14,25 @@ import numpy as np
 
 from hazemap.cells import NOWHERE, Leaves
 from hazemap.codec import dumps
-from hazemap.encoders import Counts
+from hazemap.encoders import Concatenation, CountMinSketch, Counts
 from hazemap.engines.memory import MemoryTable
 from hazemap.errors import InputError
 from hazemap.noisy_queries import Query
-from hazemap.privacy.budget import PureDP
+from hazemap.privacy.budget import ZCDP, PureDP
 from hazemap.privacy.distributed_noise import DistributedNoise
+from hazemap.privacy.local_randomisers import Symmetric
 from hazemap.protocols.secure_aggregation.graph_degree import degree_and_threshold, together, weakness
 from hazemap.protocols.secure_aggregation.session_parameters import Mode
 from hazemap.spatial.bounding_box import Box
+from hazemap.spatial.h3_hexagons import Hexagons
 from hazemap.spatial.quadtree import Quadtree
-from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, Outside
+from hazemap.tables.contribution_bounding import AtMostCells, AtMostRows, OneVote, Outside
+from hazemap.temporal.time_slots import Clock
 from hazemap.trust.checked_contribution import bounded
 from hazemap.trust.cohort_assumptions import Cohort, Sampling
 from hazemap.trust.device_tasks import Task, parameters_for
+from hazemap.values.cells_in_slots import AllSlots, EachSlot
+from hazemap.values.timed_tree import TimedTree
 
 FILE = Path(__file__).parents[1] / "vectors" / "device" / "tasks.json"
 TREE = Quadtree.around(Box(13.2, 52.4, 13.6, 52.6), 6)
@@ -115,9 +120,31 @@ def tasks() -> list[dict[str, Any]]:
     return found
 
 
+def others() -> list[dict[str, str]]:
+    """Tasks that are sound, and that a device may not know the answer of: each with what it is about."""
+    quarters = TimedTree(TREE, Clock("Europe/Berlin", (0, 6 * 3600, 12 * 3600, 18 * 3600)))
+    leaves, hexagons = Leaves(TREE, TREE.grid(2).ravel()), Hexagons(Box(13.2, 52.4, 13.6, 52.6), 5, 6)
+    cohort, one = Cohort(1_000, 1_000), AtMostRows(1)
+    asked = {
+        "each slot": Counts(EachSlot(quarters, leaves), one),
+        "all slots": Counts(AllSlots(quarters, leaves), one),
+        "hexagons": Counts(Leaves(hexagons, hexagons.root), one),
+        "a vote": Counts(leaves, OneVote(60)),
+        "a sketch": CountMinSketch(TREE, 3, 64, 3, one, 7),
+        "a stack": Concatenation((Counts(leaves, one), Counts(leaves, one)), (1, 1)),
+    }
+    made = {
+        about: Task("others", "a map", 1, Query(encoder, Fraction(1)), PureDP(1), PureDP(1), cohort)
+        for about, encoder in asked.items()
+    }
+    query, law = Query(Counts(leaves, one), Fraction(1)), Symmetric(Fraction(1))
+    made["zCDP"] = Task("others", "a map", 1, query, ZCDP(1), ZCDP(1), cohort, law)
+    return [{"about": about, "task": dumps(task)} for about, task in made.items()]
+
+
 def text() -> str:
     """The file."""
-    parts = {"degrees": degrees(), "moduli": moduli(), "tasks": tasks()}
+    parts = {"degrees": degrees(), "moduli": moduli(), "tasks": tasks(), "others": others()}
     lists = {name: ",\n".join(f"  {json.dumps(case)}" for case in cases) for name, cases in parts.items()}
     return "{\n" + ",\n".join(f' "{name}": [\n{lines}\n ]' for name, lines in lists.items()) + "\n}\n"
 

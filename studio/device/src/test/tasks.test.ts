@@ -10,7 +10,7 @@ import { decodeParameters, encodeParameters, MALICIOUS, SEMI_HONEST } from "../s
 import { checkTerms, readTask } from "../task.js";
 import { vectors } from "./vectors.js";
 
-const { degrees, moduli, tasks } = vectors("device/tasks");
+const { degrees, moduli, others, tasks } = vectors("device/tasks");
 
 test("degrees, thresholds and groups are those of the vectors", () => {
   for (const { clients, corrupt, dropout, mode, degree, threshold, together: group, weak } of degrees) {
@@ -120,4 +120,16 @@ test("the golden task of the codec is read", async () => {
 
 test("each term of the vectors has its one encoding", () => {
   for (const { terms } of tasks) assert.equal(hex(encodeParameters(decodeParameters(unhex(terms)))), terms);
+});
+
+test("sound questions that this device does not answer are refused in words that say why", async () => {
+  const why: Record<string, RegExp> = {
+    "each slot": /counts in listed cells, not in EachSlot/, "all slots": /counts in listed cells, not in AllSlots/,
+    hexagons: /knows the cells of quadtrees, not of Hexagons/, "a vote": /by AtMostRows or AtMostCells, not by OneVote/,
+    "a sketch": /answers counts of rows in cells, not Sketch/, "a stack": /not Stack/, zCDP: /randomises no reports/,
+  };
+  assert.deepEqual(others.map(({ about }: { about: string }) => about), Object.keys(why));
+  for (const { about, task } of others) {
+    await assert.rejects(readTask(task), (error: Error) => error instanceof Refused && why[about]!.test(error.message), about);
+  }
 });
